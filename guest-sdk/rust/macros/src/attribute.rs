@@ -1,0 +1,93 @@
+//! What may stand in the parentheses of `#[tool(…)]`, on a function and on a parameter.
+
+use proc_macro2::TokenStream;
+use syn::meta::ParseNestedMeta;
+use syn::parse::Parser as _;
+use syn::{Expr, LitBool, LitStr, Result, Token};
+
+/// Hints about a call, in the spelling of `cofferdam::Annotations`.
+const HINTS: [&str; 5] = ["read_only", "destructive", "idempotent", "open_world", "long_running"];
+
+/// `#[tool(…)]` on a function.
+#[derive(Default)]
+pub(crate) struct ToolOptions {
+    /// Instead of the function's name.
+    pub(crate) name: Option<LitStr>,
+    /// A short name for people.
+    pub(crate) title: Option<LitStr>,
+    /// Whether the schema of the return value is published.
+    pub(crate) output_schema: bool,
+    /// The hints that were given.
+    pub(crate) hints: Vec<(syn::Ident, bool)>,
+}
+
+impl ToolOptions {
+    pub(crate) fn parse(attribute: TokenStream) -> Result<Self> {
+        let mut options = Self::default();
+        syn::meta::parser(|meta| options.option(&meta)).parse2(attribute)?;
+        Ok(options)
+    }
+
+    fn option(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
+        let key = meta.path.require_ident()?.clone();
+        if key == "name" {
+            once(meta, self.name.is_some())?;
+            self.name = Some(meta.value()?.parse()?);
+        } else if key == "title" {
+            once(meta, self.title.is_some())?;
+            self.title = Some(meta.value()?.parse()?);
+        } else if key == "output_schema" {
+            once(meta, self.output_schema)?;
+            self.output_schema = true;
+        } else if HINTS.iter().any(|hint| key == hint) {
+            once(meta, self.hints.iter().any(|(hint, _)| *hint == key))?;
+            self.hints.push((key, flag(meta)?));
+        } else {
+            return Err(meta.error(format!(
+                "unknown option `{key}`; expected one of `name`, `title`, `output_schema`, `{}`",
+                HINTS.join("`, `")
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The default of a parameter.
+pub(crate) enum Default {
+    /// `#[tool(default)]`: the type's own.
+    OfType,
+    /// `#[tool(default = …)]`.
+    Value(Box<Expr>),
+}
+
+/// `#[tool(…)]` on a parameter: takes a default.
+pub(crate) fn parse_default(attribute: &syn::Attribute) -> Result<Option<Default>> {
+    let mut default = None;
+    attribute.parse_nested_meta(|meta| {
+        if !meta.path.is_ident("default") {
+            return Err(meta.error("unknown option; a parameter can have `default` or `default = …`"));
+        }
+        once(&meta, default.is_some())?;
+        default = Some(match meta.input.peek(Token![=]) {
+            true => Default::Value(meta.value()?.parse()?),
+            false => Default::OfType,
+        });
+        Ok(())
+    })?;
+    Ok(default)
+}
+
+/// A hint alone means `true`.
+fn flag(meta: &ParseNestedMeta<'_>) -> Result<bool> {
+    match meta.input.peek(Token![=]) {
+        true => meta.value()?.parse::<LitBool>().map(|flag| flag.value),
+        false => Ok(true),
+    }
+}
+
+fn once(meta: &ParseNestedMeta<'_>, seen: bool) -> Result<()> {
+    match seen {
+        true => Err(meta.error("this option is given twice")),
+        false => Ok(()),
+    }
+}

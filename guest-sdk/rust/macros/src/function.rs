@@ -1,0 +1,218 @@
+//! From a function to what a tool is: checks the signature, takes the parameters' attributes away.
+
+use proc_macro2::TokenStream;
+use syn::spanned::Spanned as _;
+use syn::{
+    Attribute, Error, FnArg, Ident, ItemFn, Pat, PatType, Result, ReturnType, Safety, Type, Visibility,
+};
+
+use crate::attribute::{Default, ToolOptions, parse_default};
+use crate::{docs, types};
+
+/// Longest description of one tool in bytes; hosts refuse more.
+const DESCRIPTION_BYTES_MAX: usize = 4096;
+
+/// Longest name of a tool; hosts refuse more.
+const NAME_LENGTH_MAX: usize = 128;
+
+/// A function that can be called as a tool.
+pub(crate) struct ToolFunction {
+    pub(crate) ident: Ident,
+    pub(crate) visibility: Visibility,
+    /// `#[cfg]`s hold for everything that is generated.
+    pub(crate) conditions: Vec<Attribute>,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) options: ToolOptions,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) output: ReturnType,
+}
+
+/// A parameter that becomes a property of the input schema.
+pub(crate) struct Parameter {
+    pub(crate) name: String,
+    pub(crate) ty: Type,
+    pub(crate) description: Option<String>,
+    pub(crate) default: Option<Default>,
+}
+
+/// Reads a tool off a function. The parameters of `function` lose their doc comments and `#[tool]` attributes
+/// in any case, so that an error here is not followed by errors about them.
+pub(crate) fn read(attribute: TokenStream, function: &mut ItemFn) -> Result<ToolFunction> {
+    let mut errors = Errors::default();
+    let parameters = errors.take(parameters(function));
+    errors.take(check_signature(function));
+    let description = errors.take(description(function));
+    let options = errors.take(ToolOptions::parse(attribute));
+    let name = options.as_ref().and_then(|options| errors.take(name(options, &function.sig.ident)));
+    errors.finish()?;
+    Ok(ToolFunction {
+        ident: function.sig.ident.clone(),
+        visibility: function.vis.clone(),
+        conditions: function.attrs.iter().filter(|it| it.path().is_ident("cfg")).cloned().collect(),
+        name: name.unwrap_or_default(),
+        description: description.unwrap_or_default(),
+        options: options.unwrap_or_default(),
+        parameters: parameters.unwrap_or_default(),
+        output: function.sig.output.clone(),
+    })
+}
+
+/// Several errors as one, so that an author sees all of them.
+#[derive(Default)]
+struct Errors(Option<Error>);
+
+impl Errors {
+    fn take<T>(&mut self, result: Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.push(error);
+                None
+            }
+        }
+    }
+
+    fn push(&mut self, error: Error) {
+        match &mut self.0 {
+            Some(errors) => errors.combine(error),
+            None => self.0 = Some(error),
+        }
+    }
+
+    fn finish(self) -> Result<()> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
+
+fn check_signature(function: &ItemFn) -> Result<()> {
+    let signature = &function.sig;
+    let mut errors = Errors::default();
+    if let Some(keyword) = &signature.asyncness {
+        errors.push(Error::new(keyword.span, "a tool cannot be `async`: the host runs each call to its end"));
+    }
+    if let Safety::Unsafe(keyword) = &signature.safety {
+        errors.push(Error::new(keyword.span, "a tool cannot be `unsafe`: a model calls it with anything"));
+    }
+    if let Some(first) = signature.generics.params.first() {
+        errors.push(Error::new(first.span(), "a tool cannot be generic: its schema has to be one schema"));
+    }
+    errors.finish()
+}
+
+fn description(function: &ItemFn) -> Result<String> {
+    let ident = &function.sig.ident;
+    let text = docs::text(&function.attrs)?;
+    if text.is_empty() {
+        let message = format!(
+            "the tool `{ident}` has no description: say in a doc comment (`/// …`) what it does and when to \
+             use it, that is all a model knows of it"
+        );
+        return Err(Error::new(ident.span(), message));
+    }
+    if text.len() > DESCRIPTION_BYTES_MAX {
+        let message = format!(
+            "the description has {} bytes, hosts refuse more than {DESCRIPTION_BYTES_MAX}",
+            text.len()
+        );
+        return Err(Error::new(ident.span(), message));
+    }
+    Ok(text)
+}
+
+/// The given name, or the function's.
+fn name(options: &ToolOptions, ident: &Ident) -> Result<String> {
+    let (name, span) = match &options.name {
+        Some(name) => (name.value(), name.span()),
+        None => (plain_name(ident), ident.span()),
+    };
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.bytes().all(allowed) {
+        let message = format!(
+            "`{name}` cannot be the name of a tool: it takes 1 to {NAME_LENGTH_MAX} characters out of \
+             `A-Z a-z 0-9 _ . -`"
+        );
+        return Err(Error::new(span, message));
+    }
+    Ok(name)
+}
+
+/// `r#type` is only a spelling.
+fn plain_name(ident: &Ident) -> String {
+    let name = ident.to_string();
+    name.strip_prefix("r#").unwrap_or(&name).to_owned()
+}
+
+fn parameters(function: &mut ItemFn) -> Result<Vec<Parameter>> {
+    let mut errors = Errors::default();
+    let mut parameters = Vec::new();
+    for input in &mut function.sig.inputs {
+        match input {
+            FnArg::Typed(input) => parameters.extend(errors.take(parameter(input))),
+            FnArg::Receiver(receiver) => {
+                let message = "a tool is a plain function: it has no `self`";
+                errors.push(Error::new(receiver.self_token.span, message));
+            }
+        }
+    }
+    errors.finish()?;
+    Ok(parameters)
+}
+
+fn parameter(input: &mut PatType) -> Result<Parameter> {
+    let attributes = std::mem::take(&mut input.attrs);
+    let (ours, others) =
+        attributes.into_iter().partition(|it| docs::is_doc(it) || it.path().is_ident("tool"));
+    input.attrs = others;
+
+    let mut errors = Errors::default();
+    let name = errors.take(parameter_name(&input.pat));
+    errors.take(check_type(&input.ty));
+    let description = errors.take(docs::text(&ours)).filter(|text| !text.is_empty());
+    let default = errors.take(default(&ours, &input.ty)).flatten();
+    errors.finish()?;
+    Ok(Parameter { name: name.unwrap_or_default(), ty: (*input.ty).clone(), description, default })
+}
+
+fn parameter_name(pattern: &Pat) -> Result<String> {
+    match pattern {
+        Pat::Ident(name) if name.subpat.is_none() && name.by_ref.is_none() => Ok(plain_name(&name.ident)),
+        other => Err(Error::new_spanned(
+            other,
+            "a tool's parameter has to be a plain name, which is what the model calls it",
+        )),
+    }
+}
+
+fn check_type(ty: &Type) -> Result<()> {
+    if let Some(reference) = types::reference(ty) {
+        let message = format!(
+            "a tool's parameters own their values, because these are decoded from JSON: write {}",
+            types::owned(reference)
+        );
+        return Err(Error::new_spanned(reference, message));
+    }
+    match ty {
+        Type::ImplTrait(ty) => {
+            Err(Error::new_spanned(ty, "a tool cannot be generic: its schema has to be one schema"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn default(attributes: &[Attribute], ty: &Type) -> Result<Option<Default>> {
+    let mut found = None;
+    for attribute in attributes.iter().filter(|it| it.path().is_ident("tool")) {
+        if found.is_some() {
+            return Err(Error::new_spanned(attribute, "this parameter has a `#[tool]` already"));
+        }
+        found = parse_default(attribute)?.map(|default| (attribute, default));
+    }
+    match found {
+        Some((attribute, _)) if types::is_option(ty) => Err(Error::new_spanned(
+            attribute,
+            "a parameter with a default is never `None`: leave out the default or the `Option`",
+        )),
+        found => Ok(found.map(|(_, default)| default)),
+    }
+}

@@ -1,0 +1,48 @@
+//! What can be told of a type by looking at its tokens.
+
+use syn::{GenericArgument, PathArguments, Type, TypeReference};
+
+/// The first reference inside a type. Arguments are decoded from JSON that is gone when the tool runs, so
+/// nothing is there to refer to.
+pub(crate) fn reference(ty: &Type) -> Option<&TypeReference> {
+    match ty {
+        Type::Reference(found) => Some(found),
+        Type::Array(array) => reference(&array.elem),
+        Type::Group(group) => reference(&group.elem),
+        Type::Paren(paren) => reference(&paren.elem),
+        Type::Slice(slice) => reference(&slice.elem),
+        Type::Tuple(tuple) => tuple.elems.iter().find_map(reference),
+        Type::Path(path) => path.path.segments.iter().find_map(|segment| match &segment.arguments {
+            PathArguments::AngleBracketed(arguments) => arguments.args.iter().find_map(in_argument),
+            _ => None,
+        }),
+        _ => None,
+    }
+}
+
+fn in_argument(argument: &GenericArgument) -> Option<&TypeReference> {
+    match argument {
+        GenericArgument::Type(ty) => reference(ty),
+        _ => None,
+    }
+}
+
+/// What to write in place of a reference.
+pub(crate) fn owned(reference: &TypeReference) -> &'static str {
+    match &*reference.elem {
+        Type::Path(path) if path.path.is_ident("str") => "`String`",
+        Type::Path(path) if path.path.is_ident("Path") => "`PathBuf`",
+        Type::Slice(_) => "a `Vec`",
+        _ => "the type without `&`",
+    }
+}
+
+/// Whether a type is written as `Option<…>`.
+pub(crate) fn is_option(ty: &Type) -> bool {
+    match ty {
+        Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == "Option"),
+        Type::Group(group) => is_option(&group.elem),
+        Type::Paren(paren) => is_option(&paren.elem),
+        _ => false,
+    }
+}

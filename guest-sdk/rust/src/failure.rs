@@ -1,0 +1,123 @@
+//! How a tool says that it could not do what was asked.
+
+use std::error::Error;
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// A failure that the tool reports in words, so that the model can correct itself.
+///
+/// Every standard error becomes one, so `?` works in a function that returns `Result<_, ToolFailure>`. (For that reason
+/// it is no [`std::error::Error`] itself.)
+///
+/// ```
+/// # use cofferdam::ToolFailure;
+/// fn parse(text: &str) -> Result<u32, ToolFailure> {
+///     if text.is_empty() {
+///         return Err(ToolFailure::new("`text` is empty").suggestion("pass a number").permanent());
+///     }
+///     Ok(text.parse()?)
+/// }
+/// assert_eq!(parse("").unwrap_err().to_string(), "`text` is empty; pass a number");
+/// assert_eq!(parse("x").unwrap_err().message(), "invalid digit found in string");
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolFailure(Box<Parts>);
+
+/// Boxed, because every tool function carries its failure in its return type.
+#[derive(Debug, Clone, PartialEq)]
+struct Parts {
+    message: String,
+    suggestion: Option<String>,
+    transient: Option<bool>,
+    value: Option<Value>,
+}
+
+impl ToolFailure {
+    /// What went wrong: what was expected and what was found.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(Box::new(Parts { message: message.into(), suggestion: None, transient: None, value: None }))
+    }
+
+    /// What the model could do instead.
+    #[must_use]
+    pub fn suggestion(mut self, suggestion: impl Into<String>) -> Self {
+        self.0.suggestion = Some(suggestion.into());
+        self
+    }
+
+    /// Trying again may help: the host may do so by itself.
+    #[must_use]
+    pub fn transient(mut self) -> Self {
+        self.0.transient = Some(true);
+        self
+    }
+
+    /// Trying again cannot help.
+    #[must_use]
+    pub fn permanent(mut self) -> Self {
+        self.0.transient = Some(false);
+        self
+    }
+
+    /// An error value that the model sees instead of message and suggestion. One that cannot be written as JSON is left
+    /// out, so that the message is still there.
+    #[must_use]
+    pub fn value(mut self, value: impl Serialize) -> Self {
+        self.0.value = serde_json::to_value(value).ok();
+        self
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What the model could do instead, if that was said.
+    #[must_use]
+    pub fn suggested(&self) -> Option<&str> {
+        self.0.suggestion.as_deref()
+    }
+
+    /// Whether trying again may help, if that was said.
+    #[must_use]
+    pub fn is_transient(&self) -> Option<bool> {
+        self.0.transient
+    }
+
+    /// What the model sees instead of message and suggestion, if that was said.
+    #[must_use]
+    pub fn error_value(&self) -> Option<&Value> {
+        self.0.value.as_ref()
+    }
+}
+
+impl fmt::Display for ToolFailure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.message)?;
+        match &self.0.suggestion {
+            Some(suggestion) => write!(formatter, "; {suggestion}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The error and its causes, as `error: cause: cause of the cause`.
+impl<E: Error> From<E> for ToolFailure {
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            // Many errors repeat their cause in their own text.
+            if !message.contains(&text) {
+                message = message + ": " + &text;
+            }
+            cause = error.source();
+        }
+        Self::new(message)
+    }
+}

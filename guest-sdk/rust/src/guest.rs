@@ -1,0 +1,76 @@
+//! The component's side of `wit/`. Definitions and results are turned into what the interface speaks; decisions are made
+//! elsewhere.
+
+use crate::plugin::{Entry, Plugin, call};
+use crate::{Blob, Content, Definition, ToolFailure};
+
+#[allow(
+    unsafe_code,
+    missing_docs,
+    unreachable_pub,
+    clippy::allow_attributes_without_reason,
+    reason = "written by wit-bindgen"
+)]
+pub mod bindings {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "plugin",
+        pub_export_macro: true,
+        default_bindings_module: "::cofferdam::__private::bindings",
+        runtime_path: "wit_bindgen::rt",
+    });
+}
+
+use bindings::cofferdam::plugin::types;
+use bindings::exports::cofferdam::plugin::tools::Guest;
+
+impl<P: Plugin> Guest for P {
+    fn list_tools() -> Vec<types::ToolDefinition> {
+        P::TOOLS.iter().map(|tool: &Entry| (tool.definition)().into()).collect()
+    }
+
+    fn call_tool(name: String, arguments_json: String) -> Result<Vec<types::Content>, types::Failure> {
+        let contents = call(P::TOOLS, &name, &arguments_json)?;
+        Ok(contents.into_iter().map(Into::into).collect())
+    }
+}
+
+impl From<Definition> for types::ToolDefinition {
+    fn from(definition: Definition) -> Self {
+        Self {
+            name: definition.name.to_owned(),
+            title: definition.title.map(str::to_owned),
+            description: definition.description.to_owned(),
+            input_schema: definition.input_schema.to_string(),
+            output_schema: definition.output_schema.map(|schema| schema.to_string()),
+            annotations: types::Annotations {
+                read_only: definition.annotations.read_only,
+                destructive: definition.annotations.destructive,
+                idempotent: definition.annotations.idempotent,
+                open_world: definition.annotations.open_world,
+                long_running: definition.annotations.long_running,
+            },
+        }
+    }
+}
+
+impl From<Content> for types::Content {
+    fn from(content: Content) -> Self {
+        match content {
+            Content::Text(text) => Self::Text(text),
+            Content::Json(json) => Self::Json(json),
+            Content::Blob(Blob { media_type, data }) => Self::Blob(types::Blob { media_type, data }),
+        }
+    }
+}
+
+impl From<ToolFailure> for types::Failure {
+    fn from(failure: ToolFailure) -> Self {
+        Self {
+            transient: failure.is_transient(),
+            value: failure.error_value().map(ToString::to_string),
+            suggestion: failure.suggested().map(str::to_owned),
+            message: failure.message().to_owned(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Several tools as one component.
+
+use crate::{Arguments, Content, Definition, Tool, ToolFailure};
+
+/// Exports tools as a component. Once per crate, with the tools' paths:
+///
+/// ```
+/// mod text {
+///     /// The text backwards.
+///     #[cofferdam::tool]
+///     pub fn reverse(text: String) -> String {
+///         text.chars().rev().collect()
+///     }
+/// }
+///
+/// cofferdam::plugin!(text::reverse);
+/// # fn main() {}
+/// ```
+///
+/// The crate is a `cdylib` and is built with `cargo build --release --target wasm32-wasip2`. On other targets the macro
+/// checks and exports nothing, so that `cargo test` works.
+#[macro_export]
+macro_rules! plugin {
+    () => {
+        compile_error!("a plugin has at least one tool: `plugin!(word_count)`");
+    };
+    ($($tool:path),+ $(,)?) => {
+        const _: () = {
+            #[allow(dead_code, reason = "only a component is asked for its tools")]
+            struct Plugin;
+
+            impl $crate::__private::Plugin for Plugin {
+                /// In the order in which they were given.
+    const TOOLS: &'static [$crate::__private::Entry] =
+                    &[$($crate::__private::Entry::of::<$tool>()),+];
+            }
+
+            $crate::__private::check_names(<Plugin as $crate::__private::Plugin>::TOOLS);
+
+            #[cfg(target_arch = "wasm32")]
+            $crate::__private::bindings::export!(Plugin with_types_in $crate::__private::bindings);
+        };
+    };
+}
+
+/// What `plugin!` was given.
+pub trait Plugin {
+    /// In the order in which they were given.
+    const TOOLS: &'static [Entry];
+}
+
+/// A [`Tool`] as a value.
+#[derive(Debug)]
+pub struct Entry {
+    pub(crate) name: &'static str,
+    #[cfg_attr(not(target_arch = "wasm32"), expect(dead_code, reason = "a component asks"))]
+    pub(crate) definition: fn() -> Definition,
+    call: fn(Arguments) -> Result<Vec<Content>, ToolFailure>,
+}
+
+impl Entry {
+    /// The entry of a tool.
+    #[must_use]
+    pub const fn of<T: Tool>() -> Self {
+        Self { name: T::NAME, definition: T::definition, call: T::call }
+    }
+}
+
+/// Runs the tool of that name.
+#[cfg_attr(not(any(target_arch = "wasm32", test)), expect(dead_code, reason = "a component calls"))]
+pub(crate) fn call(tools: &[Entry], name: &str, arguments: &str) -> Result<Vec<Content>, ToolFailure> {
+    let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
+        return Err(ToolFailure::new(format!("this plugin has no tool `{name}`")).permanent());
+    };
+    (tool.call)(Arguments::parse(tool.name, arguments)?)
+}
+
+/// Fails to compile where a host would refuse the plugin: more than 128 tools, or two names that differ at most by case.
+pub const fn check_names(tools: &[Entry]) {
+    assert!(tools.len() <= 128, "a plugin has at most 128 tools");
+    let mut rest = tools;
+    while let [first, others @ ..] = rest {
+        let mut others = others;
+        while let [other, remaining @ ..] = others {
+            assert!(
+                !first.name.eq_ignore_ascii_case(other.name),
+                "two tools of this plugin have the same name"
+            );
+            others = remaining;
+        }
+        rest = match rest {
+            [_, rest @ ..] => rest,
+            [] => rest,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! From what a function returns to what the host gets.
+//!
+//! Rust picks an inherent method before a trait's method of the same name. That is how one spelling in generated code
+//! treats `Result`, `String` and the other special types apart from every `Serialize` type, which no trait could do
+//! without specialization. It works because the types are known where the macro is expanded.
+
+#![expect(missing_docs, reason = "hidden, and all methods of a name do one thing for different types")]
+
+use std::marker::PhantomData;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{Blob, Content, ToolFailure, schema};
+
+/// What the function returned.
+#[derive(Debug)]
+pub struct Returned<T>(pub T);
+
+impl<T, E> Returned<Result<T, E>> {
+    pub fn outcome(self) -> Result<T, ToolFailure>
+    where
+        E: Into<ToolFailure>,
+    {
+        self.0.map_err(Into::into)
+    }
+}
+
+/// Every other type is a success.
+pub trait PlainOutcome<T> {
+    fn outcome(self) -> Result<T, ToolFailure>;
+}
+
+impl<T> PlainOutcome<T> for Returned<T> {
+    fn outcome(self) -> Result<T, ToolFailure> {
+        Ok(self.0)
+    }
+}
+
+/// The value of a success.
+#[derive(Debug)]
+pub struct Value<T>(pub T);
+
+type Contents = Result<Vec<Content>, ToolFailure>;
+
+impl Value<()> {
+    pub fn contents(self) -> Contents {
+        Ok(Vec::new())
+    }
+}
+
+impl Value<String> {
+    pub fn contents(self) -> Contents {
+        Ok(vec![Content::Text(self.0)])
+    }
+}
+
+impl Value<&str> {
+    pub fn contents(self) -> Contents {
+        Ok(vec![Content::text(self.0)])
+    }
+}
+
+impl Value<Content> {
+    pub fn contents(self) -> Contents {
+        Ok(vec![self.0])
+    }
+}
+
+impl Value<Vec<Content>> {
+    pub fn contents(self) -> Contents {
+        Ok(self.0)
+    }
+}
+
+impl Value<Blob> {
+    pub fn contents(self) -> Contents {
+        Ok(vec![Content::Blob(self.0)])
+    }
+}
+
+/// Every other type is written as JSON.
+pub trait JsonContents<T> {
+    fn contents(self) -> Contents
+    where
+        T: Serialize;
+}
+
+impl<T> JsonContents<T> for Value<T> {
+    fn contents(self) -> Contents
+    where
+        T: Serialize,
+    {
+        Ok(vec![Content::json(&self.0)?])
+    }
+}
+
+/// A return type, without a value.
+#[derive(Debug)]
+pub struct Returns<T>(PhantomData<fn() -> T>);
+
+impl<T> Default for Returns<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Returns<T> {
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T, E> Returns<Result<T, E>> {
+    /// Only successes have a schema.
+    #[must_use]
+    pub fn schema(&self) -> serde_json::Value
+    where
+        T: JsonSchema,
+    {
+        schema::of_output::<T>()
+    }
+}
+
+/// The schema of every other type.
+pub trait PlainSchema<T> {
+    fn schema(&self) -> serde_json::Value
+    where
+        T: JsonSchema;
+}
+
+impl<T> PlainSchema<T> for Returns<T> {
+    fn schema(&self) -> serde_json::Value
+    where
+        T: JsonSchema,
+    {
+        schema::of_output::<T>()
+    }
+}

@@ -1,0 +1,164 @@
+//! JSON Schemas from types.
+//!
+//! Schemas are written out in place: several model APIs mishandle `$ref`. Only a type that contains itself is left in
+//! `$defs`. What [`tidy`] changes makes a schema easier on models and hosts and describes the same values.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::transform_subschemas;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// The schema of a tool's arguments, grown property by property.
+#[derive(Debug)]
+pub struct ObjectSchema {
+    generator: SchemaGenerator,
+    properties: Map<String, Value>,
+    required: Vec<Value>,
+}
+
+impl Default for ObjectSchema {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ObjectSchema {
+    /// The schema of a tool without parameters.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { generator: settings().into_generator(), properties: Map::new(), required: Vec::new() }
+    }
+
+    /// A property that has to be there unless it accepts null.
+    pub fn property<T: JsonSchema>(&mut self, name: &str, description: &str) {
+        let schema = self.generator.subschema_for::<T>();
+        if !accepts_null(schema.as_value()) {
+            self.required.push(name.into());
+        }
+        self.insert(name, description, schema, None);
+    }
+
+    /// A property that may be left out.
+    pub fn defaulted<T: JsonSchema + Serialize>(&mut self, name: &str, description: &str, default: T) {
+        let schema = self.generator.subschema_for::<T>();
+        // A default that is not JSON cannot be published; the guest still fills it in.
+        self.insert(name, description, schema, serde_json::to_value(default).ok());
+    }
+
+    fn insert(&mut self, name: &str, description: &str, mut schema: Schema, default: Option<Value>) {
+        if !description.is_empty() {
+            schema.insert("description".to_owned(), description.into());
+        }
+        if let Some(default) = default {
+            schema.insert("default".to_owned(), default);
+        }
+        self.properties.insert(name.to_owned(), schema.to_value());
+    }
+
+    /// The whole schema.
+    #[must_use]
+    pub fn finish(self) -> Value {
+        let mut schema = Map::new();
+        schema.insert("type".to_owned(), "object".into());
+        schema.insert("properties".to_owned(), self.properties.into());
+        if !self.required.is_empty() {
+            schema.insert("required".to_owned(), self.required.into());
+        }
+        complete(self.generator, schema.into())
+    }
+}
+
+/// The schema of what `T` looks like when it is written.
+pub(crate) fn of_output<T: JsonSchema>() -> Value {
+    let mut generator = settings().for_serialize().into_generator();
+    let schema = generator.subschema_for::<T>();
+    complete(generator, schema)
+}
+
+fn settings() -> SchemaSettings {
+    SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    })
+}
+
+fn complete(mut generator: SchemaGenerator, mut schema: Schema) -> Value {
+    let definitions = generator.take_definitions(false);
+    if !definitions.is_empty() {
+        schema.insert("$defs".to_owned(), definitions.into());
+    }
+    tidy(&mut schema);
+    schema.to_value()
+}
+
+fn tidy(schema: &mut Schema) {
+    transform_subschemas(&mut tidy, schema);
+    let Some(object) = schema.as_object_mut() else { return };
+    fix_size_format(object);
+    join_documented_members(object);
+}
+
+/// `usize` and `isize` have 32 bits in a guest, and hosts know no format `uint`.
+fn fix_size_format(schema: &mut Map<String, Value>) {
+    let format = match schema.get("format").and_then(Value::as_str) {
+        Some("uint") => "uint32",
+        Some("int") => "int32",
+        _ => return,
+    };
+    schema.insert("format".to_owned(), format.into());
+}
+
+/// An enum whose members have doc comments comes as `oneOf` with one branch per member. As a plain `enum` it is
+/// understood by more models, and a wrong word gets the list of right ones as its answer. The comments move to the
+/// description.
+fn join_documented_members(schema: &mut Map<String, Value>) {
+    let Some(branches) = schema.get("oneOf").and_then(Value::as_array) else { return };
+    let mut members = Vec::new();
+    let mut lines = Vec::new();
+    for branch in branches {
+        let (Some("string"), Some(words)) = (branch["type"].as_str(), words(branch)) else { return };
+        if let (Some(description), [word]) = (branch["description"].as_str(), words.as_slice()) {
+            lines.push(format!("- `{}`: {description}", word.as_str().unwrap_or_default()));
+        }
+        members.extend(words);
+    }
+    if let Some(description) = schema.get("description").and_then(Value::as_str) {
+        lines.insert(0, description.to_owned());
+    }
+    schema.shift_remove("oneOf");
+    schema.insert("type".to_owned(), "string".into());
+    schema.insert("enum".to_owned(), members.into());
+    if !lines.is_empty() {
+        schema.insert("description".to_owned(), lines.join("\n").into());
+    }
+}
+
+/// The members that a branch of such an enum stands for.
+fn words(branch: &Value) -> Option<Vec<Value>> {
+    match (branch.get("const"), branch.get("enum")) {
+        (Some(word), _) => Some(vec![word.clone()]),
+        (None, Some(words)) => words.as_array().cloned(),
+        (None, None) => None,
+    }
+}
+
+/// Whether null fits a schema, so that the argument may be left out. A reference counts as no: the type that it stands
+/// for contains itself and is a struct or an enum with content.
+fn accepts_null(schema: &Value) -> bool {
+    let null = Value::Null;
+    match schema {
+        Value::Bool(everything) => *everything,
+        Value::Object(object) => match (object.get("type"), object.get("enum"), object.get("const")) {
+            (Some(Value::Array(types)), ..) => types.contains(&json!("null")),
+            (Some(one), ..) => one == "null",
+            (None, Some(members), _) => members.as_array().is_some_and(|members| members.contains(&null)),
+            (None, None, Some(only)) => only.is_null(),
+            (None, None, None) => match object.get("anyOf").or_else(|| object.get("oneOf")) {
+                Some(branches) => branches.as_array().is_some_and(|it| it.iter().any(accepts_null)),
+                None => !object.contains_key("$ref") && !object.contains_key("allOf"),
+            },
+        },
+        _ => false,
+    }
+}

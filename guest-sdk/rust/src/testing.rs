@@ -1,0 +1,60 @@
+//! Calls tools the way the host does, through their JSON face and without a host.
+//!
+//! ```
+//! use cofferdam::{json, testing, tool};
+//!
+//! /// Adds two numbers.
+//! #[tool]
+//! fn add(a: i64, #[tool(default = 1)] b: i64) -> i64 {
+//!     a + b
+//! }
+//!
+//! assert_eq!(testing::call::<add>(json!({"a": 2})).unwrap(), 3);
+//! assert_eq!(testing::definition::<add>().input_schema["required"], json!(["a"]));
+//! ```
+//!
+//! Missing arguments get their defaults here as they do in the host. What else the host does with what a model sends
+//! (converting `"2"` to 2, checking it against the schema, dropping unknown keys) does not happen.
+
+use serde_json::{Value, json};
+
+use crate::{Arguments, Content, Definition, Tool, ToolFailure};
+
+/// Calls a tool and gives the value that the model would see: null, a text, or a JSON value; several items come as an
+/// array of such values, and a blob as its media type and its length, `{"media_type": …, "bytes": …}`.
+///
+/// # Errors
+///
+/// What the tool reports, arguments that do not fit, and a result that is not JSON.
+pub fn call<T: Tool>(arguments: Value) -> Result<Value, ToolFailure> {
+    let mut values: Vec<Value> =
+        contents::<T>(arguments)?.into_iter().map(value).collect::<Result<_, ToolFailure>>()?;
+    Ok(match values.len() {
+        0 => Value::Null,
+        1 => values.swap_remove(0),
+        _ => Value::Array(values),
+    })
+}
+
+/// Calls a tool and gives the items of its result.
+///
+/// # Errors
+///
+/// What the tool reports, and arguments that do not fit.
+pub fn contents<T: Tool>(arguments: Value) -> Result<Vec<Content>, ToolFailure> {
+    T::call(Arguments::parse(T::NAME, &arguments.to_string())?)
+}
+
+/// What the tool publishes.
+#[must_use]
+pub fn definition<T: Tool>() -> Definition {
+    T::definition()
+}
+
+fn value(content: Content) -> Result<Value, ToolFailure> {
+    Ok(match content {
+        Content::Text(text) => Value::String(text),
+        Content::Json(json) => serde_json::from_str(&json)?,
+        Content::Blob(blob) => json!({"media_type": blob.media_type, "bytes": blob.data.len()}),
+    })
+}

@@ -1,0 +1,9 @@
+use cofferdam::tool;
+
+/// Counts.
+#[tool]
+struct Counter {
+    count: u32,
+}
+
+fn main() {}

@@ -1,0 +1,27 @@
+use cofferdam::tool;
+
+/// Unknown.
+#[tool(readonly)]
+fn unknown() {}
+
+/// No text.
+#[tool(title = 1)]
+fn title() {}
+
+/// No flag.
+#[tool(read_only = "yes")]
+fn flag() {}
+
+/// Twice.
+#[tool(read_only, read_only)]
+fn twice() {}
+
+/// Bad name.
+#[tool(name = "word count")]
+fn name() {}
+
+/// Bad name.
+#[tool]
+fn größe() {}
+
+fn main() {}

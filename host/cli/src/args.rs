@@ -1,0 +1,203 @@
+//! What can be typed. Nothing happens here; `commands` gives it a meaning.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    the tool returned a value; the command did what was asked
+  1    the tool reported a failure
+  2    bad usage: flags, unknown tool, arguments that do not decode, errors in the configuration
+  3    the call ended in an error: a trap, a limit, a denied capability, an invalid result
+  4    a plugin cannot be loaded
+  5    the host itself failed
+  130  interrupted";
+
+/// Runs tools of WebAssembly plugins, each call in a sandbox of its own.
+///
+/// A plugin gets nothing that you do not give it: no files, no network, no environment.
+#[derive(Debug, Parser)]
+#[command(name = "cofferdam", version, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) global: Global,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Where compiled plugins are kept [default: the user's cache directory]
+    #[arg(long, global = true, value_name = "DIR", env = "COFFERDAM_CACHE_DIR")]
+    pub(crate) cache_dir: Option<PathBuf>,
+    /// Compile anew and keep nothing
+    #[arg(long, global = true, conflicts_with = "cache_dir")]
+    pub(crate) no_cache: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Call a tool and print its result
+    #[command(after_help = "\
+Examples:
+  cofferdam call word_count '{\"text\":\"to be or not\"}' --plugin text.wasm
+  cofferdam call schema '{\"file\":\"/data/sales.csv\"}' --plugin csv.wasm --mount data=./reports:ro
+  cofferdam call word_count @arguments.json --config cofferdam.toml --json
+  echo '{\"text\":\"x\"}' | cofferdam call word_count - --plugin text.wasm")]
+    Call(CallArgs),
+    /// List the tools of plugins
+    #[command(after_help = "\
+Examples:
+  cofferdam list --plugin text.wasm --plugin csv.wasm
+  cofferdam list --config cofferdam.toml --json")]
+    List(ListArgs),
+    /// Show what a component offers and what it asks for, without giving it anything
+    #[command(after_help = "\
+Examples:
+  cofferdam inspect stranger.wasm
+  cofferdam inspect stranger.wasm --json | jq .capabilities")]
+    Inspect(InspectArgs),
+    /// Let a scripted model call tools, and show what it sees
+    #[command(after_help = "\
+A script has one model reply per line, as JSON:
+  {\"text\":\"I will count the words.\",\"calls\":[{\"tool\":\"word_count\",\"arguments\":{\"text\":\"a b\"}}]}
+  {\"text\":\"Two words.\"}
+
+Examples:
+  cofferdam play script.jsonl --plugin text.wasm
+  cofferdam play script.jsonl --config cofferdam.toml --json")]
+    Play(PlayArgs),
+    /// Work with configuration files
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Compile the component on standard input (started by cofferdam itself)
+    #[command(hide = true)]
+    CompileChild,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Check a configuration file and say what it means
+    #[command(after_help = "\
+Examples:
+  cofferdam config check cofferdam.toml
+  cofferdam config check cofferdam.toml --json")]
+    Check(ConfigCheckArgs),
+}
+
+/// Which plugins a command works with.
+#[derive(Debug, Args)]
+pub(crate) struct PluginArgs {
+    /// A component file; may be given more than once [PATH or NAME=PATH]
+    #[arg(long = "plugin", short = 'p', value_name = "[NAME=]PATH")]
+    pub(crate) plugins: Vec<String>,
+    /// Give the plugins named with --plugin a directory, which they see as /NAME [`:ro` makes it read-only]
+    #[arg(long = "mount", short = 'm', value_name = "NAME=DIR[:ro]")]
+    pub(crate) mounts: Vec<String>,
+    /// A configuration file with plugins, file stores, grants and limits
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Wall-clock time for one call, such as 500ms, 5s or 2m [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Memory for one call in MiB [default: 64]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub(crate) memory: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
+    /// The tool's name, as `cofferdam list` shows it
+    pub(crate) tool: String,
+    /// The arguments as one JSON object, `-` for standard input, `@FILE` for a file [default: {}]
+    pub(crate) arguments: Option<String>,
+    #[command(flatten)]
+    pub(crate) plugins: PluginArgs,
+    /// Print outcome, result and call record as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show what the tool printed and where the time went, on standard error
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub(crate) plugins: PluginArgs,
+    /// Print definitions with their schemas as one JSON array
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// The component file
+    pub(crate) component: PathBuf,
+    /// Print everything as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlayArgs {
+    /// The script, `-` for standard input
+    pub(crate) script: String,
+    #[command(flatten)]
+    pub(crate) plugins: PluginArgs,
+    /// Print one JSON object per message
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigCheckArgs {
+    /// The configuration file
+    pub(crate) file: PathBuf,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Reads a number with a unit: `ms`, `s` or `m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| bad_duration(text))?;
+    let unit_ms = match text.strip_prefix(digits) {
+        Some("ms") => 1,
+        Some("s") => 1000,
+        Some("m") => 60_000,
+        _ => return Err(bad_duration(text)),
+    };
+    match number.checked_mul(unit_ms) {
+        Some(ms) if (1..=86_400_000).contains(&ms) => Ok(Duration::from_millis(ms)),
+        _ => Err("a time must be between 1ms and 1440m".to_owned()),
+    }
+}
+
+fn bad_duration(text: &str) -> String {
+    format!("`{text}` is not a time: write a whole number with a unit, such as 500ms, 5s or 2m")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_time_has_a_unit() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for bad in ["", "5", "s", "-1s", "1.5s", "0s", "99999999999999999999s", "5h", "1e3s"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What each command does, top to bottom.
+
+mod call;
+mod config;
+mod inspect;
+mod list;
+mod play;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{Cli, Command, ConfigCommand};
+use crate::exit::Exit;
+
+/// Runs the command that was typed.
+pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
+    let global = &cli.global;
+    match cli.command {
+        Command::Call(args) => call::run(global, args).await,
+        Command::List(args) => list::run(global, args).await,
+        Command::Inspect(args) => inspect::run(global, args).await,
+        Command::Play(args) => play::run(global, args).await,
+        Command::Config(ConfigCommand::Check(args)) => config::check(&args),
+        // `main` answers it before there is a runtime.
+        Command::CompileChild => Ok(Exit::Internal),
+    }
+}
+
+/// A token that Ctrl-C cancels. A second Ctrl-C ends the process at once.
+pub(crate) fn cancelled_by_ctrl_c() -> CancellationToken {
+    let token = CancellationToken::new();
+    let on_signal = token.clone();
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            on_signal.cancel();
+        }
+        if tokio::signal::ctrl_c().await.is_ok() {
+            std::process::exit(Exit::Interrupted as i32);
+        }
+    });
+    token
+}

@@ -1,0 +1,115 @@
+//! `cofferdam call`: one tool call.
+
+use std::io::Read;
+
+use anyhow::Context;
+use cofferdam_tool::{CallContext, Completion, Outcome, Refused};
+
+use crate::args::{CallArgs, Global};
+use crate::exit::{Exit, UsageError};
+use crate::{commands, compose, json, print};
+
+/// Largest argument text that is read from a file or standard input, in bytes. The decoder's own limit is lower.
+const ARGUMENTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit> {
+    let arguments = args.arguments.as_deref().map(read_arguments).transpose()?;
+    let specs = compose::plugin_specs(&args.plugins)?;
+    let engine = compose::engine(global)?;
+    let plugins = compose::load(&engine, specs).await?;
+    let toolset = compose::toolset(&plugins)?;
+    let context = CallContext { cancellation: commands::cancelled_by_ctrl_c(), ..CallContext::new("cli") };
+    match toolset.call(&args.tool, arguments.as_deref(), &context).await {
+        Ok(completion) => show(&args, &completion),
+        Err(refused) => show_refusal(&args, &refused),
+    }
+}
+
+/// Arguments as typed, from standard input (`-`) or from a file (`@FILE`).
+fn read_arguments(text: &str) -> anyhow::Result<Vec<u8>> {
+    let (reader, from): (Box<dyn Read>, String) = match text.strip_prefix('@') {
+        Some(path) => {
+            let file = std::fs::File::open(path)
+                .map_err(|error| UsageError(format!("the arguments in {path} cannot be read: {error}")))?;
+            (Box::new(file), path.to_owned())
+        }
+        None if text == "-" => (Box::new(std::io::stdin()), "standard input".to_owned()),
+        None => return Ok(text.as_bytes().to_vec()),
+    };
+    let mut bytes = Vec::new();
+    reader
+        .take(ARGUMENTS_BYTES_MAX)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("the arguments from {from} cannot be read"))?;
+    Ok(bytes)
+}
+
+fn show(args: &CallArgs, completion: &Completion) -> anyhow::Result<Exit> {
+    if args.json {
+        print::result(&json::completion(completion).to_string())?;
+    } else if let Some(shown) = completion.outcome.shown() {
+        print::result(&shown.text())?;
+        explain(&completion.outcome);
+    } else {
+        print::note("interrupted: the call was stopped");
+    }
+    if args.verbose {
+        show_record(completion);
+    }
+    Ok(Exit::of_outcome(&completion.outcome))
+}
+
+/// Says on standard error what the model is not told.
+fn explain(outcome: &Outcome) {
+    match outcome {
+        Outcome::Failure(_) => print::note("the tool reported a failure"),
+        Outcome::Error(error) => {
+            print::note(&format!("the call ended as {error}"));
+            if let Some(cause) = error.error_type() {
+                print::note(&format!("  meaning: {}", cause.cause()));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn show_record(completion: &Completion) {
+    let record = &completion.record;
+    if !record.dropped.is_empty() {
+        print::note(&format!("not declared and dropped: {}", record.dropped.join(", ")));
+    }
+    for refusal in &record.refused {
+        print::note(&format!("refused: {}", refusal.capability));
+    }
+    for (name, text) in [("stdout", &record.stdout_tail), ("stderr", &record.stderr_tail)] {
+        if !text.is_empty() {
+            print::note(&format!("{name} of the tool:\n{}", text.trim_end()));
+        }
+    }
+    if let Some(backtrace) = &record.backtrace {
+        print::note(backtrace);
+    }
+    let phases = record.phases;
+    print::note(&format!(
+        "time: decode {:?}, instantiate {:?}, run {:?}; memory at most {}",
+        phases.decode,
+        phases.instantiate,
+        phases.run,
+        print::bytes(record.memory_peak_bytes)
+    ));
+}
+
+fn show_refusal(args: &CallArgs, refused: &Refused) -> anyhow::Result<Exit> {
+    if args.json {
+        print::result(&json::refused(refused).to_string())?;
+    }
+    print::note(&format!("error: {refused}"));
+    match refused {
+        Refused::UnknownTool { nearest: Some(nearest), .. } => {
+            print::note(&format!("  did you mean `{nearest}`?"));
+        }
+        Refused::UnknownTool { .. } => print::note("  `cofferdam list` shows the tools that there are"),
+        _ => {}
+    }
+    Ok(Exit::Usage)
+}

@@ -1,0 +1,62 @@
+//! `cofferdam config check`: says what a configuration means, or where it is wrong.
+
+use cofferdam_engine::Access;
+use serde_json::json;
+
+use crate::args::ConfigCheckArgs;
+use crate::compose::{self, PluginSpec};
+use crate::config::{ConfigError, ConfigFile};
+use crate::exit::Exit;
+use crate::print;
+
+pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
+    let checked = ConfigFile::read_ambient(&args.file)
+        .map_err(anyhow::Error::from)
+        .and_then(|file| compose::specs_of_config(&file));
+    match checked {
+        Ok(specs) if args.json => print::result(&json!({"ok": true, "plugins": specs.len()}).to_string())?,
+        Ok(specs) => {
+            for spec in &specs {
+                print::result(&meaning(spec))?;
+            }
+            print::note(&format!("{} is fine: {} plugins", args.file.display(), specs.len()));
+        }
+        Err(error) if args.json => {
+            print::result(&failure(&error).to_string())?;
+            return Ok(Exit::Usage);
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(Exit::Ok)
+}
+
+fn failure(error: &anyhow::Error) -> serde_json::Value {
+    let place = error.downcast_ref::<ConfigError>();
+    json!({
+        "ok": false,
+        "message": place.map_or_else(|| format!("{error:#}"), |e| e.message.clone()),
+        "line": place.and_then(|e| e.at).map(|at| at.0),
+        "column": place.and_then(|e| e.at).map(|at| at.1),
+    })
+}
+
+fn meaning(spec: &PluginSpec) -> String {
+    let limits = &spec.options.limits;
+    let mut lines = vec![format!("{}  {}", spec.options.name, spec.path.display())];
+    for mount in &spec.options.grants.mounts {
+        let verb = match mount.access {
+            Access::ReadOnly => "may read",
+            Access::ReadWrite => "may read and write",
+        };
+        lines.push(format!("  {verb} /{}", mount.name));
+    }
+    if spec.options.grants.mounts.is_empty() {
+        lines.push("  is given no files".to_owned());
+    }
+    lines.push(format!(
+        "  each call has {} ms and {} of memory",
+        limits.wall_ms_max,
+        print::bytes(limits.memory_bytes_max)
+    ));
+    lines.join("\n")
+}

@@ -1,0 +1,63 @@
+//! `cofferdam inspect`: what a component offers and asks for. Gives it nothing and calls none of its tools.
+
+use std::fmt::Write;
+
+use cofferdam_engine::{Grants, Plugin, PluginOptions};
+use cofferdam_tool::{Limits, ToolDefinition, ToolSource};
+use serde_json::json;
+
+use crate::args::{Global, InspectArgs};
+use crate::exit::{Exit, UsageError};
+use crate::{compose, json, print};
+
+pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Exit> {
+    let name = compose::name_of_file(&args.component).map_err(|error| UsageError(error.to_string()))?;
+    let engine = compose::engine(global)?;
+    let options = PluginOptions { name, grants: Grants::default(), limits: Limits::default() };
+    let plugin = compose::load_one(&engine, args.component, options).await?;
+    if args.json {
+        let tools: Vec<_> = plugin.definitions().iter().map(|d| json::definition(d)).collect();
+        let report = json::with(json::info(plugin.info()), json!({ "tools": tools }));
+        print::result(&report.to_string())?;
+    } else {
+        print::result(&report(&plugin))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn report(plugin: &Plugin) -> String {
+    let info = plugin.info();
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "name    {}", info.identity.name);
+    let _ = writeln!(text, "size    {}", print::bytes(info.component_bytes));
+    let _ = writeln!(text, "digest  {}", info.identity.digest);
+    let _ = writeln!(text, "\nIt can do this, as far as you grant it:");
+    let mut said = Vec::new();
+    for capability in &info.capabilities {
+        let words = capability.in_plain_words();
+        if said.contains(&words) {
+            continue;
+        }
+        said.push(words);
+        let never = if capability.can_be_granted() { "" } else { "  (not granted by this version)" };
+        let _ = writeln!(text, "  - {words}{never}");
+    }
+    let _ = writeln!(text, "\nTools:");
+    for definition in plugin.definitions().iter() {
+        tool(&mut text, definition);
+    }
+    text.trim_end().to_owned()
+}
+
+fn tool(text: &mut String, definition: &ToolDefinition) {
+    let _ = writeln!(text, "\n  {}", definition.name);
+    for line in definition.description.lines() {
+        let _ = writeln!(text, "    {line}");
+    }
+    let schema = serde_json::to_string_pretty(definition.input.published()).unwrap_or_default();
+    let _ = writeln!(text, "    arguments:");
+    for line in schema.lines() {
+        let _ = writeln!(text, "      {line}");
+    }
+}

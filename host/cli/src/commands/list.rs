@@ -1,0 +1,58 @@
+//! `cofferdam list`: the tools of plugins.
+
+use std::sync::Arc;
+
+use cofferdam_engine::{Access, Plugin};
+use cofferdam_tool::{ToolDefinition, ToolSource};
+use serde_json::{Value, json};
+
+use crate::args::{Global, ListArgs};
+use crate::exit::Exit;
+use crate::{compose, json, print};
+
+pub(crate) async fn run(global: &Global, args: ListArgs) -> anyhow::Result<Exit> {
+    let specs = compose::plugin_specs(&args.plugins)?;
+    let engine = compose::engine(global)?;
+    let plugins = compose::load(&engine, specs).await?;
+    // Two tools of one name cannot be called side by side: better to learn that here.
+    compose::toolset(&plugins)?;
+    if args.json {
+        let tools: Vec<_> = plugins.iter().flat_map(tools).collect();
+        print::result(&Value::Array(tools).to_string())?;
+    } else {
+        for plugin in &plugins {
+            print::result(&section(plugin))?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn tools(plugin: &Arc<Plugin>) -> Vec<Value> {
+    let plugin_name = json!({"plugin": plugin.info().identity.name});
+    let tool = |definition: &ToolDefinition| json::with(json::definition(definition), plugin_name.clone());
+    plugin.definitions().iter().map(|definition| tool(definition)).collect()
+}
+
+fn section(plugin: &Plugin) -> String {
+    let definitions = plugin.definitions();
+    let width = definitions.iter().map(|d| d.name.as_str().len()).max().unwrap_or(0);
+    let mut lines = vec![format!("{}{}", plugin.info().identity.name, mounts(plugin))];
+    for definition in definitions.iter() {
+        let summary = definition.description.lines().next().unwrap_or_default();
+        lines.push(format!("  {:width$}  {summary}", definition.name.as_str()));
+    }
+    lines.join("\n")
+}
+
+fn mounts(plugin: &Plugin) -> String {
+    let mounts: Vec<_> = plugin
+        .grants()
+        .mounts
+        .iter()
+        .map(|mount| match mount.access {
+            Access::ReadOnly => format!("/{} (read-only)", mount.name),
+            Access::ReadWrite => format!("/{} (read-write)", mount.name),
+        })
+        .collect();
+    if mounts.is_empty() { String::new() } else { format!("  with {}", mounts.join(", ")) }
+}

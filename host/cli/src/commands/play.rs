@@ -1,0 +1,122 @@
+//! `cofferdam play`: a scripted model against real tools.
+//!
+//! The script stands for the model: one reply per line, whatever the tools answer. The tools are real, and what is shown
+//! is exactly what a model would be given.
+
+use std::io::Read;
+
+use anyhow::Context;
+use cofferdam_tool::{CallContext, Refused, Toolset};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::args::{Global, PlayArgs};
+use crate::exit::{Exit, UsageError};
+use crate::{commands, compose, print};
+
+/// Largest script in bytes.
+const SCRIPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// One reply of the scripted model.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reply {
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    calls: Vec<Call>,
+}
+
+/// A tool call of the scripted model. The arguments are passed on as written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Call {
+    tool: String,
+    #[serde(default)]
+    arguments: Option<Box<RawValue>>,
+}
+
+pub(crate) async fn run(global: &Global, args: PlayArgs) -> anyhow::Result<Exit> {
+    let replies = read_script(&args.script)?;
+    let specs = compose::plugin_specs(&args.plugins)?;
+    let engine = compose::engine(global)?;
+    let plugins = compose::load(&engine, specs).await?;
+    let toolset = compose::toolset(&plugins)?;
+    let cancellation = commands::cancelled_by_ctrl_c();
+    let mut calls_made = 0;
+    for reply in replies {
+        if let Some(text) = &reply.text {
+            message(&args, "model", text, json!({"role": "model", "text": text}))?;
+        }
+        for call in &reply.calls {
+            calls_made += 1;
+            let context = CallContext {
+                cancellation: cancellation.clone(),
+                ..CallContext::new(format!("call-{calls_made}"))
+            };
+            if !play_call(&args, &toolset, call, &context).await? {
+                return Ok(Exit::Interrupted);
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Makes one call and shows both sides of it. False when it was interrupted.
+async fn play_call(
+    args: &PlayArgs,
+    toolset: &Toolset,
+    call: &Call,
+    context: &CallContext,
+) -> anyhow::Result<bool> {
+    let written = call.arguments.as_ref().map(|raw| raw.get());
+    let shown = format!("{} {}", call.tool, written.unwrap_or("{}"));
+    let asks = json!({"role": "call", "id": context.call_id, "tool": call.tool, "arguments": call.arguments});
+    message(args, "call", &shown, asks)?;
+    let (text, is_error) = match toolset.call(&call.tool, written.map(str::as_bytes), context).await {
+        Ok(completion) => match completion.outcome.shown() {
+            Some(shown) => (shown.text(), shown.is_error),
+            None => return Ok(false),
+        },
+        Err(refused) => (refusal(&refused), true),
+    };
+    let word = if is_error { "error" } else { "result" };
+    let answer: Value = json!({"role": "tool", "id": context.call_id, "text": text, "is_error": is_error});
+    message(args, word, &text, answer)?;
+    Ok(true)
+}
+
+/// What a model is told about a call that did not start (`LOOP-12`, `LOOP-13`).
+fn refusal(refused: &Refused) -> String {
+    match refused {
+        Refused::UnknownTool { name, .. } => format!("Error: Requested function \"{name}\" not found."),
+        other => format!("Error: Argument parsing failed. {other}"),
+    }
+}
+
+fn message(args: &PlayArgs, who: &str, text: &str, json: Value) -> anyhow::Result<()> {
+    if args.json {
+        return print::result(&json.to_string());
+    }
+    let indented = text.trim_end().replace('\n', "\n        ");
+    print::result(&format!("{who:>6}  {indented}"))
+}
+
+fn read_script(path: &str) -> anyhow::Result<Vec<Reply>> {
+    let mut text = String::new();
+    let reader: Box<dyn Read> = if path == "-" {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(path).map_err(|e| UsageError(format!("the script {path}: {e}")))?)
+    };
+    reader.take(SCRIPT_BYTES_MAX).read_to_string(&mut text).with_context(|| format!("the script {path}"))?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines.map(|(index, line)| read_reply(path, index + 1, line)).collect()
+}
+
+fn read_reply(path: &str, line_number: usize, line: &str) -> anyhow::Result<Reply> {
+    serde_json::from_str(line).map_err(|error| {
+        UsageError(format!("{path}:{line_number}: not a reply of a scripted model: {error}")).into()
+    })
+}

@@ -1,0 +1,158 @@
+//! `cofferdam.toml`: plugins, file stores, grants and limits.
+//!
+//! The file is only read when it is named: a configuration that lies in the working directory could have come with
+//! someone else's repository. Paths in it are relative to the file. `docs/configuration.md` describes every key.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use cofferdam_tool::Limits;
+use serde::Deserialize;
+use toml::Spanned;
+
+/// Largest configuration file in bytes.
+const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
+
+/// A configuration as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[derive(Default)]
+pub(crate) struct Config {
+    /// File stores by name.
+    pub(crate) stores: BTreeMap<String, StoreConfig>,
+    /// Plugins by name.
+    pub(crate) plugins: BTreeMap<String, PluginConfig>,
+    /// Limits for every plugin that has none of its own.
+    pub(crate) limits: Limits,
+}
+
+/// `[stores.NAME]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct StoreConfig {
+    /// The directory behind the store.
+    pub(crate) directory: Spanned<PathBuf>,
+}
+
+/// `[plugins.NAME]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct PluginConfig {
+    /// The component file.
+    pub(crate) component: Spanned<PathBuf>,
+    /// What the plugin is given.
+    #[serde(default)]
+    pub(crate) grants: GrantsConfig,
+    /// Limits of its calls; a key that is left out has its default, not the value of the file's `[limits]`.
+    pub(crate) limits: Option<Limits>,
+}
+
+/// `[plugins.NAME.grants]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(crate) struct GrantsConfig {
+    /// Stores that the plugin sees as `/<store>`, and what it may do there.
+    pub(crate) files: BTreeMap<String, Spanned<AccessConfig>>,
+}
+
+/// What a plugin may do in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum AccessConfig {
+    /// Read and list.
+    ReadOnly,
+    /// Read, list, create, change and delete.
+    ReadWrite,
+}
+
+/// A configuration that is well-formed, with where it came from.
+#[derive(Debug)]
+pub(crate) struct ConfigFile {
+    pub(crate) path: PathBuf,
+    text: String,
+    pub(crate) config: Config,
+}
+
+/// Why a configuration is not accepted, with the place.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{}: {message}", .path.display(), place(*.at))]
+pub(crate) struct ConfigError {
+    pub(crate) path: PathBuf,
+    /// Line and column, from 1.
+    pub(crate) at: Option<(usize, usize)>,
+    pub(crate) message: String,
+}
+
+fn place(at: Option<(usize, usize)>) -> String {
+    at.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default()
+}
+
+impl ConfigFile {
+    /// Reads and checks the form of a configuration file.
+    pub(crate) fn read_ambient(path: &Path) -> Result<Self, ConfigError> {
+        let error = |at, message| ConfigError { path: path.to_owned(), at, message };
+        let size = std::fs::metadata(path).map_err(|e| error(None, e.to_string()))?.len();
+        if size > CONFIG_BYTES_MAX {
+            return Err(error(None, format!("is {size} bytes long; at most {CONFIG_BYTES_MAX} are read")));
+        }
+        let text = std::fs::read_to_string(path).map_err(|e| error(None, e.to_string()))?;
+        let config = toml::from_str(&text).map_err(|e| {
+            let at = e.span().map(|span| line_and_column(&text, span.start));
+            error(at, e.message().to_owned())
+        })?;
+        Ok(Self { path: path.to_owned(), text, config })
+    }
+
+    /// A path of the file, relative to the file.
+    pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).join(path)
+    }
+
+    /// An error about the value at `span`.
+    pub(crate) fn error(&self, span: std::ops::Range<usize>, message: impl Into<String>) -> ConfigError {
+        let at = Some(line_and_column(&self.text, span.start));
+        ConfigError { path: self.path.clone(), at, message: message.into() }
+    }
+
+    /// An error about a table that has no value to point at: the place is its header.
+    pub(crate) fn error_in_table(&self, header: &str, message: impl Into<String>) -> ConfigError {
+        let at = self.text.find(header).map(|offset| line_and_column(&self.text, offset));
+        ConfigError { path: self.path.clone(), at, message: message.into() }
+    }
+}
+
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<ConfigFile, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cofferdam.toml");
+        std::fs::write(&path, text).unwrap();
+        ConfigFile::read_ambient(&path)
+            .map_err(|e| e.to_string().replace(&directory.path().display().to_string(), ""))
+    }
+
+    #[test]
+    fn errors_have_line_and_column() {
+        let error = read("[stores.docs]\ndirectory = \"docs\"\nfoo = 1\n").unwrap_err();
+        assert!(error.starts_with("/cofferdam.toml:3:1: unknown field `foo`"), "{error}");
+        let error = read("[plugins.text]\ncomponent = 5\n").unwrap_err();
+        assert!(error.starts_with("/cofferdam.toml:2:13: invalid type"), "{error}");
+        let error = read("a = \n").unwrap_err();
+        assert!(error.starts_with("/cofferdam.toml:1:5:"), "{error}");
+    }
+
+    #[test]
+    fn limits_that_are_left_out_have_their_defaults() {
+        let file = read("[limits]\nwall-ms-max = 5\n").unwrap();
+        assert_eq!(file.config.limits, Limits { wall_ms_max: 5, ..Limits::default() });
+    }
+}

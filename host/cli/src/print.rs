@@ -1,0 +1,83 @@
+//! Printing text that comes from outside.
+//!
+//! A plugin, a model and a file can hold escape sequences that move the cursor, rename the window or hide text. On a
+//! terminal such characters are shown as escapes; into a pipe, results go out byte for byte.
+
+use std::borrow::Cow;
+use std::io::{IsTerminal, Write};
+
+use anyhow::Context;
+
+/// Prints a result: a line of its own on standard output.
+pub(crate) fn result(text: &str) -> anyhow::Result<()> {
+    let stdout = std::io::stdout();
+    let shown = if stdout.is_terminal() { printable(text) } else { Cow::Borrowed(text) };
+    let mut stdout = stdout.lock();
+    let written = stdout.write_all(shown.as_bytes()).and_then(|()| stdout.write_all(b"\n"));
+    written.and_then(|()| stdout.flush()).context("cannot write to standard output")
+}
+
+/// Prints a note for the person on standard error.
+pub(crate) fn note(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    // Nobody can be told that standard error is gone.
+    let _ = writeln!(stderr, "{}", printable(text));
+}
+
+/// Prints an error with its causes in one line.
+pub(crate) fn error(error: &anyhow::Error) {
+    note(&format!("error: {error:#}"));
+}
+
+/// `text` with every character that could drive a terminal or reorder a line written as an escape. Line feeds and tabs
+/// stay.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hostile) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_hostile(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+fn is_hostile(c: char) -> bool {
+    let is_bidi_control =
+        matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    (c.is_control() && !matches!(c, '\n' | '\t')) || is_bidi_control
+}
+
+/// A number of bytes with a unit.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    for (unit, size) in UNITS {
+        if count >= size {
+            let tenths = count.saturating_mul(10) / size;
+            return format!("{}.{} {unit}", tenths / 10, tenths % 10);
+        }
+    }
+    format!("{count} B")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_and_bidi_controls_are_shown() {
+        assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\r\u{9b}"), "a\\u{1b}[2Jb\\u{202e}c\\u{d}\\u{9b}");
+        assert!(matches!(printable("naïve\ttext\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(bytes(999), "999 B");
+        assert_eq!(bytes(1536), "1.5 KiB");
+        assert_eq!(bytes(12 << 20), "12.0 MiB");
+    }
+}

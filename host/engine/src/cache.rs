@@ -1,0 +1,162 @@
+//! What was compiled once, on disk, and trusted only with proof.
+//!
+//! Deserialising compiled code is running it, so the cache believes no byte that it did not write itself. An
+//! installation has a random key of 32 bytes beside its entries. Every entry carries a MAC (keyed BLAKE3) over format,
+//! kind, cache key, length and contents; it is checked before a byte leaves this module, so that an entry that was
+//! patched, cut, renamed to another key or kind, or written by another installation is a miss.
+//!
+//! The key is only as secret as its directory. A directory or key that is a link, belongs to someone else, or is open
+//! to group or others is refused with the command that repairs it; an entry like that is removed. The directory is held
+//! open by handle: swapping it afterwards changes nothing. Whoever runs as the same user can read the key; no grant of
+//! a plugin may overlap [`Cache::directory`], and that is for the caller to check.
+//!
+//! A cache is never needed: a full disk, a lost key or a broken entry costs a compilation. A lost key means a new key,
+//! and with it every old entry is rejected once and written again. Entries are not synced to disk, because a crash can
+//! only leave what the MAC refuses; the key is. Reading costs one pass of BLAKE3 over the contents.
+//!
+//! On systems without Unix permissions nothing of this can be promised, and [`Cache::open_ambient`] says so.
+
+#[cfg_attr(not(unix), path = "cache/no_directory.rs")]
+mod directory;
+mod entry;
+mod error;
+mod install_key;
+mod prune;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use self::directory::Directory;
+use self::install_key::InstallKey;
+
+pub use self::error::{CacheError, Rejection};
+pub(crate) use self::prune::Pruned;
+
+/// Domain of [`CacheKey`] in BLAKE3, so that no other hash of the same parts is a cache key.
+const CACHE_KEY_CONTEXT: &str = "cofferdam 2026-11-21 key of a cache entry";
+
+/// An authenticated directory of compiled code and descriptions. Cheap to clone; all clones are one cache.
+#[derive(Clone)]
+pub(crate) struct Cache {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    directory: Directory,
+    key: InstallKey,
+}
+
+/// What an entry was made from: everything that decides its contents, as one hash.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct CacheKey([u8; 32]);
+
+/// What an entry holds. Entries of different kinds may share a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub(crate) enum EntryKind {
+    /// Machine code of a component.
+    Code,
+    /// What a component says about itself.
+    Description,
+}
+
+/// What a look into the cache found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Lookup {
+    /// The contents that were put, proven.
+    Hit(Vec<u8>),
+    /// No entry.
+    Miss,
+    /// An entry that cannot be trusted. It has been removed, unless it could not even be read.
+    Rejected(Rejection),
+}
+
+impl CacheKey {
+    /// Hashes `parts` so that two different lists of parts never give the same key: `["ab"]` is not `["a", "b"]`.
+    #[must_use]
+    pub(crate) fn new(parts: &[&[u8]]) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key(CACHE_KEY_CONTEXT);
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        Self(hasher.finalize().into())
+    }
+}
+
+impl fmt::Debug for CacheKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CacheKey({})", blake3::Hash::from_bytes(self.0))
+    }
+}
+
+impl Cache {
+    /// Opens the cache at `directory`, a path of the host that is confined by nothing. Creates it, private to this
+    /// user, if it is not there, and its key with it. Safe while other processes do the same.
+    ///
+    /// # Errors
+    /// [`CacheError::Refused`] if others can reach the directory or its key, with the way to repair it;
+    /// [`CacheError::Io`] if the system fails; [`CacheError::Unsupported`] without Unix permissions.
+    pub(crate) fn open_ambient(directory: &Path) -> Result<Self, CacheError> {
+        let (directory, path) = Directory::open_ambient(directory)?;
+        let key = InstallKey::load_or_create(&directory, &path)?;
+        Ok(Self { inner: Arc::new(Inner { path, directory, key }) })
+    }
+
+    /// Where the cache is, without links: no grant may reach into it or around it.
+    #[must_use]
+    pub(crate) fn directory(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// Looks for an entry and removes it if it cannot be trusted.
+    #[must_use]
+    pub(crate) fn get(&self, key: &CacheKey, kind: EntryKind) -> Lookup {
+        let Inner { directory, key: install_key, .. } = &*self.inner;
+        match entry::read(directory, install_key, key, kind) {
+            Ok(Some(contents)) => Lookup::Hit(contents),
+            Ok(None) => Lookup::Miss,
+            Err(rejection) => {
+                // An entry that this process cannot read just now may be good for the next one.
+                if !matches!(rejection, Rejection::Unreadable(_)) {
+                    // What cannot be removed is rejected again next time, which is all that matters.
+                    let _ = directory.remove(&entry::name(key, kind));
+                }
+                Lookup::Rejected(rejection)
+            }
+        }
+    }
+
+    /// Writes an entry, or replaces it, at once: a reader sees the old contents, the new ones, or none.
+    ///
+    /// # Errors
+    /// [`CacheError::EntryTooLarge`] for contents that no [`Cache::get`] would accept; [`CacheError::Io`] if the system
+    /// fails, such as when the disk is full. Nothing is left behind then.
+    pub(crate) fn put(&self, key: &CacheKey, kind: EntryKind, contents: &[u8]) -> Result<(), CacheError> {
+        let Inner { path, directory, key: install_key } = &*self.inner;
+        entry::check_length(kind, contents.len() as u64)?;
+        entry::write(directory, install_key, key, kind, contents)
+            .map_err(|source| CacheError::io("write an entry into", path, source))
+    }
+
+    /// Removes the entries that were written longest ago until those that stay have `bytes_max` bytes at most, and what
+    /// crashed writers left behind.
+    ///
+    /// # Errors
+    /// [`CacheError::Io`] if the directory cannot be read. Entries that cannot be removed stay and are counted.
+    pub(crate) fn prune(&self, bytes_max: u64) -> Result<Pruned, CacheError> {
+        prune::prune(&self.inner.directory, bytes_max)
+            .map_err(|source| CacheError::io("list", &self.inner.path, source))
+    }
+}
+
+impl fmt::Debug for Cache {
+    /// Shows the place and never the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("directory", &self.inner.path).finish_non_exhaustive()
+    }
+}

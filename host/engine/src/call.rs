@@ -1,0 +1,176 @@
+//! One invocation, top to bottom: wait for a place, instantiate, call, take the result over, drop everything.
+
+use std::time::Instant;
+
+use cofferdam_tool::{CallContext, CallRecord, Completion, ErrorType, Limits, Outcome, Phases, ToolError};
+use tokio::sync::SemaphorePermit;
+use wasmtime::{Store, UpdateDeadline};
+
+use crate::Grants;
+use crate::engine::EngineInner;
+use crate::guest::{Served, ServedPre, ToolDefinition};
+use crate::lift;
+use crate::state::CallState;
+use crate::trap::{DeadlinePassed, Stage, tool_error};
+
+/// Handles that the component model itself may hold, beyond the host resources that `Limits` counts: a guest's own
+/// resources, and borrows in flight.
+const COMPONENT_HANDLES_EXTRA: usize = 1024;
+
+/// Everything that one call needs.
+pub(crate) struct Invocation<'a> {
+    pub(crate) engine: &'a EngineInner,
+    pub(crate) code: &'a ServedPre<CallState>,
+    pub(crate) grants: &'a Grants,
+    pub(crate) limits: &'a Limits,
+    pub(crate) context: &'a CallContext,
+}
+
+/// How running the guest ended.
+enum Ended<T> {
+    Returned(T),
+    Error(ToolError),
+    Cancelled,
+}
+
+impl Invocation<'_> {
+    /// Calls `tool` with arguments that are already decoded.
+    pub(crate) async fn call_tool(&self, tool: &str, arguments_json: &str) -> Completion {
+        let mut record = CallRecord::default();
+        let ended = self.in_sandbox(&mut record, async |store, guest| {
+            guest.cofferdam_plugin_tools().call_call_tool(store, tool, arguments_json).await
+        });
+        let outcome = match ended.await {
+            Ended::Returned(answer) => lift::outcome(answer, self.limits.output_bytes_max),
+            Ended::Error(error) => Outcome::Error(error),
+            Ended::Cancelled => Outcome::Cancelled,
+        };
+        record.call_id.clone_from(&self.context.call_id);
+        record.session.clone_from(&self.context.session);
+        record.attempts = 1;
+        record.set_outcome(&outcome);
+        Completion { outcome, record }
+    }
+
+    /// Asks the component for its definitions.
+    pub(crate) async fn list_tools(&self) -> Result<Vec<ToolDefinition>, ToolError> {
+        let mut record = CallRecord::default();
+        let ended = self.in_sandbox(&mut record, async |store, guest| {
+            guest.cofferdam_plugin_tools().call_list_tools(store).await
+        });
+        match ended.await {
+            Ended::Returned(definitions) => Ok(definitions),
+            Ended::Error(error) => Err(error),
+            Ended::Cancelled => Err(ToolError::new(ErrorType::Timeout)),
+        }
+    }
+
+    /// Runs `export` in an instance of its own and writes into `record` what that took. The instance is gone when this
+    /// returns, whatever happened (`RES-19`).
+    async fn in_sandbox<T>(
+        &self,
+        record: &mut CallRecord,
+        export: impl AsyncFnOnce(&mut Store<CallState>, &Served) -> wasmtime::Result<T>,
+    ) -> Ended<T> {
+        let arrived = Instant::now();
+        // Declared first and so dropped last: the place is free only when the store has left the pool.
+        let _place = match self.wait_for_place().await {
+            Ended::Returned(place) => place,
+            Ended::Error(error) => return Ended::Error(error),
+            Ended::Cancelled => return Ended::Cancelled,
+        };
+        let started = Instant::now();
+        record.phases.wait = started - arrived;
+        let ends_at = started + self.limits.wall();
+        let mut store = match self.store(ends_at) {
+            Ok(store) => store,
+            Err(error) => return Ended::Error(unavailable(&error)),
+        };
+        let _ticking = self.engine.ticker.keep_ticking();
+        let guest_run = run(self.code, &mut store, &mut record.phases, export);
+        let ended = tokio::select! {
+            biased;
+            () = caller_gone(self.context) => Ended::Cancelled,
+            ended = tokio::time::timeout_at(ends_at.into(), guest_run) => match ended {
+                Ok(Ok(value)) => Ended::Returned(value),
+                Ok(Err((stage, error))) => Ended::Error(tool_error(&error, stage, &store.data().limiter)),
+                // The guest is blocked in a host function: epochs only reach it when it is back.
+                Err(_elapsed) => Ended::Error(ToolError::new(ErrorType::Timeout)),
+            },
+        };
+        record.phases.run = started.elapsed().saturating_sub(record.phases.instantiate);
+        let state = store.into_data();
+        record.memory_peak_bytes = state.limiter.bytes_peak();
+        record.stdout_tail = state.stdout.text();
+        record.stderr_tail = state.stderr.text();
+        record.refused = state.refused;
+        ended
+    }
+
+    async fn wait_for_place(&self) -> Ended<SemaphorePermit<'_>> {
+        if let Ok(place) = self.engine.places.try_acquire() {
+            return Ended::Returned(place);
+        }
+        tokio::select! {
+            biased;
+            () = caller_gone(self.context) => Ended::Cancelled,
+            waited = tokio::time::timeout(self.limits.wall(), self.engine.places.acquire()) => match waited {
+                Ok(Ok(place)) => Ended::Returned(place),
+                _ => Ended::Error(
+                    ToolError::new(ErrorType::PluginUnavailable)
+                        .with_detail("all places for concurrent calls stayed taken"),
+                ),
+            },
+        }
+    }
+
+    fn store(&self, ends_at: Instant) -> wasmtime::Result<Store<CallState>> {
+        let state = CallState::new(self.grants, self.limits, self.context, ends_at)?;
+        let mut store = Store::new(&self.engine.wasmtime, state);
+        store.limiter(|state| &mut state.limiter);
+        store.set_hostcall_fuel(usize::try_from(self.limits.hostcall_bytes_max).unwrap_or(usize::MAX));
+        let handles = usize::try_from(self.limits.handles_max).unwrap_or(usize::MAX);
+        store.set_max_component_handles(handles.saturating_add(COMPONENT_HANDLES_EXTRA));
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |_| {
+            if Instant::now() >= ends_at {
+                Err(wasmtime::Error::new(DeadlinePassed))
+            } else {
+                // Yielding lets a cancellation and other tasks of this thread have their turn.
+                Ok(UpdateDeadline::Yield(1))
+            }
+        });
+        Ok(store)
+    }
+}
+
+async fn run<T>(
+    code: &ServedPre<CallState>,
+    store: &mut Store<CallState>,
+    phases: &mut Phases,
+    export: impl AsyncFnOnce(&mut Store<CallState>, &Served) -> wasmtime::Result<T>,
+) -> Result<T, (Stage, wasmtime::Error)> {
+    let started = Instant::now();
+    let guest = code.instantiate_async(&mut *store).await;
+    phases.instantiate = started.elapsed();
+    let guest = guest.map_err(|error| (Stage::Instantiate, error))?;
+    export(store, &guest).await.map_err(|error| (Stage::Run, error))
+}
+
+/// Returns when the caller has given up or its deadline has passed; both are cancellation (`RES-12`).
+async fn caller_gone(context: &CallContext) {
+    let deadline_passed = async {
+        match context.deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = context.cancellation.cancelled() => {}
+        () = deadline_passed => {}
+    }
+}
+
+fn unavailable(error: &wasmtime::Error) -> ToolError {
+    ToolError::new(ErrorType::PluginUnavailable).with_detail(crate::compile::one_line(error))
+}

@@ -1,0 +1,124 @@
+//! What an engine is built from, and how that becomes a wasmtime configuration.
+
+use std::path::PathBuf;
+
+use crate::{Compiler, ScreenLimits};
+
+/// Bytes of stack that guest code may use. Deep recursion in a parser needs some 100 KiB; 512 KiB leaves head-room and
+/// still ends a runaway recursion within a millisecond.
+const WASM_STACK_BYTES_MAX: usize = 512 * 1024;
+/// Bytes of the stack on which guest and host functions run together. The host's part needs a fixed margin.
+const FIBER_STACK_BYTES: usize = 2 * 1024 * 1024;
+/// Frames kept of a guest's call stack at a trap.
+const BACKTRACE_FRAMES_MAX: usize = 64;
+/// Address space reserved for one linear memory: with all 4 GiB that 32 bits can reach, no access needs a check.
+const MEMORY_RESERVATION_BYTES: u64 = 4 << 30;
+
+/// Settings of an [`Engine`](crate::Engine).
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// Where compiled code and definitions are kept between runs; `None` compiles anew in every process.
+    pub cache_directory: Option<PathBuf>,
+    /// How untrusted bytes become machine code.
+    pub compiler: Compiler,
+    /// How many calls and instances the engine makes room for.
+    pub pool: PoolSize,
+    /// What the structural screen admits.
+    pub screen: ScreenLimits,
+}
+
+/// Room for calls. The pool reserves address space, not memory: a place that is not in use costs next to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolSize {
+    /// Calls that run at the same time. One more waits for its turn.
+    pub concurrent_calls_max: u32,
+    /// Linear memories in one component, all instances together.
+    pub memories_per_call_max: u32,
+    /// Tables in one component, all instances together.
+    pub tables_per_call_max: u32,
+    /// Core instances in one component.
+    pub core_instances_per_call_max: u32,
+    /// Elements in one table.
+    pub table_elements_max: usize,
+}
+
+impl Default for PoolSize {
+    fn default() -> Self {
+        Self {
+            // 64 calls x 4 memories x 4 GiB is 1 TiB of a 128 TiB address space.
+            concurrent_calls_max: 64,
+            memories_per_call_max: 4,
+            tables_per_call_max: 32,
+            // A Python component has 65 of all kinds.
+            core_instances_per_call_max: 128,
+            // A Python interpreter has tables of some 10 000 functions.
+            table_elements_max: 100_000,
+        }
+    }
+}
+
+impl EngineConfig {
+    /// Defaults with a compiler and no cache on disk.
+    #[must_use]
+    pub fn new(compiler: Compiler) -> Self {
+        Self { cache_directory: None, compiler, pool: PoolSize::default(), screen: ScreenLimits::default() }
+    }
+}
+
+/// The settings that compiled code depends on. The compile child uses exactly these, or its output does not load.
+pub(crate) fn compile_config() -> wasmtime::Config {
+    let mut config = wasmtime::Config::new();
+    config.epoch_interruption(true);
+    config.max_wasm_stack(WASM_STACK_BYTES_MAX);
+    config.memory_reservation(MEMORY_RESERVATION_BYTES);
+    // Proposals that no supported toolchain needs are switched off: what is not there has no advisories.
+    config.wasm_component_model(true);
+    config.wasm_tail_call(false);
+    config.wasm_multi_memory(false);
+    config.wasm_memory64(false);
+    config.wasm_relaxed_simd(false);
+    config.wasm_wide_arithmetic(false);
+    config.wasm_custom_page_sizes(false);
+    config
+}
+
+/// [`compile_config`] with what only running needs: stacks, backtraces and the instance pool.
+pub(crate) fn runtime_config(pool: &PoolSize) -> wasmtime::Config {
+    let mut config = compile_config();
+    config.async_stack_size(FIBER_STACK_BYTES);
+    config.wasm_backtrace_max_frames(std::num::NonZeroUsize::new(BACKTRACE_FRAMES_MAX));
+    config.allocation_strategy(pooling(pool));
+    config
+}
+
+fn pooling(pool: &PoolSize) -> wasmtime::PoolingAllocationConfig {
+    let calls = pool.concurrent_calls_max;
+    let mut config = wasmtime::PoolingAllocationConfig::default();
+    config
+        .total_component_instances(calls)
+        .total_stacks(calls)
+        .total_core_instances(calls.saturating_mul(pool.core_instances_per_call_max))
+        .total_memories(calls.saturating_mul(pool.memories_per_call_max))
+        .total_tables(calls.saturating_mul(pool.tables_per_call_max))
+        .max_core_instances_per_component(pool.core_instances_per_call_max)
+        .max_memories_per_component(pool.memories_per_call_max)
+        .max_tables_per_component(pool.tables_per_call_max)
+        .table_elements(pool.table_elements_max)
+        .max_memory_size(usize::try_from(MEMORY_RESERVATION_BYTES).unwrap_or(usize::MAX));
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pool_defaults_are_pinned() {
+        let pool = PoolSize::default();
+        assert_eq!(
+            (pool.concurrent_calls_max, pool.memories_per_call_max, pool.tables_per_call_max),
+            (64, 4, 32)
+        );
+        assert_eq!((pool.core_instances_per_call_max, pool.table_elements_max), (128, 100_000));
+    }
+}

@@ -1,0 +1,115 @@
+//! Why an engine cannot be built and why a component is not taken.
+//!
+//! These errors are for the person who runs the host: they name files. None of them is ever shown to a model.
+
+use std::path::PathBuf;
+
+use cofferdam_tool::{DeclarationError, ToolError};
+
+use crate::cache::CacheError;
+use crate::{CompileError, ScreenError};
+
+/// Why an [`Engine`](crate::Engine) cannot be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The cache directory cannot be used safely.
+    #[error("the cache cannot be used")]
+    Cache(#[from] CacheError),
+    /// The WebAssembly engine refuses the configuration, or the machine has no room for the pool.
+    #[error("the WebAssembly engine does not start: {reason}")]
+    Runtime {
+        /// The engine's own words.
+        reason: String,
+    },
+    /// The thread that ends overdue calls cannot be started.
+    #[error("the thread that watches deadlines does not start")]
+    Ticker(#[source] std::io::Error),
+}
+
+/// Why a component is not taken as a plugin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot be read: {0}")]
+    Read(std::io::Error),
+    /// What is at the path is not a regular file.
+    #[error("is not a regular file")]
+    NotAFile,
+    /// The file is too large to be looked at.
+    #[error("is {bytes} bytes long; a component may have {bytes_max}")]
+    TooLarge {
+        /// Length of the file.
+        bytes: u64,
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// The structural screen refuses the bytes.
+    #[error(transparent)]
+    Screen(#[from] ScreenError),
+    /// The component imports something that does not exist here.
+    #[error("imports {}, which Cofferdam does not offer{}", names(.imports), hint(.imports))]
+    UnknownImports {
+        /// The imports as written in the component.
+        imports: Vec<String>,
+    },
+    /// The component has no tools.
+    #[error("exports no `{expected}`; build it with a Cofferdam SDK, or export that interface yourself")]
+    NoTools {
+        /// The export that was looked for.
+        expected: &'static str,
+    },
+    /// Compiling failed or hit a limit.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// An import or export has another type than the host's.
+    #[error("does not fit the plugin interface: {reason}")]
+    Interface {
+        /// The engine's own words.
+        reason: String,
+    },
+    /// Asking for the definitions ended in an error.
+    #[error("did not list its tools: {0}")]
+    Describe(ToolError),
+    /// A definition breaks a rule (`ARG-38` to `ARG-43`).
+    #[error(transparent)]
+    Declaration(#[from] DeclarationError),
+    /// A file store would expose the host's own files.
+    #[error(
+        "the mount `{mount}` would give a plugin access to Cofferdam's own cache at {}; \
+         mount another directory, or move the cache with --cache-dir",
+        .cache.display()
+    )]
+    MountExposesCache {
+        /// The mount.
+        mount: String,
+        /// The directory that has to stay out of reach.
+        cache: PathBuf,
+    },
+    /// The file is not the one that was installed.
+    #[error("has changed since it was loaded")]
+    Changed,
+    /// Work in the background was stopped.
+    #[error("loading was interrupted")]
+    Interrupted,
+}
+
+fn names(imports: &[String]) -> String {
+    let quoted: Vec<_> = imports.iter().take(5).map(|name| format!("`{name}`")).collect();
+    let more = imports.len().saturating_sub(quoted.len());
+    match more {
+        0 => quoted.join(", "),
+        more => format!("{} and {more} more", quoted.join(", ")),
+    }
+}
+
+fn hint(imports: &[String]) -> &'static str {
+    if imports.iter().any(|name| name.starts_with("wasi:") && name.contains("@0.3")) {
+        "; WASI 0.3 is not supported yet, build for WASI 0.2"
+    } else if imports.iter().any(|name| name.starts_with("wasi_snapshot_preview1")) {
+        "; adapt the module with the WASI preview 1 adapter, or build for wasm32-wasip2"
+    } else {
+        ""
+    }
+}

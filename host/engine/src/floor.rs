@@ -1,0 +1,64 @@
+//! The floor that the benchmarks measure against: raw wasmtime on the engine's own pool.
+//!
+//! A call instantiates, calls and drops, with the plain WASI context that any embedder needs, and with none of what the
+//! host adds: no decoding, no limits, no deadline, no log, no record.
+
+use wasmtime::Store;
+use wasmtime::component::{Component, Linker, ResourceTable};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use crate::Engine;
+use crate::compile::one_line;
+use crate::guest::ServedPre;
+
+/// A component that is called without a host around it.
+pub struct Floor {
+    engine: wasmtime::Engine,
+    code: ServedPre<State>,
+}
+
+struct State {
+    wasi: WasiCtx,
+    resources: ResourceTable,
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.resources }
+    }
+}
+
+impl Floor {
+    /// Compiles `component` in this process for the pool of `engine`.
+    ///
+    /// # Errors
+    /// The engine's own words.
+    pub fn new(engine: &Engine, component: &[u8]) -> Result<Self, String> {
+        Self::link(&engine.inner.wasmtime, component).map_err(|error| one_line(&error))
+    }
+
+    fn link(engine: &wasmtime::Engine, component: &[u8]) -> wasmtime::Result<Self> {
+        let component = Component::new(engine, component)?;
+        let mut linker = Linker::new(engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+        let code = ServedPre::new(linker.instantiate_pre(&component)?)?;
+        Ok(Self { engine: engine.clone(), code })
+    }
+
+    /// One call. Returns how many contents came back.
+    ///
+    /// # Errors
+    /// The engine's own words.
+    pub async fn call(&self, tool: &str, arguments_json: &str) -> Result<usize, String> {
+        self.run(tool, arguments_json).await.map_err(|error| one_line(&error))
+    }
+
+    async fn run(&self, tool: &str, arguments_json: &str) -> wasmtime::Result<usize> {
+        let state = State { wasi: WasiCtx::builder().build(), resources: ResourceTable::new() };
+        let mut store = Store::new(&self.engine, state);
+        store.set_epoch_deadline(u64::MAX / 2);
+        let guest = self.code.instantiate_async(&mut store).await?;
+        let answer = guest.cofferdam_plugin_tools().call_call_tool(&mut store, tool, arguments_json).await?;
+        Ok(answer.map_or(0, |contents| contents.len()))
+    }
+}

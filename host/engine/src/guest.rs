@@ -1,0 +1,20 @@
+//! The plugin interface as wasmtime sees it, generated from `wit/`.
+
+wasmtime::component::bindgen!({
+    path: "../../wit",
+    inline: "
+        package cofferdam:host;
+        world served {
+            import cofferdam:plugin/call@0.1.0;
+            export cofferdam:plugin/tools@0.1.0;
+        }
+    ",
+    world: "cofferdam:host/served",
+    exports: { default: async },
+    anyhow: false,
+});
+
+pub(crate) use cofferdam::plugin::types::{Content, Failure, ToolDefinition};
+
+/// The export that makes a component a plugin.
+pub(crate) const TOOLS_EXPORT: &str = "cofferdam:plugin/tools@0.1.0";

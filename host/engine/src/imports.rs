@@ -1,0 +1,143 @@
+//! Which imports exist, what each of them lets a plugin do, and whether it is answered without a grant.
+
+use serde::{Deserialize, Serialize};
+
+/// What an import lets a plugin do, in the words of the person who decides about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Capability {
+    /// `wasi:filesystem`
+    Files,
+    /// `cofferdam:plugin/files`
+    FileStores,
+    /// `wasi:http`
+    Http,
+    /// `wasi:sockets`
+    Sockets,
+    /// `cofferdam:plugin/toolbox`
+    Toolbox,
+    /// `wasi:cli/environment`
+    Environment,
+    /// `wasi:cli/stdin`
+    StandardInput,
+    /// `wasi:cli/stdout`, `stderr` and the terminal interfaces
+    Log,
+    /// `wasi:clocks`
+    Clock,
+    /// `wasi:random`
+    Random,
+    /// `wasi:cli/exit`
+    Exit,
+    /// `cofferdam:plugin/call`
+    Call,
+    /// `wasi:io`, which only serves the others, and packages that hold nothing but types
+    Plumbing,
+}
+
+/// How an import is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Linked for every plugin; what it reaches depends on the grants.
+    Offered,
+    /// Known, but not granted: using it ends the call as `CapabilityDenied`.
+    Withheld,
+}
+
+impl Capability {
+    /// What a plugin with this import can do, as a verb phrase.
+    #[must_use]
+    pub fn in_plain_words(self) -> &'static str {
+        match self {
+            Self::Files | Self::FileStores => "reads and writes files in mounts that are granted",
+            Self::Http => "makes HTTP requests",
+            Self::Sockets => "opens network connections",
+            Self::Toolbox => "calls other tools",
+            Self::Environment => "reads environment variables and arguments that are granted",
+            Self::StandardInput => "reads standard input, which is always empty",
+            Self::Log => "writes to the call log",
+            Self::Clock => "reads the clock and waits",
+            Self::Random => "draws random numbers",
+            Self::Exit => "ends itself early",
+            Self::Call => "asks about its call and reports progress",
+            Self::Plumbing => "uses streams",
+        }
+    }
+
+    /// Whether this version of the host can give the capability to a plugin at all.
+    #[must_use]
+    pub fn can_be_granted(self) -> bool {
+        !matches!(self, Self::FileStores | Self::Http | Self::Sockets | Self::Toolbox)
+    }
+}
+
+/// Looks up an import by the name that the component gives it, such as `wasi:io/streams@0.2.6`. `None` means that the
+/// host has never heard of it.
+pub(crate) fn look_up(import: &str) -> Option<(Capability, Standing)> {
+    let (path, version) = import.split_once('@').unwrap_or((import, ""));
+    let (package, interface) = path.split_once('/')?;
+    let capability = match package {
+        "cofferdam:plugin" if version == "0.1.0" => own(interface)?,
+        _ if version == "0.2" || version.starts_with("0.2.") => wasi(package, interface)?,
+        _ => return None,
+    };
+    let standing = if capability.can_be_granted() { Standing::Offered } else { Standing::Withheld };
+    Some((capability, standing))
+}
+
+fn own(interface: &str) -> Option<Capability> {
+    match interface {
+        "types" => Some(Capability::Plumbing),
+        "call" => Some(Capability::Call),
+        "files" => Some(Capability::FileStores),
+        "toolbox" => Some(Capability::Toolbox),
+        _ => None,
+    }
+}
+
+fn wasi(package: &str, interface: &str) -> Option<Capability> {
+    match (package, interface) {
+        ("wasi:io", "error" | "poll" | "streams") => Some(Capability::Plumbing),
+        ("wasi:clocks", "monotonic-clock" | "wall-clock") => Some(Capability::Clock),
+        ("wasi:random", "random" | "insecure" | "insecure-seed") => Some(Capability::Random),
+        ("wasi:filesystem", "types" | "preopens") => Some(Capability::Files),
+        ("wasi:cli", "environment") => Some(Capability::Environment),
+        ("wasi:cli", "exit") => Some(Capability::Exit),
+        ("wasi:cli", "stdin" | "terminal-stdin" | "terminal-input") => Some(Capability::StandardInput),
+        ("wasi:cli", "stdout" | "stderr" | "terminal-stdout" | "terminal-stderr" | "terminal-output") => {
+            Some(Capability::Log)
+        }
+        ("wasi:sockets", _) => Some(Capability::Sockets),
+        ("wasi:http", "types" | "outgoing-handler") => Some(Capability::Http),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_patch_of_wasi_0_2_is_known_and_no_other_version() {
+        assert_eq!(look_up("wasi:io/streams@0.2.0"), Some((Capability::Plumbing, Standing::Offered)));
+        assert_eq!(look_up("wasi:filesystem/types@0.2.12"), Some((Capability::Files, Standing::Offered)));
+        assert_eq!(look_up("wasi:io/streams@0.3.0"), None);
+        assert_eq!(look_up("wasi:io/streams@0.20.0"), None);
+        assert_eq!(look_up("wasi:io/streams"), None);
+    }
+
+    #[test]
+    fn the_network_is_withheld() {
+        assert_eq!(look_up("wasi:sockets/tcp@0.2.3"), Some((Capability::Sockets, Standing::Withheld)));
+        assert_eq!(look_up("wasi:http/outgoing-handler@0.2.3"), Some((Capability::Http, Standing::Withheld)));
+    }
+
+    #[test]
+    fn strangers_are_unknown() {
+        for import in
+            ["env", "", "@", "/", "wasi:nn/tensor@0.2.0", "cofferdam:plugin/call@0.2.0", "my:own/thing@1.0.0"]
+        {
+            assert_eq!(look_up(import), None, "{import}");
+        }
+    }
+}

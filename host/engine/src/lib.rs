@@ -1,0 +1,51 @@
+//! Runs plugins: WebAssembly components, each call in a sandbox of its own.
+//!
+//! # Policy
+//!
+//! * **One call, one instance.** Every call gets a fresh instance from a pre-linked, pooled, copy-on-write image and
+//!   loses it afterwards, whatever the outcome.
+//! * **Nothing is ambient.** A guest has no files, network, environment, arguments or standard input unless a
+//!   [`Grants`] value says so. What it prints is kept in the call record, bounded.
+//! * **Untrusted bytes are never compiled here.** They pass a structural screen and are compiled by a child process
+//!   with limits on CPU time and memory ([`Compiler`]).
+//! * **Compiled code is authenticated.** Loading an artifact is running native code, so the cache on disk carries a
+//!   MAC with a key of this installation.
+//! * **Every end is typed.** Traps and limits become an [`ErrorType`](cofferdam_tool::ErrorType) by the type of their
+//!   cause and never by the text of a message.
+//!
+//! This is the only crate that names wasmtime: no type of it appears in the public interface.
+
+mod cache;
+mod call;
+mod compile;
+mod config;
+mod engine;
+mod error;
+#[cfg(feature = "floor")]
+mod floor;
+mod guest;
+mod imports;
+mod lift;
+mod limiter;
+mod link;
+mod load;
+mod log;
+mod mount;
+mod plugin;
+mod screen;
+mod state;
+mod ticker;
+mod trap;
+
+pub use cache::{CacheError, Rejection};
+pub use compile::{CompileError, Compiler, compile_child};
+pub use config::{EngineConfig, PoolSize};
+pub use engine::Engine;
+pub use error::{EngineError, LoadError};
+#[cfg(feature = "floor")]
+pub use floor::Floor;
+pub use imports::Capability;
+pub use load::{Component, LoadEvent, LoadObserver};
+pub use mount::{Access, Grants, InvalidMountName, Mount, MountName};
+pub use plugin::{Plugin, PluginInfo, PluginOptions};
+pub use screen::{Looks, Quantity, ScreenError, ScreenLimits};

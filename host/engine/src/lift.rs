@@ -1,0 +1,103 @@
+//! From what a guest returned to an outcome, within the output limit.
+
+use cofferdam_tool::{
+    Content as ToolContent, ErrorType, Outcome, Output, ToolError, ToolFailure, parse_json,
+};
+
+use crate::guest::{Content, Failure};
+
+/// Turns a guest's answer into the outcome of the call (`RES-1`, `RES-2`, `RES-18`).
+pub(crate) fn outcome(answer: Result<Vec<Content>, Failure>, output_bytes_max: u64) -> Outcome {
+    let outcome = match answer {
+        Ok(contents) => output(contents, output_bytes_max).map(Outcome::Ok),
+        Err(failure) => tool_failure(failure, output_bytes_max).map(Outcome::Failure),
+    };
+    outcome.unwrap_or_else(Outcome::Error)
+}
+
+fn output(contents: Vec<Content>, bytes_max: u64) -> Result<Output, ToolError> {
+    let bytes = contents.iter().map(Content::json_bytes).sum();
+    check_size(bytes, bytes_max)?;
+    let contents: Result<Vec<_>, _> = contents.into_iter().map(tool_content).collect();
+    Ok(Output::from_contents(contents?))
+}
+
+fn tool_content(content: Content) -> Result<ToolContent, ToolError> {
+    Ok(match content {
+        Content::Text(text) => ToolContent::Text(text),
+        Content::Json(text) => ToolContent::Json(json(&text)?),
+        Content::Blob(blob) => ToolContent::Blob { media_type: blob.media_type, data: blob.data },
+    })
+}
+
+fn tool_failure(failure: Failure, bytes_max: u64) -> Result<ToolFailure, ToolError> {
+    let texts = [Some(&failure.message), failure.suggestion.as_ref(), failure.value.as_ref()];
+    check_size(texts.into_iter().flatten().map(|text| len(text)).sum(), bytes_max)?;
+    Ok(ToolFailure {
+        value: failure.value.as_deref().map(json).transpose()?,
+        message: failure.message,
+        suggestion: failure.suggestion,
+        transient: failure.transient,
+    })
+}
+
+fn json(text: &str) -> Result<serde_json::Value, ToolError> {
+    parse_json(text).map_err(|error| invalid(format!("the guest's JSON is not valid: {error}")))
+}
+
+fn invalid(detail: String) -> ToolError {
+    ToolError::new(ErrorType::InvalidResult).with_detail(detail)
+}
+
+fn check_size(bytes: u64, bytes_max: u64) -> Result<(), ToolError> {
+    if bytes <= bytes_max {
+        return Ok(());
+    }
+    let detail = format!("the result is {bytes} bytes long; the limit is {bytes_max}");
+    Err(ToolError::new(ErrorType::OutputLimit).with_detail(detail))
+}
+
+fn len(text: &str) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
+}
+
+impl Content {
+    /// Length of the item in the result, in bytes: JSON as the guest wrote it, text as it is, a blob's bytes.
+    fn json_bytes(&self) -> u64 {
+        match self {
+            Self::Text(text) | Self::Json(text) => len(text),
+            Self::Blob(blob) => len(&blob.media_type) + u64::try_from(blob.data.len()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_type(outcome: &Outcome) -> Option<ErrorType> {
+        match outcome {
+            Outcome::Error(error) => error.error_type(),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn exactly_the_limit_passes() {
+        let text = |n: usize| Ok(vec![Content::Text("x".repeat(n))]);
+        assert!(matches!(outcome(text(10), 10), Outcome::Ok(_)));
+        assert_eq!(error_type(&outcome(text(11), 10)), Some(ErrorType::OutputLimit));
+    }
+
+    #[test]
+    fn json_must_be_json() {
+        let ended = outcome(Ok(vec![Content::Json("{\"a\":1,}".into())]), 100);
+        assert_eq!(error_type(&ended), Some(ErrorType::InvalidResult));
+    }
+
+    #[test]
+    fn a_failure_counts_against_the_limit_too() {
+        let failure = Failure { message: "x".repeat(101), suggestion: None, transient: None, value: None };
+        assert_eq!(error_type(&outcome(Err(failure), 100)), Some(ErrorType::OutputLimit));
+    }
+}

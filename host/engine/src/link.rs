@@ -1,0 +1,94 @@
+//! Connects a component's imports with the host, once per component.
+//!
+//! Every import that is offered without a grant is linked for all plugins; what it reaches is decided by the state of
+//! the call. An import that is withheld is linked to a refusal, so that a plugin which only mentions it still runs:
+//! interpreters import the network whether a script uses it or not.
+
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component, Linker, LinkerInstance, ResourceType};
+use wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async;
+use wasmtime_wasi::p2::bindings::{cli, filesystem, random};
+
+use crate::guest::cofferdam::plugin::call;
+use crate::imports::{self, Capability, Standing};
+use crate::state::CallState;
+
+/// The host's side of a resource type that no value of ever exists.
+enum NoSuchResource {}
+
+/// A linker with everything that needs no grant.
+pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<CallState>> {
+    use wasmtime_wasi::WasiView;
+    use wasmtime_wasi::cli::{WasiCli, WasiCliView};
+    use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemView};
+    use wasmtime_wasi::random::WasiRandom;
+
+    let mut linker = Linker::new(engine);
+    let l = &mut linker;
+    // io, clocks, random, stdin, stdout, stderr. Interface by interface and not the whole of WASI: sockets stay out.
+    add_to_linker_proxy_interfaces_async(l)?;
+    random::insecure::add_to_linker::<CallState, WasiRandom>(l, |s| s.ctx().ctx.random())?;
+    random::insecure_seed::add_to_linker::<CallState, WasiRandom>(l, |s| s.ctx().ctx.random())?;
+    cli::environment::add_to_linker::<CallState, WasiCli>(l, CallState::cli)?;
+    cli::exit::add_to_linker::<CallState, WasiCli>(l, CallState::cli)?;
+    cli::terminal_input::add_to_linker::<CallState, WasiCli>(l, CallState::cli)?;
+    cli::terminal_output::add_to_linker::<CallState, WasiCli>(l, CallState::cli)?;
+    cli::terminal_stdin::add_to_linker::<CallState, WasiCli>(l, CallState::cli)?;
+    cli::terminal_stdout::add_to_linker::<CallState, WasiCli>(l, CallState::cli)?;
+    cli::terminal_stderr::add_to_linker::<CallState, WasiCli>(l, CallState::cli)?;
+    filesystem::types::add_to_linker::<CallState, WasiFilesystem>(l, CallState::filesystem)?;
+    filesystem::preopens::add_to_linker::<CallState, WasiFilesystem>(l, CallState::filesystem)?;
+    call::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
+    Ok(linker)
+}
+
+/// `offered` with a refusal for every import of `component` that is withheld.
+pub(crate) fn with_refusals(
+    offered: &Linker<CallState>,
+    component: &Component,
+) -> wasmtime::Result<Linker<CallState>> {
+    let mut linker = offered.clone();
+    let engine = component.engine();
+    let mut known_resources = Vec::new();
+    for (import, item) in component.component_type().imports(engine) {
+        let ComponentItem::ComponentInstance(interface) = item.ty else { continue };
+        let withheld = match imports::look_up(import) {
+            Some((capability, Standing::Withheld)) => Some(capability),
+            _ => None,
+        };
+        for (name, export) in interface.exports(engine) {
+            if let ComponentItem::Resource(resource) = export.ty {
+                // A resource that an earlier import has brought is only used here, not defined.
+                if known_resources.contains(&resource) {
+                    continue;
+                }
+                known_resources.push(resource);
+            }
+            if let Some(capability) = withheld {
+                refuse(&mut linker.instance(import)?, capability, import, name, &export.ty)?;
+            }
+        }
+    }
+    Ok(linker)
+}
+
+fn refuse(
+    instance: &mut LinkerInstance<'_, CallState>,
+    capability: Capability,
+    import: &str,
+    name: &str,
+    item: &ComponentItem,
+) -> wasmtime::Result<()> {
+    match item {
+        ComponentItem::ComponentFunc(_) => {
+            let used = format!("{import}#{name}");
+            instance.func_new(name, move |mut store, _, _, _| {
+                Err(wasmtime::Error::new(store.data_mut().refuse(capability, &used)))
+            })
+        }
+        ComponentItem::Resource(_) => {
+            instance.resource(name, ResourceType::host::<NoSuchResource>(), |_, _| Ok(()))
+        }
+        _ => Ok(()),
+    }
+}

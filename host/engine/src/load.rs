@@ -1,0 +1,297 @@
+//! From component bytes to a plugin: read, screen, compile or take from the cache, describe.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cofferdam_tool::{Annotations, CallContext, Declaration, Limits};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use wasmtime::component::Component as WasmComponent;
+
+use crate::cache::{CacheKey, EntryKind, Lookup};
+use crate::call::Invocation;
+use crate::compile::one_line;
+use crate::engine::EngineInner;
+use crate::guest::{self, ServedPre, TOOLS_EXPORT};
+use crate::imports;
+use crate::screen::{Screened, screen};
+use crate::state::CallState;
+use crate::{Grants, LoadError, link};
+
+/// The version of what the cache holds. Raised when [`Description`] or the meaning of an entry changes.
+const CACHE_FORMAT: &[u8] = b"cofferdam cache 1";
+/// Size of the whole cache; beyond it the oldest entries go. Room for some hundred interpreters or ten thousand small
+/// plugins.
+const CACHE_BYTES_MAX: u64 = 8 << 30;
+/// How long a component may take to list its tools, in milliseconds.
+const DESCRIBE_WALL_MS_MAX: u64 = 5_000;
+/// How much it may say: the 262144 bytes of ARG-43, and room for the lists around them.
+const DESCRIBE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The bytes of a component, or where they are.
+#[derive(Clone)]
+pub struct Component {
+    source: Source,
+}
+
+#[derive(Clone)]
+enum Source {
+    File(PathBuf),
+    Bytes(Arc<[u8]>),
+}
+
+/// Something that takes long enough for a person to wonder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoadEvent {
+    /// The component is not in the cache and is being compiled.
+    Compiling {
+        /// Size of the component in bytes.
+        component_bytes: u64,
+    },
+    /// Compiling has ended well.
+    Compiled {
+        /// Size of the machine code in bytes.
+        artifact_bytes: u64,
+    },
+    /// An entry of the cache was not what this installation wrote and has been removed.
+    CacheRejected,
+    /// The compiled code cannot be kept for the next time.
+    CacheUnwritable,
+}
+
+/// Is told what a load is doing.
+pub trait LoadObserver: Send + Sync {
+    /// Takes one event. Must not block.
+    fn on_event(&self, event: LoadEvent);
+}
+
+impl LoadObserver for () {
+    fn on_event(&self, _event: LoadEvent) {}
+}
+
+/// What is known of a component without its code. Kept in the cache next to it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Description {
+    pub(crate) component_bytes: u64,
+    pub(crate) imports: Vec<String>,
+    pub(crate) declarations: Vec<Declaration>,
+}
+
+/// Code that is ready to be instantiated.
+pub(crate) type Code = ServedPre<CallState>;
+
+impl Component {
+    /// The component in a file of the host. The path is opened with all rights of this process.
+    pub fn from_file_ambient(path: impl Into<PathBuf>) -> Self {
+        Self { source: Source::File(path.into()) }
+    }
+
+    /// A component that is already in memory.
+    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self { source: Source::Bytes(bytes.into()) }
+    }
+
+    async fn read(&self, bytes_max: u64) -> Result<Arc<[u8]>, LoadError> {
+        match &self.source {
+            Source::Bytes(bytes) => {
+                check_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX), bytes_max)?;
+                Ok(Arc::clone(bytes))
+            }
+            Source::File(path) => {
+                let path = path.clone();
+                let read = tokio::task::spawn_blocking(move || read_file(&path, bytes_max));
+                read.await.map_err(|_| LoadError::Interrupted)?
+            }
+        }
+    }
+}
+
+fn read_file(path: &Path, bytes_max: u64) -> Result<Arc<[u8]>, LoadError> {
+    let file = open_without_blocking(path).map_err(LoadError::Read)?;
+    let metadata = file.metadata().map_err(LoadError::Read)?;
+    if !metadata.is_file() {
+        return Err(LoadError::NotAFile);
+    }
+    check_size(metadata.len(), bytes_max)?;
+    // The file may grow while it is read.
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(LoadError::Read)?;
+    check_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX), bytes_max)?;
+    Ok(bytes.into())
+}
+
+/// Opening a FIFO for reading would wait for a writer, for ever.
+#[cfg(unix)]
+fn open_without_blocking(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::NONBLOCK.bits();
+    File::options().read(true).custom_flags(i32::try_from(flags).unwrap_or(0)).open(path)
+}
+
+#[cfg(not(unix))]
+fn open_without_blocking(path: &Path) -> std::io::Result<File> {
+    File::open(path)
+}
+
+fn check_size(bytes: u64, bytes_max: u64) -> Result<(), LoadError> {
+    if bytes > bytes_max { Err(LoadError::TooLarge { bytes, bytes_max }) } else { Ok(()) }
+}
+
+/// A component on its way to being a plugin.
+pub(crate) struct Loading<'a> {
+    engine: &'a EngineInner,
+    observer: &'a dyn LoadObserver,
+    bytes: Arc<[u8]>,
+    pub(crate) digest: [u8; 32],
+    key: CacheKey,
+}
+
+impl<'a> Loading<'a> {
+    pub(crate) async fn start(
+        engine: &'a EngineInner,
+        component: &Component,
+        observer: &'a dyn LoadObserver,
+    ) -> Result<Self, LoadError> {
+        let bytes = component.read(engine.config.screen.component_bytes_max).await?;
+        let digest: [u8; 32] = Sha256::digest(&bytes).into();
+        let key = CacheKey::new(&[CACHE_FORMAT, &engine.fingerprint, &digest]);
+        Ok(Self { engine, observer, bytes, digest, key })
+    }
+
+    /// What the component says about itself. Code comes with it when it had to be compiled for that.
+    pub(crate) async fn describe(&self) -> Result<(Description, Option<Code>), LoadError> {
+        if let Some(description) = self.cached_description() {
+            return Ok((description, None));
+        }
+        let screened = self.screen().await?;
+        let code = match self.cached_code() {
+            Some(code) => code,
+            None => self.compile().await?,
+        };
+        let declarations = self.declarations(&code).await?;
+        let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
+        let description = Description { component_bytes, imports: screened.imports, declarations };
+        if let Ok(json) = serde_json::to_vec(&description) {
+            self.keep(EntryKind::Description, &json);
+        }
+        Ok((description, Some(code)))
+    }
+
+    /// Code from the cache, or compiled anew.
+    pub(crate) async fn code(&self) -> Result<Code, LoadError> {
+        if let Some(code) = self.cached_code() {
+            return Ok(code);
+        }
+        self.screen().await?;
+        self.compile().await
+    }
+
+    fn cached_code(&self) -> Option<Code> {
+        self.link(&self.cached(EntryKind::Code)?).ok()
+    }
+
+    /// Compiles bytes that have passed the screen.
+    async fn compile(&self) -> Result<Code, LoadError> {
+        let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
+        self.observer.on_event(LoadEvent::Compiling { component_bytes });
+        let artifact = self.engine.config.compiler.compile(&self.bytes).await?;
+        let artifact_bytes = u64::try_from(artifact.len()).unwrap_or(u64::MAX);
+        self.observer.on_event(LoadEvent::Compiled { artifact_bytes });
+        let code = self.link(&artifact)?;
+        self.keep(EntryKind::Code, &artifact);
+        Ok(code)
+    }
+
+    async fn screen(&self) -> Result<Screened, LoadError> {
+        // Takes up to a fifth of a second for the largest components, so not on a thread that serves calls.
+        let (bytes, limits) = (Arc::clone(&self.bytes), self.engine.config.screen.clone());
+        let screening = tokio::task::spawn_blocking(move || screen(&bytes, &limits));
+        let screened = screening.await.map_err(|_| LoadError::Interrupted)??;
+        let unknown: Vec<_> =
+            screened.imports.iter().filter(|name| imports::look_up(name).is_none()).cloned().collect();
+        if !unknown.is_empty() {
+            return Err(LoadError::UnknownImports { imports: unknown });
+        }
+        if !screened.exports.iter().any(|name| name == TOOLS_EXPORT) {
+            return Err(LoadError::NoTools { expected: TOOLS_EXPORT });
+        }
+        Ok(screened)
+    }
+
+    #[expect(unsafe_code, reason = "loading machine code cannot be checked by the compiler")]
+    fn link(&self, artifact: &[u8]) -> Result<Code, LoadError> {
+        let interface = |error: wasmtime::Error| LoadError::Interface { reason: one_line(&error) };
+        // SAFETY: the artifact comes from our own compiler: either over a pipe from a child that we started, or
+        // from the cache, which has checked its MAC with this installation's key.
+        let component =
+            unsafe { WasmComponent::deserialize(&self.engine.wasmtime, artifact) }.map_err(interface)?;
+        let linker = link::with_refusals(&self.engine.linker, &component).map_err(interface)?;
+        let instance_pre = linker.instantiate_pre(&component).map_err(interface)?;
+        ServedPre::new(instance_pre).map_err(interface)
+    }
+
+    async fn declarations(&self, code: &Code) -> Result<Vec<Declaration>, LoadError> {
+        let limits = Limits {
+            wall_ms_max: DESCRIBE_WALL_MS_MAX,
+            hostcall_bytes_max: DESCRIBE_BYTES_MAX,
+            ..Limits::default()
+        };
+        let invocation = Invocation {
+            engine: self.engine,
+            code,
+            grants: &Grants::default(),
+            limits: &limits,
+            context: &CallContext::default(),
+        };
+        let definitions = invocation.list_tools().await.map_err(LoadError::Describe)?;
+        Ok(definitions.into_iter().map(declaration).collect())
+    }
+
+    fn cached_description(&self) -> Option<Description> {
+        let json = self.cached(EntryKind::Description)?;
+        serde_json::from_slice(&json).ok()
+    }
+
+    fn cached(&self, kind: EntryKind) -> Option<Vec<u8>> {
+        match self.engine.cache.as_ref()?.get(&self.key, kind) {
+            Lookup::Hit(bytes) => Some(bytes),
+            Lookup::Miss => None,
+            Lookup::Rejected(reason) => {
+                tracing::warn!(%reason, "a cache entry was rejected and removed");
+                self.observer.on_event(LoadEvent::CacheRejected);
+                None
+            }
+        }
+    }
+
+    /// A cache that cannot be written costs time at the next start and nothing else.
+    fn keep(&self, kind: EntryKind, bytes: &[u8]) {
+        let Some(cache) = &self.engine.cache else { return };
+        let kept = cache.put(&self.key, kind, bytes).and_then(|()| cache.prune(CACHE_BYTES_MAX));
+        if let Err(error) = kept {
+            tracing::warn!(%error, "a cache entry cannot be written");
+            self.observer.on_event(LoadEvent::CacheUnwritable);
+        }
+    }
+}
+
+fn declaration(definition: guest::ToolDefinition) -> Declaration {
+    let annotations = definition.annotations;
+    Declaration {
+        name: definition.name,
+        title: definition.title,
+        description: definition.description,
+        input_schema: definition.input_schema,
+        output_schema: definition.output_schema,
+        annotations: Annotations {
+            read_only: annotations.read_only,
+            destructive: annotations.destructive,
+            idempotent: annotations.idempotent,
+            open_world: annotations.open_world,
+            long_running: annotations.long_running,
+        },
+    }
+}

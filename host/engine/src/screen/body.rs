@@ -1,0 +1,115 @@
+//! Counts one function body.
+//!
+//! Most operators cost a validator a fixed time. Calls, typed blocks and branches do not: they move as many values as
+//! their type has, and a type of two thousand values takes two bytes to name. What they move is summed.
+
+use wasmparser::{BlockType, FunctionBody, Operator};
+
+use super::error::{Quantity, ScreenError};
+use super::tally::Tally;
+
+/// How many values a function type takes and gives.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Width {
+    params: u64,
+    results: u64,
+}
+
+impl Width {
+    pub(super) fn new(params: usize, results: usize) -> Self {
+        Self { params: params as u64, results: results as u64 }
+    }
+
+    fn moved(self) -> u64 {
+        self.params.saturating_add(self.results)
+    }
+}
+
+/// The width of a type or function; nothing if there is none, which the validator refuses.
+pub(super) fn width_at(widths: &[Width], index: u32) -> Width {
+    usize::try_from(index).ok().and_then(|index| widths.get(index)).copied().unwrap_or_default()
+}
+
+/// Counts the locals, blocks, branches and operands of `body`, a function of width `own`.
+pub(super) fn count(
+    body: &FunctionBody<'_>,
+    own: Width,
+    types: &[Width],
+    functions: &[Width],
+    tally: &mut Tally<'_>,
+) -> Result<(), ScreenError> {
+    let bytes = body.as_bytes().len() as u64;
+    tally.check(Quantity::BodyBytes, bytes)?;
+    tally.code_bytes = tally.code_bytes.saturating_add(bytes);
+    count_locals(body, tally)?;
+    let mut scan = BodyScan { types, functions, depth: 0, widest: own.results, operands: own.moved() };
+    let mut operators = body.get_operators_reader()?;
+    while !operators.eof() {
+        scan.operator(&operators.read()?, tally)?;
+    }
+    tally.add(Quantity::Operands, scan.operands)
+}
+
+fn count_locals(body: &FunctionBody<'_>, tally: &Tally<'_>) -> Result<(), ScreenError> {
+    let mut locals = 0_u64;
+    for group in body.get_locals_reader()? {
+        let (count, _type) = group?;
+        locals = locals.saturating_add(u64::from(count));
+        tally.check(Quantity::Locals, locals)?;
+    }
+    Ok(())
+}
+
+struct BodyScan<'a> {
+    types: &'a [Width],
+    functions: &'a [Width],
+    depth: u64,
+    /// Most values that a branch to any block so far can carry.
+    widest: u64,
+    operands: u64,
+}
+
+impl BodyScan<'_> {
+    fn operator(&mut self, operator: &Operator<'_>, tally: &Tally<'_>) -> Result<(), ScreenError> {
+        let moved = match operator {
+            Operator::Block { blockty }
+            | Operator::Loop { blockty }
+            | Operator::If { blockty }
+            | Operator::TryTable { try_table: wasmparser::TryTable { ty: blockty, .. } } => {
+                self.enter(*blockty, tally)?
+            }
+            Operator::End => {
+                self.depth = self.depth.saturating_sub(1);
+                self.widest
+            }
+            Operator::Call { function_index } | Operator::ReturnCall { function_index } => {
+                width_at(self.functions, *function_index).moved()
+            }
+            Operator::CallIndirect { type_index, .. } | Operator::ReturnCallIndirect { type_index, .. } => {
+                width_at(self.types, *type_index).moved()
+            }
+            Operator::Br { .. } | Operator::BrIf { .. } | Operator::Return | Operator::Else => self.widest,
+            Operator::BrTable { targets } => {
+                let targets = u64::from(targets.len());
+                tally.check(Quantity::BranchTargets, targets)?;
+                self.widest.saturating_mul(targets.saturating_add(1))
+            }
+            _ => return Ok(()),
+        };
+        self.operands = self.operands.saturating_add(moved);
+        tally.check(Quantity::BodyOperands, self.operands)
+    }
+
+    /// Opens a block and says how many values it moves.
+    fn enter(&mut self, ty: BlockType, tally: &Tally<'_>) -> Result<u64, ScreenError> {
+        self.depth = self.depth.saturating_add(1);
+        tally.check(Quantity::BlockDepth, self.depth)?;
+        let width = match ty {
+            BlockType::Empty => Width::default(),
+            BlockType::Type(_) => Width { params: 0, results: 1 },
+            BlockType::FuncType(index) => width_at(self.types, index),
+        };
+        self.widest = self.widest.max(width.params).max(width.results);
+        Ok(width.moved())
+    }
+}

@@ -1,0 +1,136 @@
+//! What things cost once they are expanded.
+//!
+//! A component is cheap to write and dear to expand: each instantiation and each use of a type repeats what it names.
+//! So a cost is computed once where something is defined, kept with it, and added wherever it is used. Additions
+//! saturate; every cost is an upper bound of the work of a validator or compiler, never an exact figure.
+
+use super::error::{Quantity, ScreenError};
+use super::tally::Tally;
+
+/// What a resource costs where a type declares it. A validator makes a fresh one per use, with tables around it: up to
+/// 16 KB and 56 µs where instance types are nested, against some 100 bytes for other items.
+const RESOURCE_COST: u64 = 128;
+
+/// The size of a type, function or instance as a tree, with every reference written out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    /// Nodes of the tree.
+    pub(super) cost: u64,
+    /// Nodes of the largest type or function that an alias can take out of it.
+    pub(super) widest: u64,
+    /// Levels of the tree.
+    pub(super) depth: u64,
+}
+
+impl Shape {
+    /// Something without parts, and what stands in for an index that does not exist: the validator refuses that.
+    pub(super) const LEAF: Self = Self { cost: 1, widest: 1, depth: 1 };
+    /// A declaration of a resource.
+    pub(super) const RESOURCE: Self = Self { cost: RESOURCE_COST, widest: 1, depth: 1 };
+
+    /// A type or function made of `parts`.
+    pub(super) fn of(parts: impl IntoIterator<Item = Self>) -> Self {
+        let (cost, depth) = parts
+            .into_iter()
+            .fold((1_u64, 0), |(cost, depth), part| (cost.saturating_add(part.cost), part.depth.max(depth)));
+        Self { cost, widest: cost, depth: depth.saturating_add(1) }
+    }
+
+    /// The same as something that an alias takes out as a whole.
+    pub(super) fn whole(self) -> Self {
+        Self { widest: self.cost, ..self }
+    }
+
+    /// An upper bound of a type or function that an alias takes out of this instance.
+    pub(super) fn part(self) -> Self {
+        Self { cost: self.widest, ..self }
+    }
+}
+
+/// The index spaces of one scope: a component, or the declarations of a component or instance type.
+#[derive(Default)]
+pub(super) struct Space {
+    pub(super) types: Vec<Shape>,
+    pub(super) instances: Vec<Shape>,
+    pub(super) functions: Vec<Shape>,
+    cost: u64,
+    widest: u64,
+    depth: u64,
+}
+
+impl Space {
+    pub(super) fn type_at(&self, index: u32) -> Shape {
+        at(&self.types, index)
+    }
+
+    pub(super) fn instance_at(&self, index: u32) -> Shape {
+        at(&self.instances, index)
+    }
+
+    pub(super) fn function_at(&self, index: u32) -> Shape {
+        at(&self.functions, index)
+    }
+
+    /// Counts `cost` more definitions in this scope.
+    pub(super) fn charge(&mut self, tally: &Tally<'_>, cost: u64) -> Result<(), ScreenError> {
+        self.cost = self.cost.saturating_add(cost);
+        tally.check(Quantity::Definitions, self.cost)
+    }
+
+    /// Adds a type that was defined in this scope at the price of `cost`.
+    pub(super) fn define(&mut self, tally: &Tally<'_>, shape: Shape, cost: u64) -> Result<(), ScreenError> {
+        tally.check(Quantity::TypeDepth, shape.depth)?;
+        self.types.push(shape);
+        self.charge(tally, cost)
+    }
+
+    /// Makes `shape` an import or export of this scope: part of what an instance of it is made of.
+    pub(super) fn expose(&mut self, tally: &Tally<'_>, shape: Shape) -> Result<(), ScreenError> {
+        self.widest = self.widest.max(shape.widest);
+        self.depth = self.depth.max(shape.depth);
+        tally.check(Quantity::TypeDepth, self.depth)?;
+        self.charge(tally, shape.cost)
+    }
+
+    /// The scope seen from outside, as a type or as an instance of it.
+    pub(super) fn shape(&self) -> Shape {
+        let depth = self.depth.saturating_add(1);
+        Shape { cost: self.cost.saturating_add(1), widest: self.widest.max(1), depth }
+    }
+}
+
+/// What one instantiation of a component or core module creates.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Expansion {
+    pub(super) instances: u64,
+    pub(super) definitions: u64,
+    pub(super) memories: u64,
+    pub(super) memory_bytes: u64,
+    pub(super) tables: u64,
+    pub(super) table_elements: u64,
+}
+
+impl Expansion {
+    /// Adds one more instantiation of `other`. Definitions are counted in a [`Space`] until its scope ends.
+    pub(super) fn add(&mut self, tally: &Tally<'_>, other: &Self) -> Result<(), ScreenError> {
+        self.instances = self.instances.saturating_add(other.instances);
+        self.memories = self.memories.saturating_add(other.memories);
+        self.memory_bytes = self.memory_bytes.saturating_add(other.memory_bytes);
+        self.tables = self.tables.saturating_add(other.tables);
+        self.table_elements = self.table_elements.saturating_add(other.table_elements);
+        self.check(tally)
+    }
+
+    fn check(&self, tally: &Tally<'_>) -> Result<(), ScreenError> {
+        tally.check(Quantity::Instances, self.instances)?;
+        tally.check(Quantity::Memories, self.memories)?;
+        tally.check(Quantity::MemoryBytes, self.memory_bytes)?;
+        tally.check(Quantity::Tables, self.tables)?;
+        tally.check(Quantity::TableElements, self.table_elements)
+    }
+}
+
+/// The element of an index space, or a leaf if there is none.
+fn at(space: &[Shape], index: u32) -> Shape {
+    usize::try_from(index).ok().and_then(|index| space.get(index)).copied().unwrap_or(Shape::LEAF)
+}

@@ -1,0 +1,218 @@
+//! Why bytes are refused, in one line each.
+
+use std::fmt;
+
+/// Longest part of a message that is taken from the validator, in characters. It can quote names of the component.
+const QUOTED_CHARS_MAX: usize = 200;
+
+/// Why a component is not compiled. Each text is one line without control characters.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScreenError {
+    /// There are no bytes.
+    #[error("the file is empty")]
+    Empty,
+    /// The bytes are something else.
+    #[error("not a WebAssembly file but {looks}")]
+    NotWasm {
+        /// What the first bytes look like.
+        looks: Looks,
+    },
+    /// The file was cut off.
+    #[error("the file is cut off: it has {length} bytes and announces at least {announced}")]
+    Truncated {
+        /// Bytes that are there.
+        length: u64,
+        /// Bytes that headers read so far announce.
+        announced: u64,
+    },
+    /// The bytes are a core module.
+    #[error(
+        "a core module, not a component; build for `wasm32-wasip2`, or turn the module into a component with \
+         `wasm-tools component new`"
+    )]
+    CoreModule,
+    /// The header names a version or layer that is not known.
+    #[error("unknown WebAssembly version {version}, layer {layer}; a component has version 13, layer 1")]
+    UnknownVersion {
+        /// The version field of the header.
+        version: u16,
+        /// The layer field of the header: 0 is a core module, 1 a component.
+        layer: u16,
+    },
+    /// A limit was crossed.
+    #[error("the component has {found} or more {quantity}; the limit is {limit}")]
+    OverLimit {
+        /// What there is too much of.
+        quantity: Quantity,
+        /// How much was counted when counting stopped.
+        found: u64,
+        /// The largest count that passes.
+        limit: u64,
+    },
+    /// A component or core module is used as a value.
+    #[error(
+        "the component imports, exports or passes on {kind}; link it into one component before loading it"
+    )]
+    HigherOrder {
+        /// `a component` or `a core module`.
+        kind: &'static str,
+    },
+    /// A proposal is used that is switched off.
+    #[error("the component needs a WebAssembly proposal that is switched off: {reason} (at byte {offset})")]
+    SwitchedOff {
+        /// The words of the validator.
+        reason: String,
+        /// Where in the file.
+        offset: u64,
+    },
+    /// The bytes break the rules of the format.
+    #[error("not a valid component: {reason} (at byte {offset})")]
+    Invalid {
+        /// The words of the validator.
+        reason: String,
+        /// Where in the file.
+        offset: u64,
+    },
+    /// The validator failed on the bytes. A bug there, or an attack on one.
+    #[error("not a valid component: the validator gave up on it")]
+    ValidatorFailed,
+}
+
+/// What bytes that are no WebAssembly look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Looks {
+    /// An ELF file: a program, or code that wasmtime compiled before.
+    Elf,
+    /// An archive: zip, gzip, zstd or tar.
+    Archive,
+    /// Text, perhaps the text format of WebAssembly.
+    Text,
+    /// Zero bytes, as a sparse or broken download has them.
+    Zeros,
+    /// Nothing that is recognised.
+    Unknown,
+}
+
+impl fmt::Display for Looks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Elf => {
+                "an ELF file (a program, or a precompiled `.cwasm`, which is never loaded from outside)"
+            }
+            Self::Archive => "a compressed archive; unpack it first",
+            Self::Text => "text; turn the text format into bytes with `wasm-tools parse`",
+            Self::Zeros => "zero bytes, as in a broken download",
+            Self::Unknown => "bytes of an unknown kind",
+        })
+    }
+}
+
+/// What the screen counts. Reads as the noun of a message; [`super::ScreenLimits`] says what each one is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Quantity {
+    /// Bounded by `component_bytes_max`.
+    ComponentBytes,
+    /// Bounded by `nesting_max`.
+    Nesting,
+    /// Bounded by `sections_max`.
+    Sections,
+    /// Bounded by `instances_max`.
+    Instances,
+    /// Bounded by `definitions_max`.
+    Definitions,
+    /// Bounded by `types_max`.
+    Types,
+    /// Bounded by `type_depth_max`.
+    TypeDepth,
+    /// Bounded by `externs_max`.
+    Externs,
+    /// Bounded by `functions_max`.
+    Functions,
+    /// Bounded by `body_bytes_max`.
+    BodyBytes,
+    /// Bounded by `locals_max`.
+    Locals,
+    /// Bounded by `block_depth_max`.
+    BlockDepth,
+    /// Bounded by `branch_targets_max`.
+    BranchTargets,
+    /// Bounded by `body_operands_max`.
+    BodyOperands,
+    /// Bounded by `operands_max`.
+    Operands,
+    /// Bounded by `globals_max`.
+    Globals,
+    /// Bounded by `memories_max`.
+    Memories,
+    /// Bounded by `memory_bytes_max`.
+    MemoryBytes,
+    /// Bounded by `tables_max`.
+    Tables,
+    /// Bounded by `table_elements_max`.
+    TableElements,
+    /// Bounded by `data_segments_max`.
+    DataSegments,
+    /// Bounded by `element_segments_max`.
+    ElementSegments,
+    /// Bounded by `segment_elements_max`.
+    SegmentElements,
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ComponentBytes => "bytes",
+            Self::Nesting => "levels of nested components",
+            Self::Sections => "sections",
+            Self::Instances => "instances",
+            Self::Definitions => "definitions after expansion",
+            Self::Types => "types",
+            Self::TypeDepth => "levels in one type",
+            Self::Externs => "imports and exports",
+            Self::Functions => "functions",
+            Self::BodyBytes => "bytes in one function",
+            Self::Locals => "locals in one function",
+            Self::BlockDepth => "levels of blocks in one function",
+            Self::BranchTargets => "targets in one `br_table`",
+            Self::BodyOperands => "operands of calls and branches in one function",
+            Self::Operands => "operands of calls and branches",
+            Self::Globals => "globals",
+            Self::Memories => "memories",
+            Self::MemoryBytes => "bytes of initial memory",
+            Self::Tables => "tables",
+            Self::TableElements => "initial table elements",
+            Self::DataSegments => "data segments",
+            Self::ElementSegments => "element segments",
+            Self::SegmentElements => "functions in element segments",
+        })
+    }
+}
+
+impl From<wasmparser::Error> for ScreenError {
+    fn from(error: wasmparser::Error) -> Self {
+        let (reason, offset) = (one_line(error.message()), error.offset() as u64);
+        match error.missing_wasm_feature() {
+            Some(_proposal) => Self::SwitchedOff { reason, offset },
+            None => Self::Invalid { reason, offset },
+        }
+    }
+}
+
+/// `text` as one line that cannot drive a terminal: it may quote names that the author of the component chose.
+fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for character in text.chars().take(QUOTED_CHARS_MAX) {
+        match character {
+            '\n' => line.push_str(": "),
+            '"' | '\'' | '\\' => line.push(character),
+            other => line.extend(other.escape_debug()),
+        }
+    }
+    if text.chars().nth(QUOTED_CHARS_MAX).is_some() {
+        line.push('…');
+    }
+    line
+}

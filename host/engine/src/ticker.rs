@@ -1,0 +1,72 @@
+//! The clock that makes running guests look up.
+//!
+//! A tick only asks guest code to run its epoch callback; whether a deadline has passed is decided there by comparing a
+//! monotonic clock, because ticks come late on a busy machine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+/// How often a running guest looks up. It bounds how late a deadline in pure guest code is noticed and how long another
+/// task waits for the thread; each look costs a running guest about a microsecond.
+const PERIOD: Duration = Duration::from_millis(10);
+
+/// A thread that ticks while at least one call runs and sleeps otherwise. It ends with the engine.
+pub(crate) struct Ticker {
+    running: Arc<AtomicUsize>,
+    thread: Thread,
+}
+
+/// Keeps the ticker awake.
+pub(crate) struct Ticking {
+    running: Arc<AtomicUsize>,
+}
+
+impl Ticker {
+    /// Starts the thread for `engine`, which it does not keep alive.
+    pub(crate) fn start(engine: &wasmtime::Engine) -> std::io::Result<Self> {
+        let running = Arc::new(AtomicUsize::new(0));
+        let weak = engine.weak();
+        let counter = Arc::clone(&running);
+        let handle =
+            thread::Builder::new().name("cofferdam-epoch".to_owned()).spawn(move || tick(&weak, &counter))?;
+        Ok(Self { running, thread: handle.thread().clone() })
+    }
+
+    /// Ticks until the returned value is dropped.
+    pub(crate) fn keep_ticking(&self) -> Ticking {
+        if self.running.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.thread.unpark();
+        }
+        Ticking { running: Arc::clone(&self.running) }
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        // The engine is gone or about to go: the thread finds that out when it wakes.
+        self.thread.unpark();
+    }
+}
+
+impl Drop for Ticking {
+    fn drop(&mut self) {
+        self.running.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn tick(engine: &wasmtime::EngineWeak, running: &AtomicUsize) {
+    loop {
+        if running.load(Ordering::Acquire) == 0 {
+            // A timeout and not a plain park: the thread must notice in the end that the engine has gone.
+            thread::park_timeout(Duration::from_secs(5));
+        } else {
+            thread::sleep(PERIOD);
+        }
+        match engine.upgrade() {
+            Some(engine) => engine.increment_epoch(),
+            None => return,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A file store in one directory of the host.
+//!
+//! The directory is opened once and everything below it is reached from that handle, one segment at a time, each
+//! opened relative to the one before without following a link (`FILE-18`). So check and use are one step: whoever
+//! swaps a directory for a link at the wrong moment gets a refusal or a file inside the directory, never one outside.
+//! Before anything is opened for reading its kind is looked up, and it is opened without blocking and looked at again:
+//! a pipe cannot make a thread wait.
+//!
+//! A file is written under a temporary name in its own directory, flushed to disk and then given its name, so that
+//! readers and crashes see the old or the new content (`FILE-13`). Temporary names are reserved and invisible; those of
+//! a host that was killed are removed by a later count once they are an hour old.
+//!
+//! What it costs: every operation runs on a thread of tokio's blocking pool (in place when there is no runtime). Changes
+//! of one store take place one after another and are flushed, which is milliseconds on a disk; reads wait for nobody.
+//! The quota needs the size of everything in the directory, which is counted at the first change and again when others
+//! may have changed it, at a fiftieth of the time at most (see [`ledger`]).
+//!
+//! What it does not do: it cannot tell a hard link from any other file, it crosses mount points inside the directory
+//! (whoever mounts there decides), and two hosts on one directory do not see each other's changes for a moment, so
+//! that together they may exceed a quota. On a file system that ignores case, so do the names (`FILE-11` wants it
+//! otherwise). On Windows directories are not flushed.
+
+mod change;
+mod ledger;
+mod publish;
+mod tree;
+mod walk;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, io};
+
+use async_trait::async_trait;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use ledger::Ledger;
+use tokio::sync::Mutex;
+use tree::Tree;
+
+use crate::blocking::blocking;
+use crate::{FileError, FileStore, Listing, MadeDirectory, Quota, Scope, Stat, StorePath, WriteMode};
+
+/// How a directory is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirectoryOptions {
+    /// Refuse every change (`FILE-20`).
+    pub is_read_only: bool,
+    /// The limits of the store. What is in the directory already counts.
+    pub quota: Quota,
+    /// Wait for the disk at every change. Without it a crash of the machine (not one of the host) may lose the last
+    /// changes and leave empty files.
+    pub is_durable: bool,
+}
+
+impl Default for DirectoryOptions {
+    fn default() -> Self {
+        Self { is_read_only: false, quota: Quota::default(), is_durable: true }
+    }
+}
+
+/// A file store in one directory of the host.
+#[derive(Clone)]
+pub struct DirectoryStore {
+    tree: Arc<Tree>,
+    /// Held by one change at a time, from its checks to its end.
+    ledger: Arc<Mutex<Ledger>>,
+    root: Arc<Path>,
+    options: DirectoryOptions,
+}
+
+/// A directory that cannot be opened. The text names it, because it is for the person who configured it.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open the directory `{}`", path.display())]
+pub struct OpenDirectoryError {
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+impl DirectoryStore {
+    /// Opens the directory `path` of the host, with the rights of this process. A link in `path` itself is followed:
+    /// the person who wrote it may. Blocks for as long as that takes, and counts nothing yet.
+    ///
+    /// # Errors
+    /// When `path` is not a directory that can be opened.
+    pub fn open_ambient(path: &Path, options: DirectoryOptions) -> Result<Self, OpenDirectoryError> {
+        let opened = path.canonicalize().and_then(|root| {
+            let directory = Dir::open_ambient_dir(&root, ambient_authority())?;
+            Ok((root, directory))
+        });
+        let (root, directory) =
+            opened.map_err(|source| OpenDirectoryError { path: path.to_owned(), source })?;
+        Ok(Self {
+            tree: Arc::new(Tree::new(directory, options)),
+            ledger: Arc::default(),
+            root: root.into(),
+            options,
+        })
+    }
+
+    /// The canonical path of the directory on the host.
+    ///
+    /// For the engine alone, which hands the directory to a Wasm instance as a preopen. It must not reach a model, a
+    /// guest or an error text. Opening it again is not what this store guards.
+    #[must_use]
+    pub fn root_ambient(&self) -> &Path {
+        &self.root
+    }
+
+    /// Runs `read` where it may block.
+    async fn read_with<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Tree) -> Result<T, FileError> + Send + 'static,
+    ) -> Result<T, FileError> {
+        let tree = Arc::clone(&self.tree);
+        blocking(move || read(&tree)).await
+    }
+
+    /// Runs `change` where it may block, alone among the changes of this store. The ledger moves into the work, so that
+    /// a caller who stops waiting does not let the next change in before this one is over.
+    async fn change_with<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&Tree, &mut Ledger) -> Result<T, FileError> + Send + 'static,
+    ) -> Result<T, FileError> {
+        if self.options.is_read_only {
+            return Err(FileError::ReadOnly);
+        }
+        let tree = Arc::clone(&self.tree);
+        let mut ledger = Arc::clone(&self.ledger).lock_owned().await;
+        blocking(move || change(&tree, &mut ledger)).await
+    }
+}
+
+#[async_trait]
+impl FileStore for DirectoryStore {
+    fn is_read_only(&self) -> bool {
+        self.options.is_read_only
+    }
+
+    async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {
+        let path = path.clone();
+        self.read_with(move |tree| tree.stat(&path)).await
+    }
+
+    async fn read(&self, path: &StorePath, bytes_max: u64) -> Result<Vec<u8>, FileError> {
+        let path = path.clone();
+        self.read_with(move |tree| tree.read(&path, bytes_max)).await
+    }
+
+    async fn read_range(&self, path: &StorePath, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
+        let path = path.clone();
+        self.read_with(move |tree| tree.read_range(&path, offset, length)).await
+    }
+
+    async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
+        let path = path.clone();
+        self.change_with(move |tree, ledger| tree.write(ledger, &path, &content, mode)).await
+    }
+
+    async fn delete(&self, path: &StorePath) -> Result<(), FileError> {
+        let path = path.clone();
+        self.change_with(move |tree, ledger| tree.delete(ledger, &path)).await
+    }
+
+    async fn list(&self, directory: &StorePath, scope: Scope) -> Result<Listing, FileError> {
+        let directory = directory.clone();
+        self.read_with(move |tree| tree.list(&directory, scope)).await
+    }
+
+    async fn create_directory(&self, path: &StorePath) -> Result<MadeDirectory, FileError> {
+        let path = path.clone();
+        self.change_with(move |tree, ledger| tree.create_directory(ledger, &path)).await
+    }
+}
+
+/// Shows nothing of the host.
+impl fmt::Debug for DirectoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DirectoryStore").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

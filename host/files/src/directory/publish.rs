@@ -1,0 +1,187 @@
+//! Writing a file in one step: under a temporary name first, then under its own.
+
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cap_std::fs::{Dir, File, Metadata, OpenOptions};
+
+use crate::WriteMode;
+use crate::path::RESERVED_PREFIX;
+
+/// How many temporary names are tried. Only an enemy could have taken the first.
+const NAMES_MAX: usize = 16;
+
+/// Gives `name` in `directory` the content `content`. On failure nothing has changed.
+///
+/// `replaced` is what is there, whose permissions the new file gets: a script stays executable, a private file private.
+pub(super) fn publish(
+    directory: &Dir,
+    name: &str,
+    content: &[u8],
+    mode: WriteMode,
+    replaced: Option<&Metadata>,
+    is_durable: bool,
+) -> io::Result<()> {
+    let (mut temporary, mut file) = Temporary::create(directory, replaced)?;
+    file.write_all(content)?;
+    keep_permissions(&file, replaced)?;
+    if is_durable {
+        file.sync_all()?;
+    }
+    drop(file);
+    match mode {
+        WriteMode::Replace => directory.rename(&temporary.name, directory, name)?,
+        WriteMode::Create => rename_exclusive(directory, &temporary.name, name)?,
+    }
+    temporary.is_published = true;
+    Ok(())
+}
+
+/// Makes what happened to the names in `directory` durable.
+///
+/// A failure is not reported: the change has taken place and cannot be undone, and some file systems cannot flush a
+/// directory at all.
+pub(super) fn flush_names(directory: &Dir) {
+    #[cfg(unix)]
+    {
+        use rustix::fs::{Mode, OFlags, fsync, openat};
+        // The handle that leads here was opened for passing through, which is not enough to flush.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let _flushed = openat(directory, ".", flags, Mode::empty()).and_then(fsync);
+    }
+    #[cfg(not(unix))]
+    let _ = directory;
+}
+
+/// A file under a temporary name, removed unless it was published.
+struct Temporary<'d> {
+    directory: &'d Dir,
+    name: String,
+    is_published: bool,
+}
+
+impl<'d> Temporary<'d> {
+    fn create(directory: &'d Dir, replaced: Option<&Metadata>) -> io::Result<(Self, File)> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        restrict(&mut options, replaced);
+        let mut failure = io::Error::from(io::ErrorKind::AlreadyExists);
+        for _ in 0..NAMES_MAX {
+            let name = temporary_name();
+            match directory.open_with(&name, &options) {
+                Ok(file) => return Ok((Self { directory, name, is_published: false }, file)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => failure = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(failure)
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.is_published {
+            // What cannot be removed is invisible, and a later count removes it.
+            let _removed = self.directory.remove_file(&self.name);
+        }
+    }
+}
+
+/// A name that no other write uses: not in this process by the number, hardly in another by the rest.
+fn temporary_name() -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
+    format!("{RESERVED_PREFIX}-{}-{moment}-{number}", std::process::id())
+}
+
+/// Renames a file unless the new name is taken. Where the system cannot do that in one step, a second name is made
+/// instead, which fails just so, and the first one removed.
+fn rename_exclusive(directory: &Dir, from: &str, to: &str) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+    {
+        use rustix::fs::{RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+            result => return Ok(result?),
+        }
+    }
+    link_exclusive(directory, from, to)
+}
+
+fn link_exclusive(directory: &Dir, from: &str, to: &str) -> io::Result<()> {
+    directory.hard_link(from, directory, to)?;
+    // The file has its name. If the temporary one stays, it is invisible and a later count removes it.
+    let _removed = directory.remove_file(from);
+    Ok(())
+}
+
+/// The permission bits that content written by others may keep: not those that lend the owner's rights.
+#[cfg(unix)]
+const PERMISSIONS_KEPT: u32 = 0o777;
+
+/// Creates the file with no more permissions than it will have, so that private content is private from its first byte.
+#[cfg(unix)]
+fn restrict(options: &mut OpenOptions, replaced: Option<&Metadata>) {
+    use cap_std::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    if let Some(metadata) = replaced {
+        options.mode(metadata.permissions().mode() & PERMISSIONS_KEPT);
+    }
+}
+
+#[cfg(unix)]
+fn keep_permissions(file: &File, replaced: Option<&Metadata>) -> io::Result<()> {
+    use cap_std::fs::{Permissions, PermissionsExt as _};
+    let Some(metadata) = replaced else { return Ok(()) };
+    let wanted = metadata.permissions().mode() & PERMISSIONS_KEPT;
+    // Some file systems have fixed permissions and refuse to set even those.
+    if file.metadata()?.permissions().mode() & PERMISSIONS_KEPT == wanted {
+        return Ok(());
+    }
+    file.set_permissions(Permissions::from_mode(wanted))
+}
+
+#[cfg(not(unix))]
+fn restrict(_: &mut OpenOptions, _: Option<&Metadata>) {}
+
+#[cfg(not(unix))]
+fn keep_permissions(_: &File, _: Option<&Metadata>) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use cap_std::ambient_authority;
+
+    use super::*;
+
+    #[test]
+    fn both_ways_of_an_exclusive_rename_fail_when_the_name_is_taken() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
+        for rename in [rename_exclusive, link_exclusive] {
+            directory.write("taken", "old").unwrap();
+            directory.write("from", "new").unwrap();
+            let error = rename(&directory, "from", "taken").unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            rename(&directory, "from", "free").unwrap();
+            assert!(!directory.exists("from"));
+            assert_eq!(directory.read("free").unwrap(), b"new");
+            assert_eq!(directory.read("taken").unwrap(), b"old");
+            directory.remove_file("free").unwrap();
+        }
+    }
+
+    #[test]
+    fn a_failed_publication_leaves_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
+        directory.create_dir("d").unwrap();
+        for mode in [WriteMode::Create, WriteMode::Replace] {
+            publish(&directory, "d", b"x", mode, None, false).unwrap_err();
+        }
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,212 @@
+//! Reading below a directory handle, without links and without blocking.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
+use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
+
+use super::DirectoryOptions;
+use super::walk::{Found, Kind};
+use crate::{Entry, FileError, Listing, Scope, Stat, StorePath};
+
+/// How often an entry is looked at again when it changes between two looks.
+const LOOKS_MAX: usize = 8;
+
+/// A directory and everything below it.
+pub(super) struct Tree {
+    root: Dir,
+    pub(super) options: DirectoryOptions,
+}
+
+/// What a name stands for in a directory, links not followed.
+pub(super) enum Node {
+    Missing,
+    File(Metadata),
+    Directory,
+    Link,
+    /// A pipe, a socket, a device: nothing that is ever opened.
+    Special,
+}
+
+/// How far a path leads down.
+pub(super) enum Reached {
+    /// All the way, to a directory.
+    Directory(Dir),
+    /// To a name that is not there.
+    Missing {
+        /// The last directory that is there.
+        deepest: Dir,
+        /// The names that are not, from there on.
+        names: Vec<String>,
+    },
+    /// To something that is neither a directory nor a link.
+    NotDirectory {
+        /// Whether it is at the end of the path.
+        is_last: bool,
+    },
+}
+
+impl Tree {
+    pub(super) fn new(root: Dir, options: DirectoryOptions) -> Self {
+        Self { root, options }
+    }
+
+    pub(super) fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {
+        let Some((parent, name)) = path.split() else { return Ok(Stat::DIRECTORY) };
+        match look(&self.existing_directory(&parent)?, name)? {
+            Node::File(metadata) => Ok(Stat::file(metadata.len())),
+            Node::Directory => Ok(Stat::DIRECTORY),
+            Node::Link => Err(FileError::Link),
+            Node::Missing | Node::Special => Err(FileError::NotFound),
+        }
+    }
+
+    pub(super) fn read(&self, path: &StorePath, bytes_max: u64) -> Result<Vec<u8>, FileError> {
+        let (file, bytes) = self.open_file(path)?;
+        if bytes > bytes_max {
+            return Err(FileError::TooLarge { bytes, bytes_max });
+        }
+        // Another process may append meanwhile; one byte more than allowed shows that it did.
+        let content = read_some(file, bytes_max.saturating_add(1))?;
+        let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
+        if bytes > bytes_max { Err(FileError::TooLarge { bytes, bytes_max }) } else { Ok(content) }
+    }
+
+    pub(super) fn read_range(
+        &self,
+        path: &StorePath,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, FileError> {
+        let (mut file, bytes) = self.open_file(path)?;
+        // Seeking beyond what a signed offset holds is an error of the system, and there is nothing there.
+        if offset >= bytes {
+            return Ok(Vec::new());
+        }
+        file.seek(SeekFrom::Start(offset))?;
+        Ok(read_some(file, length)?)
+    }
+
+    pub(super) fn list(&self, path: &StorePath, scope: Scope) -> Result<Listing, FileError> {
+        let Reached::Directory(directory) = self.descend(path)? else { return Ok(Listing::default()) };
+        let mut entries = Vec::new();
+        let is_complete = self.walk((path, directory), scope, &mut |found: Found<'_>| {
+            if let (Some(kind), Some(path_below)) = (found.entry_kind(), found.path_below(path)) {
+                entries.push(Entry::new(path_below, kind));
+            }
+        })?;
+        Ok(Listing::sorted(entries, !is_complete))
+    }
+
+    /// Follows `path` down as far as there are directories.
+    pub(super) fn descend(&self, path: &StorePath) -> Result<Reached, FileError> {
+        let mut deepest = self.root.try_clone()?;
+        let mut names = path.segments();
+        while let Some(name) = names.next() {
+            match enter(&deepest, name)? {
+                Entered::Directory(directory) => deepest = directory,
+                Entered::NotDirectory => {
+                    return Ok(Reached::NotDirectory { is_last: names.next().is_none() });
+                }
+                Entered::Missing => {
+                    let names = std::iter::once(name).chain(names).map(str::to_owned).collect();
+                    return Ok(Reached::Missing { deepest, names });
+                }
+            }
+        }
+        Ok(Reached::Directory(deepest))
+    }
+
+    /// The directory at `path`, for operations that find nothing when there is none.
+    pub(super) fn existing_directory(&self, path: &StorePath) -> Result<Dir, FileError> {
+        match self.descend(path)? {
+            Reached::Directory(directory) => Ok(directory),
+            Reached::Missing { .. } | Reached::NotDirectory { .. } => Err(FileError::NotFound),
+        }
+    }
+
+    /// The regular file at `path` and its length.
+    fn open_file(&self, path: &StorePath) -> Result<(File, u64), FileError> {
+        let (parent, name) = path.split().ok_or(FileError::NotFound)?;
+        let directory = self.existing_directory(&parent)?;
+        require_file(&directory, name)?;
+        let mut options = OpenOptions::new();
+        options.read(true).follow(FollowSymlinks::No).nonblock(true);
+        let file = match directory.open_with(name, &options) {
+            Ok(file) => file,
+            // Either it was swapped meanwhile, or it is a file that may not be read.
+            Err(error) => return Err(require_file(&directory, name).err().unwrap_or(error.into())),
+        };
+        let metadata = file.metadata()?;
+        if metadata.is_file() { Ok((file, metadata.len())) } else { Err(FileError::NotFound) }
+    }
+}
+
+/// What `name` stands for in `directory`.
+pub(super) fn look(directory: &Dir, name: &str) -> io::Result<Node> {
+    let metadata = match directory.symlink_metadata(name) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Node::Missing),
+        Err(error) => return Err(error),
+    };
+    Ok(match Kind::of(metadata.file_type()) {
+        Kind::File => Node::File(metadata),
+        Kind::Directory => Node::Directory,
+        Kind::Link => Node::Link,
+        Kind::Special => Node::Special,
+    })
+}
+
+impl Kind {
+    pub(super) fn of(kind: FileType) -> Self {
+        if kind.is_symlink() {
+            Self::Link
+        } else if kind.is_file() {
+            Self::File
+        } else if kind.is_dir() {
+            Self::Directory
+        } else {
+            Self::Special
+        }
+    }
+}
+
+/// Fails unless `name` is a regular file.
+fn require_file(directory: &Dir, name: &str) -> Result<(), FileError> {
+    match look(directory, name)? {
+        Node::File(_) => Ok(()),
+        Node::Link => Err(FileError::Link),
+        Node::Missing | Node::Directory | Node::Special => Err(FileError::NotFound),
+    }
+}
+
+enum Entered {
+    Directory(Dir),
+    Missing,
+    NotDirectory,
+}
+
+/// Opens the directory `name` in `parent`. The attempt to open is the check; the look afterwards only says why it
+/// failed, so it does not matter that the entry may have changed in between.
+fn enter(parent: &Dir, name: &str) -> Result<Entered, FileError> {
+    let mut failure = io::Error::from(io::ErrorKind::ResourceBusy);
+    for _ in 0..LOOKS_MAX {
+        failure = match parent.open_dir_nofollow(name) {
+            Ok(directory) => return Ok(Entered::Directory(directory)),
+            Err(error) => error,
+        };
+        match look(parent, name)? {
+            Node::Missing => return Ok(Entered::Missing),
+            Node::Link => return Err(FileError::Link),
+            Node::File(_) | Node::Special => return Ok(Entered::NotDirectory),
+            Node::Directory => {}
+        }
+    }
+    Err(failure.into())
+}
+
+fn read_some(file: File, length: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    file.take(length).read_to_end(&mut content)?;
+    Ok(content)
+}

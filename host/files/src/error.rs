@@ -1,0 +1,114 @@
+//! Why an operation of a file store failed.
+
+use std::io;
+
+use crate::path::quoted;
+use crate::{PathError, QuotaExceeded, StorePath};
+
+/// Why an operation failed. It displays as the reason that the contract prescribes, for the model to read; that text
+/// never holds a path of the host.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// A text is not a path (`FILE-2` to `FILE-6`).
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// There is nothing at this path that the operation works on (`FILE-15`, `FILE-16`).
+    #[error("not found")]
+    NotFound,
+    /// A segment of the path is a link (`FILE-18`).
+    #[error("Invalid path: the resolved path contains a symbolic link or reparse point.")]
+    Link,
+    /// A file was to be created where one is (`FILE-13`).
+    #[error("this file already exists.")]
+    AlreadyExists,
+    /// A file was to be written where a directory is (`FILE-11`).
+    #[error("this path is already a directory. Choose a different file name.")]
+    IsDirectory,
+    /// A directory was to be created where a file is (`FILE-42`).
+    #[error("this path is already a file. Choose a different name.")]
+    IsFile,
+    /// Something was to be created below a file (`FILE-11`).
+    #[error("a parent path is already a file. Choose a different path.")]
+    ParentIsFile,
+    /// A file was to be written where the host has a pipe, a socket or a device.
+    #[error("this path is not a regular file. Choose a different file name.")]
+    Special,
+    /// A quota of the store (`FILE-19`).
+    #[error(transparent)]
+    Quota(#[from] QuotaExceeded),
+    /// The store takes no changes (`FILE-20`).
+    #[error("the store is read-only.")]
+    ReadOnly,
+    /// The file is larger than the reader asked for. Nothing was read.
+    #[error("it is {bytes} bytes long; one read returns at most {bytes_max} bytes.")]
+    TooLarge {
+        /// How large the file is.
+        bytes: u64,
+        /// How much the reader asked for.
+        bytes_max: u64,
+    },
+    /// The content is not UTF-8 (`FILE-15`).
+    #[error("File '{name}' is not UTF-8 text and cannot be read.")]
+    NotText {
+        /// The last segment of the path, as it stands in texts.
+        name: String,
+    },
+    /// The system below the store failed.
+    #[error(transparent)]
+    Host(#[from] HostFailure),
+}
+
+/// A failure of the system below a store: its kind for the model, all of it as `source` for logs.
+#[derive(Debug, thiserror::Error)]
+#[error("the file store failed: {}.", source.kind())]
+pub struct HostFailure {
+    #[source]
+    source: io::Error,
+}
+
+impl From<io::Error> for FileError {
+    fn from(source: io::Error) -> Self {
+        Self::Host(HostFailure { source })
+    }
+}
+
+impl FileError {
+    /// The error for content of `path` that is not UTF-8 (`FILE-15`).
+    #[must_use]
+    pub fn not_text(path: &StorePath) -> Self {
+        Self::NotText { name: quoted(path.name()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_those_of_the_contract() {
+        let leaf = StorePath::file("d/a\u{9b}b").unwrap();
+        let expected = [
+            (FileError::Link, "Invalid path: the resolved path contains a symbolic link or reparse point."),
+            (FileError::IsDirectory, "this path is already a directory. Choose a different file name."),
+            (FileError::ParentIsFile, "a parent path is already a file. Choose a different path."),
+            (FileError::IsFile, "this path is already a file. Choose a different name."),
+            (FileError::ReadOnly, "the store is read-only."),
+            (FileError::NotFound, "not found"),
+            (FileError::not_text(&leaf), "File 'a\u{9b}b' is not UTF-8 text and cannot be read."),
+        ];
+        for (error, text) in expected {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_the_system_said_is_not_in_the_text() {
+        let error =
+            FileError::from(io::Error::new(io::ErrorKind::PermissionDenied, "open /home/me/secret: denied"));
+        assert_eq!(error.to_string(), "the file store failed: permission denied.");
+        assert!(error.source().unwrap().to_string().contains("/home/me/secret"));
+    }
+}

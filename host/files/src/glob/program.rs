@@ -1,0 +1,188 @@
+//! The program of a pattern and the machine that runs it.
+//!
+//! The machine holds every state that the name read so far allows, each at most once, so a run is linear in the
+//! length of the name. Braces are branches, not expansions: fifty of them cost fifty branches and not 2⁵⁰ patterns.
+
+use super::set::Set;
+
+/// One step of a pattern.
+#[derive(Debug, Clone)]
+pub(super) enum Instruction {
+    Char(char),
+    /// `?`
+    One,
+    Set(Set),
+    /// One `*`. Two of them that fill a segment are a `**`, see [`Way`].
+    Star,
+    Separator,
+    /// Goes on at each of these places.
+    Branch(Vec<usize>),
+    /// Goes on at this place.
+    Jump(usize),
+    /// The end of the pattern.
+    End,
+}
+
+/// How the machine came to an instruction. It decides whether two stars are the segment `**`: they are when the
+/// pattern on this way began a segment right before them and ends it right after them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// The pattern is at the start of a segment.
+    SegmentStart,
+    /// One star since the start of the segment, which has matched nothing.
+    OneStar,
+    /// Two stars since the start of the segment, which have matched nothing: a `**` if the segment ends here.
+    TwoStars,
+    /// Inside a `**` that has matched something.
+    Deep,
+    /// Anywhere else in a segment.
+    Inside,
+}
+
+/// How many ways there are.
+const WAYS: usize = 5;
+
+type State = (usize, Way);
+
+/// A compiled pattern.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Program(Vec<Instruction>);
+
+impl Program {
+    pub(super) fn push(&mut self, instruction: Instruction) {
+        self.0.push(instruction);
+    }
+
+    /// Adds a branch over `alternatives`, each compiled by `compile`.
+    pub(super) fn push_alternatives(
+        &mut self,
+        alternatives: &[Vec<char>],
+        compile: impl Fn(&[char], &mut Self),
+    ) {
+        let branch = self.0.len();
+        self.push(Instruction::Branch(Vec::new()));
+        let (mut starts, mut ends) = (Vec::new(), Vec::new());
+        for alternative in alternatives {
+            starts.push(self.0.len());
+            compile(alternative, self);
+            ends.push(self.0.len());
+            self.push(Instruction::Jump(0));
+        }
+        let after = self.0.len();
+        self.set(branch, Instruction::Branch(starts));
+        ends.into_iter().for_each(|end| self.set(end, Instruction::Jump(after)));
+    }
+
+    fn set(&mut self, place: usize, instruction: Instruction) {
+        if let Some(slot) = self.0.get_mut(place) {
+            *slot = instruction;
+        }
+    }
+
+    /// Whether the whole of `name` matches.
+    pub(super) fn matches(&self, name: impl Iterator<Item = char>) -> bool {
+        let mut states = States::new(self.0.len());
+        self.enter(&mut states, (0, Way::SegmentStart));
+        let mut next = States::new(self.0.len());
+        for c in name {
+            next.clear();
+            for &state in &states.list {
+                self.step(state, c, &mut next);
+            }
+            std::mem::swap(&mut states, &mut next);
+        }
+        states.list.iter().any(|&state| self.accepts(state))
+    }
+
+    /// Adds `start` and everything that can be reached from it without reading a character.
+    fn enter(&self, states: &mut States, start: State) {
+        let mut pending = vec![start];
+        while let Some(state) = pending.pop() {
+            if states.insert(state) {
+                self.follow(state, &mut pending);
+            }
+        }
+    }
+
+    fn follow(&self, (place, way): State, pending: &mut Vec<State>) {
+        let next = place.saturating_add(1);
+        match (self.0.get(place), way) {
+            (Some(Instruction::Branch(targets)), _) => pending.extend(targets.iter().map(|&t| (t, way))),
+            (Some(Instruction::Jump(target)), _) => pending.push((*target, way)),
+            // A `**` may stand for no segment at all; then its separator stands for nothing, too.
+            (Some(Instruction::Separator), Way::TwoStars) => pending.push((next, Way::SegmentStart)),
+            (Some(Instruction::Star), Way::SegmentStart) => {
+                pending.extend([(next, Way::Inside), (next, Way::OneStar)]);
+            }
+            (Some(Instruction::Star), Way::OneStar) => {
+                pending.extend([(next, Way::Inside), (next, Way::TwoStars)]);
+            }
+            (Some(Instruction::Star), Way::Inside) => pending.push((next, Way::Inside)),
+            _ => {}
+        }
+    }
+
+    /// Reads `c` in one state.
+    fn step(&self, (place, way): State, c: char, next: &mut States) {
+        let Some(instruction) = self.0.get(place) else { return };
+        if matches!(way, Way::TwoStars | Way::Deep) {
+            return self.step_deep(instruction, (place, way), c, next);
+        }
+        let after = place.saturating_add(1);
+        let reached = match instruction {
+            Instruction::Char(expected) => (c == *expected).then_some((after, Way::Inside)),
+            Instruction::One => (c != '/').then_some((after, Way::Inside)),
+            Instruction::Set(set) => set.contains(c).then_some((after, Way::Inside)),
+            Instruction::Star => (c != '/').then_some((place, Way::Inside)),
+            Instruction::Separator => (c == '/').then_some((after, Way::SegmentStart)),
+            Instruction::Branch(_) | Instruction::Jump(_) | Instruction::End => None,
+        };
+        if let Some(state) = reached {
+            self.enter(next, state);
+        }
+    }
+
+    /// Reads `c` in a `**`, which ends where its segment of the pattern does: otherwise it was no `**`.
+    fn step_deep(&self, instruction: &Instruction, (place, way): State, c: char, next: &mut States) {
+        let is_separator = matches!(instruction, Instruction::Separator);
+        if !is_separator && !matches!(instruction, Instruction::End) {
+            return;
+        }
+        self.enter(next, (place, Way::Deep));
+        if is_separator && c == '/' && way == Way::Deep {
+            self.enter(next, (place.saturating_add(1), Way::SegmentStart));
+        }
+    }
+
+    /// Whether the name may end in this state. A `**` at the end of the pattern wants at least one segment.
+    fn accepts(&self, (place, way): State) -> bool {
+        way != Way::TwoStars && matches!(self.0.get(place), Some(Instruction::End))
+    }
+}
+
+/// The states of the machine at one character of the name.
+struct States {
+    list: Vec<State>,
+    is_present: Vec<bool>,
+}
+
+impl States {
+    fn new(instructions: usize) -> Self {
+        Self { list: Vec::new(), is_present: vec![false; instructions.saturating_mul(WAYS)] }
+    }
+
+    /// Adds a state; `false` when it was there.
+    fn insert(&mut self, (place, way): State) -> bool {
+        let slot = self.is_present.get_mut(place.saturating_mul(WAYS).saturating_add(way as usize));
+        let is_new = slot.is_some_and(|present| !std::mem::replace(present, true));
+        if is_new {
+            self.list.push((place, way));
+        }
+        is_new
+    }
+
+    fn clear(&mut self) {
+        self.list.clear();
+        self.is_present.fill(false);
+    }
+}

@@ -1,0 +1,44 @@
+//! File stores: what a tool, a plugin or a model may see of files, and nothing else.
+//!
+//! A [`FileStore`] holds files and directories under [`StorePath`]s, the only paths it accepts. [`MemoryStore`] keeps
+//! them in memory, [`DirectoryStore`] in one directory of the host; [`ReadOnly`] takes the changes away from any
+//! store. All stores give the same results for the same operations, texts included (`FILE-10`), which the suite in the
+//! module `testing` (a feature) checks for each of them.
+//!
+//! What holds everywhere:
+//!
+//! * Nothing outside of a store can be reached by any path: paths are checked when they are made and links are never
+//!   followed, not even one that appears between check and use (`FILE-18`).
+//! * Only regular files and directories exist. A pipe, socket or device is never opened and cannot block anything.
+//! * Everything has a limit ([`Quota`]), checked before anything changes. A refused change changes nothing.
+//! * The [`Display`](std::fmt::Display) text of an error is for the model: it is the text of the contract and holds no
+//!   path of the host. What the system said is in its `source`, for logs.
+//! * What takes a path of the host says so in its name: `_ambient`.
+//!
+//! The behaviour is fixed by numbered rules, cited as `FILE-7`. Nothing here knows of Wasm, and nothing here may panic
+//! on any path, pattern or content.
+
+mod blocking;
+mod directory;
+mod error;
+mod glob;
+mod guard;
+mod memory;
+mod path;
+mod quota;
+mod search;
+mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use directory::{DirectoryOptions, DirectoryStore, OpenDirectoryError};
+pub use error::{FileError, HostFailure};
+pub use glob::{Glob, GlobError};
+pub use guard::ReadOnly;
+pub use memory::MemoryStore;
+pub use path::{PathError, StorePath};
+pub use quota::{Quota, QuotaExceeded};
+pub use search::{
+    FileMatches, MatchingLine, SearchCaps, SearchError, SearchQuery, SearchResults, Truncation, search,
+};
+pub use store::{Entry, EntryKind, FileStore, Listing, MadeDirectory, Scope, Stat, WriteMode};

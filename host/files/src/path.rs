@@ -1,0 +1,193 @@
+//! The only path that a file store accepts.
+//!
+//! A [`StorePath`] is checked once, where a text enters, and cannot be wrong afterwards: it is relative, has no `.`
+//! or `..`, and every segment is a name that each supported system can hold. It is a name and nothing more: that
+//! no link is followed on the way is the duty of the store (`FILE-18`).
+//!
+//! A name that a text cannot denote does not exist for a store: `StorePath::child` refuses it, so listings leave
+//! it out.
+
+mod refusal;
+mod segment;
+
+use std::fmt;
+
+pub use refusal::PathError;
+pub(crate) use refusal::quoted;
+use refusal::{PathRefusal, SegmentRefusal};
+
+/// Longest path in bytes (`FILE-5`).
+const PATH_BYTES_MAX: usize = 4096;
+
+/// Names that start so are the stores' own: temporary files and journals (`FILE-6`).
+pub(crate) const RESERVED_PREFIX: &str = ".~cofferdam";
+
+/// A normalised path below the root of a file store; the empty path is the root.
+///
+/// Paths are ordered bytewise. Names are case-sensitive and not Unicode-normalised (`FILE-8`, `FILE-11`).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StorePath(String);
+
+impl StorePath {
+    /// The root directory of a store.
+    pub const ROOT: Self = Self(String::new());
+
+    /// The path of a file, from what a model or a person wrote (`FILE-1` to `FILE-6`).
+    ///
+    /// # Errors
+    /// The first rule that the text breaks, in the order of `FILE-8`.
+    pub fn file(text: &str) -> Result<Self, PathError> {
+        let given = text.trim();
+        if given.is_empty() {
+            return Err(PathError::empty());
+        }
+        if given.ends_with(is_separator) {
+            return Err(PathError::new(given, PathRefusal::TrailingSeparator));
+        }
+        normalise(given)
+    }
+
+    /// The path of a directory: like a file's, but a blank text is the root and trailing separators are allowed
+    /// (`FILE-7`).
+    ///
+    /// # Errors
+    /// The first rule that the text breaks, in the order of `FILE-8`.
+    pub fn directory(text: &str) -> Result<Self, PathError> {
+        normalise(text.trim())
+    }
+
+    /// The path of `name` inside this directory.
+    ///
+    /// # Errors
+    /// When no text denotes that path: `name` is not one segment, breaks a rule, or would be changed by
+    /// normalisation (a first segment that starts with white space, for example).
+    pub fn child(&self, name: &str) -> Result<Self, PathError> {
+        let text = if self.is_root() { name.to_owned() } else { format!("{}/{name}", self.0) };
+        let path = Self::file(&text)?;
+        let is_exact = path.0 == text && !name.is_empty() && !name.contains('/');
+        if is_exact { Ok(path) } else { Err(PathError::new(&text, PathRefusal::NotNormalised)) }
+    }
+
+    /// The path of an entry that a listing of this directory names, which may be several segments down.
+    pub(crate) fn descend(&self, name: &str) -> Option<Self> {
+        name.split('/').try_fold(self.clone(), |path, name| path.child(name).ok())
+    }
+
+    /// The path as text, with `/` between segments; empty for the root.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is the root directory.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The segments from the root downwards; none for the root.
+    pub fn segments(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.split('/').filter(|segment| !segment.is_empty())
+    }
+
+    /// How many segments there are; 0 for the root.
+    #[must_use]
+    pub fn depth(&self) -> u64 {
+        self.segments().fold(0, |depth, _| depth + 1)
+    }
+
+    /// The directory that holds this path and the name in it, or `None` for the root.
+    #[must_use]
+    pub fn split(&self) -> Option<(Self, &str)> {
+        if self.is_root() {
+            return None;
+        }
+        match self.0.rsplit_once('/') {
+            Some((parent, name)) => Some((Self(parent.to_owned()), name)),
+            None => Some((Self::ROOT, &self.0)),
+        }
+    }
+
+    /// The last segment; empty for the root.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.segments().next_back().unwrap_or_default()
+    }
+
+    /// The directories above this path, nearest first, without the root.
+    pub fn ancestors(&self) -> impl Iterator<Item = Self> {
+        self.0.rmatch_indices('/').filter_map(|(at, _)| self.0.get(..at)).map(|above| Self(above.to_owned()))
+    }
+
+    /// This path as seen from `directory`, or `None` when it is not below it.
+    #[must_use]
+    pub fn below(&self, directory: &Self) -> Option<&str> {
+        if directory.is_root() {
+            return (!self.is_root()).then_some(&self.0);
+        }
+        self.0.strip_prefix(directory.as_str())?.strip_prefix('/')
+    }
+}
+
+impl fmt::Display for StorePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for StorePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl AsRef<str> for StorePath {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+fn is_separator(c: char) -> bool {
+    matches!(c, '/' | '\\')
+}
+
+/// Checks `FILE-3` to `FILE-6` in this order and joins the segments with one `/`. `given` is trimmed.
+fn normalise(given: &str) -> Result<StorePath, PathError> {
+    let refuse = |refusal| Err(PathError::new(given, refusal));
+    if given.starts_with(is_separator) || segment::is_drive_root(given) {
+        return refuse(PathRefusal::NotRelative);
+    }
+    let segments: Vec<&str> = given.split(is_separator).filter(|segment| !segment.is_empty()).collect();
+    if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
+        return refuse(PathRefusal::DotSegment);
+    }
+    let path = segments.join("/");
+    if let Some(refusal) = refusal_of_text(&path) {
+        return refuse(refusal);
+    }
+    match segments.iter().find_map(|segment| segment::refusal(segment)) {
+        Some(refusal) => refuse(PathRefusal::Segment(refusal)),
+        None => Ok(StorePath(path)),
+    }
+}
+
+/// `FILE-5`, on the normalised path.
+fn refusal_of_text(path: &str) -> Option<PathRefusal> {
+    if path.len() > PATH_BYTES_MAX {
+        Some(PathRefusal::TooLong)
+    } else if path.contains(is_control) {
+        Some(PathRefusal::ControlCharacter)
+    } else if path.contains(':') {
+        Some(PathRefusal::Colon)
+    } else {
+        None
+    }
+}
+
+/// The control characters of `FILE-5`. Those from U+0080 on are ordinary characters there.
+fn is_control(c: char) -> bool {
+    c.is_ascii_control()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Why a text is not a path, in the words of the contract.
+
+use std::fmt;
+
+/// Longest quotation in a text, in characters (`FILE-9`).
+const QUOTED_CHARS_MAX: usize = 200;
+
+/// A text that is not a path. It displays as the exact text of `FILE-2` to `FILE-6`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathError {
+    /// The trimmed text, or `None` when there was nothing in it.
+    given: Option<String>,
+    refusal: PathRefusal,
+}
+
+/// The rule that a path breaks, in the order in which they are checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PathRefusal {
+    Empty,
+    TrailingSeparator,
+    NotRelative,
+    DotSegment,
+    TooLong,
+    ControlCharacter,
+    Colon,
+    Segment(SegmentRefusal),
+    NotNormalised,
+}
+
+/// The rule that one segment breaks; a name in it is that segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum SegmentRefusal {
+    TrailingDotOrSpace,
+    Device(String),
+    TooLong,
+    Reserved(String),
+}
+
+impl PathError {
+    pub(super) fn empty() -> Self {
+        Self { given: None, refusal: PathRefusal::Empty }
+    }
+
+    pub(super) fn new(given: &str, refusal: PathRefusal) -> Self {
+        Self { given: Some(given.to_owned()), refusal }
+    }
+}
+
+impl std::error::Error for PathError {}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.given {
+            Some(given) => write!(f, "Invalid path: '{}'. {}", quoted(given), self.refusal),
+            None => write!(f, "{}", self.refusal),
+        }
+    }
+}
+
+impl fmt::Display for PathRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "A file path must not be empty or whitespace-only.",
+            Self::TrailingSeparator => "A file path must not end with a path separator.",
+            Self::NotRelative => r"Paths must be relative and must not start with '/', '\', or a drive root.",
+            Self::DotSegment => "Paths must not contain '.' or '..' segments.",
+            Self::TooLong => "A path must not be longer than 4096 bytes.",
+            Self::ControlCharacter => "Paths must not contain control characters.",
+            Self::Colon => "Paths must not contain ':'.",
+            Self::Segment(segment) => return write!(f, "{segment}"),
+            Self::NotNormalised => "The name is not a single normalised path segment.",
+        })
+    }
+}
+
+impl fmt::Display for SegmentRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TrailingDotOrSpace => f.write_str("Path segments must not end with a dot or a space."),
+            Self::Device(segment) => write!(f, "'{}' is a reserved device name.", quoted(segment)),
+            Self::TooLong => f.write_str("A path segment must not be longer than 255 bytes."),
+            Self::Reserved(segment) => write!(f, "'{}' is a reserved name.", quoted(segment)),
+        }
+    }
+}
+
+/// `text` as it stands between quotes (`FILE-9`): control characters escaped, then cut to 200 characters.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut escaped = text.chars().flat_map(escape);
+    let mut shown: String = escaped.by_ref().take(QUOTED_CHARS_MAX).collect();
+    if escaped.next().is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn escape(c: char) -> impl Iterator<Item = char> {
+    let escaped = match c {
+        '\n' => "\\n".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\t' => "\\t".to_owned(),
+        c if super::is_control(c) => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    };
+    escaped.chars().collect::<Vec<_>>().into_iter()
+}

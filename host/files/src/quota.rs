@@ -1,0 +1,173 @@
+//! How much a file store may hold (`FILE-19`).
+//!
+//! A quota covers everything in the store, whoever put it there. Quantities that a change does not enlarge are not
+//! checked for it: a store that is too full already still takes smaller content and gives room back.
+
+use serde::{Deserialize, Serialize};
+
+/// The limits of one store. A limit is the largest value that still passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Quota {
+    /// Content of all files together, in bytes.
+    pub bytes_max: u64,
+    /// Files and directories together; the root does not count.
+    pub entries_max: u64,
+    /// Content of one file, in bytes.
+    pub file_bytes_max: u64,
+    /// Segments of one path.
+    pub depth_max: u64,
+}
+
+impl Default for Quota {
+    fn default() -> Self {
+        Self { bytes_max: 67_108_864, entries_max: 10_000, file_bytes_max: 8_388_608, depth_max: 32 }
+    }
+}
+
+/// The limit that a change would exceed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QuotaExceeded {
+    /// [`Quota::depth_max`].
+    #[error("the path is nested deeper than the limit of {limit} levels.")]
+    Depth {
+        /// The limit.
+        limit: u64,
+    },
+    /// [`Quota::file_bytes_max`].
+    #[error("the file would be larger than the limit of {limit} bytes.")]
+    FileBytes {
+        /// The limit.
+        limit: u64,
+    },
+    /// [`Quota::entries_max`].
+    #[error("the store's limit of {limit} files and directories would be exceeded.")]
+    Entries {
+        /// The limit.
+        limit: u64,
+    },
+    /// [`Quota::bytes_max`].
+    #[error("the store's limit of {limit} bytes would be exceeded.")]
+    Bytes {
+        /// The limit.
+        limit: u64,
+    },
+}
+
+/// What a store holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) bytes: u64,
+    pub(crate) entries: u64,
+}
+
+/// What a change does to the usage.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Change {
+    /// Files and directories that come into being.
+    pub(crate) entries_added: u64,
+    /// Content that goes away.
+    pub(crate) bytes_removed: u64,
+    /// Content that takes its place.
+    pub(crate) bytes_added: u64,
+}
+
+impl Quota {
+    /// The checks that look at the change alone: depth, then file size.
+    pub(crate) fn check_file(&self, depth: u64, bytes: u64) -> Result<(), QuotaExceeded> {
+        self.check_depth(depth)?;
+        let limit = self.file_bytes_max;
+        if bytes > limit { Err(QuotaExceeded::FileBytes { limit }) } else { Ok(()) }
+    }
+
+    /// The check of the depth, all there is for a directory by itself.
+    pub(crate) fn check_depth(&self, depth: u64) -> Result<(), QuotaExceeded> {
+        let limit = self.depth_max;
+        if depth > limit { Err(QuotaExceeded::Depth { limit }) } else { Ok(()) }
+    }
+
+    /// The checks that look at the store: entries, then bytes. Gives the usage after the change.
+    pub(crate) fn admit(&self, usage: Usage, change: Change) -> Result<Usage, QuotaExceeded> {
+        let after = usage.after(change);
+        if after.entries > self.entries_max.max(usage.entries) {
+            return Err(QuotaExceeded::Entries { limit: self.entries_max });
+        }
+        if after.bytes > self.bytes_max.max(usage.bytes) {
+            return Err(QuotaExceeded::Bytes { limit: self.bytes_max });
+        }
+        Ok(after)
+    }
+}
+
+impl Usage {
+    fn after(self, change: Change) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(change.bytes_removed).saturating_add(change.bytes_added),
+            entries: self.entries.saturating_add(change.entries_added),
+        }
+    }
+
+    /// The usage without one file of `bytes`.
+    pub(crate) fn without_file(self, bytes: u64) -> Self {
+        Self { bytes: self.bytes.saturating_sub(bytes), entries: self.entries.saturating_sub(1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Quota = Quota { bytes_max: 10, entries_max: 2, file_bytes_max: 8, depth_max: 3 };
+
+    #[test]
+    fn defaults_are_pinned() {
+        let quota = Quota::default();
+        assert_eq!((quota.bytes_max, quota.entries_max), (67_108_864, 10_000));
+        assert_eq!((quota.file_bytes_max, quota.depth_max), (8_388_608, 32));
+    }
+
+    #[test]
+    fn texts_are_those_of_file_19() {
+        let text = |result: Result<(), QuotaExceeded>| result.unwrap_err().to_string();
+        assert_eq!(text(SMALL.check_depth(4)), "the path is nested deeper than the limit of 3 levels.");
+        assert_eq!(text(SMALL.check_file(3, 9)), "the file would be larger than the limit of 8 bytes.");
+        let change = Change { entries_added: 3, bytes_added: 11, ..Change::default() };
+        let admit = |change| SMALL.admit(Usage::default(), change).map(drop);
+        assert_eq!(text(admit(change)), "the store's limit of 2 files and directories would be exceeded.");
+        let change = Change { entries_added: 2, ..change };
+        assert_eq!(text(admit(change)), "the store's limit of 10 bytes would be exceeded.");
+    }
+
+    #[test]
+    fn depth_comes_before_file_size() {
+        assert_eq!(SMALL.check_file(4, 9), Err(QuotaExceeded::Depth { limit: 3 }));
+        assert_eq!(SMALL.check_file(3, 8), Ok(()));
+    }
+
+    #[test]
+    fn replacing_gives_the_old_bytes_back_first() {
+        let full = Usage { bytes: 10, entries: 2 };
+        let replace =
+            |bytes_added| SMALL.admit(full, Change { entries_added: 0, bytes_removed: 4, bytes_added });
+        assert_eq!(replace(4), Ok(full));
+        assert_eq!(replace(5), Err(QuotaExceeded::Bytes { limit: 10 }));
+    }
+
+    #[test]
+    fn a_store_that_is_too_full_takes_what_does_not_enlarge_it() {
+        let overfull = Usage { bytes: 20, entries: 5 };
+        let replace =
+            |bytes_added| SMALL.admit(overfull, Change { entries_added: 0, bytes_removed: 6, bytes_added });
+        assert!(replace(5).is_ok());
+        assert!(replace(7).is_err());
+        assert!(SMALL.admit(overfull, Change { entries_added: 1, ..Change::default() }).is_err());
+    }
+
+    #[test]
+    fn a_quota_reads_as_kebab_case_and_refuses_unknown_keys() {
+        let quota: Quota = serde_json::from_str(r#"{"file-bytes-max": 5}"#).unwrap();
+        assert_eq!(quota, Quota { file_bytes_max: 5, ..Quota::default() });
+        assert!(serde_json::from_str::<Quota>(r#"{"file_bytes_max": 5}"#).is_err());
+    }
+}

@@ -1,0 +1,134 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{MemoryStore, WriteMode};
+
+const FILES: [(&str, &[u8]); 6] = [
+    ("b/x.md", b"one\r\nTWO two\nthree\r"),
+    ("a.txt", b"two\n"),
+    ("b.txt", b""),
+    ("b/deep/y.md", "né two\u{301}".as_bytes()),
+    ("b/binary", b"two \xff"),
+    ("c", b"nothing"),
+];
+
+async fn store() -> MemoryStore {
+    let store = MemoryStore::default();
+    for (path, content) in FILES {
+        store.write(&StorePath::file(path).unwrap(), content.to_vec(), WriteMode::Create).await.unwrap();
+    }
+    store
+}
+
+async fn find(query: SearchQuery, directory: &str) -> SearchResults {
+    search(&store().await, &StorePath::directory(directory).unwrap(), &query).await.unwrap()
+}
+
+/// The names of the files that match `query` below `directory`.
+async fn names(query: SearchQuery, directory: &str) -> Vec<String> {
+    find(query, directory).await.files.into_iter().map(|file| file.file_name).collect()
+}
+
+/// What a search of one file with `content` gives, as JSON.
+async fn lines_of(content: &str, query: SearchQuery) -> Value {
+    let store = MemoryStore::default();
+    store.write(&StorePath::file("f").unwrap(), content.into(), WriteMode::Create).await.unwrap();
+    let results = search(&store, &StorePath::ROOT, &query).await.unwrap();
+    serde_json::to_value(results.files).unwrap()
+}
+
+fn query(pattern: &str) -> SearchQuery {
+    SearchQuery::new(pattern, false).unwrap()
+}
+
+fn refusal(pattern: &str) -> String {
+    SearchQuery::new(pattern, false).unwrap_err().to_string()
+}
+
+#[test]
+fn caps_are_pinned() {
+    let caps = SearchCaps::default();
+    assert_eq!((caps.matches_max, caps.line_bytes_max, caps.file_bytes_max), (1000, 2000, 67_108_864));
+}
+
+#[tokio::test]
+async fn files_are_ordered_by_name_and_binary_ones_skipped() {
+    assert_eq!(names(query("two"), "").await, ["a.txt", "b/deep/y.md", "b/x.md"]);
+    assert_eq!(names(query("two"), "b").await, ["b/deep/y.md", "b/x.md"]);
+    assert_eq!(names(query("two").with_scope(Scope::Children), "b").await, ["b/x.md"]);
+    assert_eq!(names(query("two").with_glob(Some("deep/*")).unwrap(), "b").await, ["b/deep/y.md"]);
+    assert_eq!(names(query("two"), "missing").await, [""; 0]);
+    assert_eq!(names(SearchQuery::new("TWO", true).unwrap(), "").await, ["b/x.md"]);
+}
+
+#[tokio::test]
+async fn lines_are_file_30() {
+    let lines = lines_of("a\r\nb\n\rc\r", query("")).await;
+    let expected = json!([
+        {"line_number": 1, "line": "a"}, {"line_number": 2, "line": "b"}, {"line_number": 3, "line": "\rc\r"},
+    ]);
+    assert_eq!(lines[0]["matching_lines"], expected);
+    let empty =
+        json!([{"file_name": "f", "snippet": "", "matching_lines": [{"line_number": 1, "line": ""}]}]);
+    assert_eq!(lines_of("", query("^$")).await, empty);
+    let last = lines_of("a\n", query("^$")).await;
+    assert_eq!(last[0]["matching_lines"], json!([{"line_number": 2, "line": ""}]));
+    assert_eq!(lines_of("a\r\nb", query("a$")).await[0]["matching_lines"][0]["line"], "a");
+    assert_eq!(lines_of("a\nb", query(r"a\nb")).await, json!([]));
+}
+
+#[tokio::test]
+async fn the_snippet_is_file_31() {
+    let text = format!("{}\nMATCH\n{}", "é".repeat(60), "ü".repeat(60));
+    let found = lines_of(&text, query("match")).await;
+    assert_eq!(found[0]["snippet"], format!("{}\nMATCH\n{}", "é".repeat(49), "ü".repeat(49)));
+    assert_eq!(found[0]["matching_lines"], json!([{"line_number": 2, "line": "MATCH"}]));
+    assert_eq!(lines_of("x match\r\ny", query("match")).await[0]["snippet"], "x match\r\ny");
+}
+
+#[tokio::test]
+async fn caps_are_file_33() {
+    let caps = SearchCaps { matches_max: 2, line_bytes_max: 4, ..SearchCaps::default() };
+    let capped = |pattern| query(pattern).with_caps(caps);
+    let found = find(capped("two|nothing"), "").await;
+    assert_eq!(found.files.len(), 2);
+    assert_eq!(found.truncated, Some(Truncation::Matches));
+    assert_eq!(find(capped("deep|none"), "").await.truncated, None);
+    assert_eq!(find(capped("three|one"), "").await.truncated, None);
+    let cut = lines_of("aaéé\naaaa\nmatch", capped("a")).await;
+    assert_eq!(cut[0]["snippet"], "aaé…");
+    assert_eq!(
+        cut[0]["matching_lines"],
+        json!([{"line_number": 1, "line": "aaé…"}, {"line_number": 2, "line": "aaaa"}])
+    );
+    let small = SearchCaps { file_bytes_max: 4, ..SearchCaps::default() };
+    assert_eq!(names(query("o").with_caps(small), "").await, ["a.txt"]);
+}
+
+#[test]
+fn refusals_are_file_29() {
+    let unsupported = "Invalid regex pattern: look-around and back-references are not supported.";
+    for pattern in
+        ["(?=a)", "(?!a)", "(?<=a)", "(?<!a)", r"(a)\1", r"(?P<n>a)(?P=n)", r"(?<n>a)\k<n>", r"(a)\g{1}"]
+    {
+        assert_eq!(refusal(pattern), unsupported, "{pattern}");
+    }
+    let too_long = "Regex pattern is too long (257 characters). Maximum supported length is 256 characters.";
+    assert_eq!(refusal(&"é".repeat(257)), too_long);
+    assert!(SearchQuery::new(&"é".repeat(256), true).is_ok());
+    assert_eq!(refusal("("), "Invalid regex pattern: unclosed group");
+    for pattern in [r"\p{Nothing}", "a{2,1}", "[b-a]", r"\y", "(?z)", "((a{100}){100}){100}"] {
+        let text = refusal(pattern);
+        assert!(text.starts_with("Invalid regex pattern: ") && text != unsupported, "{pattern}: {text}");
+        assert!(!text.contains('\n'), "{text}");
+    }
+    let glob = query("a").with_glob(Some("{{}}")).unwrap_err();
+    assert_eq!(glob.to_string(), "Invalid glob pattern: braces must not be nested.");
+}
+
+#[tokio::test]
+async fn long_texts_are_searched_as_well() {
+    let text = format!("{}\nmatch\n", "aaaa\n".repeat(INLINE_BYTES_MAX / 4));
+    let lines = lines_of(&text, query("^(a|aa)+b|match$")).await;
+    assert_eq!(lines[0]["matching_lines"].as_array().unwrap().len(), 1);
+}

@@ -1,0 +1,78 @@
+//! The contract of file stores as tests, for every implementation.
+//!
+//! [`run`] checks one situation after the other, each on a fresh store. [`check_plan`] carries out any sequence of
+//! operations on a store and on a plain map and compares what both say, texts included.
+
+mod checks;
+mod model;
+mod plan;
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::{FileStore, Quota};
+
+#[cfg(test)]
+pub(crate) use plan::plan;
+pub use plan::{Operation, check_plan};
+
+/// The limits of the stores that the suite asks for where a check does not say otherwise.
+pub const QUOTA: Quota = Quota { bytes_max: 64, entries_max: 8, file_bytes_max: 32, depth_max: 4 };
+
+/// One situation in which every store behaves the same.
+#[derive(Clone, Copy)]
+pub struct Check {
+    /// What holds.
+    pub name: &'static str,
+    run: fn(Arc<dyn FileStore>) -> Running,
+}
+
+type Running = Pin<Box<dyn Future<Output = Result<(), Mismatch>> + Send>>;
+
+/// Where a store differs from the contract.
+#[derive(Debug)]
+pub struct Mismatch(String);
+
+impl Check {
+    /// Every check there is.
+    #[must_use]
+    pub fn all() -> &'static [Self] {
+        checks::ALL
+    }
+
+    /// Runs the check on an empty store with the limits [`QUOTA`].
+    ///
+    /// # Errors
+    /// The first difference.
+    pub async fn run(&self, store: Arc<dyn FileStore>) -> Result<(), Mismatch> {
+        (self.run)(store).await.map_err(|Mismatch(what)| Mismatch(format!("{}: {what}", self.name)))
+    }
+}
+
+/// Runs every check, each on an empty store from `fresh`, and gives their number.
+///
+/// # Errors
+/// The first difference.
+pub async fn run(mut fresh: impl FnMut(&Quota) -> Arc<dyn FileStore>) -> Result<usize, Mismatch> {
+    for check in Check::all() {
+        check.run(fresh(&QUOTA)).await?;
+    }
+    Ok(Check::all().len())
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+/// Fails unless both are equal.
+fn expect<T: PartialEq + fmt::Debug>(what: &str, found: T, expected: T) -> Result<(), Mismatch> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Mismatch(format!("{what}: expected {expected:?}, found {found:?}")))
+}

@@ -1,0 +1,347 @@
+//! The situations of the suite.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Check, Mismatch, expect};
+use crate::{EntryKind, FileError, FileStore, MadeDirectory, Scope, StorePath, WriteMode};
+
+type Store = Arc<dyn FileStore>;
+type Checked = Result<(), Mismatch>;
+
+macro_rules! all {
+    ($($name:ident),* $(,)?) => {
+        /// Every check, in the order of the file.
+        pub(super) const ALL: &[Check] =
+            &[$(Check { name: stringify!($name), run: |store| Box::pin($name(store)) }),*];
+    };
+}
+
+all![
+    a_fresh_store_is_an_empty_directory,
+    content_is_kept_byte_for_byte,
+    a_read_is_whole_or_refused,
+    a_range_ends_with_the_file,
+    what_is_not_a_file_is_not_found,
+    names_are_case_sensitive,
+    create_refuses_what_is_there,
+    replace_replaces_the_whole_content,
+    a_name_is_a_file_or_a_directory,
+    saving_creates_parents_that_stay,
+    deleting_works_on_files_only,
+    creating_a_directory_says_whether_it_was_there,
+    a_directory_is_not_created_on_or_below_a_file,
+    listings_are_sorted,
+    listings_of_nothing_are_empty,
+    a_listing_holds_what_is_below_and_nothing_beside,
+    quotas_are_checked_in_order,
+    every_quota_is_the_largest_that_passes,
+    replacing_gives_the_old_bytes_back,
+    deleting_gives_room_back,
+    directories_count_as_entries,
+    a_refused_change_changes_nothing,
+    one_of_many_creators_succeeds,
+    readers_see_whole_contents,
+];
+
+async fn a_fresh_store_is_an_empty_directory(store: Store) -> Checked {
+    expect("root", stat(&store, "").await, Ok("directory 0".into()))?;
+    expect("listing", list(&store, "", Scope::Recursive).await, Ok(String::new()))
+}
+
+async fn content_is_kept_byte_for_byte(store: Store) -> Checked {
+    for content in [&b""[..], b"\xef\xbb\xbfa\r\nb\n", b"\xff\x00\xfe"] {
+        expect("write", replace(&store, "a", content).await, Ok(()))?;
+        expect("read", read(&store, "a").await, Ok(content.to_vec()))?;
+        let size = format!("file {}", content.len());
+        expect("stat", stat(&store, "a").await, Ok(size))?;
+    }
+    Ok(())
+}
+
+async fn a_read_is_whole_or_refused(store: Store) -> Checked {
+    expect("write", create(&store, "a", b"12345").await, Ok(()))?;
+    expect("exact", text(store.read(&path("a"), 5).await), Ok(b"12345".to_vec()))?;
+    let refused = "it is 5 bytes long; one read returns at most 4 bytes.".to_owned();
+    expect("short", text(store.read(&path("a"), 4).await), Err(refused))
+}
+
+async fn a_range_ends_with_the_file(store: Store) -> Checked {
+    expect("write", create(&store, "a", b"12345").await, Ok(()))?;
+    let ranges: [(u64, u64, &[u8]); 7] = [
+        (0, 5, b"12345"),
+        (1, 3, b"234"),
+        (3, 9, b"45"),
+        (5, 1, b""),
+        (2, 0, b""),
+        (u64::MAX, 1, b""),
+        (1, u64::MAX, b"2345"),
+    ];
+    for (offset, length, expected) in ranges {
+        let found = text(store.read_range(&path("a"), offset, length).await);
+        expect(&format!("{length} from {offset}"), found, Ok(expected.to_vec()))?;
+    }
+    Ok(())
+}
+
+async fn what_is_not_a_file_is_not_found(store: Store) -> Checked {
+    expect("write", create(&store, "d/a", b"x").await, Ok(()))?;
+    for name in ["missing", "d", "d/a/below", "d/missing", "missing/a"] {
+        expect(name, read(&store, name).await, not_found())?;
+        let range = text(store.read_range(&path(name), 0, 1).await);
+        expect(name, range, not_found())?;
+    }
+    for name in ["missing", "d/a/below", "missing/a"] {
+        expect(name, stat(&store, name).await, not_found())?;
+    }
+    expect("root", text(store.read(&StorePath::ROOT, 9).await), not_found())
+}
+
+async fn names_are_case_sensitive(store: Store) -> Checked {
+    expect("write", create(&store, "a", b"small").await, Ok(()))?;
+    expect("read", read(&store, "A").await, not_found())?;
+    expect("write", create(&store, "A", b"large").await, Ok(()))?;
+    expect("read", read(&store, "a").await, Ok(b"small".to_vec()))
+}
+
+async fn create_refuses_what_is_there(store: Store) -> Checked {
+    expect("first", create(&store, "d/a", b"1").await, Ok(()))?;
+    let second = store.write(&path("d/a"), b"2".to_vec(), WriteMode::Create).await;
+    expect("second", matches!(second, Err(FileError::AlreadyExists)), true)?;
+    expect("content", read(&store, "d/a").await, Ok(b"1".to_vec()))
+}
+
+async fn replace_replaces_the_whole_content(store: Store) -> Checked {
+    for content in ["", "long content", "short"] {
+        expect("write", replace(&store, "a", content.as_bytes()).await, Ok(()))?;
+        expect("read", read(&store, "a").await, Ok(content.into()))?;
+    }
+    Ok(())
+}
+
+async fn a_name_is_a_file_or_a_directory(store: Store) -> Checked {
+    expect("write", create(&store, "d/a", b"x").await, Ok(()))?;
+    let directory = Err("this path is already a directory. Choose a different file name.".to_owned());
+    let below = Err("a parent path is already a file. Choose a different path.".to_owned());
+    for mode in [WriteMode::Create, WriteMode::Replace] {
+        let write = async |at| text(store.write(&at, Vec::new(), mode).await);
+        expect("root", write(StorePath::ROOT).await, directory.clone())?;
+        expect("directory", write(path("d")).await, directory.clone())?;
+        expect("below a file", write(path("d/a/b")).await, below.clone())?;
+        expect("further below", write(path("d/a/b/c")).await, below.clone())?;
+    }
+    expect("listing", list(&store, "", Scope::Recursive).await, Ok("d/ d/a".into()))
+}
+
+async fn saving_creates_parents_that_stay(store: Store) -> Checked {
+    expect("write", create(&store, "x/y/a", b"x").await, Ok(()))?;
+    expect("delete", delete(&store, "x/y/a").await, Ok(()))?;
+    expect("listing", list(&store, "", Scope::Recursive).await, Ok("x/ x/y/".into()))
+}
+
+async fn deleting_works_on_files_only(store: Store) -> Checked {
+    expect("write", create(&store, "d/a", b"x").await, Ok(()))?;
+    for name in ["d", "missing", "d/a/b", "missing/a"] {
+        expect(name, delete(&store, name).await, not_found())?;
+    }
+    expect("root", text(store.delete(&StorePath::ROOT).await), not_found())?;
+    expect("delete", delete(&store, "d/a").await, Ok(()))?;
+    expect("again", delete(&store, "d/a").await, not_found())
+}
+
+async fn creating_a_directory_says_whether_it_was_there(store: Store) -> Checked {
+    expect("root", create_directory(&store, "").await, Ok(MadeDirectory::Existed))?;
+    expect("new", create_directory(&store, "x/y").await, Ok(MadeDirectory::Created))?;
+    expect("again", create_directory(&store, "x/y").await, Ok(MadeDirectory::Existed))?;
+    expect("parent", create_directory(&store, "x").await, Ok(MadeDirectory::Existed))
+}
+
+async fn a_directory_is_not_created_on_or_below_a_file(store: Store) -> Checked {
+    expect("write", create(&store, "d/a", b"x").await, Ok(()))?;
+    let on = Err("this path is already a file. Choose a different name.".to_owned());
+    let below = Err("a parent path is already a file. Choose a different path.".to_owned());
+    expect("on", create_directory(&store, "d/a").await, on)?;
+    expect("below", create_directory(&store, "d/a/b").await, below.clone())?;
+    expect("further", create_directory(&store, "d/a/b/c").await, below)
+}
+
+async fn listings_are_sorted(store: Store) -> Checked {
+    for name in ["é", "b", "a!", "a/b", "B"] {
+        expect(name, create(&store, name, b"").await, Ok(()))?;
+    }
+    expect("directory", create_directory(&store, "z").await, Ok(MadeDirectory::Created))?;
+    expect("children", list(&store, "", Scope::Children).await, Ok("a/ z/ B a! b é".into()))?;
+    expect("all", list(&store, "", Scope::Recursive).await, Ok("a/ z/ B a! a/b b é".into()))
+}
+
+async fn listings_of_nothing_are_empty(store: Store) -> Checked {
+    expect("write", create(&store, "a", b"x").await, Ok(()))?;
+    for name in ["missing", "a", "a/b", "missing/b"] {
+        for scope in [Scope::Children, Scope::Recursive] {
+            expect(name, list(&store, name, scope).await, Ok(String::new()))?;
+        }
+    }
+    Ok(())
+}
+
+async fn a_listing_holds_what_is_below_and_nothing_beside(store: Store) -> Checked {
+    for name in ["d/x/a", "d!", "d0/a", "d/b"] {
+        expect(name, create(&store, name, b"").await, Ok(()))?;
+    }
+    expect("children", list(&store, "d", Scope::Children).await, Ok("x/ b".into()))?;
+    expect("all", list(&store, "d", Scope::Recursive).await, Ok("x/ b x/a".into()))
+}
+
+const TOO_DEEP: &str = "the path is nested deeper than the limit of 4 levels.";
+const TOO_LARGE: &str = "the file would be larger than the limit of 32 bytes.";
+const TOO_MANY: &str = "the store's limit of 8 files and directories would be exceeded.";
+const TOO_FULL: &str = "the store's limit of 64 bytes would be exceeded.";
+
+async fn quotas_are_checked_in_order(store: Store) -> Checked {
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        expect(name, create(&store, name, &[b'x'; 10]).await, Ok(()))?;
+    }
+    let refusals =
+        [("1/2/3/4/5", 33, TOO_DEEP), ("1/2/3/4", 33, TOO_LARGE), ("1/2/3", 5, TOO_MANY), ("1", 5, TOO_FULL)];
+    for (name, bytes, text) in refusals {
+        expect(name, create(&store, name, &vec![b'x'; bytes]).await, Err(text.to_owned()))?;
+    }
+    let existing = store.write(&path("a"), vec![b'x'; 33], WriteMode::Create).await;
+    expect("existence comes first", matches!(existing, Err(FileError::AlreadyExists)), true)?;
+    let below = "a parent path is already a file. Choose a different path.".to_owned();
+    expect("the path comes first", create(&store, "a/2/3/4/5", b"").await, Err(below))
+}
+
+async fn every_quota_is_the_largest_that_passes(store: Store) -> Checked {
+    expect("depth and size", create(&store, "1/2/3/4", &[b'x'; 32]).await, Ok(()))?;
+    expect("bytes", create(&store, "a", &[b'x'; 32]).await, Ok(()))?;
+    expect("one byte more", create(&store, "b", b"x").await, Err(TOO_FULL.to_owned()))?;
+    for name in ["b", "c", "d"] {
+        expect(name, create(&store, name, b"").await, Ok(()))?;
+    }
+    expect("one entry more", create(&store, "e", b"").await, Err(TOO_MANY.to_owned()))
+}
+
+async fn replacing_gives_the_old_bytes_back(store: Store) -> Checked {
+    for name in ["a", "b"] {
+        expect(name, create(&store, name, &[b'x'; 32]).await, Ok(()))?;
+        expect(name, replace(&store, name, &[b'y'; 32]).await, Ok(()))?;
+    }
+    expect("shrink", replace(&store, "a", &[b'y'; 31]).await, Ok(()))?;
+    expect("room", create(&store, "c", b"12").await, Err(TOO_FULL.to_owned()))?;
+    expect("room", create(&store, "c", b"1").await, Ok(()))
+}
+
+async fn deleting_gives_room_back(store: Store) -> Checked {
+    for name in ["a", "b"] {
+        expect(name, create(&store, name, &[b'x'; 32]).await, Ok(()))?;
+    }
+    expect("full", create(&store, "c", b"1").await, Err(TOO_FULL.to_owned()))?;
+    expect("delete", delete(&store, "a").await, Ok(()))?;
+    expect("room", create(&store, "c", &[b'x'; 32]).await, Ok(()))
+}
+
+async fn directories_count_as_entries(store: Store) -> Checked {
+    expect("deep", create_directory(&store, "1/2/3/4").await, Ok(MadeDirectory::Created))?;
+    expect("deeper", create_directory(&store, "1/2/3/4/5").await, Err(TOO_DEEP.to_owned()))?;
+    expect("more", create_directory(&store, "a/2/3").await, Ok(MadeDirectory::Created))?;
+    expect("too many", create_directory(&store, "a/2/4/5").await, Err(TOO_MANY.to_owned()))?;
+    expect("there already", create_directory(&store, "a/2/3").await, Ok(MadeDirectory::Existed))?;
+    expect("the last", create(&store, "b", b"").await, Ok(()))?;
+    expect("full", create(&store, "c", b"").await, Err(TOO_MANY.to_owned()))
+}
+
+async fn a_refused_change_changes_nothing(store: Store) -> Checked {
+    expect("write", create(&store, "d/a", &[b'x'; 32]).await, Ok(()))?;
+    expect("too large", create(&store, "x/y/b", &[b'x'; 33]).await, Err(TOO_LARGE.to_owned()))?;
+    expect("too full", replace(&store, "x/y/b", &[b'x'; 32]).await, Ok(()))?;
+    expect("too full", create(&store, "z/c", b"x").await, Err(TOO_FULL.to_owned()))?;
+    expect("too large", replace(&store, "d/a", &[b'y'; 33]).await, Err(TOO_LARGE.to_owned()))?;
+    expect("content", read(&store, "d/a").await, Ok(vec![b'x'; 32]))?;
+    expect("listing", list(&store, "", Scope::Recursive).await, Ok("d/ x/ x/y/ d/a x/y/b".into()))
+}
+
+async fn one_of_many_creators_succeeds(store: Store) -> Checked {
+    let creators: Vec<_> = (0..16_u8)
+        .map(|number| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { create(&store, "d/a", &[number]).await.map(|()| number) })
+        })
+        .collect();
+    let mut winners = Vec::new();
+    for creator in creators {
+        winners.extend(creator.await.map_err(|error| Mismatch(error.to_string()))?);
+    }
+    expect("winners", winners.len(), 1)?;
+    expect("content", read(&store, "d/a").await, Ok(winners))
+}
+
+async fn readers_see_whole_contents(store: Store) -> Checked {
+    expect("write", create(&store, "a", &[0; 24]).await, Ok(()))?;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> =
+        (0..2).map(|_| tokio::spawn(read_until(Arc::clone(&store), Arc::clone(&is_over)))).collect();
+    for number in 1..=100_u8 {
+        expect("replace", replace(&store, "a", &vec![number; 8 + usize::from(number % 24)]).await, Ok(()))?;
+        tokio::task::yield_now().await;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    for reader in readers {
+        reader.await.map_err(|error| Mismatch(error.to_string()))??;
+    }
+    Ok(())
+}
+
+async fn read_until(store: Store, is_over: Arc<AtomicBool>) -> Checked {
+    while !is_over.load(Ordering::Relaxed) {
+        let content = text(store.read(&path("a"), 32).await).map_err(Mismatch)?;
+        let first = content.first().copied().unwrap_or_default();
+        let length = if first == 0 { 24 } else { 8 + usize::from(first % 24) };
+        expect("content", &content, &vec![first; length])?;
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+/// Paths of this file are well-formed; a slip shows as a path that nothing is at.
+fn path(text: &str) -> StorePath {
+    StorePath::directory(text).unwrap_or(StorePath::ROOT)
+}
+
+fn text<T>(result: Result<T, FileError>) -> Result<T, String> {
+    result.map_err(|error| error.to_string())
+}
+
+fn not_found<T>() -> Result<T, String> {
+    Err("not found".to_owned())
+}
+
+async fn stat(store: &Store, at: &str) -> Result<String, String> {
+    let stat = text(store.stat(&path(at)).await)?;
+    let kind = if stat.kind == EntryKind::File { "file" } else { "directory" };
+    Ok(format!("{kind} {}", stat.bytes))
+}
+
+async fn read(store: &Store, at: &str) -> Result<Vec<u8>, String> {
+    text(store.read(&path(at), u64::MAX).await)
+}
+
+async fn create(store: &Store, at: &str, content: &[u8]) -> Result<(), String> {
+    text(store.write(&path(at), content.to_vec(), WriteMode::Create).await)
+}
+
+async fn replace(store: &Store, at: &str, content: &[u8]) -> Result<(), String> {
+    text(store.write(&path(at), content.to_vec(), WriteMode::Replace).await)
+}
+
+async fn delete(store: &Store, at: &str) -> Result<(), String> {
+    text(store.delete(&path(at)).await)
+}
+
+async fn create_directory(store: &Store, at: &str) -> Result<MadeDirectory, String> {
+    text(store.create_directory(&path(at)).await)
+}
+
+async fn list(store: &Store, at: &str, scope: Scope) -> Result<String, String> {
+    text(store.list(&path(at), scope).await).map(|listing| super::plan::show(&listing))
+}

@@ -1,0 +1,128 @@
+//! A file store as a plain map, to compare others with. It shares no code with them.
+
+use std::collections::BTreeMap;
+
+use super::plan::{Operation, Said};
+use crate::{Quota, Scope, WriteMode};
+
+const BELOW_FILE: &str = "a parent path is already a file. Choose a different path.";
+
+/// Paths and what is there: content, or `None` for a directory.
+pub(super) struct Model {
+    quota: Quota,
+    nodes: BTreeMap<String, Option<Vec<u8>>>,
+}
+
+impl Model {
+    pub(super) fn new(quota: Quota) -> Self {
+        Self { quota, nodes: BTreeMap::from([(String::new(), None)]) }
+    }
+
+    pub(super) fn apply(&mut self, operation: &Operation) -> Said {
+        match operation {
+            Operation::Write { path, content, mode } => self.write(path.as_str(), content, *mode),
+            Operation::CreateDirectory { path } => self.create_directory(path.as_str()),
+            Operation::Delete { path } => self.delete(path.as_str()),
+            Operation::Read { path } => self.content(path.as_str()).map(|content| format!("{content:?}")),
+            Operation::Stat { path } => self.stat(path.as_str()),
+            Operation::List { path, scope } => Ok(self.list(path.as_str(), *scope)),
+        }
+    }
+
+    fn write(&mut self, path: &str, content: &[u8], mode: WriteMode) -> Said {
+        let missing = self.missing_above(path)?;
+        let old = match (self.nodes.get(path), mode) {
+            (Some(None), _) => {
+                return Err("this path is already a directory. Choose a different file name.".into());
+            }
+            (Some(Some(_)), WriteMode::Create) => return Err("this file already exists.".into()),
+            (Some(Some(old)), WriteMode::Replace) => Some(old.len()),
+            (None, _) => None,
+        };
+        self.check_depth(path)?;
+        let limit = self.quota.file_bytes_max;
+        if content.len() as u64 > limit {
+            return Err(format!("the file would be larger than the limit of {limit} bytes."));
+        }
+        self.check_entries(missing.len() + usize::from(old.is_none()))?;
+        let used: usize = self.nodes.values().flatten().map(Vec::len).sum();
+        let limit = self.quota.bytes_max;
+        if (used - old.unwrap_or(0) + content.len()) as u64 > limit {
+            return Err(format!("the store's limit of {limit} bytes would be exceeded."));
+        }
+        self.nodes.extend(missing.into_iter().map(|path| (path, None)));
+        self.nodes.insert(path.to_owned(), Some(content.to_vec()));
+        Ok("written".into())
+    }
+
+    fn create_directory(&mut self, path: &str) -> Said {
+        let mut missing = self.missing_above(path)?;
+        match self.nodes.get(path) {
+            Some(None) => return Ok("Existed".into()),
+            Some(Some(_)) => return Err("this path is already a file. Choose a different name.".into()),
+            None => missing.push(path.to_owned()),
+        }
+        self.check_depth(path)?;
+        self.check_entries(missing.len())?;
+        self.nodes.extend(missing.into_iter().map(|path| (path, None)));
+        Ok("Created".into())
+    }
+
+    fn delete(&mut self, path: &str) -> Said {
+        self.content(path)?;
+        self.nodes.remove(path);
+        Ok("deleted".into())
+    }
+
+    fn content(&self, path: &str) -> Result<&[u8], String> {
+        self.nodes.get(path).and_then(Option::as_deref).ok_or_else(|| "not found".into())
+    }
+
+    fn stat(&self, path: &str) -> Said {
+        match self.nodes.get(path) {
+            Some(Some(content)) => Ok(format!("File {}", content.len())),
+            Some(None) => Ok("Directory 0".into()),
+            None => Err("not found".into()),
+        }
+    }
+
+    fn list(&self, path: &str, scope: Scope) -> String {
+        if self.nodes.get(path).is_none_or(Option::is_some) {
+            return String::new();
+        }
+        let above = if path.is_empty() { String::new() } else { format!("{path}/") };
+        let below = |(node, content): (&String, &Option<Vec<u8>>)| {
+            let name = node.strip_prefix(&above).filter(|name| !name.is_empty())?.to_owned();
+            (scope == Scope::Recursive || !name.contains('/')).then_some((content.is_some(), name))
+        };
+        let mut entries: Vec<(bool, String)> = self.nodes.iter().filter_map(below).collect();
+        entries.sort();
+        let shown = entries.into_iter().map(|(is_file, name)| if is_file { name } else { name + "/" });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    fn missing_above(&self, path: &str) -> Result<Vec<String>, String> {
+        let above: Vec<&str> = path.match_indices('/').filter_map(|(at, _)| path.get(..at)).collect();
+        if above.iter().any(|directory| matches!(self.nodes.get(*directory), Some(Some(_)))) {
+            return Err(BELOW_FILE.into());
+        }
+        Ok(above.into_iter().filter(|path| !self.nodes.contains_key(*path)).map(str::to_owned).collect())
+    }
+
+    fn check_depth(&self, path: &str) -> Result<(), String> {
+        let limit = self.quota.depth_max;
+        if path.split('/').count() as u64 > limit {
+            return Err(format!("the path is nested deeper than the limit of {limit} levels."));
+        }
+        Ok(())
+    }
+
+    fn check_entries(&self, added: usize) -> Result<(), String> {
+        let limit = self.quota.entries_max;
+        // The root is in the map and does not count.
+        if (self.nodes.len() - 1 + added) as u64 > limit {
+            return Err(format!("the store's limit of {limit} files and directories would be exceeded."));
+        }
+        Ok(())
+    }
+}

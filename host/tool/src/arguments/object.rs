@@ -1,0 +1,215 @@
+//! Objects: presence of declared properties (`ARG-2`), maps (`ARG-8`), and keys that nobody declared (`ARG-24` to
+//! `ARG-27`).
+
+use serde_json::Value;
+
+use super::decoder::Decoder;
+use super::draft::{Draft, Entry, ObjectDraft};
+use super::path::Path;
+use super::problem;
+use crate::json::Object;
+use crate::name::nearest;
+use crate::schema::{Additional, ObjectPlan, Property, SchemaId};
+
+/// Longest names that a suggestion is looked for. Comparing two names takes time in proportion to the product of
+/// their lengths.
+const SUGGESTION_BYTES_MAX: usize = 64;
+
+impl<'a> Decoder<'a> {
+    /// Decodes the members of an object. An object schema that says nothing about members is a map of anything.
+    pub(super) fn object(&mut self, plan: Option<&'a ObjectPlan>, draft: &mut Draft<'a>, at: &Path<'_>) {
+        let Some(plan) = plan else { return };
+        let was_open = matches!(draft, Draft::Object(_));
+        let Some(object) = opened(draft) else { return };
+        let members = object.entries.len().saturating_add(plan.properties.len());
+        if !self.meter.spend(u64::try_from(members).unwrap_or(u64::MAX)) {
+            return;
+        }
+        object.drops |= plan.drops;
+        object.keeps |= plan.keeps;
+        self.properties(plan, object, at);
+        self.others(plan, object, at);
+        self.required_elsewhere(plan, object, at);
+        if !was_open {
+            let place =
+                |entry: &Entry<'_>| plan.index.get(entry.name.as_ref()).copied().unwrap_or(usize::MAX);
+            object.entries.sort_by_key(place);
+        }
+    }
+
+    fn properties(&mut self, plan: &'a ObjectPlan, object: &mut ObjectDraft<'a>, at: &Path<'_>) {
+        let mut places = vec![None; plan.properties.len()];
+        for (place, entry) in object.entries.iter_mut().enumerate() {
+            let declared = plan.index.get(entry.name.as_ref()).and_then(|index| places.get_mut(*index));
+            if let Some(declared) = declared {
+                *declared = Some(place);
+                entry.declared = true;
+            }
+        }
+        let mut left_out = vec![false; object.entries.len()];
+        for (property, place) in plan.properties.iter().zip(places) {
+            if self.is_hopeless() {
+                return;
+            }
+            let at = at.name(&property.name);
+            match place.and_then(|place| object.entries.get_mut(place)) {
+                Some(entry) if entry.draft.is_supplied() => self.apply(property.node, &mut entry.draft, &at),
+                _ => self.absent(property, place, object, &mut left_out, &at),
+            }
+        }
+        retain(&mut object.entries, left_out);
+    }
+
+    /// Gives a property that was not supplied what its class says (`ARG-2`), or marks its null to be left out.
+    fn absent(
+        &mut self,
+        property: &'a Property,
+        place: Option<usize>,
+        object: &mut ObjectDraft<'a>,
+        left_out: &mut [bool],
+        at: &Path<'_>,
+    ) {
+        let given = self.unsupplied(property.node, at);
+        if given.is_none() && property.required {
+            let tool = self.tool;
+            self.report(|| problem::required(at, tool));
+        }
+        match (given, place.and_then(|place| object.entries.get_mut(place))) {
+            (Some(draft), Some(entry)) => entry.draft = draft,
+            (Some(draft), None) => {
+                let name = property.name.as_str().into();
+                object.entries.push(Entry { name, draft, declared: true });
+            }
+            (None, _) => mark(left_out, place),
+        }
+    }
+
+    /// The default, or null if null is accepted (`ARG-3`).
+    pub(super) fn unsupplied(&mut self, id: SchemaId, at: &Path<'_>) -> Option<Draft<'a>> {
+        if let Some(default) = self.default(id, at) {
+            return Some(default);
+        }
+        self.plan.node(id).nullable.then_some(Draft::Value(Value::Null))
+    }
+
+    /// Members that `properties` does not name, and those that a pattern names as well.
+    fn others(&mut self, plan: &'a ObjectPlan, object: &mut ObjectDraft<'a>, at: &Path<'_>) {
+        if plan.patterns.is_empty() && plan.additional == Additional::Unmentioned {
+            return;
+        }
+        let mut left_out = vec![false; object.entries.len()];
+        for (entry, left_out) in object.entries.iter_mut().zip(&mut left_out) {
+            if self.is_hopeless() {
+                return;
+            }
+            *left_out = !self.other(plan, entry, at);
+        }
+        retain(&mut object.entries, left_out);
+    }
+
+    /// Decodes one member; false if it is to be left out.
+    fn other(&mut self, plan: &'a ObjectPlan, entry: &mut Entry<'a>, at: &Path<'_>) -> bool {
+        let is_property = plan.index.contains_key(entry.name.as_ref());
+        let name = entry.name.clone();
+        let at = at.name(&name);
+        let mut is_declared = is_property;
+        for (pattern, node) in &plan.patterns {
+            if pattern.is_match(&name) {
+                is_declared = true;
+                if !self.map_value(*node, entry, &at) {
+                    return false;
+                }
+            }
+        }
+        match plan.additional {
+            _ if is_declared => true,
+            Additional::Unmentioned => true,
+            Additional::Schema(node) => self.map_value(node, entry, &at),
+            Additional::Forbidden => {
+                self.unexpected(plan, entry, &at);
+                true
+            }
+        }
+    }
+
+    /// A null in a map is its default, null, or nothing (`ARG-8`).
+    fn map_value(&mut self, id: SchemaId, entry: &mut Entry<'a>, at: &Path<'_>) -> bool {
+        entry.declared = true;
+        if entry.draft.is_supplied() {
+            self.apply(id, &mut entry.draft, at);
+            return true;
+        }
+        match self.unsupplied(id, at) {
+            Some(draft) => {
+                entry.draft = draft;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn unexpected(&mut self, plan: &'a ObjectPlan, entry: &mut Entry<'a>, at: &Path<'_>) {
+        let tool = self.tool;
+        let cost = u64::try_from(plan.properties.len()).unwrap_or(u64::MAX);
+        let comparable = entry.name.len() <= SUGGESTION_BYTES_MAX && self.meter.spend(cost);
+        self.report(|| {
+            let names = plan.properties.iter().map(|property| property.name.as_str());
+            let names = names.filter(|name| comparable && name.len() <= SUGGESTION_BYTES_MAX);
+            problem::unexpected(at, tool, nearest(&entry.name, names))
+        });
+        entry.declared = true;
+        entry.draft = Draft::Invalid;
+    }
+
+    /// Names that this schema requires and another one at the same place declares.
+    fn required_elsewhere(&mut self, plan: &'a ObjectPlan, object: &ObjectDraft<'a>, at: &Path<'_>) {
+        let cost = plan.required_elsewhere.len().saturating_mul(object.entries.len());
+        self.meter.spend(u64::try_from(cost).unwrap_or(u64::MAX));
+        for name in &plan.required_elsewhere {
+            // Null that a schema has decided on is a value; null that is still text was not supplied.
+            let is_there = |entry: &Entry<'_>| {
+                entry.name == *name && !matches!(&entry.draft, Draft::Text(json) if json.is_null())
+            };
+            if !object.entries.iter().any(is_there) {
+                let tool = self.tool;
+                self.report(|| problem::required(&at.name(name), tool));
+            }
+        }
+    }
+}
+
+/// Marks an entry, if there is one at that place.
+fn mark(left_out: &mut [bool], place: Option<usize>) {
+    if let Some(mark) = place.and_then(|place| left_out.get_mut(place)) {
+        *mark = true;
+    }
+}
+
+/// Keeps the entries that are not left out, and those that were added behind them.
+fn retain(entries: &mut Vec<Entry<'_>>, left_out: Vec<bool>) {
+    if left_out.contains(&true) {
+        let mut left_out = left_out.into_iter();
+        entries.retain(|_| !left_out.next().unwrap_or_default());
+    }
+}
+
+/// Opens an object, member by member.
+fn opened<'d, 'a>(draft: &'d mut Draft<'a>) -> Option<&'d mut ObjectDraft<'a>> {
+    let entry = |name, draft| Entry { name, draft, declared: false };
+    let entries = match std::mem::replace(draft, Draft::Invalid) {
+        Draft::Object(object) => {
+            *draft = Draft::Object(object);
+            return draft.as_object_mut();
+        }
+        Draft::Text(json) => {
+            let members = json.as_object().into_iter().flat_map(Object::members);
+            members.map(|(name, value)| entry(name.as_ref().into(), Draft::Text(value))).collect()
+        }
+        Draft::Value(Value::Object(members)) => {
+            members.into_iter().map(|(name, value)| entry(name.into(), Draft::Value(value))).collect()
+        }
+        _ => vec![],
+    };
+    *draft = Draft::Object(ObjectDraft { entries, ..ObjectDraft::default() });
+    draft.as_object_mut()
+}

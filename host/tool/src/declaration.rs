@@ -1,0 +1,138 @@
+//! What a plugin says about a tool, and why a host may refuse to believe it.
+
+mod names;
+mod reason;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Annotations, InputSchema, OutputSchema, ToolDefinition, ToolName};
+
+pub(crate) use reason::Reason;
+
+/// Tools that one plugin may declare (`ARG-43`).
+const TOOLS_MAX: usize = 128;
+/// Longest description of a tool in bytes (`ARG-43`).
+const DESCRIPTION_BYTES_MAX: usize = 4096;
+/// Longest definitions of one plugin together in bytes (`ARG-43`).
+const DEFINITIONS_BYTES_MAX: usize = 262_144;
+
+/// A tool as its plugin declares it: text that nobody has looked at yet.
+///
+/// The engine keeps declarations on disk beside the compiled plugin, so that listing tools runs no guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Declaration {
+    /// The name within the plugin.
+    pub name: String,
+    /// A short name for people.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// What the tool does, for the model.
+    pub description: String,
+    /// JSON Schema of the arguments as text: the text itself is subject to rules (`ARG-38`, `ARG-42`).
+    pub input_schema: String,
+    /// JSON Schema of the result.
+    #[serde(default)]
+    pub output_schema: Option<String>,
+    /// Hints about what a call does.
+    #[serde(default)]
+    pub annotations: Annotations,
+}
+
+/// Why a declaration, and with it the plugin, is refused at load (`ARG-38`, `ARG-42`, `ARG-43`).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeclarationError {
+    /// One tool's declaration is at fault (`ARG-39`).
+    #[error("Tool '{tool}': invalid declaration at '{pointer}': {reason}.")]
+    Tool {
+        /// The name of the tool as declared.
+        tool: String,
+        /// JSON Pointer into the input schema; empty for the declaration as a whole.
+        pointer: String,
+        /// What is wrong, as part of a sentence.
+        reason: String,
+    },
+    /// The plugin declares more tools than a client should have to read.
+    #[error("the plugin declares {count} tools, at most {TOOLS_MAX} are allowed")]
+    TooManyTools {
+        /// How many there are.
+        count: usize,
+    },
+    /// The definitions of the plugin are too long together.
+    #[error("the definitions of the plugin have {bytes} bytes, at most {DEFINITIONS_BYTES_MAX} are allowed")]
+    TooLarge {
+        /// How long they are.
+        bytes: usize,
+    },
+}
+
+impl DeclarationError {
+    pub(crate) fn at(tool: &str, pointer: &str, reason: &Reason) -> Self {
+        Self::Tool { tool: tool.to_owned(), pointer: pointer.to_owned(), reason: reason.to_string() }
+    }
+}
+
+impl Declaration {
+    /// Compiles the declaration into a definition that decodes arguments.
+    ///
+    /// # Errors
+    /// The first rule of `ARG-38`, `ARG-42` or `ARG-43` that the declaration breaks.
+    pub fn compile(&self) -> Result<ToolDefinition, DeclarationError> {
+        let name = tool_name(&self.name)?;
+        if self.description.len() > DESCRIPTION_BYTES_MAX {
+            let reason = Reason::DescriptionTooLong { bytes_max: DESCRIPTION_BYTES_MAX };
+            return Err(DeclarationError::at(&self.name, "", &reason));
+        }
+        let input = InputSchema::compile(&self.name, &self.input_schema)?;
+        let output = match &self.output_schema {
+            Some(declared) => Some(Arc::new(OutputSchema::compile(&self.name, declared)?)),
+            None => None,
+        };
+        Ok(ToolDefinition {
+            name,
+            title: self.title.clone(),
+            description: self.description.clone(),
+            input: Arc::new(input),
+            output,
+            annotations: self.annotations,
+        })
+    }
+
+    /// Bytes of everything in the declaration that has a length.
+    fn bytes(&self) -> usize {
+        let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        self.name.len()
+            + optional(&self.title)
+            + self.description.len()
+            + self.input_schema.len()
+            + optional(&self.output_schema)
+    }
+}
+
+/// Compiles all tools of one plugin, or none of them (`ARG-43`).
+///
+/// # Errors
+/// Too many tools, too many bytes, two names that count as equal, or the first declaration that is refused.
+pub fn check_declarations(declarations: &[Declaration]) -> Result<Vec<ToolDefinition>, DeclarationError> {
+    if declarations.len() > TOOLS_MAX {
+        return Err(DeclarationError::TooManyTools { count: declarations.len() });
+    }
+    let bytes = declarations.iter().map(Declaration::bytes).sum();
+    if bytes > DEFINITIONS_BYTES_MAX {
+        return Err(DeclarationError::TooLarge { bytes });
+    }
+    for declaration in declarations {
+        tool_name(&declaration.name)?;
+    }
+    names::check_distinct(declarations.iter().map(|declaration| declaration.name.as_str()))?;
+    declarations.iter().map(Declaration::compile).collect()
+}
+
+/// Checks a tool's name (`ARG-38`).
+pub(crate) fn tool_name(name: &str) -> Result<ToolName, DeclarationError> {
+    ToolName::new(name).map_err(|error| DeclarationError::at(name, "", &Reason::Name(error)))
+}

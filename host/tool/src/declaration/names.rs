@@ -1,0 +1,36 @@
+//! Names of tools that a person or a model could take for one another (`ARG-43`).
+
+use std::collections::HashMap;
+
+use super::{DeclarationError, Reason};
+
+/// Refuses two names that are the same, differ only by case, or look alike.
+pub(super) fn check_distinct<'n>(names: impl Iterator<Item = &'n str>) -> Result<(), DeclarationError> {
+    let (mut folded, mut drawn) = (HashMap::new(), HashMap::new());
+    for name in names {
+        let other = folded.insert(name.to_ascii_lowercase(), name).or(drawn.insert(skeleton(name), name));
+        if let Some(other) = other {
+            let reason = Reason::NameTaken { other: other.to_owned() };
+            return Err(DeclarationError::at(name, "", &reason));
+        }
+    }
+    Ok(())
+}
+
+/// What a name looks like, after the table of Unicode's look-alike characters (UTS 39). Tool names are ASCII
+/// (`ARG-38`), so its ASCII rows are all that can matter: `0` and `O`; `1`, `I` and `l`; `m` and `rn`.
+///
+/// Case is not folded here. `I` looks like `l` and equals `i` by case; both at once would make `mail` and `mall`
+/// one name.
+fn skeleton(name: &str) -> String {
+    let mut drawn = String::with_capacity(name.len());
+    for character in name.chars() {
+        match character {
+            '0' => drawn.push('O'),
+            '1' | 'I' => drawn.push('l'),
+            'm' => drawn.push_str("rn"),
+            other => drawn.push(other),
+        }
+    }
+    drawn
+}

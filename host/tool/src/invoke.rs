@@ -1,0 +1,83 @@
+//! The interface between whoever calls tools and whatever offers them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Arguments, Completion, ToolDefinition};
+
+/// Lists and invokes tools: a plugin, a set of host functions, a remote server.
+///
+/// Both methods may be called from many tasks at once.
+#[async_trait]
+pub trait ToolSource: Send + Sync {
+    /// The tools on offer. Called often: an implementation keeps the list and returns a reference to it.
+    fn definitions(&self) -> Arc<[Arc<ToolDefinition>]>;
+
+    /// Runs one call to its end. The arguments are already decoded by the definition's schema.
+    ///
+    /// A source never raises: every way to end is an [`Outcome`](crate::Outcome). When the context is cancelled
+    /// the source stops the work and answers [`Outcome::Cancelled`](crate::Outcome::Cancelled); when the future
+    /// is dropped it stops the work as well.
+    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion;
+}
+
+/// One call with decoded arguments.
+#[derive(Debug, Clone)]
+pub struct ToolCall {
+    /// The definition that the arguments were decoded by.
+    pub tool: Arc<ToolDefinition>,
+    /// The decoded arguments.
+    pub arguments: Arguments,
+}
+
+/// What a call knows about the one who makes it.
+#[derive(Clone, Default)]
+pub struct CallContext {
+    /// An id that the record carries; the model's or client's own id where there is one.
+    pub call_id: String,
+    /// The session that the call belongs to.
+    pub session: Option<String>,
+    /// When the caller stops waiting. Passing it is cancellation and not a timeout of the tool (`RES-12`).
+    pub deadline: Option<Instant>,
+    /// Cancelled when the caller gives up.
+    pub cancellation: CancellationToken,
+    /// Where the tool's progress goes.
+    pub progress: Option<Arc<dyn ProgressSink>>,
+}
+
+/// How far a call has come, as the tool says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// Work done so far, in the tool's own unit.
+    pub done: f64,
+    /// Work in all, if the tool knows.
+    pub total: Option<f64>,
+    /// What the tool is doing.
+    pub message: Option<String>,
+}
+
+/// Receives progress. Called from within the call: it must not block.
+pub trait ProgressSink: Send + Sync {
+    /// Takes one report.
+    fn report(&self, call_id: &str, progress: Progress);
+}
+
+impl CallContext {
+    /// A context with an id and nothing else.
+    pub fn new(call_id: impl Into<String>) -> Self {
+        Self { call_id: call_id.into(), ..Self::default() }
+    }
+}
+
+impl std::fmt::Debug for CallContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallContext")
+            .field("call_id", &self.call_id)
+            .field("session", &self.session)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,310 @@
+//! The reader itself: RFC 8259 and nothing beyond it.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::{Json, Object, Shape};
+
+/// Objects with more members look for repeated keys with a hash set.
+const MEMBERS_COMPARED_MAX: usize = 16;
+
+/// The text is not one JSON value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    /// The byte at which reading stopped.
+    pub(crate) offset: usize,
+}
+
+/// The deepest nesting of the text, counted by its brackets alone: the text may be broken in any way. A value
+/// that is neither array nor object has no levels.
+pub(crate) fn levels(text: &[u8]) -> usize {
+    let (mut open, mut deepest) = (0_usize, 0);
+    let (mut in_string, mut escaped) = (false, false);
+    for &byte in text {
+        if in_string {
+            in_string = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'[' | b'{' => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// The deepest nesting of a value that was built and not read, without recursion.
+pub(crate) fn value_levels(value: &Value) -> usize {
+    let mut deepest = 0;
+    let mut pending = vec![(value, 1)];
+    while let Some((value, level)) = pending.pop() {
+        match value {
+            Value::Array(items) => pending.extend(items.iter().map(|item| (item, level + 1))),
+            Value::Object(members) => pending.extend(members.values().map(|member| (member, level + 1))),
+            _ => continue,
+        }
+        deepest = deepest.max(level);
+    }
+    deepest
+}
+
+/// Reads one JSON value. The caller has checked that [`levels`] is at most `levels_max`; a text that is deeper
+/// after all counts as malformed, so that the stack is safe in any case.
+pub(crate) fn read(text: &[u8], levels_max: usize) -> Result<Json<'_>, Malformed> {
+    let text = std::str::from_utf8(text).map_err(|error| Malformed { offset: error.valid_up_to() })?;
+    let mut reader = Reader { text, at: 0, levels_left: levels_max };
+    reader.skip_white_space();
+    let value = reader.value()?;
+    reader.skip_white_space();
+    if reader.at == text.len() { Ok(value) } else { Err(reader.malformed()) }
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+    levels_left: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn value(&mut self) -> Result<Json<'t>, Malformed> {
+        let start = self.at;
+        let shape = match self.peek() {
+            Some(b'"') => Shape::String(self.string()?),
+            Some(b'[') => self.nested(Self::array)?,
+            Some(b'{') => self.nested(Self::object)?,
+            Some(b't') => self.word("true", Shape::Bool(true))?,
+            Some(b'f') => self.word("false", Shape::Bool(false))?,
+            Some(b'n') => self.word("null", Shape::Null)?,
+            _ => self.number()?,
+        };
+        Ok(Json { raw: self.since(start)?, shape })
+    }
+
+    fn nested(
+        &mut self,
+        read: fn(&mut Self) -> Result<Shape<'t>, Malformed>,
+    ) -> Result<Shape<'t>, Malformed> {
+        self.levels_left = self.levels_left.checked_sub(1).ok_or(self.malformed())?;
+        self.at += 1;
+        let shape = read(self)?;
+        self.levels_left += 1;
+        Ok(shape)
+    }
+
+    fn array(&mut self) -> Result<Shape<'t>, Malformed> {
+        let mut items = Vec::new();
+        self.skip_white_space();
+        if self.take(b']') {
+            return Ok(Shape::Array(items));
+        }
+        loop {
+            self.skip_white_space();
+            items.push(self.value()?);
+            if self.ends_with(b']')? {
+                return Ok(Shape::Array(items));
+            }
+        }
+    }
+
+    fn object(&mut self) -> Result<Shape<'t>, Malformed> {
+        let mut members = Vec::new();
+        self.skip_white_space();
+        if self.take(b'}') {
+            return Ok(Shape::Object(Object::default()));
+        }
+        loop {
+            self.skip_white_space();
+            members.push(self.member()?);
+            if self.ends_with(b'}')? {
+                return Ok(Shape::Object(last_ones(members)));
+            }
+        }
+    }
+
+    fn member(&mut self) -> Result<(Cow<'t, str>, Json<'t>), Malformed> {
+        if self.peek() != Some(b'"') {
+            return Err(self.malformed());
+        }
+        let name = self.string()?;
+        self.skip_white_space();
+        if !self.take(b':') {
+            return Err(self.malformed());
+        }
+        self.skip_white_space();
+        Ok((name, self.value()?))
+    }
+
+    /// Whether `close` follows an element; otherwise a comma does.
+    fn ends_with(&mut self, close: u8) -> Result<bool, Malformed> {
+        self.skip_white_space();
+        if self.take(close) {
+            return Ok(true);
+        }
+        if self.take(b',') { Ok(false) } else { Err(self.malformed()) }
+    }
+
+    fn word(&mut self, word: &str, shape: Shape<'t>) -> Result<Shape<'t>, Malformed> {
+        if !self.rest().starts_with(word.as_bytes()) {
+            return Err(self.malformed());
+        }
+        self.at += word.len();
+        Ok(shape)
+    }
+
+    fn number(&mut self) -> Result<Shape<'t>, Malformed> {
+        self.take(b'-');
+        if !self.take(b'0') {
+            self.digits()?;
+        }
+        if self.take(b'.') {
+            self.digits()?;
+        }
+        if self.take(b'e') || self.take(b'E') {
+            let _ = self.take(b'+') || self.take(b'-');
+            self.digits()?;
+        }
+        Ok(Shape::Number)
+    }
+
+    fn digits(&mut self) -> Result<(), Malformed> {
+        let digits = self.rest().iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += digits;
+        if digits == 0 { Err(self.malformed()) } else { Ok(()) }
+    }
+
+    /// A string from its opening quote to its closing one. Borrows when there is no escape.
+    fn string(&mut self) -> Result<Cow<'t, str>, Malformed> {
+        self.at += 1;
+        let plain = self.plain_characters()?;
+        if self.take(b'"') {
+            return Ok(Cow::Borrowed(plain));
+        }
+        let mut text = plain.to_owned();
+        loop {
+            if self.take(b'"') {
+                return Ok(Cow::Owned(text));
+            }
+            if self.take(b'\\') {
+                text.push(self.escape()?);
+            }
+            text.push_str(self.plain_characters()?);
+        }
+    }
+
+    /// Everything up to a quote or a backslash, either of which follows.
+    fn plain_characters(&mut self) -> Result<&'t str, Malformed> {
+        let start = self.at;
+        let end = self.rest().iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20);
+        self.at += end.ok_or(Malformed { offset: self.text.len() })?;
+        if self.peek().is_some_and(|byte| byte < 0x20) {
+            return Err(self.malformed());
+        }
+        self.since(start)
+    }
+
+    fn escape(&mut self) -> Result<char, Malformed> {
+        let escaped = self.peek();
+        self.at += 1;
+        Ok(match escaped {
+            Some(plain @ (b'"' | b'\\' | b'/')) => char::from(plain),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode_escape(),
+            _ => return Err(self.malformed()),
+        })
+    }
+
+    /// `\uXXXX`, or two of them for a character outside the basic plane. A surrogate alone is malformed (`ARG-28`).
+    fn unicode_escape(&mut self) -> Result<char, Malformed> {
+        let unit = self.hex_unit()?;
+        if let Some(character) = char::from_u32(unit) {
+            return Ok(character);
+        }
+        if !(self.take(b'\\') && self.take(b'u')) {
+            return Err(self.malformed());
+        }
+        char::decode_utf16([narrow(unit), narrow(self.hex_unit()?)])
+            .next()
+            .and_then(Result::ok)
+            .ok_or(self.malformed())
+    }
+
+    fn hex_unit(&mut self) -> Result<u32, Malformed> {
+        let mut unit = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
+            unit = unit * 16 + digit.ok_or(self.malformed())?;
+            self.at += 1;
+        }
+        Ok(unit)
+    }
+
+    fn skip_white_space(&mut self) {
+        while self.peek().is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn rest(&self) -> &'t [u8] {
+        self.text.as_bytes().get(self.at..).unwrap_or_default()
+    }
+
+    fn since(&self, start: usize) -> Result<&'t str, Malformed> {
+        self.text.get(start..self.at).ok_or(self.malformed())
+    }
+
+    fn malformed(&self) -> Malformed {
+        Malformed { offset: self.at }
+    }
+}
+
+/// Four hexadecimal digits are 16 bits.
+fn narrow(unit: u32) -> u16 {
+    u16::try_from(unit).unwrap_or(u16::MAX)
+}
+
+/// Keeps the last member of each name (`ARG-29`) and remembers a name that was repeated (`ARG-38`).
+fn last_ones<'t>(mut members: Vec<(Cow<'t, str>, Json<'t>)>) -> Object<'t> {
+    let Some(latest) = repetitions(&members) else { return Object { members, repeated: None } };
+    let repeated =
+        members.iter().zip(&latest).find(|(_, is_latest)| !**is_latest).map(|((name, _), _)| name.clone());
+    let mut latest = latest.into_iter();
+    members.retain(|_| latest.next().unwrap_or(true));
+    Object { members, repeated }
+}
+
+/// For each member whether it is the last of its name; `None` if every one is.
+fn repetitions(members: &[(Cow<'_, str>, Json<'_>)]) -> Option<Vec<bool>> {
+    if members.len() <= MEMBERS_COMPARED_MAX {
+        let repeated = |index: usize, name: &Cow<'_, str>| {
+            members.iter().skip(index + 1).any(|(later, _)| later == name)
+        };
+        let latest: Vec<bool> = members.iter().enumerate().map(|(i, (name, _))| !repeated(i, name)).collect();
+        return latest.contains(&false).then_some(latest);
+    }
+    let mut seen = HashSet::with_capacity(members.len());
+    let mut latest: Vec<bool> = members.iter().rev().map(|(name, _)| seen.insert(name.as_ref())).collect();
+    latest.reverse();
+    latest.contains(&false).then_some(latest)
+}

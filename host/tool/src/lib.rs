@@ -1,0 +1,38 @@
+//! The vocabulary of Cofferdam and the rules that need no I/O and no runtime.
+//!
+//! A *tool* has a [`ToolDefinition`]; a [`ToolSource`] lists definitions and invokes them; a [`Toolset`] joins
+//! several sources under unique names and is the one path that every edge (command line, MCP server, agent loop)
+//! takes: look up, decode the arguments ([`InputSchema`]), invoke, and return an [`Outcome`] with its
+//! [`CallRecord`].
+//!
+//! The behaviour is fixed by numbered rules, cited in the code as `ARG-7` (arguments) and `RES-5` (results).
+//! Nothing here opens a file, a socket or a Wasm module, and nothing here may panic on any input.
+
+mod arguments;
+mod declaration;
+mod definition;
+mod error;
+mod failure;
+mod invoke;
+mod json;
+mod limits;
+mod name;
+mod outcome;
+mod output;
+mod record;
+mod schema;
+mod toolset;
+
+pub use arguments::{Arguments, DecodeOptions, InvalidArguments, Problem, ProblemCode, is_supplied};
+pub use declaration::{Declaration, DeclarationError, check_declarations};
+pub use definition::{Annotations, ToolDefinition};
+pub use error::{ErrorType, ToolError};
+pub use failure::ToolFailure;
+pub use invoke::{CallContext, Progress, ProgressSink, ToolCall, ToolSource};
+pub use limits::Limits;
+pub use name::{InvalidName, PluginName, ToolName};
+pub use outcome::{Completion, Outcome, Shown};
+pub use output::{Content, InvalidJson, Output, parse_json};
+pub use record::{CallRecord, Phases, PluginIdentity, Refusal};
+pub use schema::{InputSchema, Note, OutputSchema};
+pub use toolset::{DuplicateTool, Refused, Toolset};

@@ -1,0 +1,97 @@
+//! Every quantity that a call can make grow, with its default.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+const MIB: u64 = 1024 * 1024;
+
+/// The limits of one call. Bytes are bytes; a limit is the largest value that still passes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Limits {
+    /// Linear memory and tables of all instances of the call together, in bytes. A table element counts as 8.
+    pub memory_bytes_max: u64,
+    /// Wall-clock time from the start of the call to its result, host functions included, in milliseconds.
+    pub wall_ms_max: u64,
+    /// Length of the result as JSON text, in bytes (`RES-18`).
+    pub output_bytes_max: u64,
+    /// How much one host function, or the result, may take over from the guest, in bytes of host memory. Bounds the
+    /// one part of a call that no deadline can interrupt: copying strings and lists out of the guest.
+    pub hostcall_bytes_max: u64,
+    /// Host resources (streams, pollables, descriptors) that the guest may hold at one time.
+    pub handles_max: u32,
+    /// Core and component instances that one call may create. A Rust guest needs 3, a Python interpreter 65.
+    pub instances_max: u32,
+    /// How much of the end of standard output, and of standard error, is kept for the call record, in bytes each
+    /// (`RES-14`). What a guest prints before that is forgotten.
+    pub log_bytes_max: u64,
+    /// Random bytes in one request of the guest.
+    pub random_bytes_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // Enough for a tool that parses a document of some MiB; far below what hurts a laptop.
+            memory_bytes_max: 64 * MIB,
+            // Long enough for real work, short enough that a person still waits for it.
+            wall_ms_max: 30_000,
+            output_bytes_max: MIB,
+            // As much as the guest's own memory: an honest result that is too large is then always seen as that.
+            hostcall_bytes_max: 64 * MIB,
+            handles_max: 256,
+            instances_max: 128,
+            log_bytes_max: 8192,
+            random_bytes_max: 64 * 1024,
+        }
+    }
+}
+
+impl Limits {
+    /// The wall-clock limit as a duration.
+    #[must_use]
+    pub fn wall(&self) -> Duration {
+        Duration::from_millis(self.wall_ms_max)
+    }
+
+    /// The smaller of each pair of values: what holds when two parties set limits.
+    #[must_use]
+    pub fn narrowed_by(&self, other: &Self) -> Self {
+        Self {
+            memory_bytes_max: self.memory_bytes_max.min(other.memory_bytes_max),
+            wall_ms_max: self.wall_ms_max.min(other.wall_ms_max),
+            output_bytes_max: self.output_bytes_max.min(other.output_bytes_max),
+            hostcall_bytes_max: self.hostcall_bytes_max.min(other.hostcall_bytes_max),
+            handles_max: self.handles_max.min(other.handles_max),
+            instances_max: self.instances_max.min(other.instances_max),
+            log_bytes_max: self.log_bytes_max.min(other.log_bytes_max),
+            random_bytes_max: self.random_bytes_max.min(other.random_bytes_max),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_pinned() {
+        let limits = Limits::default();
+        assert_eq!(limits.memory_bytes_max, 67_108_864);
+        assert_eq!(limits.wall_ms_max, 30_000);
+        assert_eq!(limits.output_bytes_max, 1_048_576);
+        assert_eq!(limits.hostcall_bytes_max, 67_108_864);
+        assert_eq!((limits.handles_max, limits.instances_max), (256, 128));
+        assert_eq!((limits.log_bytes_max, limits.random_bytes_max), (8192, 65_536));
+    }
+
+    #[test]
+    fn narrowing_never_widens() {
+        let small = Limits { wall_ms_max: 10, ..Limits::default() };
+        let large = Limits { memory_bytes_max: u64::MAX, wall_ms_max: u64::MAX, ..Limits::default() };
+        assert_eq!(small.narrowed_by(&large), large.narrowed_by(&small));
+        assert_eq!(small.narrowed_by(&large).wall_ms_max, 10);
+        assert_eq!(small.narrowed_by(&large).memory_bytes_max, 67_108_864);
+    }
+}

@@ -1,0 +1,206 @@
+//! Names of tools and plugins, checked once where they enter.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest tool name in characters (`ARG-38`).
+const TOOL_NAME_CHARS_MAX: usize = 128;
+/// Longest plugin name in characters. Short enough that `<plugin>_<tool>` stays readable in a client.
+const PLUGIN_NAME_CHARS_MAX: usize = 64;
+
+/// The name of a tool: 1 to 128 characters out of `A-Z a-z 0-9 _ . -` (`ARG-38`).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ToolName(String);
+
+/// The name under which a plugin is configured: 1 to 64 characters out of `A-Z a-z 0-9 _ -`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PluginName(String);
+
+/// Why a text is not a name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidName {
+    /// The text has no characters.
+    #[error("a name must not be empty")]
+    Empty,
+    /// The text has too many characters.
+    #[error("a name must not be longer than {chars_max} characters")]
+    TooLong {
+        /// The limit that was crossed.
+        chars_max: usize,
+    },
+    /// The text holds a character outside the alphabet.
+    #[error("a name is made of {alphabet}, not {found:?}")]
+    Character {
+        /// The first character that is not allowed.
+        found: char,
+        /// The characters that are.
+        alphabet: &'static str,
+    },
+}
+
+impl ToolName {
+    /// Checks `name` against the alphabet and length of `ARG-38`.
+    ///
+    /// # Errors
+    /// The first rule that the text breaks.
+    pub fn new(name: impl Into<String>) -> Result<Self, InvalidName> {
+        check(name.into(), TOOL_NAME_CHARS_MAX, "A-Z a-z 0-9 _ . -", |c| matches!(c, '_' | '.' | '-'))
+            .map(Self)
+    }
+}
+
+impl PluginName {
+    /// Checks `name` against the alphabet and length of plugin names.
+    ///
+    /// # Errors
+    /// The first rule that the text breaks.
+    pub fn new(name: impl Into<String>) -> Result<Self, InvalidName> {
+        check(name.into(), PLUGIN_NAME_CHARS_MAX, "A-Z a-z 0-9 _ -", |c| matches!(c, '_' | '-')).map(Self)
+    }
+}
+
+fn check(
+    name: String,
+    chars_max: usize,
+    alphabet: &'static str,
+    is_punctuation: fn(char) -> bool,
+) -> Result<String, InvalidName> {
+    if name.is_empty() {
+        return Err(InvalidName::Empty);
+    }
+    if let Some(found) = name.chars().find(|&c| !(c.is_ascii_alphanumeric() || is_punctuation(c))) {
+        return Err(InvalidName::Character { found, alphabet });
+    }
+    if name.len() > chars_max {
+        return Err(InvalidName::TooLong { chars_max });
+    }
+    Ok(name)
+}
+
+macro_rules! name_impls {
+    ($($name:ident),*) => {$(
+        impl $name {
+            /// The name as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+        impl TryFrom<String> for $name {
+            type Error = InvalidName;
+            fn try_from(name: String) -> Result<Self, InvalidName> {
+                Self::new(name)
+            }
+        }
+        impl std::str::FromStr for $name {
+            type Err = InvalidName;
+            fn from_str(name: &str) -> Result<Self, InvalidName> {
+                Self::new(name)
+            }
+        }
+        impl From<$name> for String {
+            fn from(name: $name) -> String {
+                name.0
+            }
+        }
+    )*};
+}
+name_impls!(ToolName, PluginName);
+
+/// The name that `wanted` was probably meant to be (`ARG-25`): the smallest edit distance ignoring ASCII case, at
+/// most a third of the longer name and at least 1; of several the first.
+pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted: Vec<char> = wanted.chars().map(|c| c.to_ascii_lowercase()).collect();
+    let mut best: Option<(usize, &str)> = None;
+    for name in names {
+        let folded: Vec<char> = name.chars().map(|c| c.to_ascii_lowercase()).collect();
+        let allowed = (wanted.len().max(folded.len()) / 3).max(1);
+        // Names of very different length are far apart; this also keeps long ones from being compared.
+        if wanted.len().abs_diff(folded.len()) > allowed {
+            continue;
+        }
+        let distance = distance(&wanted, &folded);
+        if distance <= allowed && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, name));
+        }
+    }
+    best.map(|(_, name)| name)
+}
+
+/// How many characters have to be inserted, removed or replaced (Levenshtein), row by row.
+fn distance(left: &[char], right: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (index, from) in left.iter().enumerate() {
+        let mut diagonal = index;
+        let mut before = index + 1;
+        if let Some(first) = row.first_mut() {
+            *first = before;
+        }
+        for (to, cell) in right.iter().zip(row.iter_mut().skip(1)) {
+            let replaced = diagonal + usize::from(from != to);
+            diagonal = *cell;
+            *cell = replaced.min(before + 1).min(diagonal + 1);
+            before = *cell;
+        }
+    }
+    row.last().copied().unwrap_or(left.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_at_most_a_third_away() {
+        let names = ["file_name", "content", "overwrite"];
+        let nearest = |wanted| super::nearest(wanted, names.into_iter());
+        assert_eq!(nearest("filename"), Some("file_name"));
+        assert_eq!(nearest("FILENAME"), Some("file_name"));
+        assert_eq!(nearest("overwrit"), Some("overwrite"));
+        assert_eq!(nearest("contents"), Some("content"));
+        assert_eq!(nearest("q"), None);
+        assert_eq!(nearest("name"), None);
+        assert_eq!(super::nearest("b", ["a", "c"].into_iter()), Some("a"));
+        assert_eq!(super::nearest("kitten", ["sitting"].into_iter()), None);
+        assert_eq!(super::nearest("abcdef", ["abdcef"].into_iter()), Some("abdcef"));
+        assert_eq!(super::nearest("", ["a", ""].into_iter()), Some(""));
+    }
+
+    #[test]
+    fn tool_names_follow_the_alphabet_of_arg_38() {
+        for good in ["a", "word_count", "a.b-c", "A1", &"x".repeat(128)] {
+            assert!(ToolName::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "a b", "ä", "a/b", "a\u{0}", &"x".repeat(129)] {
+            assert!(ToolName::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn plugin_names_have_no_dots() {
+        assert!(PluginName::new("text-tools").is_ok());
+        assert_eq!(
+            PluginName::new("a.b"),
+            Err(InvalidName::Character { found: '.', alphabet: "A-Z a-z 0-9 _ -" })
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! How a call ended, and what of it the model sees.
+
+use serde_json::{Value, json};
+
+use crate::{CallRecord, Output, ToolError, ToolFailure};
+
+/// How a call ended (`RES-13`). It stays typed until the edge, so that a friendly text never hides the truth.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The tool returned a value.
+    Ok(Output),
+    /// The tool reported a failure.
+    Failure(ToolFailure),
+    /// A trap, a limit, a denial, an invalid result.
+    Error(ToolError),
+    /// The caller gave up. Nothing of it is shown to a model (`RES-12`).
+    Cancelled,
+}
+
+/// What the model sees of an outcome.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shown {
+    /// The output, or the error envelope `{"error": …}`.
+    pub output: Output,
+    /// Whether the result counts as an error for a loop and for MCP (`RES-15`).
+    pub is_error: bool,
+}
+
+impl Shown {
+    /// The text form of the result (`RES-16`, `RES-17`).
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.output.text()
+    }
+}
+
+/// An outcome with the record of its call.
+#[derive(Debug, Clone)]
+pub struct Completion {
+    /// How the call ended.
+    pub outcome: Outcome,
+    /// What the call left behind, for the host alone.
+    pub record: CallRecord,
+}
+
+impl Outcome {
+    /// What the model is shown; `None` when the call was cancelled (`RES-12`).
+    #[must_use]
+    pub fn shown(&self) -> Option<Shown> {
+        match self {
+            Self::Ok(output) => Some(Shown { output: output.clone(), is_error: false }),
+            Self::Failure(failure) => Some(envelope(failure.error_value())),
+            Self::Error(error) => Some(envelope(error.error_value())),
+            Self::Cancelled => None,
+        }
+    }
+
+    /// The word for the outcome in a call record: `ok`, `failure`, `error` or `cancelled` (`RES-13`).
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Ok(_) => "ok",
+            Self::Failure(_) => "failure",
+            Self::Error(_) => "error",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether the outcome is marked as worth another try (`RES-4`, `RES-9`); `None` if that is not known.
+    #[must_use]
+    pub fn transient(&self) -> Option<bool> {
+        match self {
+            Self::Failure(failure) => failure.transient,
+            Self::Error(error) => error.transient(),
+            Self::Ok(_) | Self::Cancelled => Some(false),
+        }
+    }
+}
+
+fn envelope(error: Value) -> Shown {
+    Shown { output: Output::Value(json!({ "error": error })), is_error: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorType;
+
+    #[test]
+    fn an_error_shows_its_type_and_nothing_else() {
+        let error = ToolError::new(ErrorType::TrapUnreachable).with_detail("secret at /host/path");
+        let shown = Outcome::Error(error).shown().expect("an error is shown");
+        assert!(shown.is_error);
+        assert_eq!(
+            shown.text(),
+            r#"{"error":{"message":"An unexpected error occurred (Trap.Unreachable). Please try again."}}"#
+        );
+    }
+
+    #[test]
+    fn cancellation_is_never_shown() {
+        assert_eq!(Outcome::Cancelled.shown(), None);
+    }
+}

@@ -1,0 +1,228 @@
+//! Declared schemas: what is refused, what is published, and the plan that arguments are decoded by.
+//!
+//! A declaration is compiled once, at load. A call then walks the plan and never looks at the schema again: no
+//! keyword is searched, no pattern compiled and no reference resolved during a call.
+//!
+//! The dialect is JSON Schema 2020-12 with these edges, each of them refused rather than ignored: references stay
+//! within the document; `$dynamicRef` and an `$id` below the top level do not exist; schemas that apply to the same
+//! value may not lead in a circle. Keywords that are not part of the dialect are published and mean nothing.
+
+mod build;
+mod declared;
+mod defaults;
+mod extent;
+mod keywords;
+mod pattern;
+mod plan;
+mod pointer;
+mod presence;
+mod publish;
+mod refuse;
+mod sites;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::arguments::{self, Arguments, DecodeOptions, InvalidArguments};
+use crate::declaration::{DeclarationError, Reason, tool_name};
+use crate::json::Json;
+use plan::NodeId;
+use refuse::{Refusal, refuse};
+use sites::Sites;
+
+pub(crate) use declared::is_of;
+pub(crate) use plan::{
+    Additional, ArrayPlan, Check, Choice, Condition, Contains, Counted, Format, Kind, Members, Node,
+    NodeId as SchemaId, ObjectPlan, Plan, Property,
+};
+
+/// A compiled declaration of arguments.
+///
+/// Compiling costs time and memory in proportion to the text; each `pattern` costs about as much as five parameters.
+/// Nothing is left to be built by the first call, nothing is shared between schemas, and no validator of a library
+/// stands behind it, so a host may compile the schemas of all its plugins when it starts.
+#[derive(Debug)]
+pub struct InputSchema {
+    plan: Plan,
+    published: Value,
+    notes: Vec<Note>,
+}
+
+/// A compiled declaration of a result (`RES-22`). Compiled once like an [`InputSchema`], but a result is only
+/// validated: nothing in it is converted, completed or dropped, and JSON Schema alone says what is valid.
+#[derive(Debug)]
+pub struct OutputSchema {
+    plan: Plan,
+    published: Value,
+}
+
+/// Something in a declaration that is odd and not refused (`ARG-40`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Note {
+    /// `required` lists a property that has a default. It is published as not required.
+    RequiredWithDefault {
+        /// JSON Pointer of the object schema.
+        object: String,
+        /// The name of the property.
+        property: String,
+    },
+    /// `required` lists a property that accepts null. It is published as not required.
+    RequiredButNullable {
+        /// JSON Pointer of the object schema.
+        object: String,
+        /// The name of the property.
+        property: String,
+    },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (object, property, has) = match self {
+            Self::RequiredWithDefault { object, property } => (object, property, "has a default"),
+            Self::RequiredButNullable { object, property } => (object, property, "accepts null"),
+        };
+        write!(f, "'{property}' in `{object}/required` {has} and is published as not required")
+    }
+}
+
+impl InputSchema {
+    /// Compiles the schema of a tool's arguments.
+    ///
+    /// # Errors
+    /// The first rule of `ARG-38` or `ARG-42` that the declaration or the tool's name breaks.
+    pub fn compile(tool: &str, declared: &str) -> Result<Self, DeclarationError> {
+        tool_name(tool)?;
+        Self::compile_text(declared).map_err(|refusal| refusal.for_tool(tool))
+    }
+
+    fn compile_text(declared: &str) -> Result<Self, Refusal> {
+        let json = extent::read(declared)?;
+        let sites = locate(&json)?;
+        check_top_level(&json, &sites)?;
+        let mut plan = Plan::new(build::nodes(&sites)?);
+        presence::fill_nullable(&mut plan, &sites);
+        let defaults = defaults::texts(&sites);
+        defaults::mark(&mut plan, &defaults);
+        let notes = presence::fill_required(&mut plan, &sites)?;
+        defaults::fill(&mut plan, &sites, &defaults)?;
+        let published = publish::published(&plan, &sites, &json);
+        Ok(Self { plan, published, notes })
+    }
+
+    /// The schema as a model sees it (`ARG-36`).
+    #[must_use]
+    pub fn published(&self) -> &Value {
+        &self.published
+    }
+
+    /// What is odd about the declaration, for the author's eyes (`ARG-40`).
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// Decodes the text of arguments (`ARG-28`); `None` is the absent text.
+    ///
+    /// # Errors
+    /// All problems of the arguments together (`ARG-31`).
+    pub fn decode(
+        &self,
+        tool: &str,
+        text: Option<&[u8]>,
+        options: &DecodeOptions,
+    ) -> Result<Arguments, InvalidArguments> {
+        arguments::decode(&self.plan, tool, text.unwrap_or_default(), options)
+    }
+
+    /// Decodes arguments that arrive as a value. Where a parameter takes the text of a value, it is compact JSON
+    /// (`ARG-9`); the limits of `ARG-30` hold for the compact text as well.
+    ///
+    /// # Errors
+    /// All problems of the arguments together (`ARG-31`).
+    pub fn decode_value(
+        &self,
+        tool: &str,
+        value: &Value,
+        options: &DecodeOptions,
+    ) -> Result<Arguments, InvalidArguments> {
+        arguments::decode_value(&self.plan, tool, value, options)
+    }
+}
+
+impl OutputSchema {
+    /// Compiles the schema of a tool's result. The limits of `ARG-42` hold for it, and what an `enum`, a bound, a
+    /// `type`, a `$ref` or a `pattern` may not be (`ARG-38`); `required` may name any property, as JSON Schema
+    /// allows, and a `default` means nothing.
+    ///
+    /// # Errors
+    /// The first rule that the declaration breaks.
+    pub fn compile(tool: &str, declared: &str) -> Result<Self, DeclarationError> {
+        Self::compile_text(declared).map_err(|mut refusal| {
+            refusal.pointer.insert_str(0, "/outputSchema");
+            refusal.for_tool(tool)
+        })
+    }
+
+    fn compile_text(declared: &str) -> Result<Self, Refusal> {
+        let json = extent::read(declared)?;
+        let sites = locate(&json)?;
+        let plan = Plan::new(build::nodes(&sites)?);
+        Ok(Self { plan, published: json.to_value().unwrap_or_default() })
+    }
+
+    /// The schema as it was declared.
+    #[must_use]
+    pub fn published(&self) -> &Value {
+        &self.published
+    }
+
+    /// Validates the value of a success.
+    ///
+    /// # Errors
+    /// Which parts of the value break which keywords. The text is for the person who runs the host: it names paths
+    /// and keywords and shows no values.
+    pub fn validate(&self, value: &Value) -> Result<(), String> {
+        arguments::validate(&self.plan, value)
+    }
+}
+
+fn locate<'j>(json: &'j Json<'j>) -> Result<Sites<'j>, Refusal> {
+    let sites = sites::locate(json)?;
+    extent::check_nodes(&sites)?;
+    extent::check_in_place(&sites)?;
+    Ok(sites)
+}
+
+/// The top level is an object schema, and its properties have names (`ARG-38`). A schema that states no type is one
+/// unless it reads as something else: `{}` is a tool without parameters.
+fn check_top_level(json: &Json<'_>, sites: &Sites<'_>) -> Result<(), Refusal> {
+    if !reads_as_object(sites, Plan::ROOT) {
+        return refuse("", Reason::NotAnObject);
+    }
+    let properties = json.as_object().and_then(|schema| schema.get("properties")).and_then(Json::as_object);
+    match properties.and_then(|properties| properties.get("")) {
+        Some(_) => refuse("/properties/", Reason::EmptyParameterName),
+        None => Ok(()),
+    }
+}
+
+/// Recursion follows `$ref` alone, which does not lead in a circle.
+fn reads_as_object(sites: &Sites<'_>, id: NodeId) -> bool {
+    let Some(site) = sites.get(id) else { return false };
+    let Some(schema) = site.json.as_object() else { return false };
+    match declared::types(schema) {
+        Ok(Some(types)) => types == ["object"],
+        // An unknown type is refused where the node is built, with a better reason.
+        Err(_) => true,
+        Ok(None) => {
+            let has = |name| schema.get(name).is_some();
+            let is_object = has("properties") || has("additionalProperties");
+            let is_other = has("items") || has("prefixItems") || has("enum") || has("const");
+            (is_object || !is_other) && site.reference.is_none_or(|target| reads_as_object(sites, target))
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Which properties must be supplied, which are null and which have a default when they are not (`ARG-2`, `ARG-4`).
+
+use super::plan::{Check, Kind, Node, NodeId, Plan};
+use super::pointer;
+use super::refuse::{Refusal, refuse};
+use super::sites::{Site, Sites};
+use crate::declaration::Reason;
+use crate::json::{Json, Object};
+use crate::schema::{Note, extent, keywords};
+
+/// Decides for every node whether it accepts null. Schemas that apply to the same value form no circle, so
+/// recursion ends.
+pub(super) fn fill_nullable(plan: &mut Plan, sites: &Sites<'_>) {
+    let mut known = vec![None; sites.len()];
+    for (id, _) in sites.iter() {
+        let nullable = accepts_null(plan, sites, id, &mut known);
+        if let Some(node) = plan.node_mut(id) {
+            node.nullable = nullable;
+        }
+    }
+}
+
+/// `ARG-4`, word by word: a stated `type` decides if it has no null in it; otherwise one keyword that admits null
+/// is enough.
+fn accepts_null(plan: &Plan, sites: &Sites<'_>, id: NodeId, known: &mut Vec<Option<bool>>) -> bool {
+    if let Some(Some(answer)) = known.get(id.0) {
+        return *answer;
+    }
+    let node = plan.node(id);
+    let schema = sites.get(id).and_then(|site| site.json.as_object());
+    let states_type = schema.is_some_and(|schema| schema.get("type").is_some());
+    let answer = if node.never.is_some() {
+        false
+    } else if states_type {
+        node.kinds.contains(&Kind::Null)
+    } else {
+        let mut accepts = |part: NodeId| accepts_null(plan, sites, part, known);
+        has_null_member(node)
+            || node.choices.iter().flat_map(|choice| &choice.branches).any(|branch| accepts(*branch))
+            || (!node.all_of.is_empty() && node.all_of.iter().all(|part| accepts(*part)))
+            || node.reference.is_some_and(&mut accepts)
+            || schema.is_none_or(|schema| restricts_nothing(schema) && node.kinds.is_empty())
+    };
+    if let Some(known) = known.get_mut(id.0) {
+        *known = Some(answer);
+    }
+    answer
+}
+
+fn has_null_member(node: &Node) -> bool {
+    let members = |check: &Check| match check {
+        Check::Members(members) => members.values.iter().any(serde_json::Value::is_null),
+        _ => false,
+    };
+    node.checks.iter().any(members)
+}
+
+/// Whether no keyword says anything about the type of a value.
+fn restricts_nothing(schema: &Object<'_>) -> bool {
+    let restricting = ["enum", "const", "anyOf", "oneOf", "allOf", "$ref", "not", "if"];
+    !restricting.into_iter().any(|name| schema.get(name).is_some())
+}
+
+/// Sorts the properties of every object into the classes of `ARG-2`. Needs nullability and defaults.
+pub(super) fn fill_required(plan: &mut Plan, sites: &Sites<'_>) -> Result<Vec<Note>, Refusal> {
+    let mut notes = Vec::new();
+    for (id, site) in sites.iter() {
+        let at = pointer::join(&site.pointer, "required");
+        let Some(listed) = site.json.as_object().and_then(|schema| schema.get("required")) else { continue };
+        let listed = keywords::names(listed);
+        check_listed_once(&at, &listed)?;
+        let mut asked = Vec::new();
+        for name in listed {
+            let declared = declaration_of(plan, sites, id, &name);
+            let Some(property) = declared else { return refuse(&at, Reason::UndeclaredRequired { name }) };
+            match unneeded(plan, property, &site.pointer, &name) {
+                Some(note) => notes.push(note),
+                None => asked.push(name),
+            }
+        }
+        ask_for(plan, id, asked);
+    }
+    Ok(notes)
+}
+
+fn check_listed_once(at: &str, listed: &[String]) -> Result<(), Refusal> {
+    let twice =
+        listed.iter().enumerate().find(|(index, name)| listed.iter().take(*index).any(|n| n == *name));
+    match twice {
+        Some((_, name)) => refuse(at, Reason::ListedTwice { name: name.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// Why a listed property need not be supplied after all (`ARG-40`).
+fn unneeded(plan: &Plan, property: NodeId, object: &str, name: &str) -> Option<Note> {
+    let node = plan.node(property);
+    let (object, property) = (object.to_owned(), name.to_owned());
+    if node.default.is_some() {
+        return Some(Note::RequiredWithDefault { object, property });
+    }
+    node.nullable.then_some(Note::RequiredButNullable { object, property })
+}
+
+/// Writes down what must be supplied: on the property where it is declared here, as a bare name otherwise.
+fn ask_for(plan: &mut Plan, id: NodeId, asked: Vec<String>) {
+    let Some(node) = plan.node_mut(id) else { return };
+    if let Some(object) = &mut node.object {
+        for property in &mut object.properties {
+            property.required = asked.contains(&property.name);
+        }
+        object.required_elsewhere =
+            asked.iter().filter(|name| !object.index.contains_key(*name)).cloned().collect();
+    }
+    for check in &mut node.checks {
+        if let Check::Required(names) = check {
+            names.clone_from(&asked);
+        }
+    }
+}
+
+/// The schema of a property that `required` names: declared in the same schema, or in another one that applies to
+/// the same object, as in `{"properties": {"a": …}, "anyOf": [{"required": ["a"]}, …]}`.
+fn declaration_of(plan: &Plan, sites: &Sites<'_>, id: NodeId, name: &str) -> Option<NodeId> {
+    let mut outermost = id;
+    while let Some(around) = sites.get(outermost).and_then(|site| site.around) {
+        outermost = around;
+    }
+    let mut seen = vec![outermost];
+    let mut pending = vec![outermost];
+    let own = declared_in(plan, id, name);
+    own.or_else(|| {
+        while let Some(next) = pending.pop() {
+            if let Some(found) = declared_in(plan, next, name) {
+                return Some(found);
+            }
+            for part in sites.get(next).map(extent::in_place).unwrap_or_default() {
+                if !seen.contains(&part) {
+                    seen.push(part);
+                    pending.push(part);
+                }
+            }
+        }
+        None
+    })
+}
+
+fn declared_in(plan: &Plan, id: NodeId, name: &str) -> Option<NodeId> {
+    let object = plan.node(id).object.as_ref()?;
+    let index = object.index.get(name)?;
+    object.properties.get(*index).map(|property| property.node)
+}
+
+/// The text of a default that holds for a schema: its own, or that of its `$ref` target (`ARG-2`).
+pub(super) fn default_text<'s, 'j>(sites: &'s Sites<'j>, id: NodeId) -> Option<(&'s Site<'j>, &'j Json<'j>)> {
+    let mut next = Some(id);
+    while let Some(site) = next.and_then(|id| sites.get(id)) {
+        if let Some(default) = site.json.as_object().and_then(|schema| schema.get("default")) {
+            return Some((site, default));
+        }
+        next = site.reference;
+    }
+    None
+}

@@ -1,0 +1,39 @@
+//! One tool for each way in which a call can end. For demonstrations and for the tests of hosts: after any of these the
+//! next call has to work.
+//!
+//! Natively only what cannot take the test process along does what it says; the rest reports a failure.
+
+mod answers;
+mod limits;
+mod traps;
+
+pub use answers::{fail, fail_transiently, huge_output, invalid_json, ok, print, read_stdin};
+pub use limits::{allocate, exit, grow_handled, sleep, spin};
+pub use traps::{abort, divide_by_zero, out_of_bounds, panic, stack_overflow, unreachable};
+
+cofferdam::plugin!(
+    ok,
+    fail,
+    fail_transiently,
+    invalid_json,
+    huge_output,
+    print,
+    read_stdin,
+    panic,
+    abort,
+    unreachable,
+    divide_by_zero,
+    out_of_bounds,
+    stack_overflow,
+    spin,
+    sleep,
+    allocate,
+    grow_handled,
+    exit,
+);
+
+/// For what would end the test process and not just a sandbox.
+#[cfg(not(target_arch = "wasm32"))]
+fn only_in_a_sandbox() -> cofferdam::ToolFailure {
+    cofferdam::ToolFailure::new("this tool only crashes in a sandbox").permanent()
+}

@@ -1,0 +1,173 @@
+//! Rows that meet conditions.
+
+use std::cmp::Ordering;
+
+use cofferdam::{ToolFailure, tool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::numbers;
+use crate::table::{Table, cell};
+
+/// A condition on one column.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+pub struct Condition {
+    /// The name of the column.
+    column: String,
+    /// How to compare the cell with the value.
+    operator: Operator,
+    /// The value to compare with. Two numbers are compared as numbers, everything else as text.
+    value: String,
+}
+
+/// A comparison.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Operator {
+    Equals,
+    NotEquals,
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+    /// The cell contains the value; case counts.
+    Contains,
+}
+
+/// The rows that meet the conditions.
+#[derive(Debug, Serialize)]
+pub struct Rows {
+    columns: Vec<String>,
+    rows: Vec<Vec<String>>,
+    /// Rows that meet the conditions in all, also those that were left out.
+    total: u64,
+    /// Whether rows were left out because of the limit.
+    truncated: bool,
+}
+
+/// Returns the rows of a CSV file that meet all conditions, in the order of the file.
+#[tool(title = "Filter a CSV file", read_only, idempotent, open_world = false)]
+pub fn filter(
+    /// The path of the file, for example `/data/sales.csv`.
+    file: String,
+    /// What a row has to meet; every row does if there are none.
+    #[tool(default)]
+    conditions: Vec<Condition>,
+    /// The names of the columns to return; all if absent.
+    columns: Option<Vec<String>>,
+    /// At most this many rows are returned; all are counted.
+    #[tool(default = 100)]
+    limit: usize,
+    /// What separates cells.
+    #[tool(default = ',')]
+    delimiter: char,
+) -> Result<Rows, ToolFailure> {
+    let mut table = Table::open(&file, delimiter)?;
+    let tests = conditions.iter().map(|it| Test::of(it, &table)).collect::<Result<Vec<_>, _>>()?;
+    let names = columns.unwrap_or_else(|| table.columns().to_vec());
+    let shown = names.iter().map(|name| table.column(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut found = Rows { columns: names, rows: Vec::new(), total: 0, truncated: false };
+    while let Some(row) = table.next()? {
+        if !tests.iter().all(|test| test.accepts(cell(row, test.column))) {
+            continue;
+        }
+        found.total += 1;
+        match found.rows.len() < limit {
+            true => found.rows.push(shown.iter().map(|column| cell(row, *column).to_owned()).collect()),
+            false => found.truncated = true,
+        }
+    }
+    Ok(found)
+}
+
+/// A condition for a table: the column is found and the number is read once.
+struct Test<'a> {
+    column: usize,
+    operator: Operator,
+    value: &'a str,
+    number: Option<f64>,
+}
+
+impl<'a> Test<'a> {
+    fn of(condition: &'a Condition, table: &Table) -> Result<Self, ToolFailure> {
+        Ok(Self {
+            column: table.column(&condition.column)?,
+            operator: condition.operator,
+            value: &condition.value,
+            number: numbers::parse(&condition.value),
+        })
+    }
+
+    fn accepts(&self, cell: &str) -> bool {
+        let order = self.order(cell);
+        match self.operator {
+            Operator::Equals => order == Ordering::Equal,
+            Operator::NotEquals => order != Ordering::Equal,
+            Operator::Less => order == Ordering::Less,
+            Operator::AtMost => order != Ordering::Greater,
+            Operator::Greater => order == Ordering::Greater,
+            Operator::AtLeast => order != Ordering::Less,
+            Operator::Contains => cell.contains(self.value),
+        }
+    }
+
+    fn order(&self, cell: &str) -> Ordering {
+        let numbers = numbers::parse(cell).zip(self.number);
+        let numeric = numbers.and_then(|(cell, value)| cell.partial_cmp(&value));
+        numeric.unwrap_or_else(|| cell.cmp(self.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cofferdam::{json, testing};
+
+    use super::filter;
+    use crate::table::SALES;
+
+    #[track_caller]
+    fn check(column: &str, operator: &str, value: &str, expected: &[&str]) {
+        let arguments = json!({
+            "file": SALES,
+            "conditions": [{"column": column, "operator": operator, "value": value}],
+            "columns": ["amount"],
+        });
+        let found = testing::call::<filter>(arguments).unwrap();
+        let rows: Vec<_> = found["rows"].as_array().unwrap().iter().map(|row| row[0].clone()).collect();
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn compares() {
+        check("region", "equals", "south", &["21", "9.75"]);
+        check("region", "not_equals", "south", &["35.50", "14.25", "118.9"]);
+        check("amount", "less", "21", &["14.25", "9.75"]);
+        check("amount", "at_most", "21.0", &["21", "14.25", "9.75"]);
+        check("amount", "greater", "100", &["118.9"]);
+        check("amount", "at_least", "1e2", &["118.9"]);
+        check("date", "at_least", "2026-01-07", &["118.9", "9.75"]);
+        check("product", "contains", "tea", &["35.50", "118.9", "9.75"]);
+        check("units", "equals", "", &["14.25"]);
+    }
+
+    #[test]
+    fn joins_conditions_and_counts_what_it_leaves_out() {
+        let conditions = json!([
+            {"column": "product", "operator": "contains", "value": "tea"},
+            {"column": "paid", "operator": "equals", "value": "true"},
+        ]);
+        let found =
+            testing::call::<filter>(json!({"file": SALES, "conditions": conditions, "limit": 1})).unwrap();
+        assert_eq!(found["columns"].as_array().unwrap().len(), 6);
+        assert_eq!(found["rows"], json!([["2026-01-03", "north", "tea", "12", "35.50", "true"]]));
+        assert_eq!((&found["total"], &found["truncated"]), (&json!(2), &json!(true)));
+        assert_eq!(testing::call::<filter>(json!({"file": SALES})).unwrap()["total"], 5);
+    }
+
+    #[test]
+    fn knows_its_columns() {
+        let failure = testing::call::<filter>(json!({"file": SALES, "columns": ["unit"]})).unwrap_err();
+        assert_eq!(failure.message(), "there is no column `unit`");
+        assert!(failure.suggested().unwrap().starts_with("did you mean `units`?"));
+    }
+}

@@ -1,0 +1,131 @@
+//! A CSV file as rows under column names.
+
+use std::fs::File;
+
+use cofferdam::{ToolFailure, call};
+use csv::{Reader, ReaderBuilder, StringRecord};
+
+use crate::{names, paths};
+
+/// Progress is reported each time this many rows were read: often enough to be seen, seldom enough to cost nothing.
+const ROWS_PER_REPORT: u64 = 10_000;
+
+/// An open file whose first row gave the names of the columns.
+pub(crate) struct Table {
+    columns: Vec<String>,
+    reader: Reader<File>,
+    row: StringRecord,
+    rows: u64,
+    size: u64,
+}
+
+impl Table {
+    pub(crate) fn open(path: &str, delimiter: char) -> Result<Self, ToolFailure> {
+        let delimiter = u8::try_from(delimiter).map_err(|_| {
+            ToolFailure::new(format!("the delimiter `{delimiter}` is not an ASCII character"))
+                .suggestion("pass `,`, `;`, `|` or a tab")
+                .permanent()
+        })?;
+        let (file, size) = paths::open(path)?;
+        let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(file);
+        let columns: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
+        if columns.is_empty() {
+            return Err(
+                ToolFailure::new(format!("`{path}` is empty: it has no row of column names")).permanent()
+            );
+        }
+        Ok(Self { columns, reader, row: StringRecord::new(), rows: 0, size })
+    }
+
+    pub(crate) fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// The place of a column.
+    pub(crate) fn column(&self, name: &str) -> Result<usize, ToolFailure> {
+        self.columns.iter().position(|column| column == name).ok_or_else(|| {
+            ToolFailure::new(format!("there is no column `{name}`"))
+                .suggestion(names::suggestion(name, &self.columns))
+                .permanent()
+        })
+    }
+
+    /// The next row, and `None` after the last one.
+    pub(crate) fn next(&mut self) -> Result<Option<&StringRecord>, ToolFailure> {
+        if !self.reader.read_record(&mut self.row)? {
+            return Ok(None);
+        }
+        self.rows += 1;
+        if self.rows.is_multiple_of(ROWS_PER_REPORT) {
+            self.report();
+        }
+        Ok(Some(&self.row))
+    }
+
+    /// How many rows [`Self::next`] gave; the number of the last one, counted from 1.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "progress does not count single bytes")]
+    fn report(&self) {
+        let read = self.reader.position().byte();
+        call::progress(read as f64, Some(self.size as f64), Some(&format!("{} rows", self.rows)));
+    }
+}
+
+/// A cell; empty if the row has none at that place.
+pub(crate) fn cell(row: &StringRecord, column: usize) -> &str {
+    row.get(column).unwrap_or_default()
+}
+
+/// The sample file.
+#[cfg(test)]
+pub(crate) const SALES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sales.csv");
+
+#[cfg(test)]
+mod tests {
+    use super::{SALES, Table};
+
+    fn message<T>(result: Result<T, cofferdam::ToolFailure>) -> String {
+        result.err().map(|failure| failure.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn reads_rows() {
+        let mut table = Table::open(SALES, ',').unwrap();
+        assert_eq!(table.columns(), ["date", "region", "product", "units", "amount", "paid"]);
+        assert_eq!(table.column("amount"), Ok(4));
+        let mut products = Vec::new();
+        while let Some(row) = table.next().unwrap() {
+            products.push(super::cell(row, 2).to_owned());
+        }
+        assert_eq!(products, ["tea", "coffee", "coffee", "tea", "tea \"gold\""]);
+        assert_eq!(table.rows(), 5);
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        let table = Table::open(SALES, ',').unwrap();
+        assert_eq!(
+            message(table.column("Amnt")),
+            "there is no column `Amnt`; did you mean `amount`? The columns are `date`, `region`, `product`, \
+             `units`, `amount`, `paid`"
+        );
+        assert_eq!(
+            message(Table::open(SALES, '→')),
+            "the delimiter `→` is not an ASCII character; pass `,`, `;`, `|` or a tab"
+        );
+        let mut table =
+            Table::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ragged.csv"), ',').unwrap();
+        assert_eq!(
+            message(table.next().map(drop)),
+            "CSV error: record 1 (line: 2, byte: 4): found record with 3 fields, but the previous record has 2 fields"
+        );
+        let empty = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/empty.csv");
+        assert_eq!(
+            message(Table::open(empty, ',')),
+            format!("`{empty}` is empty: it has no row of column names")
+        );
+    }
+}

@@ -1,0 +1,8 @@
+//! Tools for Markdown, given as text or as a file in a mounted directory.
+
+pub mod links;
+pub mod outline;
+mod source;
+pub mod to_html;
+
+cofferdam::plugin!(outline::outline, links::links, to_html::to_html);

@@ -1,0 +1,7 @@
+//! Tools for texts that arrive as arguments. They read no files and change nothing.
+
+pub mod diff;
+pub mod lines_matching;
+pub mod word_count;
+
+cofferdam::plugin!(word_count::word_count, lines_matching::lines_matching, diff::diff);

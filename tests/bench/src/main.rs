@@ -1,0 +1,39 @@
+//! Benchmarks as ratios: both sides are measured in the same run, in alternating rounds, so that what else the machine does
+//! meets both alike. Absolute times are printed for orientation and mean nothing on another machine.
+
+mod call_floor;
+mod ratio;
+
+use clap::Parser;
+
+use crate::ratio::Ratio;
+
+#[derive(Parser)]
+#[command(about = "Measures the host against the floor and prints ratios")]
+struct Cli {
+    /// One JSON object per line: name, ours, reference, ratio, spread
+    #[arg(long)]
+    json: bool,
+    /// Only this benchmark
+    #[arg(long, value_name = "NAME", value_parser = [call_floor::NAME])]
+    only: Option<String>,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    let cli = Cli::parse();
+    let wanted = |name: &str| cli.only.as_deref().is_none_or(|only| only == name);
+    if wanted(call_floor::NAME) {
+        show(&cli, &call_floor::measure().await?);
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the result of a benchmark")]
+fn show(cli: &Cli, ratio: &Ratio) {
+    if cli.json {
+        println!("{}", ratio.to_json());
+    } else {
+        println!("{}", ratio.to_text());
+    }
+}

@@ -1,0 +1,287 @@
+//! The binary as a person or a script uses it: output, exit codes, messages.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use cofferdam_tests::{binary, guest, root, shared_cache};
+use serde_json::{Value, json};
+
+struct Ran {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs the binary in an empty environment: nothing of this machine's may matter.
+fn command() -> Command {
+    let mut command = Command::new(binary());
+    command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).stdin(Stdio::null());
+    command
+}
+
+fn ran(output: Output) -> Ran {
+    Ran {
+        code: output.status.code().expect("the binary is not killed"),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn run(arguments: &[&str]) -> Ran {
+    ran(command().args(arguments).output().unwrap())
+}
+
+fn plugin(name: &str) -> String {
+    guest(name).display().to_string()
+}
+
+#[test]
+fn a_value_goes_to_stdout_and_nothing_else_does() {
+    let ran = run(&["call", "word_count", r#"{"text":"to be or not to be"}"#, "--plugin", &plugin("text")]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    assert!(ran.stdout.contains('6'), "{}", ran.stdout);
+}
+
+#[test]
+fn each_kind_of_end_has_its_exit_code() {
+    let crash = plugin("crash");
+    let code = |tool: &str| run(&["call", tool, "--plugin", &crash]).code;
+    assert_eq!(code("ok"), 0);
+    assert_eq!(code("fail"), 1);
+    assert_eq!(code("no_such_tool"), 2);
+    assert_eq!(code("abort"), 3);
+    assert_eq!(run(&["call", "ok", "--plugin", "no/such/file.wasm"]).code, 4);
+    assert_eq!(run(&["call"]).code, 2);
+    assert_eq!(run(&["call", "ok", "--plugin", &crash, "--timeout", "soon"]).code, 2);
+}
+
+#[test]
+fn nothing_of_a_trap_goes_to_stdout() {
+    let ran = run(&["call", "panic", r#"{"message":"secret"}"#, "--plugin", &plugin("crash")]);
+    assert_eq!(ran.code, 3);
+    let shown =
+        r#"{"error":{"message":"An unexpected error occurred (Trap.Unreachable). Please try again."}}"#;
+    assert_eq!(ran.stdout, format!("{shown}\n"));
+    assert!(ran.stderr.contains("Trap.Unreachable"), "{}", ran.stderr);
+}
+
+#[test]
+fn json_output_has_outcome_result_and_record() {
+    let ran = run(&["call", "fail", "--json", "--plugin", &plugin("crash")]);
+    let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(value["outcome"], "failure");
+    assert_eq!(value["is_error"], true);
+    assert!(value["result"]["error"]["message"].is_string());
+    assert_eq!(value["record"]["plugin"]["name"], "crash");
+    assert!(value["record"]["plugin"]["digest"].as_str().unwrap().starts_with("sha256:"));
+}
+
+#[test]
+fn every_mistake_in_the_arguments_is_told_at_once() {
+    let arguments = r#"{"text":[],"min_length":"x"}"#;
+    let ran = run(&["call", "word_count", arguments, "--json", "--plugin", &plugin("text")]);
+    assert_eq!(ran.code, 2);
+    let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(value["code"], "invalid_arguments");
+    let mistakes = run(&["call", "word_count", "{}", "--plugin", &plugin("text")]);
+    assert!(mistakes.stderr.contains("Required argument 'text' was not supplied to 'word_count'."));
+    assert_eq!(mistakes.stdout, "");
+}
+
+#[test]
+fn arguments_come_from_the_line_a_file_or_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.json");
+    std::fs::write(&file, r#"{"text":"a b c"}"#).unwrap();
+    let from_file = run(&["call", "word_count", &format!("@{}", file.display()), "-p", &plugin("text")]);
+    let stdin = Stdio::from(std::fs::File::open(&file).unwrap());
+    let from_stdin = ran(command()
+        .args(["call", "word_count", "-", "-p", &plugin("text")])
+        .stdin(stdin)
+        .output()
+        .unwrap());
+    assert_eq!(from_file.stdout, from_stdin.stdout);
+    assert_eq!((from_file.code, from_stdin.code), (0, 0));
+    assert_eq!(run(&["call", "word_count", "@no/such.json", "-p", &plugin("text")]).code, 2);
+}
+
+#[test]
+fn a_tool_that_is_misspelt_is_suggested() {
+    let ran = run(&["call", "wordcount", "{}", "--plugin", &plugin("text")]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("did you mean `word_count`?"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_is_no_plugin_is_refused_in_one_line_that_names_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let whole = std::fs::read(guest("text")).unwrap();
+    let zeros = std::fs::File::create(path("zeros.wasm")).unwrap();
+    zeros.set_len(100_000_000).unwrap();
+    std::fs::write(path("cut.wasm"), &whole[..whole.len() / 2]).unwrap();
+    std::fs::write(path("random.wasm"), (0..50_000u32).map(|n| ((n * 7919) >> 3) as u8).collect::<Vec<_>>())
+        .unwrap();
+    std::fs::write(path("core.wasm"), wat::parse_str("(module)").unwrap()).unwrap();
+    let unknown = r#"(component (import "my:own/thing@1.0.0" (instance)))"#;
+    std::fs::write(path("unknown.wasm"), wat::parse_str(unknown).unwrap()).unwrap();
+    for name in ["zeros.wasm", "cut.wasm", "random.wasm", "core.wasm", "unknown.wasm", "missing.wasm", ""] {
+        let ran = run(&["inspect", &path(name)]);
+        assert_eq!(ran.code, 4, "{name}: {}", ran.stderr);
+        assert_eq!(ran.stdout, "");
+        assert_eq!(ran.stderr.trim_end().lines().count(), 1, "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains(&path(name)), "{name}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn inspect_says_what_a_component_can_do() {
+    let ran = run(&["inspect", &plugin("connects")]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("opens network connections"), "{}", ran.stdout);
+    let json: Value = serde_json::from_str(&run(&["inspect", &plugin("csv"), "--json"]).stdout).unwrap();
+    let capabilities: Vec<_> =
+        json["capabilities"].as_array().unwrap().iter().map(|c| &c["capability"]).collect();
+    assert!(capabilities.contains(&&json!("files")), "{capabilities:?}");
+}
+
+#[test]
+fn list_shows_every_tool_once() {
+    let ran = run(&["list", "--plugin", &plugin("text"), "--plugin", &plugin("markdown")]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for tool in ["word_count", "outline"] {
+        assert!(ran.stdout.contains(tool), "{}", ran.stdout);
+    }
+    let twice = run(&["list", "--plugin", &plugin("text"), "--plugin", &format!("again={}", plugin("text"))]);
+    assert_eq!(twice.code, 2);
+    assert!(twice.stderr.contains("two tools are called 'word_count'"), "{}", twice.stderr);
+}
+
+fn configuration(folder: &Path, access: &str) -> String {
+    std::fs::create_dir(folder.join("files")).unwrap();
+    std::fs::write(folder.join("files/a.md"), "# One\n## Two\n").unwrap();
+    std::fs::copy(guest("markdown"), folder.join("markdown.wasm")).unwrap();
+    let text = format!(
+        "[stores.notes]\ndirectory = \"files\"\n\n[plugins.markdown]\ncomponent = \"markdown.wasm\"\n\
+         grants.files.notes = \"{access}\"\nlimits.wall-ms-max = 5000\n"
+    );
+    let path = folder.join("cofferdam.toml");
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_configuration_names_plugins_stores_grants_and_limits() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configuration(folder.path(), "read-only");
+    let ran = run(&["call", "outline", r#"{"file":"/notes/a.md"}"#, "--config", &config]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("Two"), "{}", ran.stdout);
+    let checked = run(&["config", "check", &config]);
+    assert_eq!(checked.code, 0, "{}", checked.stderr);
+    assert!(checked.stdout.contains("may read /notes"), "{}", checked.stdout);
+    assert!(checked.stdout.contains("5000 ms"), "{}", checked.stdout);
+}
+
+#[test]
+fn an_error_in_a_configuration_has_line_and_column() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configuration(folder.path(), "read-some");
+    let ran = run(&["config", "check", &config]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("cofferdam.toml:6:22:"), "{}", ran.stderr);
+    let json: Value = serde_json::from_str(&run(&["config", "check", &config, "--json"]).stdout).unwrap();
+    assert_eq!((&json["ok"], &json["line"]), (&json!(false), &json!(6)));
+}
+
+#[test]
+fn escape_sequences_of_a_plugin_are_data_in_a_pipe_and_never_in_messages() {
+    let ran = run(&["call", "floods", "--verbose", "--plugin", &plugin("floods")]);
+    assert_eq!(ran.code, 0);
+    assert!(ran.stderr.contains("the end\\u{1b}[2J"), "escaped");
+    assert!(!ran.stderr.contains('\u{1b}'));
+}
+
+#[test]
+fn help_has_examples_and_exit_codes() {
+    let help = run(&["--help"]);
+    assert_eq!(help.code, 0);
+    assert!(help.stdout.contains("Exit codes:"));
+    for command in ["call", "list", "inspect", "play"] {
+        assert!(run(&[command, "--help"]).stdout.contains("Examples:"), "{command}");
+    }
+}
+
+#[test]
+fn ctrl_c_stops_a_call() {
+    use std::time::{Duration, Instant};
+    let child = command()
+        .args([
+            "call",
+            "sleep",
+            r#"{"milliseconds":600000}"#,
+            "--timeout",
+            "5m",
+            "--plugin",
+            &plugin("crash"),
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    let pid = child.id().to_string();
+    let started = Instant::now();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let ran = ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
+    assert_eq!(ran.stdout, "");
+    assert!(started.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn a_script_shows_what_a_model_sees() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("s.jsonl");
+    std::fs::write(
+        &script,
+        concat!(
+            r#"{"text":"Trying.","calls":[{"tool":"abort"},{"tool":"nothing"},{"tool":"panic","arguments":[]}]}"#,
+            "\n",
+            r#"{"calls":[{"tool":"ok","arguments":{}}]}"#,
+            "\n"
+        ),
+    )
+    .unwrap();
+    let ran = run(&["play", &script.display().to_string(), "--json", "--plugin", &plugin("crash")]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let texts: Vec<_> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|message| message["role"] == "tool")
+        .map(|message| message["text"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(texts.len(), 4);
+    assert!(texts[0].contains("(Trap.Unreachable)"));
+    assert_eq!(texts[1], r#"Error: Requested function "nothing" not found."#);
+    assert_eq!(texts[2], "Error: Argument parsing failed. Arguments for 'panic' are not a JSON object.");
+    assert_eq!(texts[3], "ok");
+}
+
+#[test]
+fn the_demos_script_works() {
+    let script = root().join("sample-tools/demo/script.jsonl").display().to_string();
+    let docs = format!("docs={}:ro", root().join("docs").display());
+    let data = format!("data={}:ro", root().join("sample-tools/demo/data").display());
+    let plugins: Vec<_> = ["text", "csv", "markdown", "crash"].into_iter().map(plugin).collect();
+    let mut arguments = vec!["play", &script, "--json", "--mount", &docs, "--mount", &data];
+    for plugin in &plugins {
+        arguments.extend(["--plugin", plugin]);
+    }
+    let ran = run(&arguments);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let errors: Vec<_> = ran.stdout.lines().filter(|line| line.contains(r#""is_error":true"#)).collect();
+    assert_eq!(errors.len(), 3, "arguments that do not decode, a trap, a reported failure:\n{}", ran.stdout);
+    assert!(errors[1].contains("(Trap.Unreachable)"), "{}", errors[1]);
+}

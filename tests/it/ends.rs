@@ -1,0 +1,184 @@
+//! Every way in which a call can end, made by a real guest and seen as the model sees it.
+
+use std::time::{Duration, Instant};
+
+use cofferdam_tests::Host;
+use cofferdam_tool::{CallContext, Completion, Outcome};
+use tokio_util::sync::CancellationToken;
+
+/// How late an end may come, on a machine that also runs other tests. The figure that users are promised is measured on
+/// an idle machine by `cofferdam-bench`; here a guest that is not stopped at all must fail the test.
+const LATE_MAX: Duration = Duration::from_secs(2);
+
+async fn crash() -> Host {
+    let mut host = Host::new();
+    host.limits.wall_ms_max = 300;
+    host.load("crash").await;
+    host
+}
+
+/// The call ends in an error of that type, says nothing else, and the next call works.
+async fn ends_as(tool: &str, arguments: &str, error_type: &str) -> Completion {
+    let host = crash().await;
+    let completion = host.call(tool, arguments).await;
+    assert_shown(&completion, error_type);
+    let next = host.call("ok", "{}").await;
+    assert_eq!(next.outcome.shown().unwrap().text(), "ok", "the next call works");
+    completion
+}
+
+fn assert_shown(completion: &Completion, error_type: &str) {
+    let shown = completion.outcome.shown().expect("an error is shown");
+    let expected = format!(
+        r#"{{"error":{{"message":"An unexpected error occurred ({error_type}). Please try again."}}}}"#
+    );
+    assert_eq!(shown.text(), expected, "{:?}", completion.record);
+    assert!(shown.is_error);
+    assert_eq!(completion.record.outcome, "error");
+    assert_eq!(completion.record.error_type.as_deref(), Some(error_type));
+}
+
+#[tokio::test]
+async fn a_panic_is_an_unreachable_and_its_message_stays_here() {
+    let completion = ends_as("panic", r#"{"message":"secret"}"#, "Trap.Unreachable").await;
+    assert!(completion.record.stderr_tail.contains("secret"), "{:?}", completion.record.stderr_tail);
+    assert!(completion.record.backtrace.is_some());
+}
+
+#[tokio::test]
+async fn an_abort_is_an_unreachable() {
+    ends_as("abort", "{}", "Trap.Unreachable").await;
+}
+
+#[tokio::test]
+async fn a_division_by_zero() {
+    ends_as("divide_by_zero", "{}", "Trap.IntegerDivideByZero").await;
+}
+
+#[tokio::test]
+async fn an_access_outside_memory() {
+    ends_as("out_of_bounds", "{}", "Trap.MemoryOutOfBounds").await;
+}
+
+#[tokio::test]
+async fn a_stack_overflow() {
+    ends_as("stack_overflow", "{}", "Trap.StackOverflow").await;
+}
+
+#[tokio::test]
+async fn an_exit_with_any_code() {
+    ends_as("exit", r#"{"code":0}"#, "GuestExit").await;
+    ends_as("exit", r#"{"code":3}"#, "GuestExit").await;
+}
+
+#[tokio::test]
+async fn a_memory_bomb() {
+    ends_as("allocate", r#"{"mebibytes":1000}"#, "MemoryLimit").await;
+}
+
+#[tokio::test]
+async fn a_refused_growth_that_the_guest_handles_is_no_error() {
+    let completion = crash().await.call("grow_handled", "{}").await;
+    assert_eq!(completion.outcome.shown().unwrap().text(), "ok");
+    assert_eq!(completion.record.outcome, "ok");
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_large() {
+    ends_as("huge_output", r#"{"bytes":1048577}"#, "OutputLimit").await;
+    ends_as("huge_output", r#"{"bytes":40000000}"#, "OutputLimit").await;
+    let largest = crash().await.call("huge_output", r#"{"bytes":1048576}"#).await;
+    assert_eq!(largest.record.outcome, "ok", "exactly the limit passes (RES-18)");
+}
+
+async fn times_out(tool: &str, arguments: &str) {
+    let started = Instant::now();
+    let completion = ends_as(tool, arguments, "Timeout").await;
+    assert_eq!(completion.outcome.transient(), Some(true));
+    assert!(started.elapsed() < Duration::from_millis(300) + LATE_MAX, "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_busy_loop_times_out() {
+    times_out("spin", "{}").await;
+}
+
+#[tokio::test]
+async fn a_long_sleep_in_the_host_times_out() {
+    times_out("sleep", r#"{"milliseconds":600000}"#).await;
+}
+
+#[tokio::test]
+async fn standard_input_is_closed_and_blocks_nobody() {
+    let completion = crash().await.call("read_stdin", "{}").await;
+    assert_eq!(completion.record.outcome, "ok", "{:?}", completion.record);
+}
+
+#[tokio::test]
+async fn a_reported_failure_is_shown_and_is_no_trap() {
+    let completion = crash().await.call("fail", "{}").await;
+    let shown = completion.outcome.shown().unwrap();
+    assert!(shown.is_error);
+    assert!(shown.text().starts_with(r#"{"error":{"message":""#), "{}", shown.text());
+    assert_eq!(completion.record.outcome, "failure");
+    assert_eq!(completion.record.error_type, None);
+}
+
+#[tokio::test]
+async fn json_that_is_none_or_too_deep_is_an_invalid_result() {
+    for guest in ["bad_json", "deep_json"] {
+        let mut host = Host::new();
+        host.load(guest).await;
+        assert_shown(&host.call(guest, "{}").await, "InvalidResult");
+    }
+}
+
+#[tokio::test]
+async fn a_capability_that_is_withheld_stops_the_guest_and_is_recorded() {
+    let mut host = Host::new();
+    host.load("connects").await;
+    let completion = host.call("connects", "{}").await;
+    assert_shown(&completion, "CapabilityDenied");
+    let refused = &completion.record.refused[0].capability;
+    assert!(refused.starts_with("wasi:sockets/"), "{refused}");
+}
+
+async fn is_cancelled(context: CallContext) {
+    let host = crash().await;
+    let started = Instant::now();
+    let completion = host.try_call("sleep", r#"{"milliseconds":600000}"#, &context).await.unwrap();
+    assert!(matches!(completion.outcome, Outcome::Cancelled), "{:?}", completion.outcome);
+    assert_eq!(completion.outcome.shown(), None, "nothing is shown (RES-12)");
+    assert_eq!(completion.record.outcome, "cancelled");
+    assert!(started.elapsed() < LATE_MAX);
+}
+
+#[tokio::test]
+async fn cancellation_before_and_during_a_call() {
+    let token = CancellationToken::new();
+    token.cancel();
+    is_cancelled(CallContext { cancellation: token, ..CallContext::new("before") }).await;
+
+    let token = CancellationToken::new();
+    let later = token.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        later.cancel();
+    });
+    is_cancelled(CallContext { cancellation: token, ..CallContext::new("during") }).await;
+}
+
+#[tokio::test]
+async fn the_callers_deadline_is_cancellation_and_not_a_timeout() {
+    let deadline = tokio::time::Instant::now() + Duration::from_millis(100);
+    is_cancelled(CallContext { deadline: Some(deadline), ..CallContext::new("deadline") }).await;
+}
+
+#[tokio::test]
+async fn a_busy_loop_can_be_cancelled() {
+    let host = crash().await;
+    let deadline = tokio::time::Instant::now() + Duration::from_millis(50);
+    let context = CallContext { deadline: Some(deadline), ..CallContext::new("busy") };
+    let completion = host.try_call("spin", "{}", &context).await.unwrap();
+    assert!(matches!(completion.outcome, Outcome::Cancelled), "{:?}", completion.outcome);
+}

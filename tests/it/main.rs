@@ -1,0 +1,28 @@
+//! The end-to-end tests, in one binary.
+//!
+//! | module | what belongs there |
+//! |---|---|
+//! | `ends` | every way in which a call can end, made by a real guest |
+//! | `sandbox` | what a guest can reach, and what survives a call |
+//! | `loading` | what is refused as a plugin, and why |
+//! | `cache` | compiled code on disk |
+//! | `cli` | the binary: output, exit codes, messages |
+//! | `samples` | the sample tools through the host, and the demo's script |
+//! | `conformance` | the rows of the contract |
+//! | `tidy` | rules about this repository itself |
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is the message"
+)]
+
+mod cache;
+mod cli;
+mod conformance;
+mod ends;
+mod loading;
+mod samples;
+mod sandbox;
+mod tidy;

@@ -1,0 +1,17 @@
+//! Is a plugin without tools.
+
+use cofferdam_test_programs::*;
+
+struct Program;
+
+impl Guest for Program {
+    fn list_tools() -> Vec<ToolDefinition> {
+        vec![]
+    }
+
+    fn call_tool(_name: String, _arguments: String) -> Result<Vec<Content>, Failure> {
+        Ok(vec![])
+    }
+}
+
+export!(Program);

@@ -1,0 +1,154 @@
+//! What the end-to-end tests and the benchmarks share: where the built guests and the binary are, and a host to run
+//! them on.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "everything here serves tests, where a panic is the message"
+)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cofferdam_engine::{
+    Compiler, Component, Engine, EngineConfig, Grants, LoadError, Plugin, PluginOptions, PoolSize,
+};
+use cofferdam_tool::{CallContext, Completion, Limits, PluginName, Refused, Toolset};
+
+/// The root of the repository.
+#[must_use]
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies below the root").to_owned()
+}
+
+/// A component that `cargo xtask guests` has built.
+///
+/// # Panics
+/// When it has not been built.
+#[must_use]
+pub fn guest(name: &str) -> PathBuf {
+    let path = root().join("target/plugins").join(format!("{name}.wasm"));
+    assert!(path.is_file(), "{} is missing: run `cargo xtask guests` first", path.display());
+    path
+}
+
+/// The `cofferdam` binary that was built beside the running test or benchmark.
+///
+/// # Panics
+/// When it has not been built.
+#[must_use]
+pub fn binary() -> PathBuf {
+    let this = std::env::current_exe().expect("a running program has a path");
+    let beside = this.ancestors().skip(1).map(|folder| folder.join("cofferdam")).find(|path| path.is_file());
+    beside.expect("the binary is missing: run `cargo build -p cofferdam` first")
+}
+
+/// An engine configuration like the binary's own: compiling happens in a child process.
+#[must_use]
+pub fn config() -> EngineConfig {
+    EngineConfig::new(Compiler::Child { program: binary(), arguments: vec!["compile-child".into()] })
+}
+
+/// An engine with a cache of its own and plugins loaded into it.
+pub struct Host {
+    /// The engine.
+    pub engine: Engine,
+    /// The limits of plugins that are loaded from here on.
+    pub limits: Limits,
+    /// What plugins are given that are loaded from here on.
+    pub grants: Grants,
+    toolset: Toolset,
+}
+
+impl Host {
+    /// A host without plugins. All hosts of one test run share a cache, so that each guest is compiled once.
+    ///
+    /// # Panics
+    /// When the engine does not start.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut config = config();
+        config.cache_directory = Some(shared_cache());
+        config.pool = PoolSize { concurrent_calls_max: 8, ..PoolSize::default() };
+        Self::with(config)
+    }
+
+    /// A host with settings of its own.
+    ///
+    /// # Panics
+    /// When the engine does not start.
+    #[must_use]
+    pub fn with(config: EngineConfig) -> Self {
+        let engine = Engine::new(config).expect("the engine starts");
+        Self { engine, limits: Limits::default(), grants: Grants::default(), toolset: Toolset::new() }
+    }
+
+    /// Loads a built guest.
+    ///
+    /// # Panics
+    /// When it does not load.
+    pub async fn load(&mut self, name: &str) -> &mut Self {
+        let component = Component::from_file_ambient(guest(name));
+        let plugin = self.try_load(&component).await;
+        let plugin = plugin.unwrap_or_else(|error| panic!("{name} does not load: {error}"));
+        self.toolset.add(Arc::new(plugin)).expect("tool names are unique");
+        self
+    }
+
+    /// Loads any component.
+    ///
+    /// # Errors
+    /// Whatever the engine says.
+    ///
+    /// # Panics
+    /// Never: the name is a constant.
+    pub async fn try_load(&self, component: &Component) -> Result<Plugin, LoadError> {
+        let name = PluginName::new("guest").expect("a constant name");
+        let options = PluginOptions { name, grants: self.grants.clone(), limits: self.limits.clone() };
+        self.engine.load(component, options, &()).await
+    }
+
+    /// Calls a tool with JSON text.
+    ///
+    /// # Panics
+    /// When the call is refused.
+    pub async fn call(&self, tool: &str, arguments: &str) -> Completion {
+        self.try_call(tool, arguments, &CallContext::new("test")).await.expect("the call starts")
+    }
+
+    /// Calls a tool in a context.
+    ///
+    /// # Errors
+    /// [`Refused`] when the call does not start.
+    pub async fn try_call(
+        &self,
+        tool: &str,
+        arguments: &str,
+        context: &CallContext,
+    ) -> Result<Completion, Refused> {
+        self.toolset.call(tool, Some(arguments.as_bytes()), context).await
+    }
+
+    /// The tools of the loaded plugins.
+    #[must_use]
+    pub fn toolset(&self) -> &Toolset {
+        &self.toolset
+    }
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A cache below `target`, private to this user like every cache.
+///
+/// # Panics
+/// When it cannot be created.
+#[must_use]
+pub fn shared_cache() -> PathBuf {
+    let path = root().join("target/test-cache");
+    std::fs::create_dir_all(path.parent().expect("the path has a parent")).expect("target can be created");
+    path
+}

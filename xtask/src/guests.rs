@@ -1,0 +1,104 @@
+//! Builds guests: the sample tools and the programs that misbehave.
+//!
+//! The components end up as `target/plugins/<name>.wasm`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context;
+
+use crate::run::{cargo_in, command, root, section};
+
+/// What guests are compiled for.
+pub(crate) const TARGET: &str = "wasm32-wasip2";
+
+/// A folder of guests with a lock file of its own.
+pub(crate) struct Workspace {
+    pub(crate) folder: &'static str,
+    /// What is built: the libraries of all crates, or the examples of one.
+    targets: Targets,
+    /// Whether its crates also build for the machine that runs the tests.
+    pub(crate) has_native_tests: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Targets {
+    Libraries,
+    Examples,
+}
+
+impl Targets {
+    fn flag(self) -> &'static str {
+        match self {
+            Self::Libraries => "--lib",
+            Self::Examples => "--examples",
+        }
+    }
+
+    /// Where cargo puts them.
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Libraries => "release",
+            Self::Examples => "release/examples",
+        }
+    }
+}
+
+/// Every folder of guests.
+pub(crate) const WORKSPACES: &[Workspace] = &[
+    Workspace { folder: "sample-tools/rust", targets: Targets::Libraries, has_native_tests: true },
+    Workspace { folder: "tests/programs", targets: Targets::Examples, has_native_tests: false },
+];
+
+/// Builds every guest and collects the components.
+pub(crate) fn build() -> anyhow::Result<()> {
+    add_target()?;
+    let plugins = root().join("target/plugins");
+    fs::create_dir_all(&plugins).context("cannot create target/plugins")?;
+    for workspace in WORKSPACES {
+        section(&format!("building the guests in {}", workspace.folder));
+        let what = workspace.targets;
+        cargo_in(workspace.folder, &["build", "--workspace", "--release", "--target", TARGET, what.flag()])?;
+        let built = root().join(workspace.folder).join("target").join(TARGET).join(what.folder());
+        collect(&built, &plugins)?;
+    }
+    Ok(())
+}
+
+fn collect(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let entries = fs::read_dir(from).with_context(|| format!("nothing was built in {}", from.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        // Cargo keeps a second copy of an example whose name ends in a dash and a hash.
+        if path.extension().is_some_and(|extension| extension == "wasm")
+            && let Some(name) = path.file_name()
+            && !name.to_string_lossy().contains('-')
+        {
+            copy_if_changed(&path, &to.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// A copy that is not needed would make every test that depends on the file's time run again.
+fn copy_if_changed(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let built = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
+    if fs::read(to).is_ok_and(|there| there == built) {
+        return Ok(());
+    }
+    fs::write(to, built).with_context(|| format!("cannot write {}", to.display()))
+}
+
+fn add_target() -> anyhow::Result<()> {
+    let installed = Command::new("rustup")
+        .args(["target", "list", "--installed"])
+        .current_dir(root())
+        .output()
+        .context("cannot run rustup; install it, or add the target wasm32-wasip2 to your toolchain")?;
+    if String::from_utf8_lossy(&installed.stdout).lines().any(|line| line == TARGET) {
+        return Ok(());
+    }
+    section(&format!("adding the Rust target {TARGET}"));
+    command("rustup", &["target", "add", TARGET]).run(&root())
+}

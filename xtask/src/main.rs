@@ -1,0 +1,123 @@
+//! The project's own commands. `cargo xtask demo` and `cargo xtask test` need nothing but this repository and rustup.
+
+mod demo;
+mod guests;
+mod run;
+
+use clap::{Parser, Subcommand};
+
+use crate::run::{cargo, cargo_in, root, section};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Cofferdam's own commands")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build host and sample tools, and show a scripted model using them on this repository
+    Demo,
+    /// Build everything that the tests need and run all of them
+    Test,
+    /// Run the conformance rows and print `area: passed/total`; COFFERDAM_VECTORS names another directory of rows
+    Conformance,
+    /// Format, clippy with warnings denied, documentation
+    Lint,
+    /// What CI runs: lint, then test
+    Ci,
+    /// Build the sample tools and the test programs for wasm32-wasip2
+    Guests,
+    /// Measure the host against the floor and print ratios
+    Bench {
+        /// One JSON object per line: name, ours, reference, ratio, spread
+        #[arg(long)]
+        json: bool,
+        /// Only this benchmark
+        #[arg(long, value_name = "NAME")]
+        only: Option<String>,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Demo => demo::run(),
+        Command::Test => test(),
+        Command::Conformance => conformance(),
+        Command::Lint => lint(),
+        Command::Ci => lint().and_then(|()| test()),
+        Command::Guests => guests::build(),
+        Command::Bench { json, only } => bench(json, only.as_deref()),
+    }
+}
+
+fn test() -> anyhow::Result<()> {
+    guests::build()?;
+    section("building the host");
+    cargo(&["build", "--package", "cofferdam"])?;
+    section("testing the sample tools natively");
+    for workspace in guests::WORKSPACES {
+        if workspace.has_native_tests {
+            cargo_in(workspace.folder, &["test", "--quiet", "--workspace"])?;
+        }
+    }
+    section("testing the workspace");
+    cargo(&["test", "--workspace", "--exclude", "cofferdam-tests"])?;
+    section("testing end to end");
+    cargo(&["test", "--package", "cofferdam-tests"])?;
+    // Tests are quiet about what passes; the areas of the contract are worth a line each.
+    conformance()
+}
+
+fn conformance() -> anyhow::Result<()> {
+    guests::build()?;
+    cargo(&["build", "--quiet", "--package", "cofferdam"])?;
+    section("conformance");
+    cargo(&[
+        "test",
+        "--quiet",
+        "--package",
+        "cofferdam-tests",
+        "--",
+        "--exact",
+        "conformance::rows",
+        "--nocapture",
+    ])
+}
+
+fn lint() -> anyhow::Result<()> {
+    section("format");
+    cargo(&["fmt", "--all", "--check"])?;
+    for workspace in guests::WORKSPACES {
+        cargo_in(workspace.folder, &["fmt", "--all", "--check"])?;
+    }
+    section("clippy");
+    cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
+    for workspace in guests::WORKSPACES {
+        let target = guests::TARGET;
+        cargo_in(
+            workspace.folder,
+            &["clippy", "--workspace", "--target", target, "--", "--deny", "warnings"],
+        )?;
+    }
+    section("documentation");
+    run::command("cargo", &["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"])
+        .env("RUSTDOCFLAGS", "--deny warnings")
+        .run(&root())
+}
+
+fn bench(json: bool, only: Option<&str>) -> anyhow::Result<()> {
+    guests::build()?;
+    section("building in release mode");
+    cargo(&["build", "--release", "--package", "cofferdam", "--package", "cofferdam-bench"])?;
+    section("measuring");
+    let mut arguments = vec!["run", "--quiet", "--release", "--package", "cofferdam-bench", "--"];
+    if json {
+        arguments.push("--json");
+    }
+    if let Some(name) = only {
+        arguments.extend(["--only", name]);
+    }
+    cargo(&arguments)
+}

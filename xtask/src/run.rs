@@ -1,0 +1,61 @@
+//! Running other programs: what is run is said, and a failure ends everything.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Says on standard error what comes next.
+#[expect(clippy::print_stderr, reason = "progress of a command line tool")]
+pub(crate) fn section(title: &str) {
+    eprintln!("\n==> {title}");
+}
+
+/// Runs cargo in the root.
+pub(crate) fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
+    command("cargo", arguments).run(&root())
+}
+
+/// Runs cargo in a folder of the repository that is a workspace of its own.
+pub(crate) fn cargo_in(folder: &str, arguments: &[&str]) -> anyhow::Result<()> {
+    command("cargo", arguments).run(&root().join(folder))
+}
+
+/// A program with its arguments.
+pub(crate) fn command(program: &str, arguments: &[&str]) -> Step {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Step { command, shown: format!("{program} {}", arguments.join(" ")) }
+}
+
+/// A program that is about to be run.
+pub(crate) struct Step {
+    command: Command,
+    shown: String,
+}
+
+impl Step {
+    /// Sets a variable for the program.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs the program in `folder` and fails when it fails.
+    pub(crate) fn run(mut self, folder: &Path) -> anyhow::Result<()> {
+        let status = self
+            .command
+            .current_dir(folder)
+            .status()
+            .with_context(|| format!("cannot run `{}`", self.shown))?;
+        if !status.success() {
+            bail!("`{}` in {} ended with {status}", self.shown, folder.display());
+        }
+        Ok(())
+    }
+}
