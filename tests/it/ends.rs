@@ -105,7 +105,7 @@ async fn a_busy_loop_times_out() {
 
 #[tokio::test]
 async fn a_long_sleep_in_the_host_times_out() {
-    times_out("sleep", r#"{"milliseconds":600000}"#).await;
+    times_out("sleep", r#"{"ms":600000}"#).await;
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn a_capability_that_is_withheld_stops_the_guest_and_is_recorded() {
 async fn is_cancelled(context: CallContext) {
     let host = crash().await;
     let started = Instant::now();
-    let completion = host.try_call("sleep", r#"{"milliseconds":600000}"#, &context).await.unwrap();
+    let completion = host.try_call("sleep", r#"{"ms":600000}"#, &context).await.unwrap();
     assert!(matches!(completion.outcome, Outcome::Cancelled), "{:?}", completion.outcome);
     assert_eq!(completion.outcome.shown(), None, "nothing is shown (RES-12)");
     assert_eq!(completion.record.outcome, "cancelled");

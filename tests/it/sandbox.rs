@@ -54,10 +54,14 @@ async fn concurrent_calls_do_not_see_each_other() {
 }
 
 fn mount(directory: &std::path::Path, access: Access) -> Mount {
+    mount_as("data", directory, access)
+}
+
+fn mount_as(name: &str, directory: &std::path::Path, access: Access) -> Mount {
     let options =
         DirectoryOptions { is_read_only: access == Access::ReadOnly, ..DirectoryOptions::default() };
     let store = DirectoryStore::open_ambient(directory, options).expect("the directory can be mounted");
-    Mount { name: MountName::new("data").unwrap(), store: Arc::new(store), access }
+    Mount { name: MountName::new(name).unwrap(), store: Arc::new(store), access }
 }
 
 #[tokio::test]
@@ -86,5 +90,82 @@ async fn a_mount_cannot_reach_the_cache() {
         host.grants.mounts = vec![mount(&exposed, Access::ReadOnly)];
         let error = host.try_load(&Component::from_file_ambient(guest("crash"))).await.err().unwrap();
         assert!(matches!(error, LoadError::MountExposesCache { .. }), "{error}");
+    }
+}
+
+/// A host whose `files` guest may write in the given folders.
+async fn files(mounts: &[(&str, &std::path::Path)]) -> Host {
+    let mut host = Host::new();
+    host.limits.wall_ms_max = 500;
+    host.grants.mounts =
+        mounts.iter().map(|(name, folder)| mount_as(name, folder, Access::ReadWrite)).collect();
+    host.load("files").await;
+    host
+}
+
+async fn act(host: &Host, what: &str, from: &str, to: &str) -> String {
+    let arguments = serde_json::json!({ "do": what, "from": from, "to": to }).to_string();
+    let completion = host.call("files", &arguments).await;
+    completion.outcome.shown().unwrap().text()
+}
+
+#[tokio::test]
+async fn a_guest_can_work_on_files_and_cannot_plant_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = files(&[("data", folder.path())]).await;
+    assert_eq!(act(&host, "write", "/data/a.txt", "hello").await, "done");
+    assert_eq!(act(&host, "read", "/data/a.txt", "").await, "hello");
+    assert_eq!(act(&host, "rename", "/data/a.txt", "/data/b.txt").await, "done");
+    assert!(act(&host, "symlink", "../outside", "/data/link").await.starts_with("error"));
+    assert!(act(&host, "symlink", "b.txt", "/data/link").await.starts_with("error"));
+    assert!(act(&host, "link", "/data/b.txt", "/data/hard").await.starts_with("error"));
+    let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, ["b.txt"]);
+}
+
+#[tokio::test]
+async fn a_read_only_mount_cannot_be_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.txt"), "hello").unwrap();
+    let mut host = Host::new();
+    host.grants.mounts = vec![mount(folder.path(), Access::ReadOnly)];
+    host.load("files").await;
+    assert_eq!(act(&host, "read", "/data/a.txt", "").await, "hello");
+    for (what, to) in [("write", "x"), ("rename", "/data/b.txt"), ("link", "/data/b.txt")] {
+        assert!(act(&host, what, "/data/a.txt", to).await.starts_with("error"), "{what}");
+    }
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "hello");
+}
+
+/// A mount inside another one, replaced through the outer one between two calls: the inner mount stays what it was.
+#[tokio::test]
+async fn a_mount_cannot_be_moved_by_way_of_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (outer, outside) = (folder.path().join("outer"), folder.path().join("outside"));
+    std::fs::create_dir_all(outer.join("inner")).unwrap();
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("secret"), "secret").unwrap();
+    let host = files(&[("a", &outer), ("b", &outer.join("inner"))]).await;
+    assert_eq!(act(&host, "rename", "/a/inner", "/a/moved").await, "done");
+    // The guest cannot plant the link itself; suppose that someone else does.
+    std::os::unix::fs::symlink("../outside", outer.join("inner")).unwrap();
+    assert!(act(&host, "read", "/b/secret", "").await.starts_with("error"));
+    assert_eq!(act(&host, "write", "/b/new", "mine").await, "done");
+    assert!(!outside.join("new").exists());
+    assert_eq!(std::fs::read_to_string(outer.join("moved/new")).unwrap(), "mine");
+}
+
+#[tokio::test]
+async fn a_pipe_in_a_mount_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::os::unix::fs::symlink("pipe", folder.path().join("link")).unwrap();
+    let host = files(&[("data", folder.path())]).await;
+    for path in ["/data/pipe", "/data/link"] {
+        let read = act(&host, "read", path, "").await;
+        assert!(read.starts_with("error"), "{path}: {read}");
+        let written = act(&host, "write", path, "x").await;
+        assert!(written.starts_with("error"), "{path}: {written}");
     }
 }

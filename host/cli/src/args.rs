@@ -33,7 +33,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "DIR", env = "COFFERDAM_CACHE_DIR")]
     pub(crate) cache_dir: Option<PathBuf>,
     /// Compile anew and keep nothing
-    #[arg(long, global = true, conflicts_with = "cache_dir")]
+    #[arg(long, global = true)]
     pub(crate) no_cache: bool,
 }
 

@@ -62,6 +62,11 @@ pub(crate) fn plugin_specs(args: &PluginArgs) -> anyhow::Result<Vec<PluginSpec>>
         None => Vec::new(),
     };
     let mounts = args.mounts.iter().map(|text| mount(text)).collect::<anyhow::Result<Vec<_>>>()?;
+    for (index, mount) in mounts.iter().enumerate() {
+        if mounts.iter().take(index).any(|earlier| earlier.name == mount.name) {
+            return Err(usage(format!("two mounts are called `{}`", mount.name)));
+        }
+    }
     for text in &args.plugins {
         let (name, path) = named_path(text)?;
         let grants = Grants { mounts: mounts.clone() };
@@ -74,12 +79,13 @@ pub(crate) fn plugin_specs(args: &PluginArgs) -> anyhow::Result<Vec<PluginSpec>>
         return Err(usage("--mount is for plugins named with --plugin; a configuration has its own grants"));
     }
     for spec in &mut specs {
-        narrow(&mut spec.options.limits, args);
+        override_limits(&mut spec.options.limits, args);
     }
     Ok(specs)
 }
 
-fn narrow(limits: &mut Limits, args: &PluginArgs) {
+/// What is typed counts: the person at the command line is the one who wrote the configuration, or who chose it.
+fn override_limits(limits: &mut Limits, args: &PluginArgs) {
     if let Some(timeout) = args.timeout {
         limits.wall_ms_max = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
     }
@@ -106,7 +112,8 @@ fn spec_of_config(file: &ConfigFile, name: &str, plugin: &PluginConfig) -> anyho
     for (store, access) in &plugin.grants.files {
         let Some(config) = file.config.stores.get(store) else {
             let known: Vec<_> = file.config.stores.keys().map(|k| format!("`{k}`")).collect();
-            let message = format!("there is no store `{store}`; known stores: {}", known.join(", "));
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let message = format!("there is no store `{store}`; stores of this file: {known}");
             return Err(file.error(access.span(), message).into());
         };
         let name = MountName::new(store.as_str()).map_err(|e| file.error(access.span(), e.to_string()))?;
@@ -120,6 +127,10 @@ fn spec_of_config(file: &ConfigFile, name: &str, plugin: &PluginConfig) -> anyho
         mounts.push(Mount { name, store, access });
     }
     let limits = plugin.limits.clone().unwrap_or_else(|| file.config.limits.clone());
+    if limits.wall_ms_max == 0 || limits.memory_bytes_max == 0 || limits.output_bytes_max == 0 {
+        let message = format!("plugin `{name}`: a limit of 0 lets no call succeed");
+        return Err(file.error_in_table("limits", message).into());
+    }
     Ok(PluginSpec { path, options: PluginOptions { name, grants: Grants { mounts }, limits } })
 }
 

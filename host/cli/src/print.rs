@@ -4,7 +4,7 @@
 //! terminal such characters are shown as escapes; into a pipe, results go out byte for byte.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use anyhow::Context;
 
@@ -14,7 +14,11 @@ pub(crate) fn result(text: &str) -> anyhow::Result<()> {
     let shown = if stdout.is_terminal() { printable(text) } else { Cow::Borrowed(text) };
     let mut stdout = stdout.lock();
     let written = stdout.write_all(shown.as_bytes()).and_then(|()| stdout.write_all(b"\n"));
-    written.and_then(|()| stdout.flush()).context("cannot write to standard output")
+    match written.and_then(|()| stdout.flush()) {
+        // The reader has seen enough, as `head` has.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("cannot write to standard output"),
+    }
 }
 
 /// Prints a note for the person on standard error.

@@ -158,7 +158,7 @@ async fn run<T>(
 }
 
 /// Returns when the caller has given up or its deadline has passed; both are cancellation (`RES-12`).
-async fn caller_gone(context: &CallContext) {
+pub(crate) async fn caller_gone(context: &CallContext) {
     let deadline_passed = async {
         match context.deadline {
             Some(deadline) => tokio::time::sleep_until(deadline).await,

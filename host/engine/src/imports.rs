@@ -49,18 +49,19 @@ impl Capability {
     #[must_use]
     pub fn in_plain_words(self) -> &'static str {
         match self {
-            Self::Files | Self::FileStores => "reads and writes files in mounts that are granted",
+            Self::Files => "reads and writes files in mounts that are granted",
+            Self::FileStores => "reads, writes and searches file stores at the host's speed",
             Self::Http => "makes HTTP requests",
             Self::Sockets => "opens network connections",
             Self::Toolbox => "calls other tools",
-            Self::Environment => "reads environment variables and arguments that are granted",
+            Self::Environment => "reads environment variables and arguments, of which there are none",
             Self::StandardInput => "reads standard input, which is always empty",
             Self::Log => "writes to the call log",
             Self::Clock => "reads the clock and waits",
             Self::Random => "draws random numbers",
             Self::Exit => "ends itself early",
             Self::Call => "asks about its call and reports progress",
-            Self::Plumbing => "uses streams",
+            Self::Plumbing => "uses the types and streams that the others need",
         }
     }
 

@@ -32,6 +32,7 @@ mod load;
 mod log;
 mod mount;
 mod plugin;
+mod preopens;
 mod screen;
 mod state;
 mod ticker;

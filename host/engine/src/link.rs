@@ -11,6 +11,7 @@ use wasmtime_wasi::p2::bindings::{cli, filesystem, random};
 
 use crate::guest::cofferdam::plugin::call;
 use crate::imports::{self, Capability, Standing};
+use crate::preopens;
 use crate::state::CallState;
 
 /// The host's side of a resource type that no value of ever exists.
@@ -39,6 +40,7 @@ pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Call
     filesystem::types::add_to_linker::<CallState, WasiFilesystem>(l, CallState::filesystem)?;
     filesystem::preopens::add_to_linker::<CallState, WasiFilesystem>(l, CallState::filesystem)?;
     call::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
+    preopens::guard(l)?;
     Ok(linker)
 }
 

@@ -10,7 +10,7 @@ use cofferdam_tool::{
 };
 use tokio::sync::OnceCell;
 
-use crate::call::Invocation;
+use crate::call::{Invocation, caller_gone};
 use crate::engine::EngineInner;
 use crate::imports::{self, Capability};
 use crate::load::{Code, Loading};
@@ -136,9 +136,15 @@ impl ToolSource for Plugin {
     }
 
     async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
-        let mut completion = match self.code().await {
+        // Code that is not there yet may have to be compiled; a caller who gives up does not wait for that.
+        let code = tokio::select! {
+            biased;
+            () = caller_gone(context) => Err(Outcome::Cancelled),
+            code = self.code() => code.map_err(Outcome::Error),
+        };
+        let mut completion = match code {
             Ok(code) => self.run(code, &call, context).await,
-            Err(error) => ended(Outcome::Error(error), context),
+            Err(outcome) => ended(outcome, context),
         };
         completion.record.plugin = Some(self.info.identity.clone());
         completion.record.tool = Some(call.tool.name.clone());

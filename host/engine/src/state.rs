@@ -81,7 +81,8 @@ fn wasi(grants: &Grants, limits: &Limits, stdout: &LogTail, stderr: &LogTail) ->
             Access::ReadOnly => FsPerms::ReadOnly,
             Access::ReadWrite => FsPerms::ReadWrite,
         };
-        builder.preopened_dir(mount.store.root_ambient(), mount.name.guest_path(), permissions)?;
+        // By its handle and not by its path: whoever renames things on the host, or in another mount, moves nothing.
+        builder.preopened_dir(mount.store.handle_ambient(), mount.name.guest_path(), permissions)?;
     }
     Ok(builder.build())
 }

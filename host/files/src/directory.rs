@@ -98,13 +98,22 @@ impl DirectoryStore {
         })
     }
 
-    /// The canonical path of the directory on the host.
+    /// The canonical path that the directory had when it was opened.
     ///
-    /// For the engine alone, which hands the directory to a Wasm instance as a preopen. It must not reach a model, a
-    /// guest or an error text. Opening it again is not what this store guards.
+    /// For comparing mounts with directories that must stay out of reach. It must not reach a model, a guest or an error
+    /// text, and it must not be opened again: what is there by now may be something else.
     #[must_use]
     pub fn root_ambient(&self) -> &Path {
         &self.root
+    }
+
+    /// A path that opens this very directory again, for as long as this store lives, whatever has been renamed since.
+    ///
+    /// For the engine alone, which hands the directory to a Wasm instance as a preopen. On systems other than Linux it is
+    /// [`root_ambient`](Self::root_ambient), and the promise does not hold.
+    #[must_use]
+    pub fn handle_ambient(&self) -> PathBuf {
+        self.tree.handle_ambient().unwrap_or_else(|| self.root.to_path_buf())
     }
 
     /// Runs `read` where it may block.

@@ -25,7 +25,7 @@ pub struct ToolDefinition {
 
 /// Hints about a tool as in MCP. They come from the tool's author and are never the basis of a permission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[serde(default)]
 pub struct Annotations {
     /// The tool changes nothing.
     pub read_only: Option<bool>,

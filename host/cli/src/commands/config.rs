@@ -19,7 +19,9 @@ pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
             for spec in &specs {
                 print::result(&meaning(spec))?;
             }
-            print::note(&format!("{} is fine: {} plugins", args.file.display(), specs.len()));
+            let plugins =
+                if specs.len() == 1 { "1 plugin".to_owned() } else { format!("{} plugins", specs.len()) };
+            print::note(&format!("{} is fine: {plugins}", args.file.display()));
         }
         Err(error) if args.json => {
             print::result(&failure(&error).to_string())?;

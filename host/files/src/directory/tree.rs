@@ -1,6 +1,7 @@
 //! Reading below a directory handle, without links and without blocking.
 
 use std::io::{self, Read, Seek, SeekFrom};
+use std::path::PathBuf;
 
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
@@ -49,6 +50,17 @@ pub(super) enum Reached {
 impl Tree {
     pub(super) fn new(root: Dir, options: DirectoryOptions) -> Self {
         Self { root, options }
+    }
+
+    /// A path of this process that stands for the open directory; `None` where the system has no such path.
+    pub(super) fn handle_ambient(&self) -> Option<PathBuf> {
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::fd::AsRawFd;
+            Some(PathBuf::from(format!("/proc/self/fd/{}", self.root.as_raw_fd())))
+        }
+        #[cfg(not(target_os = "linux"))]
+        None
     }
 
     pub(super) fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {
