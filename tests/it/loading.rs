@@ -53,7 +53,7 @@ async fn imports_that_nobody_knows() {
 #[tokio::test]
 async fn a_component_without_tools() {
     let error = refusal(component("(component)")).await;
-    assert!(error.starts_with("exports no `cofferdam:plugin/tools@0.1.0`"), "{error}");
+    assert!(error.starts_with("exports neither `cofferdam:plugin/tools@0.1.0` nor a function"), "{error}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Builds guests: the sample tools and the programs that misbehave.
+//! Builds guests: the sample tools, the programs that misbehave, and the components with typed exports.
 //!
 //! The components end up as `target/plugins/<name>.wasm`.
 
@@ -49,6 +49,7 @@ impl Targets {
 pub(crate) const WORKSPACES: &[Workspace] = &[
     Workspace { folder: "sample-tools/rust", targets: Targets::Libraries, has_native_tests: true },
     Workspace { folder: "tests/programs", targets: Targets::Examples, has_native_tests: false },
+    Workspace { folder: "tests/typed", targets: Targets::Examples, has_native_tests: false },
 ];
 
 /// Builds every guest and collects the components.

@@ -2,16 +2,21 @@
 
 use std::time::Instant;
 
-use cofferdam_tool::{CallContext, CallRecord, Completion, ErrorType, Limits, Outcome, Phases, ToolError};
+use cofferdam_tool::{
+    Arguments, CallContext, CallRecord, Completion, ErrorType, Limits, Outcome, Phases, ToolError,
+};
 use tokio::sync::SemaphorePermit;
+use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::Grants;
 use crate::engine::EngineInner;
 use crate::guest::{Served, ServedPre, ToolDefinition};
 use crate::lift;
+use crate::load::Code;
 use crate::state::CallState;
 use crate::trap::{DeadlinePassed, Stage, tool_error};
+use crate::typed::TypedCode;
 
 /// Handles that the component model itself may hold, beyond the host resources that `Limits` counts: a guest's own
 /// resources, and borrows in flight.
@@ -20,7 +25,6 @@ const COMPONENT_HANDLES_EXTRA: usize = 1024;
 /// Everything that one call needs.
 pub(crate) struct Invocation<'a> {
     pub(crate) engine: &'a EngineInner,
-    pub(crate) code: &'a ServedPre<CallState>,
     pub(crate) grants: &'a Grants,
     pub(crate) limits: &'a Limits,
     pub(crate) context: &'a CallContext,
@@ -33,17 +37,51 @@ enum Ended<T> {
     Cancelled,
 }
 
+impl<T> Ended<T> {
+    fn outcome(self, returned: impl FnOnce(T) -> Outcome) -> Outcome {
+        match self {
+            Self::Returned(value) => returned(value),
+            Self::Error(error) => Outcome::Error(error),
+            Self::Cancelled => Outcome::Cancelled,
+        }
+    }
+}
+
+/// Code that a call gets an instance of.
+trait Callee {
+    /// What the instance offers.
+    type Guest: Send;
+
+    /// Creates the one instance of the call.
+    fn instantiate(
+        &self,
+        store: &mut Store<CallState>,
+    ) -> impl Future<Output = wasmtime::Result<Self::Guest>> + Send;
+}
+
+impl Callee for ServedPre<CallState> {
+    type Guest = Served;
+
+    async fn instantiate(&self, store: &mut Store<CallState>) -> wasmtime::Result<Served> {
+        self.instantiate_async(store).await
+    }
+}
+
+impl Callee for InstancePre<CallState> {
+    type Guest = Instance;
+
+    async fn instantiate(&self, store: &mut Store<CallState>) -> wasmtime::Result<Instance> {
+        self.instantiate_async(store).await
+    }
+}
+
 impl Invocation<'_> {
     /// Calls `tool` with arguments that are already decoded.
-    pub(crate) async fn call_tool(&self, tool: &str, arguments_json: &str) -> Completion {
+    pub(crate) async fn call_tool(&self, code: &Code, tool: &str, arguments: &Arguments) -> Completion {
         let mut record = CallRecord::default();
-        let ended = self.in_sandbox(&mut record, async |store, guest| {
-            guest.cofferdam_plugin_tools().call_call_tool(store, tool, arguments_json).await
-        });
-        let outcome = match ended.await {
-            Ended::Returned(answer) => lift::outcome(answer, self.limits.output_bytes_max),
-            Ended::Error(error) => Outcome::Error(error),
-            Ended::Cancelled => Outcome::Cancelled,
+        let outcome = match code {
+            Code::Declared(code) => self.call_declared(&mut record, code, tool, &arguments.to_json()).await,
+            Code::Typed(code) => self.call_typed(&mut record, code, tool, arguments).await,
         };
         record.call_id.clone_from(&self.context.call_id);
         record.session.clone_from(&self.context.session);
@@ -52,10 +90,47 @@ impl Invocation<'_> {
         Completion { outcome, record }
     }
 
+    async fn call_declared(
+        &self,
+        record: &mut CallRecord,
+        code: &ServedPre<CallState>,
+        tool: &str,
+        arguments_json: &str,
+    ) -> Outcome {
+        let ended = self.in_sandbox(record, code, async |store, guest| {
+            guest.cofferdam_plugin_tools().call_call_tool(store, tool, arguments_json).await
+        });
+        ended.await.outcome(|answer| lift::outcome(answer, self.limits.output_bytes_max))
+    }
+
+    async fn call_typed(
+        &self,
+        record: &mut CallRecord,
+        code: &TypedCode,
+        tool: &str,
+        arguments: &Arguments,
+    ) -> Outcome {
+        let Some(function) = code.function(tool) else {
+            let error = ToolError::new(ErrorType::PluginUnavailable);
+            return Outcome::Error(error.with_detail("the component has no function for this tool"));
+        };
+        let parameters = match function.lower(arguments) {
+            Ok(parameters) => parameters,
+            Err(error) => return Outcome::Error(error),
+        };
+        let ended = self.in_sandbox(record, code.instance_pre(), async |store, instance| {
+            function.call(store, instance, &parameters).await
+        });
+        ended.await.outcome(|result| function.outcome(result, self.limits.output_bytes_max))
+    }
+
     /// Asks the component for its definitions.
-    pub(crate) async fn list_tools(&self) -> Result<Vec<ToolDefinition>, ToolError> {
+    pub(crate) async fn list_tools(
+        &self,
+        code: &ServedPre<CallState>,
+    ) -> Result<Vec<ToolDefinition>, ToolError> {
         let mut record = CallRecord::default();
-        let ended = self.in_sandbox(&mut record, async |store, guest| {
+        let ended = self.in_sandbox(&mut record, code, async |store, guest| {
             guest.cofferdam_plugin_tools().call_list_tools(store).await
         });
         match ended.await {
@@ -67,10 +142,11 @@ impl Invocation<'_> {
 
     /// Runs `export` in an instance of its own and writes into `record` what that took. The instance is gone when this
     /// returns, whatever happened (`RES-19`).
-    async fn in_sandbox<T>(
+    async fn in_sandbox<C: Callee, T>(
         &self,
         record: &mut CallRecord,
-        export: impl AsyncFnOnce(&mut Store<CallState>, &Served) -> wasmtime::Result<T>,
+        code: &C,
+        export: impl AsyncFnOnce(&mut Store<CallState>, &C::Guest) -> wasmtime::Result<T>,
     ) -> Ended<T> {
         let arrived = Instant::now();
         // Declared first and so dropped last: the place is free only when the store has left the pool.
@@ -87,7 +163,7 @@ impl Invocation<'_> {
             Err(error) => return Ended::Error(unavailable(&error)),
         };
         let _ticking = self.engine.ticker.keep_ticking();
-        let guest_run = run(self.code, &mut store, &mut record.phases, export);
+        let guest_run = run(code, &mut store, &mut record.phases, export);
         let ended = tokio::select! {
             biased;
             () = caller_gone(self.context) => Ended::Cancelled,
@@ -144,14 +220,14 @@ impl Invocation<'_> {
     }
 }
 
-async fn run<T>(
-    code: &ServedPre<CallState>,
+async fn run<C: Callee, T>(
+    code: &C,
     store: &mut Store<CallState>,
     phases: &mut Phases,
-    export: impl AsyncFnOnce(&mut Store<CallState>, &Served) -> wasmtime::Result<T>,
+    export: impl AsyncFnOnce(&mut Store<CallState>, &C::Guest) -> wasmtime::Result<T>,
 ) -> Result<T, (Stage, wasmtime::Error)> {
     let started = Instant::now();
-    let guest = code.instantiate_async(&mut *store).await;
+    let guest = code.instantiate(&mut *store).await;
     phases.instantiate = started.elapsed();
     let guest = guest.map_err(|error| (Stage::Instantiate, error))?;
     export(store, &guest).await.map_err(|error| (Stage::Run, error))

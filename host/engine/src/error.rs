@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use cofferdam_tool::{DeclarationError, ToolError};
 
 use crate::cache::CacheError;
-use crate::{CompileError, ScreenError};
+use crate::guest::TOOLS_EXPORT;
+use crate::{CompileError, ScreenError, SidecarError, UnfitFunction};
 
 /// Why an [`Engine`](crate::Engine) cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -55,11 +56,26 @@ pub enum LoadError {
         imports: Vec<String>,
     },
     /// The component has no tools.
-    #[error("exports no `{expected}`; build it with a Cofferdam SDK, or export that interface yourself")]
+    #[error(
+        "exports neither `{expected}` nor a function of its own; build it with a Cofferdam SDK, or export plain \
+         functions from its WIT world"
+    )]
     NoTools {
         /// The export that was looked for.
         expected: &'static str,
     },
+    /// An exported function has a type that no tool can have.
+    #[error(transparent)]
+    UnfitFunction(UnfitFunction),
+    /// The file beside the component breaks a rule.
+    #[error("has a sidecar file that is not accepted: line {0}")]
+    Sidecar(#[from] SidecarError),
+    /// The file beside the component cannot be read.
+    #[error("has a sidecar file that {0}")]
+    SidecarUnreadable(Box<LoadError>),
+    /// What should be text is not UTF-8.
+    #[error("is not UTF-8 text")]
+    NotText,
     /// Compiling failed or hit a limit.
     #[error(transparent)]
     Compile(#[from] CompileError),
@@ -93,6 +109,12 @@ pub enum LoadError {
     /// Work in the background was stopped.
     #[error("loading was interrupted")]
     Interrupted,
+}
+
+impl LoadError {
+    pub(crate) fn no_tools() -> Self {
+        Self::NoTools { expected: TOOLS_EXPORT }
+    }
 }
 
 fn names(imports: &[String]) -> String {

@@ -49,7 +49,8 @@ fn invalid(detail: String) -> ToolError {
     ToolError::new(ErrorType::InvalidResult).with_detail(detail)
 }
 
-fn check_size(bytes: u64, bytes_max: u64) -> Result<(), ToolError> {
+/// Refuses a result that is longer than the limit (`RES-18`).
+pub(crate) fn check_size(bytes: u64, bytes_max: u64) -> Result<(), ToolError> {
     if bytes <= bytes_max {
         return Ok(());
     }

@@ -18,6 +18,7 @@ use crate::guest::{self, ServedPre, TOOLS_EXPORT};
 use crate::imports;
 use crate::screen::{Screened, screen};
 use crate::state::CallState;
+use crate::typed::{self, SIDECAR_BYTES_MAX, Sidecar, TypedCode};
 use crate::{Grants, LoadError, link};
 
 /// The version of what the cache holds. Raised when [`Description`] or the meaning of an entry changes.
@@ -25,6 +26,8 @@ const CACHE_FORMAT: &[u8] = b"cofferdam cache 1";
 /// Size of the whole cache; beyond it the oldest entries go. Room for some hundred interpreters or ten thousand small
 /// plugins.
 const CACHE_BYTES_MAX: u64 = 8 << 30;
+/// The ending of a sidecar file, in place of the component's.
+const SIDECAR_EXTENSION: &str = "toml";
 /// How long a component may take to list its tools, in milliseconds.
 const DESCRIBE_WALL_MS_MAX: u64 = 5_000;
 /// How much it may say: the 262144 bytes of ARG-43, and room for the lists around them.
@@ -34,6 +37,7 @@ const DESCRIBE_BYTES_MAX: u64 = 1024 * 1024;
 #[derive(Clone)]
 pub struct Component {
     source: Source,
+    sidecar: Option<Arc<str>>,
 }
 
 #[derive(Clone)]
@@ -80,18 +84,43 @@ pub(crate) struct Description {
     pub(crate) declarations: Vec<Declaration>,
 }
 
-/// Code that is ready to be instantiated.
-pub(crate) type Code = ServedPre<CallState>;
+/// Code that is ready to be instantiated, and the way in which it offers tools.
+pub(crate) enum Code {
+    /// The component declares its tools.
+    Declared(ServedPre<CallState>),
+    /// The component's functions are its tools.
+    Typed(TypedCode),
+}
 
 impl Component {
     /// The component in a file of the host. The path is opened with all rights of this process.
     pub fn from_file_ambient(path: impl Into<PathBuf>) -> Self {
-        Self { source: Source::File(path.into()) }
+        Self { source: Source::File(path.into()), sidecar: None }
     }
 
     /// A component that is already in memory.
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
-        Self { source: Source::Bytes(bytes.into()) }
+        Self { source: Source::Bytes(bytes.into()), sidecar: None }
+    }
+
+    /// Adds words about typed tools in the form of a sidecar file, in place of the `<name>.toml` beside the component's
+    /// own file.
+    #[must_use]
+    pub fn with_sidecar(self, text: impl Into<Arc<str>>) -> Self {
+        Self { sidecar: Some(text.into()), ..self }
+    }
+
+    /// The text of the sidecar, if there is one.
+    async fn read_sidecar(&self) -> Result<Option<Arc<str>>, LoadError> {
+        match (&self.sidecar, &self.source) {
+            (Some(text), _) => Ok(Some(Arc::clone(text))),
+            (None, Source::Bytes(_)) => Ok(None),
+            (None, Source::File(path)) => {
+                let path = path.with_extension(SIDECAR_EXTENSION);
+                let read = tokio::task::spawn_blocking(move || read_sidecar_file(&path));
+                read.await.map_err(|_| LoadError::Interrupted)?
+            }
+        }
     }
 
     async fn read(&self, bytes_max: u64) -> Result<Arc<[u8]>, LoadError> {
@@ -106,6 +135,18 @@ impl Component {
                 read.await.map_err(|_| LoadError::Interrupted)?
             }
         }
+    }
+}
+
+fn read_sidecar_file(path: &Path) -> Result<Option<Arc<str>>, LoadError> {
+    let bytes = match read_file(path, SIDECAR_BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(LoadError::Read(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(LoadError::SidecarUnreadable(Box::new(error))),
+    };
+    match std::str::from_utf8(&bytes) {
+        Ok(text) => Ok(Some(text.into())),
+        Err(_) => Err(LoadError::SidecarUnreadable(Box::new(LoadError::NotText))),
     }
 }
 
@@ -143,6 +184,7 @@ fn check_size(bytes: u64, bytes_max: u64) -> Result<(), LoadError> {
 /// A component on its way to being a plugin.
 pub(crate) struct Loading<'a> {
     engine: &'a EngineInner,
+    component: &'a Component,
     observer: &'a dyn LoadObserver,
     bytes: Arc<[u8]>,
     pub(crate) digest: [u8; 32],
@@ -152,18 +194,20 @@ pub(crate) struct Loading<'a> {
 impl<'a> Loading<'a> {
     pub(crate) async fn start(
         engine: &'a EngineInner,
-        component: &Component,
+        component: &'a Component,
         observer: &'a dyn LoadObserver,
     ) -> Result<Self, LoadError> {
         let bytes = component.read(engine.config.screen.component_bytes_max).await?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
         let key = CacheKey::new(&[CACHE_FORMAT, &engine.fingerprint, &digest]);
-        Ok(Self { engine, observer, bytes, digest, key })
+        Ok(Self { engine, component, observer, bytes, digest, key })
     }
 
     /// What the component says about itself. Code comes with it when it had to be compiled for that.
     pub(crate) async fn describe(&self) -> Result<(Description, Option<Code>), LoadError> {
-        if let Some(description) = self.cached_description() {
+        let sidecar = self.component.read_sidecar().await?;
+        let key = self.description_key(sidecar.as_deref());
+        if let Some(description) = self.cached_description(&key) {
             return Ok((description, None));
         }
         let screened = self.screen().await?;
@@ -171,13 +215,26 @@ impl<'a> Loading<'a> {
             Some(code) => code,
             None => self.compile().await?,
         };
-        let declarations = self.declarations(&code).await?;
+        let declarations = match &code {
+            Code::Declared(code) => self.listed(code).await?,
+            Code::Typed(code) => self.derived(code, sidecar.as_deref())?,
+        };
         let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
         let description = Description { component_bytes, imports: screened.imports, declarations };
         if let Ok(json) = serde_json::to_vec(&description) {
-            self.keep(EntryKind::Description, &json);
+            self.keep(&key, EntryKind::Description, &json);
         }
         Ok((description, Some(code)))
+    }
+
+    /// What the description of the component depends on. A sidecar changes it and leaves the code as it is.
+    fn description_key(&self, sidecar: Option<&str>) -> CacheKey {
+        match sidecar {
+            Some(text) => {
+                CacheKey::new(&[CACHE_FORMAT, &self.engine.fingerprint, &self.digest, text.as_bytes()])
+            }
+            None => self.key,
+        }
     }
 
     /// Code from the cache, or compiled anew.
@@ -190,7 +247,7 @@ impl<'a> Loading<'a> {
     }
 
     fn cached_code(&self) -> Option<Code> {
-        self.link(&self.cached(EntryKind::Code)?).ok()
+        self.link(&self.cached(&self.key, EntryKind::Code)?).ok()
     }
 
     /// Compiles bytes that have passed the screen.
@@ -201,7 +258,7 @@ impl<'a> Loading<'a> {
         let artifact_bytes = u64::try_from(artifact.len()).unwrap_or(u64::MAX);
         self.observer.on_event(LoadEvent::Compiled { artifact_bytes });
         let code = self.link(&artifact)?;
-        self.keep(EntryKind::Code, &artifact);
+        self.keep(&self.key, EntryKind::Code, &artifact);
         Ok(code)
     }
 
@@ -215,8 +272,9 @@ impl<'a> Loading<'a> {
         if !unknown.is_empty() {
             return Err(LoadError::UnknownImports { imports: unknown });
         }
-        if !screened.exports.iter().any(|name| name == TOOLS_EXPORT) {
-            return Err(LoadError::NoTools { expected: TOOLS_EXPORT });
+        // Whether any other export is a function shows in the types, which are known when it is compiled.
+        if screened.exports.iter().all(|name| name != TOOLS_EXPORT && typed::is_protocol(name)) {
+            return Err(LoadError::no_tools());
         }
         Ok(screened)
     }
@@ -230,10 +288,20 @@ impl<'a> Loading<'a> {
             unsafe { WasmComponent::deserialize(&self.engine.wasmtime, artifact) }.map_err(interface)?;
         let linker = link::with_refusals(&self.engine.linker, &component).map_err(interface)?;
         let instance_pre = linker.instantiate_pre(&component).map_err(interface)?;
-        ServedPre::new(instance_pre).map_err(interface)
+        if component.get_export_index(None, TOOLS_EXPORT).is_some() {
+            return ServedPre::new(instance_pre).map(Code::Declared).map_err(interface);
+        }
+        TypedCode::new(&component, instance_pre).map(Code::Typed)
     }
 
-    async fn declarations(&self, code: &Code) -> Result<Vec<Declaration>, LoadError> {
+    /// What typed functions say about themselves. Runs nothing of the component.
+    fn derived(&self, code: &TypedCode, sidecar: Option<&str>) -> Result<Vec<Declaration>, LoadError> {
+        let sidecar = sidecar.map(Sidecar::parse).transpose()?.unwrap_or_default();
+        typed::declarations(code.functions(), &self.bytes, &sidecar)
+    }
+
+    /// What the component answers when it is asked for its tools.
+    async fn listed(&self, code: &ServedPre<CallState>) -> Result<Vec<Declaration>, LoadError> {
         let limits = Limits {
             wall_ms_max: DESCRIBE_WALL_MS_MAX,
             hostcall_bytes_max: DESCRIBE_BYTES_MAX,
@@ -241,22 +309,21 @@ impl<'a> Loading<'a> {
         };
         let invocation = Invocation {
             engine: self.engine,
-            code,
             grants: &Grants::default(),
             limits: &limits,
             context: &CallContext::default(),
         };
-        let definitions = invocation.list_tools().await.map_err(LoadError::Describe)?;
+        let definitions = invocation.list_tools(code).await.map_err(LoadError::Describe)?;
         Ok(definitions.into_iter().map(declaration).collect())
     }
 
-    fn cached_description(&self) -> Option<Description> {
-        let json = self.cached(EntryKind::Description)?;
+    fn cached_description(&self, key: &CacheKey) -> Option<Description> {
+        let json = self.cached(key, EntryKind::Description)?;
         serde_json::from_slice(&json).ok()
     }
 
-    fn cached(&self, kind: EntryKind) -> Option<Vec<u8>> {
-        match self.engine.cache.as_ref()?.get(&self.key, kind) {
+    fn cached(&self, key: &CacheKey, kind: EntryKind) -> Option<Vec<u8>> {
+        match self.engine.cache.as_ref()?.get(key, kind) {
             Lookup::Hit(bytes) => Some(bytes),
             Lookup::Miss => None,
             Lookup::Rejected(reason) => {
@@ -268,9 +335,9 @@ impl<'a> Loading<'a> {
     }
 
     /// A cache that cannot be written costs time at the next start and nothing else.
-    fn keep(&self, kind: EntryKind, bytes: &[u8]) {
+    fn keep(&self, key: &CacheKey, kind: EntryKind, bytes: &[u8]) {
         let Some(cache) = &self.engine.cache else { return };
-        let kept = cache.put(&self.key, kind, bytes).and_then(|()| cache.prune(CACHE_BYTES_MAX));
+        let kept = cache.put(key, kind, bytes).and_then(|()| cache.prune(CACHE_BYTES_MAX));
         if let Err(error) = kept {
             tracing::warn!(%error, "a cache entry cannot be written");
             self.observer.on_event(LoadEvent::CacheUnwritable);

@@ -156,13 +156,15 @@ impl Plugin {
     async fn run(&self, code: &Code, call: &ToolCall, context: &CallContext) -> Completion {
         let invocation = Invocation {
             engine: &self.engine,
-            code,
             grants: &self.options.grants,
             limits: &self.options.limits,
             context,
         };
-        let mut completion = invocation.call_tool(call.tool.name.as_str(), &call.arguments.to_json()).await;
-        if let Some(error) = broken_schema(&call.tool, &completion.outcome) {
+        let mut completion = invocation.call_tool(code, call.tool.name.as_str(), &call.arguments).await;
+        // The schema of a typed result is derived from the type that lifting has followed: it cannot be broken.
+        if matches!(code, Code::Declared(_))
+            && let Some(error) = broken_schema(&call.tool, &completion.outcome)
+        {
             completion.outcome = Outcome::Error(error);
             completion.record.set_outcome(&completion.outcome);
         }

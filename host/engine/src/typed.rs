@@ -1,0 +1,125 @@
+//! Plain component functions as tools: a component that exports typed functions is a plugin with no code of ours in it.
+//!
+//! # Policy
+//!
+//! * **What counts.** Functions at the root of the component and in the interfaces that it exports. Exports of `wasi:*`
+//!   and `cofferdam:*` packages are protocols and not tools. A component that exports `cofferdam:plugin/tools` declares
+//!   its tools, and none of its other exports is one.
+//! * **Names.** Kebab case becomes snake case: `get-time` is the tool `get_time`. A function of an interface is called
+//!   by its own name while no other function of the component has that name, and `<interface>_<function>` otherwise; a
+//!   function at the root is never renamed. Names that are still equal refuse the plugin (`ARG-43`).
+//! * **Types.** Every value type of WIT has one JSON form, see [`schema`]; decoding by the schema gives a value that can
+//!   be lowered, and lifting a lowered value gives the same JSON again. Resources, streams, futures and the like have no
+//!   JSON form: a function that uses one refuses the plugin, because a tool that is silently missing is worse.
+//! * **Results.** No result is null. A `result<T, E>` at the top is the outcome: the value of `T`, or a failure the tool
+//!   reports itself, see [`lift`].
+//! * **Words.** Descriptions come from the `package-docs` section ([`docs`]) and from a file beside the component
+//!   ([`sidecar`]). Neither can change names or types.
+//!
+//! Nothing is instantiated to describe such a component, and what is derived is compiled and cached like what a plugin
+//! declares. The plan of a function is made once, when its code is linked; a call looks up the tool's name and nothing
+//! else by text.
+
+mod declare;
+mod discover;
+mod docs;
+mod lift;
+mod lower;
+mod names;
+mod schema;
+mod shape;
+mod sidecar;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use cofferdam_tool::{Arguments, Outcome, ToolError};
+use wasmtime::Store;
+use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre, Val};
+
+use self::shape::{Field, Shape};
+use crate::LoadError;
+use crate::state::CallState;
+
+pub(crate) use self::declare::declarations;
+pub use self::discover::UnfitFunction;
+pub(crate) use self::discover::is_protocol;
+pub use self::sidecar::SidecarError;
+pub(crate) use self::sidecar::{SIDECAR_BYTES_MAX, Sidecar};
+
+/// A component whose functions are tools, ready to be instantiated.
+pub(crate) struct TypedCode {
+    instance_pre: InstancePre<CallState>,
+    functions: Vec<Function>,
+    by_tool: HashMap<String, usize>,
+}
+
+/// A function that is a tool, with everything that a call of it needs.
+pub(crate) struct Function {
+    tool: String,
+    /// The export that it is part of, as written; `None` at the root.
+    interface: Option<String>,
+    /// Its name as written.
+    name: String,
+    export: ComponentExportIndex,
+    parameters: Vec<Field>,
+    result: Option<Shape>,
+}
+
+impl TypedCode {
+    /// Plans all functions of a component.
+    ///
+    /// # Errors
+    /// When there is none, or one of them cannot be a tool.
+    pub(crate) fn new(
+        component: &Component,
+        instance_pre: InstancePre<CallState>,
+    ) -> Result<Self, LoadError> {
+        let functions = discover::functions(component)?;
+        let by_tool =
+            functions.iter().enumerate().map(|(at, function)| (function.tool.clone(), at)).collect();
+        Ok(Self { instance_pre, functions, by_tool })
+    }
+
+    pub(crate) fn instance_pre(&self) -> &InstancePre<CallState> {
+        &self.instance_pre
+    }
+
+    pub(crate) fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// The function behind a tool.
+    pub(crate) fn function(&self, tool: &str) -> Option<&Function> {
+        self.functions.get(*self.by_tool.get(tool)?)
+    }
+}
+
+impl Function {
+    /// Decoded arguments as component values.
+    pub(crate) fn lower(&self, arguments: &Arguments) -> Result<Vec<Val>, ToolError> {
+        lower::parameters(&self.parameters, arguments.value())
+    }
+
+    /// Calls the function in a fresh instance.
+    pub(crate) async fn call(
+        &self,
+        store: &mut Store<CallState>,
+        instance: &Instance,
+        parameters: &[Val],
+    ) -> wasmtime::Result<Option<Val>> {
+        let function = instance
+            .get_func(&mut *store, self.export)
+            .ok_or_else(|| wasmtime::Error::msg("the export of the plan is not in the instance"))?;
+        // What the function returns replaces the value; how many there are is part of its type.
+        let mut results = vec![Val::Bool(false); usize::from(self.result.is_some())];
+        function.call_async(store, parameters, &mut results).await?;
+        Ok(results.pop())
+    }
+
+    /// What the function returned as the outcome of the call.
+    pub(crate) fn outcome(&self, result: Option<Val>, output_bytes_max: u64) -> Outcome {
+        lift::outcome(self.result.as_ref(), result, output_bytes_max)
+    }
+}

@@ -1,0 +1,217 @@
+//! Which functions of a component are tools, and of which form their values are.
+
+use cofferdam_tool::DeclarationError;
+use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
+use wasmtime::component::{Component, ComponentExportIndex, ResourceType};
+
+use super::Function;
+use super::names;
+use super::shape::{Case, Field, Integer, Shape};
+use crate::LoadError;
+
+/// Functions in one component, like the tools that a plugin may declare (`ARG-43`). Checked before a form is built.
+const FUNCTIONS_MAX: usize = 128;
+/// Nodes in the forms of one function. Its schema could not have more (`ARG-42`), so nothing larger is built.
+const NODES_MAX: usize = 10_000;
+/// Levels of one type. The screen refuses deeper ones; this is for hosts that widen it, since every walk over a form
+/// recurses.
+const LEVELS_MAX: usize = 60;
+
+/// Why an exported function cannot be a tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("exports the function `{function}`, which cannot be a tool: {reason}")]
+pub struct UnfitFunction {
+    /// The function as written in the component, behind its interface and a `#` if it has one.
+    pub function: String,
+    /// What stands in the way.
+    pub reason: String,
+}
+
+/// Whether an export belongs to a protocol between hosts and components. `wasi:cli/run` is no tool, and neither is an
+/// interface of ours in a version that this host does not know.
+pub(crate) fn is_protocol(export: &str) -> bool {
+    export.starts_with("wasi:") || export.starts_with("cofferdam:")
+}
+
+/// An exported function that nobody has looked at yet.
+struct Found {
+    interface: Option<String>,
+    name: String,
+    ty: ComponentFunc,
+    export: ComponentExportIndex,
+}
+
+/// All functions that are tools.
+pub(super) fn functions(component: &Component) -> Result<Vec<Function>, LoadError> {
+    let found = find(component);
+    if found.is_empty() {
+        return Err(LoadError::no_tools());
+    }
+    if found.len() > FUNCTIONS_MAX {
+        return Err(DeclarationError::TooManyTools { count: found.len() }.into());
+    }
+    let named: Vec<_> = found.iter().map(|found| (found.interface.as_deref(), found.name.as_str())).collect();
+    let tools = names::tools(&named);
+    let planned = found.into_iter().zip(tools).map(|(found, tool)| plan(component, found, tool));
+    planned.collect::<Result<_, _>>().map_err(LoadError::UnfitFunction)
+}
+
+fn find(component: &Component) -> Vec<Found> {
+    let engine = component.engine();
+    let mut all = Vec::new();
+    for (export, item) in component.component_type().exports(engine) {
+        let Some(index) = component.get_export_index(None, export) else { continue };
+        if is_protocol(export) {
+            continue;
+        }
+        match item.ty {
+            ComponentItem::ComponentFunc(ty) => {
+                all.push(Found { interface: None, name: export.to_owned(), ty, export: index });
+            }
+            ComponentItem::ComponentInstance(interface) => {
+                for (name, item) in interface.exports(engine) {
+                    let ComponentItem::ComponentFunc(ty) = item.ty else { continue };
+                    let Some(export_index) = component.get_export_index(Some(&index), name) else { continue };
+                    let interface = Some(export.to_owned());
+                    all.push(Found { interface, name: name.to_owned(), ty, export: export_index });
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+fn plan(component: &Component, found: Found, tool: String) -> Result<Function, UnfitFunction> {
+    let written = match &found.interface {
+        Some(interface) => format!("{interface}#{}", found.name),
+        None => found.name.clone(),
+    };
+    let unfit = |reason| UnfitFunction { function: written.clone(), reason };
+    if found.name.starts_with('[') {
+        return Err(unfit("it belongs to a resource, and a call cannot hold one".to_owned()));
+    }
+    let mut builder = Builder { component, nodes: 0 };
+    let parameters: Result<Vec<_>, _> = found
+        .ty
+        .params()
+        .map(|(name, ty)| builder.part(name, &ty, &format!("its parameter `{name}`")))
+        .collect();
+    let parameters = parameters.map_err(unfit)?;
+    let result = found.ty.results().next().map(|ty| builder.whole(&ty, "its result")).transpose();
+    let result = result.map_err(unfit)?;
+    let Found { interface, name, export, .. } = found;
+    Ok(Function { tool, interface, name, export, parameters, result })
+}
+
+/// Builds the forms of one function.
+struct Builder<'c> {
+    component: &'c Component,
+    nodes: usize,
+}
+
+impl Builder<'_> {
+    fn part(&mut self, name: &str, ty: &Type, place: &str) -> Result<Field, String> {
+        Ok(Field { name: name.to_owned(), key: names::snake(name), shape: self.whole(ty, place)? })
+    }
+
+    fn whole(&mut self, ty: &Type, place: &str) -> Result<Shape, String> {
+        self.shape(ty, LEVELS_MAX).map_err(|problem| format!("{place} {problem}"))
+    }
+
+    /// The form of a type. Recurses `levels` deep at most.
+    fn shape(&mut self, ty: &Type, levels: usize) -> Result<Shape, String> {
+        self.nodes += 1;
+        if self.nodes > NODES_MAX {
+            return Err(format!("is too large; all types of a function may have {NODES_MAX} nodes together"));
+        }
+        let Some(levels) = levels.checked_sub(1) else {
+            return Err(format!("is nested deeper than {LEVELS_MAX} levels"));
+        };
+        Ok(match ty {
+            Type::Bool => Shape::Bool,
+            Type::S8 => Shape::Integer(Integer::S8),
+            Type::U8 => Shape::Integer(Integer::U8),
+            Type::S16 => Shape::Integer(Integer::S16),
+            Type::U16 => Shape::Integer(Integer::U16),
+            Type::S32 => Shape::Integer(Integer::S32),
+            Type::U32 => Shape::Integer(Integer::U32),
+            Type::S64 => Shape::Integer(Integer::S64),
+            Type::U64 => Shape::Integer(Integer::U64),
+            Type::Float32 => Shape::Float32,
+            Type::Float64 => Shape::Float64,
+            Type::Char => Shape::Char,
+            Type::String => Shape::Text,
+            Type::List(list) => match list.ty() {
+                Type::U8 => Shape::Bytes,
+                element => Shape::List(Box::new(self.shape(&element, levels)?)),
+            },
+            Type::Option(option) => Shape::Option(Box::new(self.shape(&option.ty(), levels)?)),
+            Type::Record(_) | Type::Tuple(_) | Type::Variant(_) | Type::Result(_) => {
+                self.compound(ty, levels)?
+            }
+            Type::Enum(names) => Shape::Enum(names.names().map(str::to_owned).collect()),
+            Type::Flags(names) => Shape::Flags(names.names().map(str::to_owned).collect()),
+            Type::Own(resource) | Type::Borrow(resource) => return Err(self.refuse_resource(resource)),
+            Type::Stream(_) => return Err(no_json("a stream")),
+            Type::Future(_) => return Err(no_json("a future")),
+            Type::ErrorContext => return Err(no_json("an error-context")),
+            Type::Map(_) => return Err(no_json("a map")),
+            Type::FixedLengthList(_) => return Err(no_json("a list of fixed length")),
+        })
+    }
+
+    fn compound(&mut self, ty: &Type, levels: usize) -> Result<Shape, String> {
+        let optional = |builder: &mut Self, ty: Option<Type>| {
+            ty.map(|ty| builder.shape(&ty, levels).map(Box::new)).transpose()
+        };
+        match ty {
+            Type::Record(record) => {
+                let field = |field: wasmtime::component::types::Field<'_>| {
+                    let shape = self.shape(&field.ty, levels)?;
+                    Ok(Field { name: field.name.to_owned(), key: names::snake(field.name), shape })
+                };
+                record.fields().map(field).collect::<Result<_, String>>().map(Shape::Record)
+            }
+            Type::Tuple(tuple) => {
+                tuple.types().map(|ty| self.shape(&ty, levels)).collect::<Result<_, _>>().map(Shape::Tuple)
+            }
+            Type::Variant(variant) => {
+                let case = |case: wasmtime::component::types::Case<'_>| {
+                    let payload = case.ty.map(|ty| self.shape(&ty, levels)).transpose()?;
+                    Ok(Case { name: case.name.to_owned(), payload })
+                };
+                variant.cases().map(case).collect::<Result<_, String>>().map(Shape::Variant)
+            }
+            Type::Result(result) => {
+                let ok = optional(self, result.ok())?;
+                Ok(Shape::Result { ok, error: optional(self, result.err())? })
+            }
+            _ => Err(no_json("a type that this host does not know")),
+        }
+    }
+
+    fn refuse_resource(&self, resource: &ResourceType) -> String {
+        match resource_name(self.component, resource) {
+            Some(name) => no_json(&format!("the resource `{name}`")),
+            None => no_json("a resource"),
+        }
+    }
+}
+
+fn no_json(what: &str) -> String {
+    format!("holds {what}, which has no JSON form")
+}
+
+/// What the component calls a resource, in the first import or export that has it.
+fn resource_name(component: &Component, resource: &ResourceType) -> Option<String> {
+    let engine = component.engine();
+    let ty = component.component_type();
+    let mut instances = ty.imports(engine).chain(ty.exports(engine));
+    instances.find_map(|(_, item)| match item.ty {
+        ComponentItem::ComponentInstance(instance) => instance.exports(engine).find_map(|(name, item)| {
+            matches!(&item.ty, ComponentItem::Resource(found) if found == resource).then(|| name.to_owned())
+        }),
+        _ => None,
+    })
+}

@@ -1,0 +1,277 @@
+//! From what a function returned to the outcome of the call.
+//!
+//! At the top, `result<T, E>` decides about the outcome. `ok` is the value of `T`, or null without one. An error is a
+//! failure that the tool reports itself (`RES-2`): a string is its message; a record of `message`, and if it likes
+//! `suggestion` and `transient`, is taken apart; any other `E` is shown to the model as it is.
+//!
+//! Integers keep all their digits. A 32-bit float is written as the shortest decimal that reads back as the same float,
+//! so `0.1` comes back as `0.1`. A float that is not finite has no JSON form: the result is then not valid JSON, which
+//! is `InvalidResult`; null would be a number nobody computed.
+//!
+//! How much is taken over from the guest is bounded before this runs, by the fuel of host calls: an element costs some 30
+//! bytes of it whatever its size. What is built here is bounded by the output limit, counted as compact JSON.
+
+use std::io;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use cofferdam_tool::{ErrorType, Outcome, Output, ToolError, ToolFailure};
+use serde_json::{Map, Number, Value};
+use wasmtime::component::Val;
+
+use super::shape::{Case, Field, Shape, is_flat};
+use crate::lift::check_size;
+
+/// The outcome of a call that returned `value`, a value of `shape`.
+pub(super) fn outcome(shape: Option<&Shape>, value: Option<Val>, output_bytes_max: u64) -> Outcome {
+    let mut lifting = Lifting { bytes_left: output_bytes_max, output_bytes_max };
+    let outcome = match (shape, value) {
+        (Some(Shape::Result { ok, .. }), Some(Val::Result(Ok(value)))) => {
+            lifting.output(ok.as_deref(), value.map(|value| *value)).map(Outcome::Ok)
+        }
+        (Some(Shape::Result { error, .. }), Some(Val::Result(Err(value)))) => {
+            lifting.failure(error.as_deref(), value.map(|value| *value)).map(Outcome::Failure)
+        }
+        (shape, value) => lifting.output(shape, value).map(Outcome::Ok),
+    };
+    outcome.unwrap_or_else(Outcome::Error)
+}
+
+struct Lifting {
+    /// What the result may still take. Only a lower bound of its length is subtracted on the way, so that lifting stops
+    /// early; the exact length is counted at the end.
+    bytes_left: u64,
+    output_bytes_max: u64,
+}
+
+impl Lifting {
+    fn output(&mut self, shape: Option<&Shape>, value: Option<Val>) -> Result<Output, ToolError> {
+        let value = self.json(shape, value)?;
+        let bytes = match &value {
+            // As with declared tools, text counts as it is and not as JSON.
+            Value::String(text) => length(text.len()),
+            value => json_bytes(value, self.output_bytes_max),
+        };
+        check_size(bytes, self.output_bytes_max)?;
+        Ok(Output::Value(value))
+    }
+
+    fn failure(&mut self, shape: Option<&Shape>, value: Option<Val>) -> Result<ToolFailure, ToolError> {
+        let value = self.json(shape, value)?;
+        check_size(json_bytes(&value, self.output_bytes_max), self.output_bytes_max)?;
+        Ok(match (shape, value) {
+            (None, _) => ToolFailure::default(),
+            (_, Value::String(message)) => ToolFailure::new(message),
+            (Some(Shape::Record(fields)), Value::Object(members)) if is_failure(fields) => {
+                let text = |key| members.get(key).and_then(Value::as_str).map(str::to_owned);
+                ToolFailure {
+                    message: text("message").unwrap_or_default(),
+                    suggestion: text("suggestion"),
+                    transient: members.get("transient").and_then(Value::as_bool),
+                    value: None,
+                }
+            }
+            (_, value) => {
+                let message = value.get("message").and_then(Value::as_str).map(str::to_owned);
+                let message = message.unwrap_or_else(|| value.to_string());
+                ToolFailure { value: Some(value), ..ToolFailure::new(message) }
+            }
+        })
+    }
+
+    fn json(&mut self, shape: Option<&Shape>, value: Option<Val>) -> Result<Value, ToolError> {
+        match (shape, value) {
+            (Some(shape), Some(value)) => self.lift(shape, value),
+            (None, None) => Ok(Value::Null),
+            _ => Err(mismatch()),
+        }
+    }
+
+    /// A value of a form. Recurses as deep as the form.
+    fn lift(&mut self, shape: &Shape, value: Val) -> Result<Value, ToolError> {
+        self.charge(1)?;
+        Ok(match (shape, value) {
+            (Shape::Bool, Val::Bool(value)) => value.into(),
+            (Shape::Integer(_), value) => integer(&value).ok_or_else(mismatch)?.into(),
+            (Shape::Float32, Val::Float32(value)) => Value::Number(float(shortest(value))?),
+            (Shape::Float64, Val::Float64(value)) => Value::Number(float(value)?),
+            (Shape::Char, Val::Char(value)) => value.to_string().into(),
+            (Shape::Text, Val::String(text)) => {
+                self.charge(text.len())?;
+                text.into()
+            }
+            (Shape::Bytes, Val::List(items)) => self.bytes(&items)?.into(),
+            (Shape::List(element), Val::List(items)) => {
+                self.charge(items.len())?;
+                self.items(std::iter::repeat(&**element), items)?
+            }
+            (Shape::Tuple(shapes), Val::Tuple(items)) => self.items(shapes.iter(), items)?,
+            (Shape::Record(fields), Val::Record(values)) => self.record(fields, values)?,
+            (Shape::Enum(_), Val::Enum(name)) => self.name(name)?,
+            (Shape::Flags(_), Val::Flags(names)) => {
+                names.into_iter().map(|name| self.name(name)).collect::<Result<Vec<_>, _>>()?.into()
+            }
+            (Shape::Variant(cases), Val::Variant(kind, payload)) => self.variant(cases, kind, payload)?,
+            (Shape::Option(inner), Val::Option(value)) => self.option(inner, value)?,
+            (Shape::Result { ok, .. }, Val::Result(Ok(payload))) => {
+                self.case("ok", ok.as_deref(), payload)?
+            }
+            (Shape::Result { error, .. }, Val::Result(Err(payload))) => {
+                self.case("error", error.as_deref(), payload)?
+            }
+            _ => return Err(mismatch()),
+        })
+    }
+
+    fn items<'s>(
+        &mut self,
+        shapes: impl Iterator<Item = &'s Shape>,
+        items: Vec<Val>,
+    ) -> Result<Value, ToolError> {
+        let lifted = shapes.zip(items).map(|(shape, item)| self.lift(shape, item));
+        lifted.collect::<Result<Vec<_>, _>>().map(Value::Array)
+    }
+
+    fn bytes(&mut self, items: &[Val]) -> Result<String, ToolError> {
+        self.charge(items.len())?;
+        let byte = |item: &Val| if let Val::U8(byte) = item { Some(*byte) } else { None };
+        let bytes: Vec<u8> = items.iter().map(byte).collect::<Option<_>>().ok_or_else(mismatch)?;
+        Ok(BASE64.encode(bytes))
+    }
+
+    fn record(&mut self, fields: &[Field], values: Vec<(String, Val)>) -> Result<Value, ToolError> {
+        let mut members = Map::with_capacity(fields.len());
+        for (field, (_, value)) in fields.iter().zip(values) {
+            self.charge(field.key.len())?;
+            members.insert(field.key.clone(), self.lift(&field.shape, value)?);
+        }
+        Ok(Value::Object(members))
+    }
+
+    fn variant(
+        &mut self,
+        cases: &[Case],
+        kind: String,
+        payload: Option<Box<Val>>,
+    ) -> Result<Value, ToolError> {
+        if is_flat(cases) {
+            return self.name(kind);
+        }
+        let shape = cases.iter().find(|case| case.name == kind).and_then(|case| case.payload.as_ref());
+        let mut members = Map::new();
+        members.insert("kind".to_owned(), self.name(kind)?);
+        if let (Some(shape), Some(payload)) = (shape, payload) {
+            members.insert("value".to_owned(), self.lift(shape, *payload)?);
+        }
+        Ok(Value::Object(members))
+    }
+
+    fn option(&mut self, inner: &Shape, value: Option<Box<Val>>) -> Result<Value, ToolError> {
+        match value {
+            None => Ok(Value::Null),
+            Some(value) if inner.accepts_null() => self.case("some", Some(inner), Some(value)),
+            Some(value) => self.lift(inner, *value),
+        }
+    }
+
+    fn case(
+        &mut self,
+        key: &str,
+        shape: Option<&Shape>,
+        payload: Option<Box<Val>>,
+    ) -> Result<Value, ToolError> {
+        let value = self.json(shape, payload.map(|payload| *payload))?;
+        Ok(Value::Object(Map::from_iter([(key.to_owned(), value)])))
+    }
+
+    fn name(&mut self, name: String) -> Result<Value, ToolError> {
+        self.charge(name.len())?;
+        Ok(name.into())
+    }
+
+    fn charge(&mut self, bytes: usize) -> Result<(), ToolError> {
+        match self.bytes_left.checked_sub(length(bytes)) {
+            Some(left) => {
+                self.bytes_left = left;
+                Ok(())
+            }
+            None => Err(ToolError::new(ErrorType::OutputLimit)
+                .with_detail(format!("the result is longer than {} bytes", self.output_bytes_max))),
+        }
+    }
+}
+
+/// Whether an error record says what a failure says and nothing else (`RES-2`, `RES-4`).
+fn is_failure(fields: &[Field]) -> bool {
+    let is = |shape: &Shape, wanted: &Shape| match shape {
+        Shape::Option(inner) => **inner == *wanted,
+        shape => shape == wanted,
+    };
+    let fits = |field: &Field| match field.key.as_str() {
+        "message" => field.shape == Shape::Text,
+        "suggestion" => is(&field.shape, &Shape::Text),
+        "transient" => is(&field.shape, &Shape::Bool),
+        _ => false,
+    };
+    fields.iter().any(|field| field.key == "message") && fields.iter().all(fits)
+}
+
+fn integer(value: &Val) -> Option<Number> {
+    Some(match value {
+        Val::S8(value) => (*value).into(),
+        Val::U8(value) => (*value).into(),
+        Val::S16(value) => (*value).into(),
+        Val::U16(value) => (*value).into(),
+        Val::S32(value) => (*value).into(),
+        Val::U32(value) => (*value).into(),
+        Val::S64(value) => (*value).into(),
+        Val::U64(value) => (*value).into(),
+        _ => return None,
+    })
+}
+
+/// The 64-bit float whose shortest decimal is that of the 32-bit one.
+fn shortest(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or_else(|_| f64::from(value))
+}
+
+fn float(value: f64) -> Result<Number, ToolError> {
+    Number::from_f64(value).ok_or_else(|| {
+        ToolError::new(ErrorType::InvalidResult)
+            .with_detail(format!("the result holds {value}, which has no JSON form"))
+    })
+}
+
+/// A value that is not of its type. The engine has checked that already.
+fn mismatch() -> ToolError {
+    ToolError::new(ErrorType::InvalidResult).with_detail("the result is not of the function's type")
+}
+
+fn length(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// Length of a value as compact JSON. Counting stops at the first write that ends behind `bytes_max`.
+fn json_bytes(value: &Value, bytes_max: u64) -> u64 {
+    struct Counter {
+        bytes: u64,
+        bytes_max: u64,
+    }
+    impl io::Write for Counter {
+        fn write(&mut self, written: &[u8]) -> io::Result<usize> {
+            self.bytes = self.bytes.saturating_add(length(written.len()));
+            if self.bytes > self.bytes_max {
+                Err(io::ErrorKind::FileTooLarge.into())
+            } else {
+                Ok(written.len())
+            }
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter { bytes: 0, bytes_max };
+    // The only error is that of the counter, which has then counted enough.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.bytes
+}
