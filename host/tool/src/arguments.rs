@@ -24,7 +24,7 @@ mod object;
 mod path;
 mod problem;
 #[cfg(test)]
-mod properties;
+pub(crate) mod properties;
 #[cfg(test)]
 mod tests;
 

@@ -34,5 +34,5 @@ pub use name::{InvalidName, PluginName, ToolName};
 pub use outcome::{Completion, Outcome, Shown};
 pub use output::{Content, InvalidJson, Output, parse_json};
 pub use record::{CallRecord, Phases, PluginIdentity, Refusal};
-pub use schema::{InputSchema, Note, OutputSchema};
+pub use schema::{Dialect, DialectSchema, InputSchema, Loss, Note, OutputSchema, UnknownDialect};
 pub use toolset::{DuplicateTool, Refused, Toolset};

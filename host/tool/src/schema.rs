@@ -10,6 +10,7 @@
 mod build;
 mod declared;
 mod defaults;
+mod dialect;
 mod extent;
 mod keywords;
 mod pattern;
@@ -34,6 +35,7 @@ use refuse::{Refusal, refuse};
 use sites::Sites;
 
 pub(crate) use declared::is_of;
+pub use dialect::{Dialect, DialectSchema, Loss, UnknownDialect};
 pub(crate) use plan::{
     Additional, ArrayPlan, Check, Choice, Condition, Contains, Counted, Format, Kind, Members, Node,
     NodeId as SchemaId, ObjectPlan, Plan, Property,
@@ -123,6 +125,12 @@ impl InputSchema {
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.notes
+    }
+
+    /// The schema as the reader of a dialect is shown it. Not kept: a host asks once and keeps what it sends.
+    #[must_use]
+    pub fn in_dialect(&self, dialect: Dialect) -> DialectSchema {
+        dialect::write(&self.published, dialect)
     }
 
     /// Decodes the text of arguments (`ARG-28`); `None` is the absent text.

@@ -90,7 +90,7 @@ fn with_default(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Va
 }
 
 /// Declarations of arguments; those that are refused (a default that does not fit) are skipped by the tests.
-fn declaration() -> impl Strategy<Value = Value> {
+pub(crate) fn declaration() -> impl Strategy<Value = Value> {
     let schema = with_default(plain_schema()).prop_recursive(3, 24, 4, |inner| {
         let inner = with_default(inner).boxed();
         prop_oneof![
@@ -156,7 +156,7 @@ fn any_schema() -> impl Strategy<Value = Value> {
 }
 
 /// Decisions of [`sample`], one after another.
-struct Dice(Vec<u8>);
+pub(crate) struct Dice(pub(crate) Vec<u8>);
 
 impl Dice {
     fn below(&mut self, limit: usize) -> usize {
@@ -168,7 +168,7 @@ impl Dice {
     }
 }
 
-fn dice() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn dice() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 40)
 }
 
@@ -204,7 +204,7 @@ fn sample(schema: &Value, dice: &mut Dice) -> Value {
     }
 }
 
-fn sample_object(schema: &Value, dice: &mut Dice) -> Value {
+pub(crate) fn sample_object(schema: &Value, dice: &mut Dice) -> Value {
     let mut members = Map::new();
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         if dice.below(8) > 0 {
@@ -218,14 +218,14 @@ fn sample_object(schema: &Value, dice: &mut Dice) -> Value {
 }
 
 /// A declaration and arguments for it.
-fn declaration_and_arguments() -> impl Strategy<Value = (Value, Value)> {
+pub(crate) fn declaration_and_arguments() -> impl Strategy<Value = (Value, Value)> {
     (declaration(), dice()).prop_map(|(declared, dice)| {
         let arguments = sample_object(&declared, &mut Dice(dice));
         (declared, arguments)
     })
 }
 
-fn library(schema: &Value) -> jsonschema::Validator {
+pub(crate) fn library(schema: &Value) -> jsonschema::Validator {
     jsonschema::options()
         .with_draft(jsonschema::Draft::Draft202012)
         .should_validate_formats(false)
@@ -234,7 +234,7 @@ fn library(schema: &Value) -> jsonschema::Validator {
         .unwrap()
 }
 
-fn decode(schema: &InputSchema, value: &Value) -> Option<Arguments> {
+pub(crate) fn decode(schema: &InputSchema, value: &Value) -> Option<Arguments> {
     schema.decode_value("t", value, &DecodeOptions::default()).ok()
 }
 

@@ -1,0 +1,190 @@
+//! One declared schema in the dialects that model APIs and clients read.
+//!
+//! A declaration is JSON Schema 2020-12. Clients validate tools against draft-07, model APIs refuse combinators at the
+//! top level, and strict modes know a third of the keywords. So a schema is rewritten for its reader, and what the
+//! reader cannot be told by keywords is said in the description, in a few plain words.
+//!
+//! The rewritten schema is for showing only. Arguments are always decoded by the declaration itself, which is why
+//! they come out the same whichever dialect was shown: a strict mode that sends null for every argument it has
+//! nothing to say about means what leaving it out means (`ARG-6`).
+//!
+//! A strict mode is an offer and not a must. A schema that it cannot carry without losing arguments (a map, a value of
+//! any type) is shown as the API takes it without strict mode, and [`DialectSchema::strict`] is false.
+//!
+//! Rewriting is bounded whatever the declaration: copying the targets of references could multiply 64 KiB into
+//! gigabytes, so it has a budget and starts over without copying when that is used up.
+
+mod budget;
+mod circles;
+mod conditions;
+mod conjoin;
+mod finish;
+#[cfg(test)]
+mod properties;
+mod root;
+mod rules;
+mod size;
+#[cfg(test)]
+mod tests;
+mod words;
+mod writer;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::Value;
+
+use super::sites;
+use crate::json;
+use rules::Rules;
+use writer::{Stop, Writer};
+
+/// A way of writing schemas that some reader understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Dialect {
+    /// JSON Schema 2020-12 as published (`ARG-36`), which is what MCP speaks.
+    Mcp,
+    /// What every client reads, those included that validate by draft-07: no combinator at the top level, and
+    /// references resolved unless they lead in a circle.
+    Portable,
+    /// Function parameters of the OpenAI APIs with `strict: true`.
+    OpenAiStrict,
+    /// Function parameters of the OpenAI APIs without strict mode.
+    OpenAi,
+    /// `input_schema` of the Anthropic API, written so that its strict mode takes it.
+    Anthropic,
+}
+
+/// A name that is no dialect's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no dialect `{name}`; known are mcp, portable, openai-strict, openai, anthropic")]
+pub struct UnknownDialect {
+    /// What was asked for.
+    pub name: String,
+}
+
+/// A schema in a dialect.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct DialectSchema {
+    /// The schema to show.
+    pub schema: Value,
+    /// Whether the API's strict mode may be switched on with this schema. Always false where there is none.
+    pub strict: bool,
+    /// What the schema does not say by keywords any more, in the order of the declaration.
+    pub losses: Vec<Loss>,
+}
+
+/// Something that a dialect cannot say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Loss {
+    /// JSON Pointer of the schema in the declaration.
+    pub pointer: String,
+    /// What became of it, as a sentence without its full stop.
+    pub what: String,
+}
+
+impl Dialect {
+    /// All dialects.
+    pub const ALL: [Self; 5] = [Self::Mcp, Self::Portable, Self::OpenAiStrict, Self::OpenAi, Self::Anthropic];
+
+    /// The name that a person types.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mcp => "mcp",
+            Self::Portable => "portable",
+            Self::OpenAiStrict => "openai-strict",
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+        }
+    }
+
+    /// Whether the dialect is that of a strict mode.
+    #[must_use]
+    pub fn has_strict_mode(self) -> bool {
+        matches!(self, Self::OpenAiStrict | Self::Anthropic)
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Dialect {
+    type Err = UnknownDialect;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDialect> {
+        let named = Self::ALL.into_iter().find(|dialect| dialect.name() == name);
+        named.ok_or_else(|| UnknownDialect { name: name.to_owned() })
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pointer.is_empty() {
+            f.write_str(&self.what)
+        } else {
+            write!(f, "`{}`: {}", self.pointer, self.what)
+        }
+    }
+}
+
+/// Writes a published schema in a dialect.
+pub(super) fn write(published: &Value, dialect: Dialect) -> DialectSchema {
+    let text = published.to_string();
+    let verbatim = || DialectSchema { schema: published.clone(), strict: false, losses: vec![] };
+    if dialect == Dialect::Mcp {
+        return verbatim();
+    }
+    let why = |stop: Stop| vec![stop.into_loss(dialect)];
+    // The declaration was read and located once, so this cannot fail; if it does, the reader gets what is published.
+    let Ok(json) = json::read(text.as_bytes(), json::levels(text.as_bytes())) else { return verbatim() };
+    let Ok(sites) = sites::locate(&json) else { return verbatim() };
+    let written = |rules| Writer::new(&sites, rules).write();
+    let attempt = match dialect {
+        Dialect::Mcp | Dialect::OpenAi => Err(vec![]),
+        Dialect::Portable => written(&rules::PORTABLE)
+            .or_else(|_| written(&rules::PORTABLE_BY_REFERENCE))
+            .or_else(|_| written(&rules::PORTABLE_BARE))
+            .map_err(why),
+        Dialect::OpenAiStrict => written(&rules::OPENAI_STRICT)
+            .and_then(|written| size::check_openai(&written.0).map(|()| written))
+            .map_err(why),
+        Dialect::Anthropic => written(&rules::ANTHROPIC).map_err(why),
+    };
+    match attempt {
+        Ok((schema, losses)) => DialectSchema { schema, strict: dialect.has_strict_mode(), losses },
+        Err(why) => not_strict(written, why, verbatim),
+    }
+}
+
+/// What an API takes without its strict mode.
+fn not_strict(
+    written: impl Fn(&'static Rules) -> Result<(Value, Vec<Loss>), Stop>,
+    mut losses: Vec<Loss>,
+    verbatim: impl FnOnce() -> DialectSchema,
+) -> DialectSchema {
+    let attempt = written(&rules::LOOSE).or_else(|_| written(&rules::LOOSE_BARE));
+    let Ok((schema, more)) = attempt else { return DialectSchema { losses, ..verbatim() } };
+    losses.extend(more);
+    DialectSchema { schema, strict: false, losses }
+}
+
+impl Stop {
+    fn into_loss(self, dialect: Dialect) -> Loss {
+        match self {
+            Self::TooLarge => Loss {
+                pointer: String::new(),
+                what: format!("the schema is too large to be rewritten for {dialect}"),
+            },
+            Self::CannotSay { pointer, what } => {
+                Loss { pointer, what: format!("strict mode is off: {what}") }
+            }
+        }
+    }
+}

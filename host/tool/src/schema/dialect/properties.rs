@@ -1,0 +1,190 @@
+//! What holds for every declaration in every dialect.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::{Dialect, DialectSchema, tests::faults};
+use crate::InputSchema;
+use crate::arguments::properties::{
+    Dice, declaration, declaration_and_arguments, decode, dice, library, sample_object,
+};
+
+/// Most ways in which one value can be written that are looked at.
+const WAYS_MAX: usize = 32;
+
+/// The ways in which a strict mode can write a value: keys that it has no value for are null where the schema takes
+/// null, alternatives are any that fit, and keys that are not declared do not exist.
+fn ways(root: &Value, schema: &Value, value: &Value) -> Vec<Value> {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let target = root.pointer(reference.trim_start_matches('#')).unwrap();
+        return ways(root, target, value);
+    }
+    if let Some(branches) = schema["anyOf"].as_array() {
+        let all = branches.iter().flat_map(|branch| ways(root, branch, value));
+        return all.take(WAYS_MAX).collect();
+    }
+    let is_of = |name: &Value| match value {
+        Value::Null => name == "null",
+        Value::Bool(_) => name == "boolean",
+        Value::Number(number) => name == "number" || (name == "integer" && !number.is_f64()),
+        Value::String(_) => name == "string",
+        Value::Array(_) => name == "array",
+        Value::Object(_) => name == "object",
+    };
+    let fits = match &schema["type"] {
+        Value::Array(names) => names.iter().any(is_of),
+        name => is_of(name),
+    };
+    let is_member = schema["enum"].as_array().is_none_or(|members| members.contains(value));
+    match value {
+        _ if !fits || !is_member => vec![],
+        Value::Array(items) => {
+            let mut lists = vec![vec![]];
+            for item in items {
+                lists = product(lists, &ways(root, &schema["items"], item), |list, item| list.push(item));
+            }
+            lists.into_iter().map(Value::Array).collect()
+        }
+        Value::Object(members) => object_ways(root, schema, members),
+        plain => vec![plain.clone()],
+    }
+}
+
+fn object_ways(root: &Value, schema: &Value, members: &Map<String, Value>) -> Vec<Value> {
+    let properties = schema["properties"].as_object().unwrap();
+    if members.keys().any(|name| !properties.contains_key(name)) {
+        return vec![];
+    }
+    let is_required =
+        |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|n| n == name));
+    let mut objects = vec![Map::new()];
+    for (name, property) in properties {
+        if !members.contains_key(name) && !is_required(name) {
+            continue;
+        }
+        let written = ways(root, property, members.get(name).unwrap_or(&Value::Null));
+        objects = product(objects, &written, |object, value| {
+            object.insert(name.clone(), value);
+        });
+    }
+    objects.into_iter().map(Value::Object).collect()
+}
+
+fn product<T: Clone>(all: Vec<T>, ways: &[Value], mut add: impl FnMut(&mut T, Value)) -> Vec<T> {
+    let mut more = Vec::new();
+    for one in all {
+        for way in ways {
+            let mut one = one.clone();
+            add(&mut one, way.clone());
+            more.push(one);
+        }
+    }
+    more.truncate(WAYS_MAX);
+    more
+}
+
+/// A declaration without what no strict mode can say: maps, and values of any type.
+fn tamed(schema: &Value) -> Value {
+    match schema {
+        Value::Object(members) if members.keys().all(|name| name == "default") => json!({"type": "string"}),
+        Value::Object(members) => {
+            let mut tame: Map<String, Value> = members
+                .iter()
+                .filter(|(name, value)| *name != "additionalProperties" || **value == false)
+                .map(|(name, value)| match name.as_str() {
+                    "default" | "enum" | "required" => (name.clone(), value.clone()),
+                    _ => (name.clone(), tamed(value)),
+                })
+                .collect();
+            if schema["type"] == "object" && members.get("properties").is_none() {
+                tame.insert("properties".to_owned(), json!({"zz": tamed(&members["additionalProperties"])}));
+            }
+            Value::Object(tame)
+        }
+        Value::Array(items) => items.iter().map(tamed).collect(),
+        plain => plain.clone(),
+    }
+}
+
+/// The same declaration with one property declared by another schema that applies as well.
+fn split(mut declared: Value, into_all_of: bool) -> Value {
+    if !into_all_of || declared.get("additionalProperties").is_some() {
+        return declared;
+    }
+    let properties = declared["properties"].as_object_mut().unwrap();
+    if let Some((name, property)) = properties.iter().next().map(|(n, p)| (n.clone(), p.clone())) {
+        properties.shift_remove(&name);
+        declared["$defs"]["base"] = json!({"type": "object", "properties": {name: property}});
+        declared["allOf"] = json!([{"$ref": "#/$defs/base"}]);
+    }
+    declared
+}
+
+fn strict_declaration_and_arguments() -> impl Strategy<Value = (Value, Value)> {
+    (declaration(), dice(), any::<bool>()).prop_map(|(declared, dice, into_all_of)| {
+        let declared = tamed(&declared);
+        let arguments = sample_object(&declared, &mut Dice(dice));
+        (split(declared, into_all_of), arguments)
+    })
+}
+
+fn takes_no_other_keys(shown: &DialectSchema) -> bool {
+    shown.losses.iter().any(|loss| loss.what.contains("other keys"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A dialect keeps its own rules whatever the declaration.
+    #[test]
+    fn every_dialect_keeps_its_rules((declared, _) in declaration_and_arguments()) {
+        let Ok(schema) = InputSchema::compile("t", &declared.to_string()) else { return Ok(()) };
+        for dialect in Dialect::ALL {
+            let shown = schema.in_dialect(dialect);
+            prop_assert_eq!(faults(&shown, dialect), Vec::<String>::new(), "{} {}", dialect, shown.schema);
+        }
+    }
+
+    /// What the test below is about happens: a declaration without maps can be strict.
+    #[test]
+    fn a_tame_declaration_can_be_strict((declared, _) in strict_declaration_and_arguments()) {
+        let Ok(schema) = InputSchema::compile("t", &declared.to_string()) else { return Ok(()) };
+        let shown = schema.in_dialect(Dialect::OpenAiStrict);
+        prop_assert!(shown.strict, "{:?} {}", shown.losses, declared);
+    }
+
+    /// ARG-6: what a strict mode sends, nulls for all that is left out, decodes to the same arguments.
+    #[test]
+    fn what_a_strict_mode_sends_decodes_to_the_same(
+        (declared, value) in prop_oneof![declaration_and_arguments(), strict_declaration_and_arguments()]
+    ) {
+        let Ok(schema) = InputSchema::compile("t", &declared.to_string()) else { return Ok(()) };
+        let Some(decoded) = decode(&schema, &value) else { return Ok(()) };
+        let object = decoded.clone().into_value();
+        for dialect in [Dialect::OpenAiStrict, Dialect::Anthropic] {
+            let shown = schema.in_dialect(dialect);
+            if !shown.strict || takes_no_other_keys(&shown) {
+                continue;
+            }
+            let ways = ways(&shown.schema, &shown.schema, &object);
+            let same = |sent: &Value| decode(&schema, sent).is_some_and(|again| again.value() == decoded.value());
+            prop_assert!(ways.iter().any(same), "{} by {} is {:?}", object, shown.schema, ways);
+            let has_alternatives = declared.to_string().contains("anyOf");
+            prop_assert!(has_alternatives || ways.iter().all(same), "{} by {}", object, shown.schema);
+        }
+    }
+
+    /// No dialect refuses what the declaration takes.
+    #[test]
+    fn a_dialect_is_never_narrower(
+        (declared, value) in prop_oneof![declaration_and_arguments(), strict_declaration_and_arguments()]
+    ) {
+        let Ok(schema) = InputSchema::compile("t", &declared.to_string()) else { return Ok(()) };
+        let Some(decoded) = decode(&schema, &value) else { return Ok(()) };
+        let object = decoded.into_value();
+        for dialect in [Dialect::Mcp, Dialect::Portable, Dialect::OpenAi] {
+            let shown = schema.in_dialect(dialect).schema;
+            prop_assert!(library(&shown).is_valid(&object), "{} in {}: {}", object, dialect, shown);
+        }
+    }
+}

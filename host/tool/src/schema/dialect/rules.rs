@@ -1,0 +1,173 @@
+//! What each dialect knows.
+
+/// What becomes of a `$ref` that other keywords stand beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Siblings {
+    /// They stay, as 2020-12 allows.
+    Beside,
+    /// The reference goes into an `allOf`: draft-07 ignores what stands beside `$ref`.
+    InAllOf,
+    /// The reference goes into an `anyOf` of one: strict modes have no `allOf`.
+    InAnyOf,
+}
+
+/// The rules of one way of writing.
+#[derive(Debug)]
+pub(super) struct Rules {
+    /// The targets of references are copied where they are used, unless they contain themselves.
+    pub(super) inlines: bool,
+    /// Combinators at the top level are merged into its properties. Otherwise they are dropped.
+    pub(super) merges_top_level: bool,
+    pub(super) siblings: Siblings,
+    /// `allOf` is merged into the schema around it, at every level.
+    pub(super) flattens: bool,
+    /// Every object is closed, every schema has a type, and so on: the shape that strict modes ask for.
+    pub(super) is_strict: bool,
+    /// Every property is in `required`, and those that may be left out accept null.
+    pub(super) requires_all: bool,
+    /// A schema may contain itself.
+    pub(super) recursion: bool,
+    /// Largest `minItems`, where it is limited.
+    pub(super) min_items_max: Option<u64>,
+    /// The keywords that are known; `None` for all of 2020-12.
+    pub(super) keywords: Option<&'static [&'static str]>,
+    /// The formats that are known; `None` for any.
+    pub(super) formats: Option<&'static [&'static str]>,
+}
+
+/// 2020-12 with a plain top level: what the OpenAI and Anthropic APIs take without strict mode.
+pub(super) const LOOSE: Rules = Rules {
+    inlines: false,
+    merges_top_level: true,
+    siblings: Siblings::Beside,
+    flattens: false,
+    is_strict: false,
+    requires_all: false,
+    recursion: true,
+    min_items_max: None,
+    keywords: None,
+    formats: None,
+};
+
+/// [`LOOSE`] for schemas whose top level is too large to be merged.
+pub(super) const LOOSE_BARE: Rules = Rules { merges_top_level: false, ..LOOSE };
+
+/// What draft-07 and 2020-12 have in common.
+pub(super) const PORTABLE: Rules = Rules {
+    inlines: true,
+    siblings: Siblings::InAllOf,
+    keywords: Some(&[
+        "additionalProperties",
+        "allOf",
+        "anyOf",
+        "const",
+        "contains",
+        "default",
+        "else",
+        "enum",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "format",
+        "if",
+        "items",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minProperties",
+        "minimum",
+        "multipleOf",
+        "not",
+        "oneOf",
+        "pattern",
+        "patternProperties",
+        "properties",
+        "propertyNames",
+        "required",
+        "then",
+        "type",
+        "uniqueItems",
+    ]),
+    ..LOOSE
+};
+
+/// [`PORTABLE`] for schemas that become too large when references are resolved.
+pub(super) const PORTABLE_BY_REFERENCE: Rules = Rules { inlines: false, ..PORTABLE };
+
+/// [`PORTABLE_BY_REFERENCE`] for schemas whose top level is too large to be merged.
+pub(super) const PORTABLE_BARE: Rules = Rules { merges_top_level: false, ..PORTABLE_BY_REFERENCE };
+
+/// <https://platform.openai.com/docs/guides/structured-outputs#supported-schemas>
+pub(super) const OPENAI_STRICT: Rules = Rules {
+    siblings: Siblings::InAnyOf,
+    flattens: true,
+    is_strict: true,
+    requires_all: true,
+    keywords: Some(&[
+        "additionalProperties",
+        "anyOf",
+        "const",
+        "enum",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "format",
+        "items",
+        "maxItems",
+        "maximum",
+        "minItems",
+        "minimum",
+        "multipleOf",
+        "pattern",
+        "properties",
+        "required",
+        "type",
+    ]),
+    formats: Some(&["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"]),
+    ..LOOSE
+};
+
+/// What the SDK of Anthropic sends in strict mode.
+pub(super) const ANTHROPIC: Rules = Rules {
+    siblings: Siblings::InAnyOf,
+    flattens: true,
+    is_strict: true,
+    recursion: false,
+    min_items_max: Some(1),
+    keywords: Some(&[
+        "additionalProperties",
+        "anyOf",
+        "const",
+        "enum",
+        "format",
+        "items",
+        "minItems",
+        "properties",
+        "required",
+        "type",
+    ]),
+    formats: Some(&[
+        "date-time",
+        "time",
+        "date",
+        "duration",
+        "email",
+        "hostname",
+        "uri",
+        "ipv4",
+        "ipv6",
+        "uuid",
+    ]),
+    ..LOOSE
+};
+
+impl Rules {
+    pub(super) fn knows(&self, keyword: &str) -> bool {
+        self.keywords.is_none_or(|keywords| keywords.contains(&keyword))
+    }
+
+    pub(super) fn knows_format(&self, format: &str) -> bool {
+        self.formats.is_none_or(|formats| formats.contains(&format))
+    }
+}
