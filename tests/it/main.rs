@@ -5,6 +5,7 @@
 //! | `ends` | every way in which a call can end, made by a real guest |
 //! | `sandbox` | what a guest can reach, and what survives a call |
 //! | `loading` | what is refused as a plugin, and why |
+//! | `typed` | components without code of ours, whose functions are tools |
 //! | `cache` | compiled code on disk |
 //! | `cli` | the binary: output, exit codes, messages |
 //! | `samples` | the sample tools through the host, and the demo's script |
@@ -26,3 +27,4 @@ mod loading;
 mod samples;
 mod sandbox;
 mod tidy;
+mod typed;

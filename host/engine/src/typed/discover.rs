@@ -13,6 +13,9 @@ use crate::LoadError;
 const FUNCTIONS_MAX: usize = 128;
 /// Nodes in the forms of one function. Its schema could not have more (`ARG-42`), so nothing larger is built.
 const NODES_MAX: usize = 10_000;
+/// Nodes in the forms of all functions together: they are kept as long as the plugin. No component whose definitions fit
+/// into the 262144 bytes of `ARG-43` comes near, but results are not part of those.
+const NODES_IN_ALL_MAX: usize = 50_000;
 /// Levels of one type. The screen refuses deeper ones; this is for hosts that widen it, since every walk over a form
 /// recurses.
 const LEVELS_MAX: usize = 60;
@@ -52,7 +55,8 @@ pub(super) fn functions(component: &Component) -> Result<Vec<Function>, LoadErro
     }
     let named: Vec<_> = found.iter().map(|found| (found.interface.as_deref(), found.name.as_str())).collect();
     let tools = names::tools(&named);
-    let planned = found.into_iter().zip(tools).map(|(found, tool)| plan(component, found, tool));
+    let mut builder = Builder { component, nodes: 0, nodes_before: 0 };
+    let planned = found.into_iter().zip(tools).map(|(found, tool)| plan(&mut builder, found, tool));
     planned.collect::<Result<_, _>>().map_err(LoadError::UnfitFunction)
 }
 
@@ -82,7 +86,7 @@ fn find(component: &Component) -> Vec<Found> {
     all
 }
 
-fn plan(component: &Component, found: Found, tool: String) -> Result<Function, UnfitFunction> {
+fn plan(builder: &mut Builder<'_>, found: Found, tool: String) -> Result<Function, UnfitFunction> {
     let written = match &found.interface {
         Some(interface) => format!("{interface}#{}", found.name),
         None => found.name.clone(),
@@ -91,7 +95,7 @@ fn plan(component: &Component, found: Found, tool: String) -> Result<Function, U
     if found.name.starts_with('[') {
         return Err(unfit("it belongs to a resource, and a call cannot hold one".to_owned()));
     }
-    let mut builder = Builder { component, nodes: 0 };
+    builder.next_function();
     let parameters: Result<Vec<_>, _> = found
         .ty
         .params()
@@ -104,13 +108,21 @@ fn plan(component: &Component, found: Found, tool: String) -> Result<Function, U
     Ok(Function { tool, interface, name, export, parameters, result })
 }
 
-/// Builds the forms of one function.
+/// Builds the forms of functions, one after another.
 struct Builder<'c> {
     component: &'c Component,
+    /// Nodes of the current function.
     nodes: usize,
+    /// Nodes of the functions before it.
+    nodes_before: usize,
 }
 
 impl Builder<'_> {
+    fn next_function(&mut self) {
+        self.nodes_before += self.nodes;
+        self.nodes = 0;
+    }
+
     fn part(&mut self, name: &str, ty: &Type, place: &str) -> Result<Field, String> {
         Ok(Field { name: name.to_owned(), key: names::snake(name), shape: self.whole(ty, place)? })
     }
@@ -124,6 +136,11 @@ impl Builder<'_> {
         self.nodes += 1;
         if self.nodes > NODES_MAX {
             return Err(format!("is too large; all types of a function may have {NODES_MAX} nodes together"));
+        }
+        if self.nodes + self.nodes_before > NODES_IN_ALL_MAX {
+            return Err(format!(
+                "is one too many; all types of a plugin may have {NODES_IN_ALL_MAX} nodes together"
+            ));
         }
         let Some(levels) = levels.checked_sub(1) else {
             return Err(format!("is nested deeper than {LEVELS_MAX} levels"));

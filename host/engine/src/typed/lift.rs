@@ -89,7 +89,6 @@ impl Lifting {
 
     /// A value of a form. Recurses as deep as the form.
     fn lift(&mut self, shape: &Shape, value: Val) -> Result<Value, ToolError> {
-        self.charge(1)?;
         Ok(match (shape, value) {
             (Shape::Bool, Val::Bool(value)) => value.into(),
             (Shape::Integer(_), value) => integer(&value).ok_or_else(mismatch)?.into(),
@@ -128,7 +127,11 @@ impl Lifting {
         shapes: impl Iterator<Item = &'s Shape>,
         items: Vec<Val>,
     ) -> Result<Value, ToolError> {
-        let lifted = shapes.zip(items).map(|(shape, item)| self.lift(shape, item));
+        let lifted = shapes.zip(items).map(|(shape, item)| {
+            // The shortest item has a byte; text at the top has no quotes, so nothing else may be taken for granted.
+            self.charge(1)?;
+            self.lift(shape, item)
+        });
         lifted.collect::<Result<Vec<_>, _>>().map(Value::Array)
     }
 

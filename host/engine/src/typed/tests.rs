@@ -189,6 +189,7 @@ fn exactly_the_output_limit_passes() {
     assert_eq!(error_type(&ended(1)), Some(ErrorType::OutputLimit));
     let text = |bytes_max| lift::outcome(Some(&Shape::Text), Some(Val::String("äb".into())), bytes_max);
     assert!(error_type(&text(2)).is_some());
+    assert_eq!(error_type(&text(3)), None, "text counts without its quotes");
 }
 
 #[test]
