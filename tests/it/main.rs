@@ -7,6 +7,7 @@
 //! | `loading` | what is refused as a plugin, and why |
 //! | `cache` | compiled code on disk |
 //! | `cli` | the binary: output, exit codes, messages |
+//! | `cli_author` | the binary for authors of tools: check, args |
 //! | `samples` | the sample tools through the host, and the demo's script |
 //! | `conformance` | the rows of the contract |
 //! | `tidy` | rules about this repository itself |
@@ -20,6 +21,7 @@
 
 mod cache;
 mod cli;
+mod cli_author;
 mod conformance;
 mod ends;
 mod loading;

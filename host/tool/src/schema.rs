@@ -145,6 +145,11 @@ impl InputSchema {
         &self.published
     }
 
+    #[cfg(test)]
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
     /// What is odd about the declaration, for the author's eyes (`ARG-40`).
     #[must_use]
     pub fn notes(&self) -> &[Note] {

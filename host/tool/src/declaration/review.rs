@@ -5,6 +5,9 @@
 //! take, parameters that a model has to guess. The limits of clients are facts about other people's software, so
 //! nothing here refuses anything.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 use serde_json::Value;
