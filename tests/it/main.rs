@@ -8,6 +8,7 @@
 //! | `typed` | components without code of ours, whose functions are tools |
 //! | `cache` | compiled code on disk |
 //! | `cli` | the binary: output, exit codes, messages |
+//! | `cli_author` | the binary for authors of tools: check, args |
 //! | `samples` | the sample tools through the host, and the demo's script |
 //! | `conformance` | the rows of the contract |
 //! | `tidy` | rules about this repository itself |
@@ -21,6 +22,7 @@
 
 mod cache;
 mod cli;
+mod cli_author;
 mod conformance;
 mod ends;
 mod loading;

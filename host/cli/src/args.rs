@@ -11,7 +11,7 @@ Exit codes:
   1    the tool reported a failure
   2    bad usage: flags, unknown tool, arguments that do not decode, errors in the configuration
   3    the call ended in an error: a trap, a limit, a denied capability, an invalid result
-  4    a plugin cannot be loaded
+  4    a plugin cannot be loaded, or `check --strict` has advice
   5    the host itself failed
   130  interrupted";
 
@@ -59,6 +59,23 @@ Examples:
   cofferdam inspect stranger.wasm
   cofferdam inspect stranger.wasm --json | jq .capabilities")]
     Inspect(InspectArgs),
+    /// Say everything that is wrong or weak about a plugin, for its author
+    #[command(after_help = "\
+Refusals keep the plugin from loading (exit code 4). Notes say what the host or a model API makes of a declaration.
+Advice is about clients and models; with --strict it counts like a refusal.
+
+Examples:
+  cofferdam check my-tool.wasm
+  cofferdam check my-tool.wasm --strict
+  cofferdam check my-tool.wasm --json | jq '.advice[].message'")]
+    Check(CheckArgs),
+    /// Decode arguments as a call would, without calling; or show a schema as a model API is shown it
+    #[command(after_help = "\
+Examples:
+  cofferdam args --schema schema.json '{\"count\":\"5\"}'
+  cofferdam args --tool word_count --plugin text.wasm @arguments.json --json
+  cofferdam args --tool word_count --plugin text.wasm --dialect openai-strict")]
+    Args(ArgsArgs),
     /// Let a scripted model call tools, and show what it sees
     #[command(after_help = "\
 A script has one model reply per line, as JSON:
@@ -137,6 +154,43 @@ pub(crate) struct InspectArgs {
     /// The component file
     pub(crate) component: PathBuf,
     /// Print everything as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The component file
+    pub(crate) component: PathBuf,
+    /// End with exit code 4 when there is advice
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Print everything as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("declared").required(true).args(["schema", "tool"]))]
+pub(crate) struct ArgsArgs {
+    /// The arguments as one JSON object, `-` for standard input, `@FILE` for a file [default: {}]
+    #[arg(conflicts_with = "dialect")]
+    pub(crate) arguments: Option<String>,
+    /// A file with the JSON Schema that arguments are decoded by
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plugins", "config"])]
+    pub(crate) schema: Option<PathBuf>,
+    /// A tool whose schema arguments are decoded by
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    #[command(flatten)]
+    pub(crate) plugins: PluginArgs,
+    /// Take values of the declared type alone
+    #[arg(long, conflicts_with = "dialect")]
+    pub(crate) strict: bool,
+    /// Print the schema as this reader is shown it [mcp, portable, openai-strict, openai, anthropic]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) dialect: Option<cofferdam_tool::Dialect>,
+    /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,6 +1,8 @@
 //! What each command does, top to bottom.
 
+mod args;
 mod call;
+mod check;
 mod config;
 mod inspect;
 mod list;
@@ -18,6 +20,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Call(args) => call::run(global, args).await,
         Command::List(args) => list::run(global, args).await,
         Command::Inspect(args) => inspect::run(global, args).await,
+        Command::Check(args) => check::run(global, args).await,
+        Command::Args(args) => args::run(global, args).await,
         Command::Play(args) => play::run(global, args).await,
         Command::Config(ConfigCommand::Check(args)) => config::check(&args),
         // `main` answers it before there is a runtime.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use cofferdam_engine::{
     Access, Compiler, Component, Engine, EngineConfig, Grants, LoadError, LoadEvent, LoadObserver, Mount,
-    MountName, Plugin, PluginOptions, PoolSize,
+    MountName, Plugin, PluginInfo, PluginOptions, PoolSize,
 };
 use cofferdam_files::{DirectoryOptions, DirectoryStore};
-use cofferdam_tool::{Limits, PluginName, Toolset};
+use cofferdam_tool::{Declaration, Limits, PluginName, Toolset};
 use etcetera::BaseStrategy;
 
 use crate::args::{Global, PluginArgs};
@@ -32,6 +32,13 @@ pub(crate) struct PluginSpec {
 pub(crate) struct PluginError {
     path: PathBuf,
     source: LoadError,
+}
+
+impl PluginError {
+    /// Why the component is not taken.
+    pub(crate) fn cause(&self) -> &LoadError {
+        &self.source
+    }
 }
 
 /// The engine with the cache that the flags name.
@@ -203,6 +210,14 @@ pub(crate) async fn load_one(
     let progress = Progress { name: options.name.to_string() };
     let loaded = engine.load(&component, options, &progress).await;
     Ok(loaded.map_err(|source| PluginError { path, source })?)
+}
+
+/// What a component declares, without judging it.
+pub(crate) async fn examine(engine: &Engine, path: &Path) -> anyhow::Result<(PluginInfo, Vec<Declaration>)> {
+    let name = name_of_file(path).map_err(|error| usage(error.to_string()))?;
+    let progress = Progress { name: name.to_string() };
+    let examined = engine.examine(&Component::from_file_ambient(path), &name, &progress).await;
+    Ok(examined.map_err(|source| PluginError { path: path.to_owned(), source })?)
 }
 
 /// One toolset over `plugins`.

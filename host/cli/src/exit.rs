@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The call ended in an error: a trap, a limit, a denied capability, an invalid result.
     ToolError = 3,
-    /// A plugin cannot be loaded.
+    /// A plugin cannot be loaded, or `check --strict` has advice.
     Plugin = 4,
     /// The host itself failed, for example because a file cannot be written.
     Internal = 5,

@@ -3,7 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_engine::PluginInfo;
-use cofferdam_tool::{Completion, Content, Output, Refused, Shown, ToolDefinition};
+use cofferdam_tool::{
+    Completion, Content, InvalidArguments, Output, Problem, Refused, Shown, ToolDefinition,
+};
 use serde_json::{Value, json};
 
 /// A call that ran: what the model sees, and the record.
@@ -21,18 +23,17 @@ pub(crate) fn completion(completion: &Completion) -> Value {
 pub(crate) fn refused(refused: &Refused) -> Value {
     let (code, detail) = match refused {
         Refused::UnknownTool { nearest, .. } => ("unknown_tool", json!({"nearest": nearest})),
-        Refused::InvalidArguments(invalid) => {
-            let problems: Vec<_> = invalid
-                .problems()
-                .iter()
-                .map(|p| json!({"path": p.path, "code": p.code.as_str(), "message": p.message}))
-                .collect();
-            ("invalid_arguments", json!({"problems": problems}))
-        }
+        Refused::InvalidArguments(invalid) => ("invalid_arguments", json!({"problems": problems(invalid)})),
         _ => ("refused", Value::Null),
     };
     let message = refused.to_string();
     with(json!({"outcome": "refused", "is_error": true, "code": code, "message": message}), detail)
+}
+
+/// What is wrong with arguments.
+pub(crate) fn problems(invalid: &InvalidArguments) -> Vec<Value> {
+    let problem = |p: &Problem| json!({"path": p.path, "code": p.code.as_str(), "message": p.message});
+    invalid.problems().iter().map(problem).collect()
 }
 
 /// `object` with the members of `more`.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, ErrorType, Limits, Outcome, Output, PluginIdentity, PluginName,
-    ToolCall, ToolDefinition, ToolError, ToolSource, check_declarations,
+    CallContext, CallRecord, Completion, Declaration, ErrorType, Limits, Outcome, Output, PluginIdentity,
+    PluginName, ToolCall, ToolDefinition, ToolError, ToolSource, check_declarations,
 };
 use tokio::sync::OnceCell;
 
@@ -84,6 +84,28 @@ impl Engine {
             options,
             code: OnceCell::new_with(code),
         })
+    }
+
+    /// Asks a component for its declarations and judges none of them: for telling its author everything that is wrong.
+    ///
+    /// # Errors
+    /// Whatever [`Engine::load`] refuses a component for before it looks at declarations.
+    pub async fn examine(
+        &self,
+        component: &Component,
+        name: &PluginName,
+        observer: &dyn LoadObserver,
+    ) -> Result<(PluginInfo, Vec<Declaration>), LoadError> {
+        let loading = Loading::start(&self.inner, component, observer).await?;
+        let (description, _) = loading.describe().await?;
+        let identity = PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest) };
+        let info = PluginInfo {
+            identity,
+            component_bytes: description.component_bytes,
+            capabilities: capabilities(&description.imports),
+            imports: description.imports,
+        };
+        Ok((info, description.declarations))
     }
 
     /// The cache holds the key that its entries are authenticated with: whoever can read and write it can run native

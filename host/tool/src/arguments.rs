@@ -18,6 +18,8 @@ mod decoder;
 mod draft;
 mod duration;
 mod evaluated;
+#[cfg(test)]
+mod hostile;
 mod list;
 mod meter;
 mod object;

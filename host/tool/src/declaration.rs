@@ -2,6 +2,7 @@
 
 mod names;
 mod reason;
+mod review;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Annotations, InputSchema, OutputSchema, ToolDefinition, ToolName};
 
 pub(crate) use reason::Reason;
+pub use review::{Remark, Review, review};
 
 /// Tools that one plugin may declare (`ARG-43`).
 const TOOLS_MAX: usize = 128;
@@ -74,6 +76,13 @@ impl DeclarationError {
     pub(crate) fn at(tool: &str, pointer: &str, reason: &Reason) -> Self {
         Self::Tool { tool: tool.to_owned(), pointer: pointer.to_owned(), reason: reason.to_string() }
     }
+
+    fn of_tool(self, name: &str) -> Self {
+        match self {
+            Self::Tool { pointer, reason, .. } => Self::Tool { tool: name.to_owned(), pointer, reason },
+            other => other,
+        }
+    }
 }
 
 impl Declaration {
@@ -100,6 +109,22 @@ impl Declaration {
             output,
             annotations: self.annotations,
         })
+    }
+
+    /// Everything for which [`Declaration::compile`] refuses the tool.
+    fn refusals(&self) -> Vec<DeclarationError> {
+        let mut refusals = Vec::from_iter(tool_name(&self.name).err());
+        if self.description.len() > DESCRIPTION_BYTES_MAX {
+            let reason = Reason::DescriptionTooLong { bytes_max: DESCRIPTION_BYTES_MAX };
+            refusals.push(DeclarationError::at(&self.name, "", &reason));
+        }
+        // A name that is refused is told above; it says nothing about the schema.
+        let input = InputSchema::compile_or_explain("tool", &self.input_schema).err();
+        let output = self.output_schema.as_ref();
+        let output = output.and_then(|declared| OutputSchema::compile_or_explain("tool", declared).err());
+        let all = input.into_iter().chain(output).flatten();
+        refusals.extend(all.map(|error| error.of_tool(&self.name)));
+        refusals
     }
 
     /// Bytes of everything in the declaration that has a length.
@@ -130,6 +155,24 @@ pub fn check_declarations(declarations: &[Declaration]) -> Result<Vec<ToolDefini
     }
     names::check_distinct(declarations.iter().map(|declaration| declaration.name.as_str()))?;
     declarations.iter().map(Declaration::compile).collect()
+}
+
+/// Everything for which [`check_declarations`] refuses a plugin, tool by tool.
+fn refusals(declarations: &[Declaration]) -> Vec<DeclarationError> {
+    let mut refusals = Vec::new();
+    if declarations.len() > TOOLS_MAX {
+        refusals.push(DeclarationError::TooManyTools { count: declarations.len() });
+    }
+    let bytes = declarations.iter().map(Declaration::bytes).sum();
+    if bytes > DEFINITIONS_BYTES_MAX {
+        refusals.push(DeclarationError::TooLarge { bytes });
+    }
+    refusals.extend(names::taken(declarations.iter().map(|declaration| declaration.name.as_str())));
+    // What is too much to load is too much to explain.
+    for declaration in declarations.iter().take(TOOLS_MAX) {
+        refusals.extend(declaration.refusals());
+    }
+    refusals
 }
 
 /// Checks a tool's name (`ARG-38`).

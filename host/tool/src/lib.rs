@@ -24,7 +24,7 @@ mod schema;
 mod toolset;
 
 pub use arguments::{Arguments, DecodeOptions, InvalidArguments, Problem, ProblemCode, is_supplied};
-pub use declaration::{Declaration, DeclarationError, check_declarations};
+pub use declaration::{Declaration, DeclarationError, Remark, Review, check_declarations, review};
 pub use definition::{Annotations, ToolDefinition};
 pub use error::{ErrorType, ToolError};
 pub use failure::ToolFailure;

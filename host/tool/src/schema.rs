@@ -81,6 +81,16 @@ pub enum Note {
     },
 }
 
+impl Note {
+    /// JSON Pointer of the object schema that the note is about.
+    #[must_use]
+    pub fn object(&self) -> &str {
+        match self {
+            Self::RequiredWithDefault { object, .. } | Self::RequiredButNullable { object, .. } => object,
+        }
+    }
+}
+
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (object, property, has) = match self {
@@ -98,19 +108,33 @@ impl InputSchema {
     /// The first rule of `ARG-38` or `ARG-42` that the declaration or the tool's name breaks.
     pub fn compile(tool: &str, declared: &str) -> Result<Self, DeclarationError> {
         tool_name(tool)?;
-        Self::compile_text(declared).map_err(|refusal| refusal.for_tool(tool))
+        Self::compile_text(declared).map_err(|refusals| first(refusals).for_tool(tool))
     }
 
-    fn compile_text(declared: &str) -> Result<Self, Refusal> {
-        let json = extent::read(declared)?;
-        let sites = locate(&json)?;
-        check_top_level(&json, &sites)?;
+    /// Compiles the schema like [`InputSchema::compile`], or says everything that is wrong with it. What depends on
+    /// something that is wrong is not looked at.
+    ///
+    /// # Errors
+    /// All rules that the declaration breaks, those that [`InputSchema::compile`] names first.
+    pub fn compile_or_explain(tool: &str, declared: &str) -> Result<Self, Vec<DeclarationError>> {
+        tool_name(tool).map_err(|error| vec![error])?;
+        let all = |refusals: Vec<Refusal>| refusals.iter().map(|refusal| refusal.for_tool(tool)).collect();
+        Self::compile_text(declared).map_err(all)
+    }
+
+    fn compile_text(declared: &str) -> Result<Self, Vec<Refusal>> {
+        let json = extent::read(declared).map_err(one)?;
+        let sites = locate(&json).map_err(one)?;
+        check_top_level(&json, &sites).map_err(one)?;
         let mut plan = Plan::new(build::nodes(&sites)?);
         presence::fill_nullable(&mut plan, &sites);
         let defaults = defaults::texts(&sites);
         defaults::mark(&mut plan, &defaults);
-        let notes = presence::fill_required(&mut plan, &sites)?;
-        defaults::fill(&mut plan, &sites, &defaults)?;
+        let (notes, mut refusals) = presence::fill_required(&mut plan, &sites);
+        refusals.extend(defaults::fill(&mut plan, &sites, &defaults));
+        if !refusals.is_empty() {
+            return Err(refusals);
+        }
         let published = publish::published(&plan, &sites, &json);
         Ok(Self { plan, published, notes })
     }
@@ -119,6 +143,11 @@ impl InputSchema {
     #[must_use]
     pub fn published(&self) -> &Value {
         &self.published
+    }
+
+    #[cfg(test)]
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     /// What is odd about the declaration, for the author's eyes (`ARG-40`).
@@ -169,15 +198,28 @@ impl OutputSchema {
     /// # Errors
     /// The first rule that the declaration breaks.
     pub fn compile(tool: &str, declared: &str) -> Result<Self, DeclarationError> {
-        Self::compile_text(declared).map_err(|mut refusal| {
-            refusal.pointer.insert_str(0, "/outputSchema");
-            refusal.for_tool(tool)
+        Self::compile_text(declared).map_err(|refusals| first(refusals).for_tool(tool))
+    }
+
+    /// Compiles the schema like [`OutputSchema::compile`], or says everything that is wrong with it.
+    ///
+    /// # Errors
+    /// All rules that the declaration breaks, those that [`OutputSchema::compile`] names first.
+    pub fn compile_or_explain(tool: &str, declared: &str) -> Result<Self, Vec<DeclarationError>> {
+        let all = |refusals: Vec<Refusal>| refusals.iter().map(|refusal| refusal.for_tool(tool)).collect();
+        Self::compile_text(declared).map_err(all)
+    }
+
+    fn compile_text(declared: &str) -> Result<Self, Vec<Refusal>> {
+        Self::compile_schema(declared).map_err(|mut refusals| {
+            refusals.iter_mut().for_each(|refusal| refusal.pointer.insert_str(0, "/outputSchema"));
+            refusals
         })
     }
 
-    fn compile_text(declared: &str) -> Result<Self, Refusal> {
-        let json = extent::read(declared)?;
-        let sites = locate(&json)?;
+    fn compile_schema(declared: &str) -> Result<Self, Vec<Refusal>> {
+        let json = extent::read(declared).map_err(one)?;
+        let sites = locate(&json).map_err(one)?;
         let plan = Plan::new(build::nodes(&sites)?);
         Ok(Self { plan, published: json.to_value().unwrap_or_default() })
     }
@@ -196,6 +238,17 @@ impl OutputSchema {
     pub fn validate(&self, value: &Value) -> Result<(), String> {
         arguments::validate(&self.plan, value)
     }
+}
+
+fn one(refusal: Refusal) -> Vec<Refusal> {
+    vec![refusal]
+}
+
+/// The refusal that is named when one is enough.
+fn first(mut refusals: Vec<Refusal>) -> Refusal {
+    debug_assert!(!refusals.is_empty(), "a schema is refused for a reason");
+    refusals.truncate(1);
+    refusals.pop().unwrap_or(Refusal { pointer: String::new(), reason: Reason::NotAnObject })
 }
 
 fn locate<'j>(json: &'j Json<'j>) -> Result<Sites<'j>, Refusal> {

@@ -26,7 +26,7 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
 }
 
 /// Arguments as typed, from standard input (`-`) or from a file (`@FILE`).
-fn read_arguments(text: &str) -> anyhow::Result<Vec<u8>> {
+pub(super) fn read_arguments(text: &str) -> anyhow::Result<Vec<u8>> {
     let (reader, from): (Box<dyn Read>, String) = match text.strip_prefix('@') {
         Some(path) => {
             let file = std::fs::File::open(path)

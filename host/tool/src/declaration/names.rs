@@ -6,15 +6,16 @@ use super::{DeclarationError, Reason};
 
 /// Refuses two names that are the same, differ only by case, or look alike.
 pub(super) fn check_distinct<'n>(names: impl Iterator<Item = &'n str>) -> Result<(), DeclarationError> {
+    taken(names).next().map_or(Ok(()), Err)
+}
+
+/// A refusal for every name that cannot be told from one before it.
+pub(super) fn taken<'n>(names: impl Iterator<Item = &'n str>) -> impl Iterator<Item = DeclarationError> {
     let (mut folded, mut drawn) = (HashMap::new(), HashMap::new());
-    for name in names {
-        let other = folded.insert(name.to_ascii_lowercase(), name).or(drawn.insert(skeleton(name), name));
-        if let Some(other) = other {
-            let reason = Reason::NameTaken { other: other.to_owned() };
-            return Err(DeclarationError::at(name, "", &reason));
-        }
-    }
-    Ok(())
+    names.filter_map(move |name| {
+        let other = folded.insert(name.to_ascii_lowercase(), name).or(drawn.insert(skeleton(name), name))?;
+        Some(DeclarationError::at(name, "", &Reason::NameTaken { other: other.to_owned() }))
+    })
 }
 
 /// What a name looks like, after the table of Unicode's look-alike characters (UTS 39). Tool names are ASCII

@@ -14,9 +14,18 @@ use crate::declaration::Reason;
 use crate::json::{Json, Object, Shape};
 
 /// Builds the node of every site. What depends on other nodes (null, defaults, `required`) is filled in later.
-pub(super) fn nodes(sites: &Sites<'_>) -> Result<Vec<Node>, Refusal> {
+///
+/// Fails with one refusal for each schema that has any.
+pub(super) fn nodes(sites: &Sites<'_>) -> Result<Vec<Node>, Vec<Refusal>> {
     let mut patterns = Patterns::new();
-    sites.iter().map(|(_, site)| node(sites, site, &mut patterns)).collect()
+    let (mut nodes, mut refusals) = (Vec::with_capacity(sites.len()), Vec::new());
+    for (_, site) in sites.iter() {
+        match node(sites, site, &mut patterns) {
+            Ok(node) => nodes.push(node),
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    if refusals.is_empty() { Ok(nodes) } else { Err(refusals) }
 }
 
 fn node(sites: &Sites<'_>, site: &Site<'_>, patterns: &mut Patterns) -> Result<Node, Refusal> {

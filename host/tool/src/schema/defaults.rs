@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::plan::{DefaultValue, NodeId, Plan};
 use super::pointer;
 use super::presence::default_text;
-use super::refuse::{Refusal, refuse};
+use super::refuse::Refusal;
 use super::sites::Sites;
 use crate::arguments::{Unfit, complete, weight};
 use crate::declaration::Reason;
@@ -29,21 +29,27 @@ pub(super) fn mark(plan: &mut Plan, texts: &HashMap<NodeId, &Json<'_>>) {
     }
 }
 
-/// Decodes every default by the schema that it holds for.
-pub(super) fn fill(
-    plan: &mut Plan,
-    sites: &Sites<'_>,
-    texts: &HashMap<NodeId, &Json<'_>>,
-) -> Result<(), Refusal> {
+/// Decodes every default by the schema that it holds for; gives back what does not decode.
+pub(super) fn fill(plan: &mut Plan, sites: &Sites<'_>, texts: &HashMap<NodeId, &Json<'_>>) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
     let mut values = Vec::with_capacity(texts.len());
     let mut steps_left = STEPS_MAX;
     for (id, site) in sites.iter() {
         let Some(text) = texts.get(&id) else { continue };
-        let value = complete(plan, id, text, texts, &mut steps_left).or_else(|unfit| {
-            let own = site.json.as_object().is_some_and(|schema| schema.get("default").is_some());
-            let at = pointer::join(&site.pointer, if own { "default" } else { "$ref" });
-            refuse(&at, reason(unfit))
-        })?;
+        let value = match complete(plan, id, text, texts, &mut steps_left) {
+            Ok(value) => value,
+            Err(unfit) => {
+                let own = site.json.as_object().is_some_and(|schema| schema.get("default").is_some());
+                let pointer = pointer::join(&site.pointer, if own { "default" } else { "$ref" });
+                let is_last = matches!(unfit, Unfit::TooMuchWork);
+                refusals.push(Refusal { pointer, reason: reason(unfit) });
+                // With no work left, nothing can be said about the others.
+                if is_last {
+                    break;
+                }
+                continue;
+            }
+        };
         let weight = weight(&value);
         values.push((id, DefaultValue { value, weight }));
     }
@@ -52,7 +58,7 @@ pub(super) fn fill(
             node.default = Some(default);
         }
     }
-    Ok(())
+    refusals
 }
 
 /// Work for all defaults of a declaration. One step is about one schema applied to one value: a declaration of

@@ -39,6 +39,9 @@ use crate::json;
 use rules::Rules;
 use writer::{Stop, Writer};
 
+/// How the loss begins that costs a schema its strict mode.
+const STRICT_OFF: &str = "strict mode is off: ";
+
 /// A way of writing schemas that some reader understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -124,6 +127,13 @@ impl FromStr for Dialect {
     }
 }
 
+impl Loss {
+    /// Why strict mode is off, if that is what the loss is about.
+    pub(crate) fn reason(&self) -> &str {
+        self.what.strip_prefix(STRICT_OFF).unwrap_or(&self.what)
+    }
+}
+
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pointer.is_empty() {
@@ -182,9 +192,7 @@ impl Stop {
                 pointer: String::new(),
                 what: format!("the schema is too large to be rewritten for {dialect}"),
             },
-            Self::CannotSay { pointer, what } => {
-                Loss { pointer, what: format!("strict mode is off: {what}") }
-            }
+            Self::CannotSay { pointer, what } => Loss { pointer, what: format!("{STRICT_OFF}{what}") },
         }
     }
 }

@@ -62,17 +62,20 @@ fn restricts_nothing(schema: &Object<'_>) -> bool {
 }
 
 /// Sorts the properties of every object into the classes of `ARG-2`. Needs nullability and defaults.
-pub(super) fn fill_required(plan: &mut Plan, sites: &Sites<'_>) -> Result<Vec<Note>, Refusal> {
-    let mut notes = Vec::new();
+pub(super) fn fill_required(plan: &mut Plan, sites: &Sites<'_>) -> (Vec<Note>, Vec<Refusal>) {
+    let (mut notes, mut refusals) = (Vec::new(), Vec::new());
     for (id, site) in sites.iter() {
         let at = pointer::join(&site.pointer, "required");
         let Some(listed) = site.json.as_object().and_then(|schema| schema.get("required")) else { continue };
         let listed = keywords::names(listed);
-        check_listed_once(&at, &listed)?;
+        refusals.extend(check_listed_once(&at, &listed).err());
         let mut asked = Vec::new();
         for name in listed {
             let declared = declaration_of(plan, sites, id, &name);
-            let Some(property) = declared else { return refuse(&at, Reason::UndeclaredRequired { name }) };
+            let Some(property) = declared else {
+                refusals.push(Refusal { pointer: at.clone(), reason: Reason::UndeclaredRequired { name } });
+                continue;
+            };
             match unneeded(plan, property, &site.pointer, &name) {
                 Some(note) => notes.push(note),
                 None => asked.push(name),
@@ -80,7 +83,7 @@ pub(super) fn fill_required(plan: &mut Plan, sites: &Sites<'_>) -> Result<Vec<No
         }
         ask_for(plan, id, asked);
     }
-    Ok(notes)
+    (notes, refusals)
 }
 
 fn check_listed_once(at: &str, listed: &[String]) -> Result<(), Refusal> {

@@ -161,6 +161,11 @@ proptest! {
         let Ok(schema) = InputSchema::compile("t", &declared.to_string()) else { return Ok(()) };
         let Some(decoded) = decode(&schema, &value) else { return Ok(()) };
         let object = decoded.clone().into_value();
+        // Of open alternatives the first may take what a later one has made of a value (`ARG-21`, `ARG-24`); whoever
+        // sends that value gets the first one in any dialect.
+        if decode(&schema, &object).is_none_or(|again| again.value() != decoded.value()) {
+            return Ok(());
+        }
         for dialect in [Dialect::OpenAiStrict, Dialect::Anthropic] {
             let shown = schema.in_dialect(dialect);
             if !shown.strict || takes_no_other_keys(&shown) {

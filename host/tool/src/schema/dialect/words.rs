@@ -27,7 +27,7 @@ pub(super) fn sentence(keyword: &str, value: &Value) -> Option<String> {
             Some(pattern) => format!("Matches the regular expression {pattern}"),
             None => "Matches a regular expression that is too long to show.".to_owned(),
         },
-        "format" => format!("Format: {}.", value.as_str().filter(|name| name.len() <= SHOWN_BYTES_MAX)?),
+        "format" => return format(value.as_str()?),
         "default" => match shown() {
             Some(value) => format!("Default: {value}."),
             None => "Has a default.".to_owned(),
@@ -42,6 +42,20 @@ pub(super) fn sentence(keyword: &str, value: &Value) -> Option<String> {
         },
     };
     Some(text)
+}
+
+/// Formats of numbers are ranges; those that no model would leave go without saying.
+fn format(name: &str) -> Option<String> {
+    let range = match name {
+        "int8" => "-128 to 127.",
+        "int16" => "-32768 to 32767.",
+        "uint8" => "0 to 255.",
+        "uint16" => "0 to 65535.",
+        "uint32" | "uint64" => "Not negative.",
+        "int32" | "int64" | "float" | "double" => return None,
+        _ => return (name.len() <= SHOWN_BYTES_MAX).then(|| format!("Format: {name}.")),
+    };
+    Some(range.to_owned())
 }
 
 /// Alternatives that only ask for arguments are named by them; others by what they are.

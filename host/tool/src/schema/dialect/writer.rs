@@ -298,6 +298,8 @@ impl<'w, 'j> Writer<'w, 'j> {
         let sentence = value.to_value().and_then(|value| words::sentence(keyword, &value));
         let what = match &sentence {
             Some(sentence) => format!("`{keyword}` becomes words: {}", sentence.trim_end_matches('.')),
+            // Keywords that let everything through, and ranges that nobody leaves.
+            None if matches!(keyword, "format" | "uniqueItems") => return Ok(()),
             None => format!("`{keyword}` is left out"),
         };
         draft.said.extend(sentence);

@@ -1,0 +1,106 @@
+//! `cofferdam args`: what a tool would be given, or what the model would be told, without a call.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use cofferdam_tool::{Arguments, DecodeOptions, Dialect, InputSchema, InvalidArguments};
+use serde_json::json;
+
+use super::call::read_arguments;
+use crate::args::{ArgsArgs, Global};
+use crate::exit::{Exit, UsageError};
+use crate::{compose, json, print};
+
+/// Largest schema that is read from a file, in bytes. The compiler's own limit is lower and says so.
+const SCHEMA_BYTES_MAX: u64 = 1024 * 1024;
+
+pub(crate) async fn run(global: &Global, args: ArgsArgs) -> anyhow::Result<Exit> {
+    let (tool, schema) = match (&args.schema, &args.tool) {
+        (Some(path), _) => schema_of_file(path)?,
+        (None, Some(tool)) => (tool.clone(), schema_of_tool(global, &args, tool).await?),
+        (None, None) => return Err(UsageError("pass --schema FILE or --tool NAME".to_owned()).into()),
+    };
+    if let Some(dialect) = args.dialect {
+        return show_dialect(&args, &schema, dialect);
+    }
+    let text = args.arguments.as_deref().map(read_arguments).transpose()?;
+    let options = DecodeOptions { strict: args.strict, ..DecodeOptions::default() };
+    match schema.decode(&tool, text.as_deref(), &options) {
+        Ok(arguments) => show(&args, &arguments),
+        Err(invalid) => show_problems(&args, &invalid),
+    }
+}
+
+/// The schema in a file, with the name of the file as that of the tool.
+fn schema_of_file(path: &Path) -> anyhow::Result<(String, Arc<InputSchema>)> {
+    let unreadable = |error| UsageError(format!("the schema in {} cannot be read: {error}", path.display()));
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(SCHEMA_BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
+    let name = compose::name_of_file(path).map_err(|error| UsageError(error.to_string()))?.to_string();
+    let schema = InputSchema::compile_or_explain(&name, &text).map_err(|refusals| {
+        let refusals: Vec<_> = refusals.iter().map(ToString::to_string).collect();
+        UsageError(refusals.join("\n"))
+    })?;
+    Ok((name, Arc::new(schema)))
+}
+
+async fn schema_of_tool(global: &Global, args: &ArgsArgs, tool: &str) -> anyhow::Result<Arc<InputSchema>> {
+    let specs = compose::plugin_specs(&args.plugins)?;
+    let engine = compose::engine(global)?;
+    let plugins = compose::load(&engine, specs).await?;
+    let toolset = compose::toolset(&plugins)?;
+    let found = toolset.definitions().find(|definition| definition.name.as_str() == tool);
+    let definition = found.ok_or_else(|| {
+        UsageError(format!(
+            "there is no tool called '{tool}'; `cofferdam list` shows the tools that there are"
+        ))
+    })?;
+    Ok(Arc::clone(&definition.input))
+}
+
+fn show(args: &ArgsArgs, arguments: &Arguments) -> anyhow::Result<Exit> {
+    if args.json {
+        let report = json!({"ok": true, "arguments": arguments.value(), "dropped": arguments.dropped()});
+        print::result(&report.to_string())?;
+    } else {
+        print::result(&arguments.to_json())?;
+        if !arguments.dropped().is_empty() {
+            print::note(&format!("not declared and dropped: {}", arguments.dropped().join(", ")));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn show_problems(args: &ArgsArgs, invalid: &InvalidArguments) -> anyhow::Result<Exit> {
+    if args.json {
+        print::result(&json!({"ok": false, "problems": json::problems(invalid)}).to_string())?;
+    } else {
+        for problem in invalid.problems() {
+            print::note(&format!("{}: {}", problem.code, problem.message));
+        }
+    }
+    Ok(Exit::Usage)
+}
+
+fn show_dialect(args: &ArgsArgs, schema: &InputSchema, dialect: Dialect) -> anyhow::Result<Exit> {
+    let shown = schema.in_dialect(dialect);
+    if args.json {
+        let losses: Vec<_> =
+            shown.losses.iter().map(|loss| json!({"pointer": loss.pointer, "what": loss.what})).collect();
+        let report = json!({
+            "dialect": dialect.name(),
+            "strict": shown.strict,
+            "losses": losses,
+            "schema": shown.schema,
+        });
+        print::result(&report.to_string())?;
+        return Ok(Exit::Ok);
+    }
+    print::result(&serde_json::to_string_pretty(&shown.schema)?)?;
+    for loss in &shown.losses {
+        print::note(&loss.to_string());
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,147 @@
+//! `cofferdam check`: everything that is wrong or weak about a plugin, for its author.
+//!
+//! Loading stops at the first refusal, because whoever loads a plugin needs one reason. An author needs all of them,
+//! and what loads can still be of little use to a model.
+
+use std::fmt::Write;
+
+use cofferdam_engine::{LoadError, PluginInfo};
+use cofferdam_tool::{DeclarationError, Remark, Review, review};
+use serde_json::{Value, json};
+
+use crate::args::{CheckArgs, Global};
+use crate::compose::PluginError;
+use crate::exit::Exit;
+use crate::{compose, print};
+
+pub(crate) async fn run(global: &Global, args: CheckArgs) -> anyhow::Result<Exit> {
+    let engine = compose::engine(global)?;
+    let report = match compose::examine(&engine, &args.component).await {
+        Ok((info, declarations)) => Report::new(&info, declarations.len(), review(&declarations)),
+        Err(error) => Report::of_error(error)?,
+    };
+    if args.json {
+        print::result(&report.json(&args).to_string())?;
+    } else {
+        print::result(&report.text(&args))?;
+    }
+    Ok(report.exit(&args))
+}
+
+struct Report {
+    /// Why the component does not come so far that it has declarations.
+    refused: Option<String>,
+    tools: usize,
+    review: Review,
+}
+
+impl Report {
+    fn new(info: &PluginInfo, tools: usize, mut review: Review) -> Self {
+        if tools == 0 {
+            review.advice.push(Remark::of_plugin("no-tools", "the plugin offers no tools"));
+        }
+        for capability in info.capabilities.iter().filter(|capability| !capability.can_be_granted()) {
+            let message = format!(
+                "the plugin imports what this version never grants: using it ends the call ({})",
+                capability.in_plain_words()
+            );
+            review.advice.push(Remark::of_plugin("import-not-granted", message));
+        }
+        Self { refused: None, tools, review }
+    }
+
+    /// What is wrong with the file is a finding, what is wrong with this machine is not.
+    fn of_error(error: anyhow::Error) -> anyhow::Result<Self> {
+        match error.downcast_ref::<PluginError>().map(PluginError::cause) {
+            None | Some(LoadError::Read(_) | LoadError::Interrupted) => Err(error),
+            Some(cause) => Ok(Self { refused: Some(cause.to_string()), tools: 0, review: Review::default() }),
+        }
+    }
+
+    fn refusals(&self) -> usize {
+        self.review.refusals.len() + usize::from(self.refused.is_some())
+    }
+
+    fn exit(&self, args: &CheckArgs) -> Exit {
+        let is_bad = self.refusals() > 0 || (args.strict && !self.review.advice.is_empty());
+        if is_bad { Exit::Plugin } else { Exit::Ok }
+    }
+
+    fn json(&self, args: &CheckArgs) -> Value {
+        let remarks = |remarks: &[Remark]| remarks.iter().map(remark).collect::<Vec<_>>();
+        let whole =
+            self.refused.iter().map(|message| json!({"tool": null, "pointer": null, "message": message}));
+        let refusals: Vec<_> = whole.chain(self.review.refusals.iter().map(refusal)).collect();
+        json!({
+            "ok": self.exit(args) == Exit::Ok,
+            "tools": self.tools,
+            "refusals": refusals,
+            "notes": remarks(&self.review.notes),
+            "advice": remarks(&self.review.advice),
+        })
+    }
+
+    fn text(&self, args: &CheckArgs) -> String {
+        let mut text = String::new();
+        let refusals = self.refused.iter().cloned();
+        let refusals = refusals.chain(self.review.refusals.iter().map(ToString::to_string));
+        list(&mut text, "Refused: the plugin does not load", refusals);
+        remarks(&mut text, "Notes", &self.review.notes);
+        remarks(&mut text, "Advice", &self.review.advice);
+        let (refusals, notes, advice) = (self.refusals(), self.review.notes.len(), self.review.advice.len());
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            "{}: {}, {}, {}, {advice} advice",
+            args.component.display(),
+            counted(self.tools, "tool"),
+            counted(refusals, "refusal"),
+            counted(notes, "note"),
+        );
+        text
+    }
+}
+
+fn counted(count: usize, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
+fn list(text: &mut String, heading: &str, lines: impl Iterator<Item = String>) {
+    let mut lines = lines.peekable();
+    if lines.peek().is_none() {
+        return;
+    }
+    let _ = writeln!(text, "{heading}");
+    for line in lines {
+        let _ = writeln!(text, "  {line}");
+    }
+    let _ = writeln!(text);
+}
+
+/// Remarks under the tool that they are about.
+fn remarks(text: &mut String, heading: &str, remarks: &[Remark]) {
+    let mut about = None;
+    list(
+        text,
+        heading,
+        remarks.iter().map(|remark| {
+            let tool = if remark.tool.is_empty() { "the plugin" } else { &remark.tool };
+            let header = if about == Some(tool) { String::new() } else { format!("{tool}\n  ") };
+            about = Some(tool);
+            let at = if remark.pointer.is_empty() { String::new() } else { format!("{}: ", remark.pointer) };
+            format!("{header}  {at}{}", remark.message)
+        }),
+    );
+}
+
+fn refusal(error: &DeclarationError) -> Value {
+    let (tool, pointer) = match error {
+        DeclarationError::Tool { tool, pointer, .. } => (Some(tool), Some(pointer)),
+        _ => (None, None),
+    };
+    json!({"tool": tool, "pointer": pointer, "message": error.to_string()})
+}
+
+fn remark(remark: &Remark) -> Value {
+    json!({"rule": remark.rule, "tool": remark.tool, "pointer": remark.pointer, "message": remark.message})
+}
