@@ -205,9 +205,10 @@ impl<'a> Loading<'a> {
 
     /// What the component says about itself. Code comes with it when it had to be compiled for that.
     pub(crate) async fn describe(&self) -> Result<(Description, Option<Code>), LoadError> {
-        let sidecar = self.component.read_sidecar().await?;
-        let key = self.description_key(sidecar.as_deref());
-        if let Some(description) = self.cached_description(&key) {
+        // A sidecar that cannot be read is no concern of a component that declares its tools.
+        let sidecar = self.component.read_sidecar().await;
+        let key = sidecar.as_ref().ok().map(|text| self.description_key(text.as_deref()));
+        if let Some(description) = key.as_ref().and_then(|key| self.cached_description(key)) {
             return Ok((description, None));
         }
         let screened = self.screen().await?;
@@ -217,11 +218,11 @@ impl<'a> Loading<'a> {
         };
         let declarations = match &code {
             Code::Declared(code) => self.listed(code).await?,
-            Code::Typed(code) => self.derived(code, sidecar.as_deref())?,
+            Code::Typed(code) => self.derived(code, sidecar?.as_deref())?,
         };
         let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
         let description = Description { component_bytes, imports: screened.imports, declarations };
-        if let Ok(json) = serde_json::to_vec(&description) {
+        if let (Some(key), Ok(json)) = (key, serde_json::to_vec(&description)) {
             self.keep(&key, EntryKind::Description, &json);
         }
         Ok((description, Some(code)))

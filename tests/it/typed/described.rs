@@ -241,3 +241,12 @@ async fn a_sidecar_file_that_breaks_a_rule_refuses_the_plugin() {
     let long = vec![b'#'; 262_145];
     assert!(refused(&long).await.starts_with("has a sidecar file that is 262145 bytes long"));
 }
+
+#[tokio::test]
+async fn a_file_beside_a_plugin_that_declares_its_tools_is_not_looked_at() {
+    for sidecar in [&b"[tools.nothing]\n"[..], b"\xff"] {
+        let (_folder, path) = beside(sidecar);
+        std::fs::copy(guest("remember"), &path).unwrap();
+        assert!(Host::new().try_load(&Component::from_file_ambient(path)).await.is_ok());
+    }
+}

@@ -29,27 +29,35 @@ async fn a_component_that_exports_protocols_alone() {
     assert!(error.starts_with("exports neither"), "{error}");
 }
 
-#[tokio::test]
-async fn a_function_over_a_resource_is_named() {
-    let error = refusal(
+/// A component whose interface `my:own/things` has the resource `thing` and a function over it.
+fn over_a_resource(function: &str, parameter: &str) -> String {
+    format!(
         r#"(component
             (type $inner (resource (rep i32)))
             (core module $m (func (export "f") (param i32)))
             (core instance $m (instantiate $m))
             (component $c
                 (import "thing" (type $t (sub resource)))
-                (import "f" (func $f (param "it" (borrow $t))))
+                (import "f" (func $f (param "{parameter}" (borrow $t))))
                 (export $e "thing" (type $t))
-                (export "use-it" (func $f) (func (param "it" (borrow $e)))))
-            (func $f (param "it" (borrow $inner)) (canon lift (core func $m "f")))
+                (export "{function}" (func $f) (func (param "{parameter}" (borrow $e)))))
+            (func $f (param "{parameter}" (borrow $inner)) (canon lift (core func $m "f")))
             (instance $i (instantiate $c (with "thing" (type $inner)) (with "f" (func $f))))
-            (export "my:own/things" (instance $i)))"#,
+            (export "my:own/things" (instance $i)))"#
     )
-    .await;
+}
+
+#[tokio::test]
+async fn a_function_over_a_resource_is_named() {
     assert_eq!(
-        error,
+        refusal(&over_a_resource("use-it", "it")).await,
         "exports the function `my:own/things#use-it`, which cannot be a tool: its parameter `it` holds the resource \
          `thing`, which has no JSON form"
+    );
+    assert_eq!(
+        refusal(&over_a_resource("[method]thing.go", "self")).await,
+        "exports the function `my:own/things#[method]thing.go`, which cannot be a tool: it belongs to a resource, \
+         and a call cannot hold one"
     );
 }
 
