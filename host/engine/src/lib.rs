@@ -36,6 +36,7 @@ mod screen;
 mod state;
 mod ticker;
 mod trap;
+mod unavailable;
 
 pub use cache::{CacheError, Rejection};
 pub use compile::{CompileError, Compiler, compile_child};
@@ -49,3 +50,4 @@ pub use load::{Component, LoadEvent, LoadObserver};
 pub use mount::{Access, Grants, InvalidMountName, Mount, MountName};
 pub use plugin::{Plugin, PluginInfo, PluginOptions};
 pub use screen::{Looks, Quantity, ScreenError, ScreenLimits};
+pub use unavailable::UnavailablePlugin;

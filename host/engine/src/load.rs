@@ -13,7 +13,7 @@ use wasmtime::component::Component as WasmComponent;
 use crate::cache::{CacheKey, EntryKind, Lookup};
 use crate::call::Invocation;
 use crate::compile::one_line;
-use crate::engine::EngineInner;
+use crate::engine::{EngineInner, Runtime};
 use crate::guest::{self, ServedPre, TOOLS_EXPORT};
 use crate::imports;
 use crate::screen::{Screened, screen};
@@ -143,6 +143,9 @@ fn check_size(bytes: u64, bytes_max: u64) -> Result<(), LoadError> {
 /// A component on its way to being a plugin.
 pub(crate) struct Loading<'a> {
     engine: &'a EngineInner,
+    runtime: &'a Runtime,
+    /// Set if the plugin has an instruction budget. Listing tools has none: it may take its time.
+    fuel_max: Option<u64>,
     observer: &'a dyn LoadObserver,
     bytes: Arc<[u8]>,
     pub(crate) digest: [u8; 32],
@@ -153,12 +156,15 @@ impl<'a> Loading<'a> {
     pub(crate) async fn start(
         engine: &'a EngineInner,
         component: &Component,
+        limits: &Limits,
         observer: &'a dyn LoadObserver,
     ) -> Result<Self, LoadError> {
+        let runtime = engine.runtime(limits)?;
+        let fuel_max = limits.fuel_max.map(|_| u64::MAX);
         let bytes = component.read(engine.config.screen.component_bytes_max).await?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
-        let key = CacheKey::new(&[CACHE_FORMAT, &engine.fingerprint, &digest]);
-        Ok(Self { engine, observer, bytes, digest, key })
+        let key = CacheKey::new(&[CACHE_FORMAT, &runtime.fingerprint, &digest]);
+        Ok(Self { engine, runtime, fuel_max, observer, bytes, digest, key })
     }
 
     /// What the component says about itself. Code comes with it when it had to be compiled for that.
@@ -197,7 +203,7 @@ impl<'a> Loading<'a> {
     async fn compile(&self) -> Result<Code, LoadError> {
         let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
         self.observer.on_event(LoadEvent::Compiling { component_bytes });
-        let artifact = self.engine.config.compiler.compile(&self.bytes).await?;
+        let artifact = self.engine.config.compiler.compile(&self.bytes, self.runtime.metering).await?;
         let artifact_bytes = u64::try_from(artifact.len()).unwrap_or(u64::MAX);
         self.observer.on_event(LoadEvent::Compiled { artifact_bytes });
         let code = self.link(&artifact)?;
@@ -227,8 +233,8 @@ impl<'a> Loading<'a> {
         // SAFETY: the artifact comes from our own compiler: either over a pipe from a child that we started, or
         // from the cache, which has checked its MAC with this installation's key.
         let component =
-            unsafe { WasmComponent::deserialize(&self.engine.wasmtime, artifact) }.map_err(interface)?;
-        let linker = link::with_refusals(&self.engine.linker, &component).map_err(interface)?;
+            unsafe { WasmComponent::deserialize(&self.runtime.wasmtime, artifact) }.map_err(interface)?;
+        let linker = link::with_refusals(&self.runtime.linker, &component).map_err(interface)?;
         let instance_pre = linker.instantiate_pre(&component).map_err(interface)?;
         ServedPre::new(instance_pre).map_err(interface)
     }
@@ -236,6 +242,7 @@ impl<'a> Loading<'a> {
     async fn declarations(&self, code: &Code) -> Result<Vec<Declaration>, LoadError> {
         let limits = Limits {
             wall_ms_max: DESCRIBE_WALL_MS_MAX,
+            fuel_max: self.fuel_max,
             hostcall_bytes_max: DESCRIBE_BYTES_MAX,
             ..Limits::default()
         };

@@ -64,7 +64,7 @@ impl Engine {
         observer: &dyn LoadObserver,
     ) -> Result<Plugin, LoadError> {
         self.check_mounts(&options.grants)?;
-        let loading = Loading::start(&self.inner, component, observer).await?;
+        let loading = Loading::start(&self.inner, component, &options.limits, observer).await?;
         let (description, code) = loading.describe().await?;
         let definitions: Arc<[_]> =
             check_declarations(&description.declarations)?.into_iter().map(Arc::new).collect();
@@ -121,7 +121,7 @@ impl Plugin {
     }
 
     async fn load_code(&self) -> Result<Code, LoadError> {
-        let loading = Loading::start(&self.engine, &self.component, &()).await?;
+        let loading = Loading::start(&self.engine, &self.component, &self.options.limits, &()).await?;
         if loading.digest != self.digest {
             return Err(LoadError::Changed);
         }
@@ -175,8 +175,10 @@ fn broken_schema(tool: &ToolDefinition, outcome: &Outcome) -> Option<ToolError> 
     checked.err().map(|detail| ToolError::new(ErrorType::InvalidResult).with_detail(detail))
 }
 
-fn ended(outcome: Outcome, context: &CallContext) -> Completion {
+/// A call that ended without a guest.
+pub(crate) fn ended(outcome: Outcome, context: &CallContext) -> Completion {
     let mut record = CallRecord::default();
+    record.attempts = 1;
     record.call_id.clone_from(&context.call_id);
     record.session.clone_from(&context.session);
     record.set_outcome(&outcome);
