@@ -15,7 +15,7 @@ pub struct ToolError {
     kind: Kind,
     transient: Option<bool>,
     /// An error value of the host's own, shown instead of the standard text (`RES-6`).
-    value: Option<Value>,
+    value: Option<Box<Value>>,
     /// What exactly happened, for the person who runs the host.
     pub detail: Option<String>,
     /// The guest's call stack, when the engine could take one.
@@ -64,7 +64,7 @@ impl ToolError {
     /// error itself and knows what a model may be told; there is no such hook for all errors of a host.
     #[must_use]
     pub fn with_error_value(mut self, format: impl FnOnce(&Self) -> Value) -> Self {
-        self.value = Some(format(&self));
+        self.value = Some(Box::new(format(&self)));
         self
     }
 
@@ -97,7 +97,7 @@ impl ToolError {
     #[must_use]
     pub fn error_value(&self) -> Value {
         if let Some(value) = &self.value {
-            return value.clone();
+            return Value::clone(value);
         }
         json!({"message": format!("An unexpected error occurred ({}). Please try again.", self.type_name())})
     }
