@@ -9,6 +9,7 @@
 
 mod arguments;
 mod files_paths;
+mod results;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// Areas without a failing row. An area is added when it is done and never taken away.
-const COMPLETE: &[&str] = &["arguments", "files_paths"];
+const COMPLETE: &[&str] = &["arguments", "files_paths", "results"];
 
 /// Failing rows that are printed per area.
 const FAILURES_SHOWN_MAX: usize = 40;
@@ -31,6 +32,7 @@ fn runner(area: &str) -> Option<Runner> {
     Some(match area {
         "arguments" => arguments::run,
         "files_paths" => files_paths::run,
+        "results" => results::run,
         _ => return None,
     })
 }

@@ -3,6 +3,8 @@
 //! | module | what belongs there |
 //! |---|---|
 //! | `ends` | every way in which a call can end, made by a real guest |
+//! | `errors` | the page of error types and the catalogue it is made from |
+//! | `module` | no tests: guests made of modules in the text format |
 //! | `sandbox` | what a guest can reach, and what survives a call |
 //! | `loading` | what is refused as a plugin, and why |
 //! | `typed` | components without code of ours, whose functions are tools |
@@ -25,7 +27,9 @@ mod cli;
 mod cli_author;
 mod conformance;
 mod ends;
+mod errors;
 mod loading;
+mod module;
 mod samples;
 mod sandbox;
 mod tidy;

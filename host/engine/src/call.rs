@@ -10,7 +10,8 @@ use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::Grants;
-use crate::engine::EngineInner;
+use crate::compile::one_line;
+use crate::engine::{EngineInner, Runtime};
 use crate::guest::{Served, ServedPre, ToolDefinition};
 use crate::lift;
 use crate::load::Code;
@@ -158,15 +159,19 @@ impl Invocation<'_> {
         let started = Instant::now();
         record.phases.wait = started - arrived;
         let ends_at = started + self.limits.wall();
-        let mut store = match self.store(ends_at) {
-            Ok(store) => store,
-            Err(error) => return Ended::Error(unavailable(&error)),
+        let runtime = match self.engine.runtime(self.limits) {
+            Ok(runtime) => runtime,
+            Err(error) => return Ended::Error(unavailable(error.to_string())),
         };
-        let _ticking = self.engine.ticker.keep_ticking();
+        let mut store = match self.store(runtime, ends_at) {
+            Ok(store) => store,
+            Err(error) => return Ended::Error(unavailable(one_line(&error))),
+        };
+        let _ticking = runtime.ticker.keep_ticking();
         let guest_run = run(code, &mut store, &mut record.phases, export);
         let ended = tokio::select! {
             biased;
-            () = caller_gone(self.context) => Ended::Cancelled,
+            () = self.context.given_up() => Ended::Cancelled,
             ended = tokio::time::timeout_at(ends_at.into(), guest_run) => match ended {
                 Ok(Ok(value)) => Ended::Returned(value),
                 Ok(Err((stage, error))) => Ended::Error(tool_error(&error, stage, &store.data().limiter)),
@@ -175,6 +180,8 @@ impl Invocation<'_> {
             },
         };
         record.phases.run = started.elapsed().saturating_sub(record.phases.instantiate);
+        record.instructions =
+            self.limits.fuel_max.and_then(|max| Some(max.saturating_sub(store.get_fuel().ok()?)));
         let state = store.into_data();
         record.memory_peak_bytes = state.limiter.bytes_peak();
         record.stdout_tail = state.stdout.text();
@@ -189,7 +196,7 @@ impl Invocation<'_> {
         }
         tokio::select! {
             biased;
-            () = caller_gone(self.context) => Ended::Cancelled,
+            () = self.context.given_up() => Ended::Cancelled,
             waited = tokio::time::timeout(self.limits.wall(), self.engine.places.acquire()) => match waited {
                 Ok(Ok(place)) => Ended::Returned(place),
                 _ => Ended::Error(
@@ -200,13 +207,16 @@ impl Invocation<'_> {
         }
     }
 
-    fn store(&self, ends_at: Instant) -> wasmtime::Result<Store<CallState>> {
+    fn store(&self, runtime: &Runtime, ends_at: Instant) -> wasmtime::Result<Store<CallState>> {
         let state = CallState::new(self.grants, self.limits, self.context, ends_at)?;
-        let mut store = Store::new(&self.engine.wasmtime, state);
+        let mut store = Store::new(&runtime.wasmtime, state);
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(usize::try_from(self.limits.hostcall_bytes_max).unwrap_or(usize::MAX));
         let handles = usize::try_from(self.limits.handles_max).unwrap_or(usize::MAX);
         store.set_max_component_handles(handles.saturating_add(COMPONENT_HANDLES_EXTRA));
+        if let Some(fuel_max) = self.limits.fuel_max {
+            store.set_fuel(fuel_max)?;
+        }
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(move |_| {
             if Instant::now() >= ends_at {
@@ -233,20 +243,6 @@ async fn run<C: Callee, T>(
     export(store, &guest).await.map_err(|error| (Stage::Run, error))
 }
 
-/// Returns when the caller has given up or its deadline has passed; both are cancellation (`RES-12`).
-pub(crate) async fn caller_gone(context: &CallContext) {
-    let deadline_passed = async {
-        match context.deadline {
-            Some(deadline) => tokio::time::sleep_until(deadline).await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        () = context.cancellation.cancelled() => {}
-        () = deadline_passed => {}
-    }
-}
-
-fn unavailable(error: &wasmtime::Error) -> ToolError {
-    ToolError::new(ErrorType::PluginUnavailable).with_detail(crate::compile::one_line(error))
+fn unavailable(reason: String) -> ToolError {
+    ToolError::new(ErrorType::PluginUnavailable).with_detail(reason)
 }

@@ -5,8 +5,8 @@
 //! component, and that the parent kills when the wall clock runs out. The limits grow with the size of the component,
 //! because honest compile time does.
 //!
-//! The protocol: the parent writes two little-endian `u64` (CPU seconds, bytes of address space) and the component to
-//! the child's standard input; the child answers with one status byte and the artifact or a message.
+//! The protocol: the parent writes two little-endian `u64` (CPU seconds, bytes of address space), one byte (1 if the code
+//! shall count its instructions) and the component to the child's standard input; the child answers with one status byte and the artifact or a message.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
-use crate::config::compile_config;
+use crate::config::{Metering, compile_config};
 
 /// CPU time for any component, in seconds; small bombs get no more than that.
 const CPU_SECONDS_BASE: u64 = 5;
@@ -103,14 +103,21 @@ impl CompileLimits {
 
 impl Compiler {
     /// Compiles `component` to an artifact that an engine of the same build can load.
-    pub(crate) async fn compile(&self, component: &[u8]) -> Result<Vec<u8>, CompileError> {
+    pub(crate) async fn compile(
+        &self,
+        component: &[u8],
+        metering: Metering,
+    ) -> Result<Vec<u8>, CompileError> {
         match self {
-            Self::InProcess => compile_here(component).map_err(|reason| CompileError::Refused { reason }),
+            Self::InProcess => {
+                compile_here(component, metering).map_err(|reason| CompileError::Refused { reason })
+            }
             Self::Child { program, arguments } => {
                 let limits = CompileLimits::for_size(component.len());
                 let mut child = start(program, arguments).map_err(CompileError::Child)?;
                 let finished =
-                    tokio::time::timeout(limits.wall(), converse(&mut child, &limits, component)).await;
+                    tokio::time::timeout(limits.wall(), converse(&mut child, &limits, metering, component))
+                        .await;
                 match finished {
                     Ok(answer) => answer,
                     // Dropping the child kills it.
@@ -137,6 +144,7 @@ fn start(program: &PathBuf, arguments: &[OsString]) -> std::io::Result<Child> {
 async fn converse(
     child: &mut Child,
     limits: &CompileLimits,
+    metering: Metering,
     component: &[u8],
 ) -> Result<Vec<u8>, CompileError> {
     let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
@@ -146,6 +154,7 @@ async fn converse(
     let send = async move {
         stdin.write_all(&limits.cpu_seconds.to_le_bytes()).await?;
         stdin.write_all(&limits.memory_bytes.to_le_bytes()).await?;
+        stdin.write_all(&[u8::from(metering == Metering::Instructions)]).await?;
         stdin.write_all(component).await
     };
     let mut answer = Vec::new();
@@ -200,10 +209,11 @@ fn death(status: ExitStatus, limits: &CompileLimits) -> CompileError {
 pub fn compile_child() -> std::io::Result<()> {
     let mut input = std::io::stdin().lock();
     let limits = CompileLimits { cpu_seconds: read_u64(&mut input)?, memory_bytes: read_u64(&mut input)? };
+    let metering = read_metering(&mut input)?;
     limit_this_process(&limits)?;
     let mut component = Vec::new();
     input.read_to_end(&mut component)?;
-    let (status, answer) = match compile_here(&component) {
+    let (status, answer) = match compile_here(&component, metering) {
         Ok(artifact) => (STATUS_OK, artifact),
         Err(reason) => (STATUS_REFUSED, reason.into_bytes()),
     };
@@ -217,6 +227,12 @@ fn read_u64(input: &mut impl Read) -> std::io::Result<u64> {
     let mut bytes = [0; 8];
     input.read_exact(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+fn read_metering(input: &mut impl Read) -> std::io::Result<Metering> {
+    let mut byte = [0];
+    input.read_exact(&mut byte)?;
+    Ok(if byte == [0] { Metering::Time } else { Metering::Instructions })
 }
 
 #[cfg(unix)]
@@ -235,8 +251,8 @@ fn limit_this_process(_limits: &CompileLimits) -> std::io::Result<()> {
     Err(std::io::Error::new(std::io::ErrorKind::Unsupported, "this platform has no process limits"))
 }
 
-fn compile_here(component: &[u8]) -> Result<Vec<u8>, String> {
-    let engine = wasmtime::Engine::new(&compile_config()).map_err(|error| one_line(&error))?;
+fn compile_here(component: &[u8], metering: Metering) -> Result<Vec<u8>, String> {
+    let engine = wasmtime::Engine::new(&compile_config(metering)).map_err(|error| one_line(&error))?;
     engine.precompile_component(component).map_err(|error| one_line(&error))
 }
 

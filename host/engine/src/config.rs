@@ -65,10 +65,21 @@ impl EngineConfig {
     }
 }
 
+/// Whether compiled code counts the instructions that it executes. Counting makes code larger and slower, so that code
+/// which counts is a kind of its own, compiled only for plugins with an instruction budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Metering {
+    /// Time alone ends a call.
+    Time,
+    /// So does a budget of instructions (`CpuLimit`).
+    Instructions,
+}
+
 /// The settings that compiled code depends on. The compile child uses exactly these, or its output does not load.
-pub(crate) fn compile_config() -> wasmtime::Config {
+pub(crate) fn compile_config(metering: Metering) -> wasmtime::Config {
     let mut config = wasmtime::Config::new();
     config.epoch_interruption(true);
+    config.consume_fuel(metering == Metering::Instructions);
     config.max_wasm_stack(WASM_STACK_BYTES_MAX);
     config.memory_reservation(MEMORY_RESERVATION_BYTES);
     // Proposals that no supported toolchain needs are switched off: what is not there has no advisories.
@@ -79,12 +90,22 @@ pub(crate) fn compile_config() -> wasmtime::Config {
     config.wasm_relaxed_simd(false);
     config.wasm_wide_arithmetic(false);
     config.wasm_custom_page_sizes(false);
+    config.wasm_gc(false);
+    config.wasm_function_references(false);
+    // C++ and Kotlin throw. An exception is an object of the collected heap, so that needs a collector; the null one
+    // never collects, which is the least code and enough for the length of one call: what a call throws counts
+    // against its memory limit. A component that does not throw has no such heap.
+    config.wasm_exceptions(true);
+    config.collector(wasmtime::Collector::Null);
+    // Toolchains emit atomic instructions for plain memories too. Shared memories stay off, here and in the screen.
+    config.wasm_threads(true);
+    config.shared_memory(false);
     config
 }
 
 /// [`compile_config`] with what only running needs: stacks, backtraces and the instance pool.
-pub(crate) fn runtime_config(pool: &PoolSize) -> wasmtime::Config {
-    let mut config = compile_config();
+pub(crate) fn runtime_config(pool: &PoolSize, metering: Metering) -> wasmtime::Config {
+    let mut config = compile_config(metering);
     config.async_stack_size(FIBER_STACK_BYTES);
     config.wasm_backtrace_max_frames(std::num::NonZeroUsize::new(BACKTRACE_FRAMES_MAX));
     config.allocation_strategy(pooling(pool));
@@ -98,7 +119,9 @@ fn pooling(pool: &PoolSize) -> wasmtime::PoolingAllocationConfig {
         .total_component_instances(calls)
         .total_stacks(calls)
         .total_core_instances(calls.saturating_mul(pool.core_instances_per_call_max))
-        .total_memories(calls.saturating_mul(pool.memories_per_call_max))
+        // The heap of exceptions is a memory of the pool as well.
+        .total_memories(calls.saturating_mul(pool.memories_per_call_max.saturating_add(1)))
+        .total_gc_heaps(calls)
         .total_tables(calls.saturating_mul(pool.tables_per_call_max))
         .max_core_instances_per_component(pool.core_instances_per_call_max)
         .max_memories_per_component(pool.memories_per_call_max)

@@ -1,15 +1,19 @@
-//! The engine: one wasmtime engine with its pool, its linker, its clock and its cache.
+//! The engine: a wasmtime engine with its pool, its linker and its clock, and the cache.
+//!
+//! Code that counts instructions needs a wasmtime engine of its own. It is started when the first plugin with an
+//! instruction budget is loaded, so that all others pay nothing for it.
 
 use std::hash::{Hash, Hasher};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use cofferdam_tool::Limits;
 use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
 
 use crate::cache::Cache;
 use crate::compile::one_line;
-use crate::config::runtime_config;
+use crate::config::{Metering, PoolSize, runtime_config};
 use crate::state::CallState;
 use crate::ticker::Ticker;
 use crate::{EngineConfig, EngineError, link};
@@ -21,15 +25,55 @@ pub struct Engine {
 }
 
 pub(crate) struct EngineInner {
-    pub(crate) wasmtime: wasmtime::Engine,
-    pub(crate) linker: Linker<CallState>,
-    pub(crate) ticker: Ticker,
-    /// One permit for each call that the pool has room for.
+    /// For plugins without an instruction budget.
+    timed: Runtime,
+    /// For plugins with one.
+    counting: OnceLock<Runtime>,
+    /// One permit for each call that a pool has room for.
     pub(crate) places: Semaphore,
     pub(crate) cache: Option<Cache>,
     pub(crate) config: EngineConfig,
+}
+
+/// A wasmtime engine for one kind of compiled code, and what belongs to it.
+pub(crate) struct Runtime {
+    pub(crate) wasmtime: wasmtime::Engine,
+    pub(crate) linker: Linker<CallState>,
+    pub(crate) ticker: Ticker,
+    pub(crate) metering: Metering,
     /// What compiled code depends on besides the component: configuration, wasmtime version, host CPU.
     pub(crate) fingerprint: [u8; 32],
+}
+
+impl Runtime {
+    fn start(pool: &PoolSize, metering: Metering) -> Result<Self, EngineError> {
+        let wasmtime = wasmtime::Engine::new(&runtime_config(pool, metering)).map_err(runtime_error)?;
+        let linker = link::offered(&wasmtime).map_err(runtime_error)?;
+        let ticker = Ticker::start(&wasmtime).map_err(EngineError::Ticker)?;
+        let fingerprint = fingerprint(&wasmtime);
+        Ok(Self { wasmtime, linker, ticker, metering, fingerprint })
+    }
+}
+
+impl EngineInner {
+    /// The runtime that calls under `limits` need.
+    pub(crate) fn runtime(&self, limits: &Limits) -> Result<&Runtime, EngineError> {
+        if limits.fuel_max.is_none() {
+            return Ok(&self.timed);
+        }
+        if let Some(counting) = self.counting.get() {
+            return Ok(counting);
+        }
+        let started = Runtime::start(&self.config.pool, Metering::Instructions)?;
+        // Whoever comes second at the same time drops what it has started.
+        Ok(self.counting.get_or_init(|| started))
+    }
+
+    /// The runtime of plugins without an instruction budget.
+    #[cfg(feature = "floor")]
+    pub(crate) fn timed(&self) -> &Runtime {
+        &self.timed
+    }
 }
 
 impl Engine {
@@ -38,13 +82,10 @@ impl Engine {
     /// # Errors
     /// When the cache directory cannot be used safely, or the machine cannot give the pool its address space.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
-        let wasmtime = wasmtime::Engine::new(&runtime_config(&config.pool)).map_err(runtime_error)?;
-        let linker = link::offered(&wasmtime).map_err(runtime_error)?;
-        let ticker = Ticker::start(&wasmtime).map_err(EngineError::Ticker)?;
+        let timed = Runtime::start(&config.pool, Metering::Time)?;
         let cache = config.cache_directory.as_deref().map(Cache::open_ambient).transpose()?;
         let places = Semaphore::new(usize::try_from(config.pool.concurrent_calls_max).unwrap_or(usize::MAX));
-        let fingerprint = fingerprint(&wasmtime);
-        let inner = EngineInner { wasmtime, linker, ticker, places, cache, config, fingerprint };
+        let inner = EngineInner { timed, counting: OnceLock::new(), places, cache, config };
         Ok(Self { inner: Arc::new(inner) })
     }
 

@@ -55,6 +55,9 @@ pub enum LoadError {
         /// The imports as written in the component.
         imports: Vec<String>,
     },
+    /// The part of the engine that counts instructions does not start.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// The component has no tools.
     #[error(
         "exports neither `{expected}` nor a function of its own; build it with a Cofferdam SDK, or export plain \

@@ -34,7 +34,7 @@ impl Floor {
     /// # Errors
     /// The engine's own words.
     pub fn new(engine: &Engine, component: &[u8]) -> Result<Self, String> {
-        Self::link(&engine.inner.wasmtime, component).map_err(|error| one_line(&error))
+        Self::link(&engine.inner.timed().wasmtime, component).map_err(|error| one_line(&error))
     }
 
     fn link(engine: &wasmtime::Engine, component: &[u8]) -> wasmtime::Result<Self> {

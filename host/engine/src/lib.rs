@@ -38,6 +38,7 @@ mod state;
 mod ticker;
 mod trap;
 mod typed;
+mod unavailable;
 
 pub use cache::{CacheError, Rejection};
 pub use compile::{CompileError, Compiler, compile_child};
@@ -52,3 +53,4 @@ pub use mount::{Access, Grants, InvalidMountName, Mount, MountName};
 pub use plugin::{Plugin, PluginInfo, PluginOptions};
 pub use screen::{Looks, Quantity, ScreenError, ScreenLimits};
 pub use typed::{SidecarError, UnfitFunction};
+pub use unavailable::UnavailablePlugin;

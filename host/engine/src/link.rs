@@ -3,9 +3,12 @@
 //! Every import that is offered without a grant is linked for all plugins; what it reaches is decided by the state of
 //! the call. An import that is withheld is linked to a refusal, so that a plugin which only mentions it still runs:
 //! interpreters import the network whether a script uses it or not.
+//!
+//! A refused function answers with its own error value for that (`access-denied` and its like) where its type has one,
+//! and the guest goes on (`RES-10`). Where there is no such value, using it ends the call as `CapabilityDenied`.
 
-use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{Component, Linker, LinkerInstance, ResourceType};
+use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
+use wasmtime::component::{Component, Linker, LinkerInstance, ResourceType, Val};
 use wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async;
 use wasmtime_wasi::p2::bindings::{cli, filesystem, random};
 
@@ -13,6 +16,9 @@ use crate::guest::cofferdam::plugin::call;
 use crate::imports::{self, Capability, Standing};
 use crate::preopens;
 use crate::state::CallState;
+
+/// Names of error cases that say no more than "you may not": of `wasi:sockets` and `wasi:http`.
+const DENIALS: [&str; 2] = ["access-denied", "HTTP-request-denied"];
 
 /// The host's side of a resource type that no value of ever exists.
 enum NoSuchResource {}
@@ -82,15 +88,37 @@ fn refuse(
     item: &ComponentItem,
 ) -> wasmtime::Result<()> {
     match item {
-        ComponentItem::ComponentFunc(_) => {
+        ComponentItem::ComponentFunc(function) => {
             let used = format!("{import}#{name}");
-            instance.func_new(name, move |mut store, _, _, _| {
-                Err(wasmtime::Error::new(store.data_mut().refuse(capability, &used)))
+            let denial = denial_of(function);
+            instance.func_new(name, move |mut store, _, _, results| {
+                let denied = store.data_mut().refuse(capability, &used);
+                match (&denial, results) {
+                    (Some(denial), [result]) => {
+                        *result = Val::Result(Err(Some(Box::new(denial.clone()))));
+                        Ok(())
+                    }
+                    _ => Err(wasmtime::Error::new(denied)),
+                }
             })
         }
         ComponentItem::Resource(_) => {
             instance.resource(name, ResourceType::host::<NoSuchResource>(), |_, _| Ok(()))
         }
         _ => Ok(()),
+    }
+}
+
+/// The error value with which `function` can say that something is not allowed, if it has one.
+fn denial_of(function: &ComponentFunc) -> Option<Val> {
+    let Some(Type::Result(result)) = function.results().next() else { return None };
+    let denial = |name: &str| DENIALS.contains(&name);
+    match result.err()? {
+        Type::Enum(cases) => cases.names().find(|name| denial(name)).map(|name| Val::Enum(name.to_owned())),
+        Type::Variant(cases) => {
+            let mut plain = cases.cases().filter(|case| case.ty.is_none());
+            plain.find(|case| denial(case.name)).map(|case| Val::Variant(case.name.to_owned(), None))
+        }
+        _ => None,
     }
 }

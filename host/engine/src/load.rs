@@ -13,7 +13,7 @@ use wasmtime::component::Component as WasmComponent;
 use crate::cache::{CacheKey, EntryKind, Lookup};
 use crate::call::Invocation;
 use crate::compile::one_line;
-use crate::engine::EngineInner;
+use crate::engine::{EngineInner, Runtime};
 use crate::guest::{self, ServedPre, TOOLS_EXPORT};
 use crate::imports;
 use crate::screen::{Screened, screen};
@@ -185,6 +185,9 @@ fn check_size(bytes: u64, bytes_max: u64) -> Result<(), LoadError> {
 pub(crate) struct Loading<'a> {
     engine: &'a EngineInner,
     component: &'a Component,
+    runtime: &'a Runtime,
+    /// Set if the plugin has an instruction budget. Listing tools has none: it may take its time.
+    fuel_max: Option<u64>,
     observer: &'a dyn LoadObserver,
     bytes: Arc<[u8]>,
     pub(crate) digest: [u8; 32],
@@ -195,12 +198,15 @@ impl<'a> Loading<'a> {
     pub(crate) async fn start(
         engine: &'a EngineInner,
         component: &'a Component,
+        limits: &Limits,
         observer: &'a dyn LoadObserver,
     ) -> Result<Self, LoadError> {
+        let runtime = engine.runtime(limits)?;
+        let fuel_max = limits.fuel_max.map(|_| u64::MAX);
         let bytes = component.read(engine.config.screen.component_bytes_max).await?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
-        let key = CacheKey::new(&[CACHE_FORMAT, &engine.fingerprint, &digest]);
-        Ok(Self { engine, component, observer, bytes, digest, key })
+        let key = CacheKey::new(&[CACHE_FORMAT, &runtime.fingerprint, &digest]);
+        Ok(Self { engine, component, runtime, fuel_max, observer, bytes, digest, key })
     }
 
     /// What the component says about itself. Code comes with it when it had to be compiled for that.
@@ -232,7 +238,7 @@ impl<'a> Loading<'a> {
     fn description_key(&self, sidecar: Option<&str>) -> CacheKey {
         match sidecar {
             Some(text) => {
-                CacheKey::new(&[CACHE_FORMAT, &self.engine.fingerprint, &self.digest, text.as_bytes()])
+                CacheKey::new(&[CACHE_FORMAT, &self.runtime.fingerprint, &self.digest, text.as_bytes()])
             }
             None => self.key,
         }
@@ -255,7 +261,7 @@ impl<'a> Loading<'a> {
     async fn compile(&self) -> Result<Code, LoadError> {
         let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
         self.observer.on_event(LoadEvent::Compiling { component_bytes });
-        let artifact = self.engine.config.compiler.compile(&self.bytes).await?;
+        let artifact = self.engine.config.compiler.compile(&self.bytes, self.runtime.metering).await?;
         let artifact_bytes = u64::try_from(artifact.len()).unwrap_or(u64::MAX);
         self.observer.on_event(LoadEvent::Compiled { artifact_bytes });
         let code = self.link(&artifact)?;
@@ -286,8 +292,8 @@ impl<'a> Loading<'a> {
         // SAFETY: the artifact comes from our own compiler: either over a pipe from a child that we started, or
         // from the cache, which has checked its MAC with this installation's key.
         let component =
-            unsafe { WasmComponent::deserialize(&self.engine.wasmtime, artifact) }.map_err(interface)?;
-        let linker = link::with_refusals(&self.engine.linker, &component).map_err(interface)?;
+            unsafe { WasmComponent::deserialize(&self.runtime.wasmtime, artifact) }.map_err(interface)?;
+        let linker = link::with_refusals(&self.runtime.linker, &component).map_err(interface)?;
         let instance_pre = linker.instantiate_pre(&component).map_err(interface)?;
         if component.get_export_index(None, TOOLS_EXPORT).is_some() {
             return ServedPre::new(instance_pre).map(Code::Declared).map_err(interface);
@@ -305,6 +311,7 @@ impl<'a> Loading<'a> {
     async fn listed(&self, code: &ServedPre<CallState>) -> Result<Vec<Declaration>, LoadError> {
         let limits = Limits {
             wall_ms_max: DESCRIBE_WALL_MS_MAX,
+            fuel_max: self.fuel_max,
             hostcall_bytes_max: DESCRIBE_BYTES_MAX,
             ..Limits::default()
         };

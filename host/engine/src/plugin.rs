@@ -10,7 +10,7 @@ use cofferdam_tool::{
 };
 use tokio::sync::OnceCell;
 
-use crate::call::{Invocation, caller_gone};
+use crate::call::Invocation;
 use crate::engine::EngineInner;
 use crate::imports::{self, Capability};
 use crate::load::{Code, Loading};
@@ -64,7 +64,7 @@ impl Engine {
         observer: &dyn LoadObserver,
     ) -> Result<Plugin, LoadError> {
         self.check_mounts(&options.grants)?;
-        let loading = Loading::start(&self.inner, component, observer).await?;
+        let loading = Loading::start(&self.inner, component, &options.limits, observer).await?;
         let (description, code) = loading.describe().await?;
         let definitions: Arc<[_]> =
             check_declarations(&description.declarations)?.into_iter().map(Arc::new).collect();
@@ -96,7 +96,7 @@ impl Engine {
         name: &PluginName,
         observer: &dyn LoadObserver,
     ) -> Result<(PluginInfo, Vec<Declaration>), LoadError> {
-        let loading = Loading::start(&self.inner, component, observer).await?;
+        let loading = Loading::start(&self.inner, component, &Limits::default(), observer).await?;
         let (description, _) = loading.describe().await?;
         let identity = PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest) };
         let info = PluginInfo {
@@ -143,7 +143,7 @@ impl Plugin {
     }
 
     async fn load_code(&self) -> Result<Code, LoadError> {
-        let loading = Loading::start(&self.engine, &self.component, &()).await?;
+        let loading = Loading::start(&self.engine, &self.component, &self.options.limits, &()).await?;
         if loading.digest != self.digest {
             return Err(LoadError::Changed);
         }
@@ -161,7 +161,7 @@ impl ToolSource for Plugin {
         // Code that is not there yet may have to be compiled; a caller who gives up does not wait for that.
         let code = tokio::select! {
             biased;
-            () = caller_gone(context) => Err(Outcome::Cancelled),
+            () = context.given_up() => Err(Outcome::Cancelled),
             code = self.code() => code.map_err(Outcome::Error),
         };
         let mut completion = match code {
@@ -205,8 +205,10 @@ fn broken_schema(tool: &ToolDefinition, outcome: &Outcome) -> Option<ToolError> 
     checked.err().map(|detail| ToolError::new(ErrorType::InvalidResult).with_detail(detail))
 }
 
-fn ended(outcome: Outcome, context: &CallContext) -> Completion {
+/// A call that ended without a guest.
+pub(crate) fn ended(outcome: Outcome, context: &CallContext) -> Completion {
     let mut record = CallRecord::default();
+    record.attempts = 1;
     record.call_id.clone_from(&context.call_id);
     record.session.clone_from(&context.session);
     record.set_outcome(&outcome);

@@ -55,14 +55,19 @@ impl CallState {
         })
     }
 
-    /// Notes that the guest used a capability that it was not granted.
+    /// Notes that the guest used a capability that it was not granted. There are no more entries than imports, however
+    /// often a guest tries.
     pub(crate) fn refuse(&mut self, capability: Capability, import: &str) -> Denied {
-        self.refused.push(Refusal { capability: import.to_owned() });
+        match self.refused.iter_mut().find(|refusal| refusal.capability == import) {
+            Some(refusal) => refusal.times = refusal.times.saturating_add(1),
+            None => self.refused.push(Refusal { capability: import.to_owned(), times: 1 }),
+        }
         Denied { capability }
     }
 }
 
-/// The guest used a capability that was withheld. Raised as a trap, so that the call ends there.
+/// The guest used a capability that was withheld. Raised as a trap where the guest cannot be told, so that the call ends
+/// there.
 #[derive(Debug, thiserror::Error)]
 #[error("the plugin has no grant for this: it {}", .capability.in_plain_words())]
 pub(crate) struct Denied {

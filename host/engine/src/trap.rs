@@ -4,7 +4,7 @@
 
 use cofferdam_tool::{ErrorType, ToolError};
 use wasmtime::component::ResourceTableError;
-use wasmtime::{Error, PoolConcurrencyLimitError, Trap, WasmBacktrace};
+use wasmtime::{Error, GcHeapOutOfMemory, PoolConcurrencyLimitError, ThrownException, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
 use crate::limiter::Limiter;
@@ -47,6 +47,11 @@ fn error_type(error: &Error, stage: Stage, limiter: &Limiter) -> ErrorType {
         ErrorType::CapabilityDenied
     } else if let Some(ResourceTableError::Full) = error.downcast_ref() {
         ErrorType::HandleLimit
+    } else if error.is::<ThrownException>() {
+        ErrorType::TrapUncaughtException
+    } else if error.is::<GcHeapOutOfMemory<()>>() {
+        // The heap of exceptions is part of the guest's memory.
+        ErrorType::MemoryLimit
     } else if let Some(trap) = error.downcast_ref::<Trap>() {
         trap_type(*trap, limiter)
     } else {

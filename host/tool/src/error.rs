@@ -14,6 +14,8 @@ pub use catalog::ErrorType;
 pub struct ToolError {
     kind: Kind,
     transient: Option<bool>,
+    /// An error value of the host's own, shown instead of the standard text (`RES-6`).
+    value: Option<Box<Value>>,
     /// What exactly happened, for the person who runs the host.
     pub detail: Option<String>,
     /// The guest's call stack, when the engine could take one.
@@ -33,6 +35,7 @@ impl ToolError {
         Self {
             kind: Kind::Catalog(error_type),
             transient: Some(error_type.is_transient()),
+            value: None,
             detail: None,
             backtrace: None,
         }
@@ -41,13 +44,27 @@ impl ToolError {
     /// An error raised by a host tool, shown under the name of its own type; whether it is transient is not
     /// known (`RES-9`).
     pub fn host(type_name: impl Into<String>) -> Self {
-        Self { kind: Kind::Host(type_name.into()), transient: None, detail: None, backtrace: None }
+        Self {
+            kind: Kind::Host(type_name.into()),
+            transient: None,
+            value: None,
+            detail: None,
+            backtrace: None,
+        }
     }
 
     /// Adds what the host's log should say.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
+        self
+    }
+
+    /// Shows what `format` makes of the error instead of the standard text (`RES-6`). For host code that builds the
+    /// error itself and knows what a model may be told; there is no such hook for all errors of a host.
+    #[must_use]
+    pub fn with_error_value(mut self, format: impl FnOnce(&Self) -> Value) -> Self {
+        self.value = Some(Box::new(format(&self)));
         self
     }
 
@@ -75,9 +92,13 @@ impl ToolError {
         self.transient
     }
 
-    /// The error value that the model is shown under `error`: the standard text with the type name (`RES-5`).
+    /// The error value that the model is shown under `error`: the standard text with the type name (`RES-5`), unless
+    /// the host has put another in its place.
     #[must_use]
     pub fn error_value(&self) -> Value {
+        if let Some(value) = &self.value {
+            return Value::clone(value);
+        }
         json!({"message": format!("An unexpected error occurred ({}). Please try again.", self.type_name())})
     }
 }

@@ -70,6 +70,20 @@ impl CallContext {
     pub fn new(call_id: impl Into<String>) -> Self {
         Self { call_id: call_id.into(), ..Self::default() }
     }
+
+    /// Returns when the caller has given up or its deadline has passed; both are cancellation (`RES-12`).
+    pub async fn given_up(&self) {
+        let deadline_passed = async {
+            match self.deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.cancellation.cancelled() => {}
+            () = deadline_passed => {}
+        }
+    }
 }
 
 impl std::fmt::Debug for CallContext {

@@ -14,7 +14,11 @@ pub struct Limits {
     pub memory_bytes_max: u64,
     /// Wall-clock time from the start of the call to its result, host functions included, in milliseconds.
     pub wall_ms_max: u64,
-    /// Length of the result as JSON text, in bytes (`RES-18`).
+    /// Instructions that the guest may execute, in the engine's unit (most instructions cost 1). Unlike time it gives
+    /// the same end on every machine, and it makes code slower: `None`, the default, counts nothing (`RES-8`).
+    pub fuel_max: Option<u64>,
+    /// Length of the result in bytes (`RES-18`): JSON as the guest wrote it, text as it is (without the quotes and
+    /// escapes that it would have inside of JSON, since it is shown without them), a blob as its bytes and media type.
     pub output_bytes_max: u64,
     /// How much one host function, or the result, may take over from the guest, in bytes of host memory. Bounds the
     /// one part of a call that no deadline can interrupt: copying strings and lists out of the guest.
@@ -37,6 +41,7 @@ impl Default for Limits {
             memory_bytes_max: 64 * MIB,
             // Long enough for real work, short enough that a person still waits for it.
             wall_ms_max: 30_000,
+            fuel_max: None,
             output_bytes_max: MIB,
             // As much as the guest's own memory: an honest result that is too large is then always seen as that.
             hostcall_bytes_max: 64 * MIB,
@@ -61,6 +66,7 @@ impl Limits {
         Self {
             memory_bytes_max: self.memory_bytes_max.min(other.memory_bytes_max),
             wall_ms_max: self.wall_ms_max.min(other.wall_ms_max),
+            fuel_max: self.fuel_max.into_iter().chain(other.fuel_max).min(),
             output_bytes_max: self.output_bytes_max.min(other.output_bytes_max),
             hostcall_bytes_max: self.hostcall_bytes_max.min(other.hostcall_bytes_max),
             handles_max: self.handles_max.min(other.handles_max),
@@ -79,7 +85,7 @@ mod tests {
     fn defaults_are_pinned() {
         let limits = Limits::default();
         assert_eq!(limits.memory_bytes_max, 67_108_864);
-        assert_eq!(limits.wall_ms_max, 30_000);
+        assert_eq!((limits.wall_ms_max, limits.fuel_max), (30_000, None));
         assert_eq!(limits.output_bytes_max, 1_048_576);
         assert_eq!(limits.hostcall_bytes_max, 67_108_864);
         assert_eq!((limits.handles_max, limits.instances_max), (256, 128));
@@ -93,5 +99,7 @@ mod tests {
         assert_eq!(small.narrowed_by(&large), large.narrowed_by(&small));
         assert_eq!(small.narrowed_by(&large).wall_ms_max, 10);
         assert_eq!(small.narrowed_by(&large).memory_bytes_max, 67_108_864);
+        let counted = Limits { fuel_max: Some(5), ..Limits::default() };
+        assert_eq!(small.narrowed_by(&counted).fuel_max, Some(5));
     }
 }

@@ -35,6 +35,8 @@ pub struct CallRecord {
     pub attempts: u32,
     /// Where the time went.
     pub phases: Phases,
+    /// Instructions that the guest executed; known if they are limited (`Limits::fuel_max`).
+    pub instructions: Option<u64>,
     /// The largest size that memories and tables of the call had together, in bytes.
     pub memory_peak_bytes: u64,
     /// The end of the guest's standard output, control characters included.
@@ -57,6 +59,8 @@ pub struct PluginIdentity {
 pub struct Refusal {
     /// The import that the guest used, for example `wasi:sockets/tcp`.
     pub capability: String,
+    /// How often it did.
+    pub times: u32,
 }
 
 /// The duration of a call, split by what it was spent on.
@@ -90,13 +94,33 @@ impl Phases {
 }
 
 impl CallRecord {
+    /// Adds what an earlier attempt of the same call took: times and instructions are summed, the larger peak of
+    /// memory and every refusal are kept. What was printed stays that of the last attempt.
+    pub(crate) fn add_earlier(&mut self, earlier: &Self) {
+        self.attempts = self.attempts.saturating_add(earlier.attempts);
+        self.phases.wait += earlier.phases.wait;
+        self.phases.instantiate += earlier.phases.instantiate;
+        self.phases.run += earlier.phases.run;
+        self.memory_peak_bytes = self.memory_peak_bytes.max(earlier.memory_peak_bytes);
+        let counted = self.instructions.into_iter().chain(earlier.instructions);
+        self.instructions = counted.reduce(u64::saturating_add);
+        for refusal in &earlier.refused {
+            match self.refused.iter_mut().find(|mine| mine.capability == refusal.capability) {
+                Some(mine) => mine.times = mine.times.saturating_add(refusal.times),
+                None => self.refused.push(refusal.clone()),
+            }
+        }
+    }
+
     /// Writes how the call ended into the record.
     pub fn set_outcome(&mut self, outcome: &Outcome) {
         self.outcome = outcome.word();
-        if let Outcome::Error(error) = outcome {
-            self.error_type = Some(error.type_name().to_owned());
-            self.detail.clone_from(&error.detail);
-            self.backtrace.clone_from(&error.backtrace);
-        }
+        let error = match outcome {
+            Outcome::Error(error) => Some(error),
+            _ => None,
+        };
+        self.error_type = error.map(|error| error.type_name().to_owned());
+        self.detail = error.and_then(|error| error.detail.clone());
+        self.backtrace = error.and_then(|error| error.backtrace.clone());
     }
 }

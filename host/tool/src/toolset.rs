@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::usage::UsedUp;
 use crate::{
-    CallContext, Completion, DecodeOptions, InvalidArguments, ToolCall, ToolDefinition, ToolName, ToolSource,
+    CallContext, Completion, DecodeOptions, InvalidArguments, Outcome, ToolCall, ToolDefinition, ToolName,
+    ToolSource, Usage,
 };
 
 /// Tools of several sources under unique names.
@@ -22,6 +24,7 @@ pub struct Toolset {
 struct Entry {
     definition: Arc<ToolDefinition>,
     source: Arc<dyn ToolSource>,
+    usage: Option<Arc<Usage>>,
 }
 
 /// Two tools of one toolset share a name.
@@ -47,6 +50,21 @@ pub enum Refused {
     /// The arguments do not decode.
     #[error(transparent)]
     InvalidArguments(#[from] InvalidArguments),
+    /// The tool was called as often as it may be (`RES-23`).
+    #[error("Function '{tool}' has reached its maximum invocation limit, you can no longer use this tool.")]
+    InvocationsUsedUp {
+        /// The tool.
+        tool: ToolName,
+    },
+    /// The tool has failed as often as it may (`RES-23`).
+    #[error(
+        "Function '{tool}' has reached its maximum failure limit, you tried to use this tool too many times and it \
+         kept failing."
+    )]
+    FailuresUsedUp {
+        /// The tool.
+        tool: ToolName,
+    },
 }
 
 impl Toolset {
@@ -74,9 +92,19 @@ impl Toolset {
         }
         for definition in definitions.iter() {
             self.by_name.insert(definition.name.clone(), self.entries.len());
-            self.entries.push(Entry { definition: Arc::clone(definition), source: Arc::clone(&source) });
+            self.entries.push(Entry {
+                definition: Arc::clone(definition),
+                source: Arc::clone(&source),
+                usage: None,
+            });
         }
         Ok(())
+    }
+
+    /// Counts the calls of a tool against its limits (`RES-23`). Says whether there is such a tool.
+    pub fn count_usage(&mut self, tool: &str, usage: Arc<Usage>) -> bool {
+        let entry = self.by_name.get(tool).and_then(|&index| self.entries.get_mut(index));
+        entry.map(|entry| entry.usage = Some(usage)).is_some()
     }
 
     /// The definitions in the order in which they were added.
@@ -87,7 +115,7 @@ impl Toolset {
     /// Looks up `name`, decodes `arguments` (JSON text, `None` for absent) and runs the call to its end.
     ///
     /// # Errors
-    /// [`Refused`] when there is no such tool or its arguments do not decode; then nothing has run.
+    /// [`Refused`] when there is no such tool, its arguments do not decode, or it is used up; then nothing has run.
     pub async fn call(
         &self,
         name: &str,
@@ -99,8 +127,10 @@ impl Toolset {
         let arguments = entry.definition.input.decode(name, arguments, &self.decode)?;
         let decode = started.elapsed();
         let dropped = arguments.dropped().to_vec();
+        entry.start()?;
         let call = ToolCall { tool: Arc::clone(&entry.definition), arguments };
         let mut completion = entry.source.invoke(call, context).await;
+        entry.end(&completion.outcome);
         completion.record.dropped = dropped;
         completion.record.phases.decode = decode;
         Ok(completion)
@@ -112,5 +142,24 @@ impl Toolset {
             let nearest = crate::name::nearest(name, names).and_then(|n| ToolName::new(n).ok());
             Refused::UnknownTool { name: name.to_owned(), nearest }
         })
+    }
+}
+
+impl Entry {
+    fn start(&self) -> Result<(), Refused> {
+        let tool = || self.definition.name.clone();
+        match self.usage.as_ref().map_or(Ok(()), |usage| usage.start()) {
+            Ok(()) => Ok(()),
+            Err(UsedUp::Invocations) => Err(Refused::InvocationsUsedUp { tool: tool() }),
+            Err(UsedUp::Failures) => Err(Refused::FailuresUsedUp { tool: tool() }),
+        }
+    }
+
+    fn end(&self, outcome: &Outcome) {
+        if let Some(usage) = &self.usage
+            && matches!(outcome, Outcome::Failure(_) | Outcome::Error(_))
+        {
+            usage.failed();
+        }
     }
 }

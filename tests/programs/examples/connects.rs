@@ -1,4 +1,4 @@
-//! Opens a network connection that nobody granted.
+//! Opens a network connection that nobody granted, and lives with the refusal.
 
 use cofferdam_test_programs::*;
 
@@ -11,7 +11,11 @@ impl Guest for Program {
 
     fn call_tool(_name: String, _arguments: String) -> Result<Vec<Content>, Failure> {
         let connected = std::net::TcpStream::connect("127.0.0.1:9");
-        Ok(vec![Content::Text(format!("{connected:?}"))])
+        let answer = match connected {
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => "ok".to_owned(),
+            other => format!("{other:?}"),
+        };
+        Ok(vec![Content::Text(answer)])
     }
 }
 

@@ -91,7 +91,8 @@ async fn play_call(
 fn refusal(refused: &Refused) -> String {
     match refused {
         Refused::UnknownTool { name, .. } => format!("Error: Requested function \"{name}\" not found."),
-        other => format!("Error: Argument parsing failed. {other}"),
+        Refused::InvalidArguments(invalid) => format!("Error: Argument parsing failed. {invalid}"),
+        other => other.to_string(),
     }
 }
 

@@ -20,6 +20,10 @@ impl Width {
         Self { params: params as u64, results: results as u64 }
     }
 
+    pub(super) fn params(self) -> u64 {
+        self.params
+    }
+
     fn moved(self) -> u64 {
         self.params.saturating_add(self.results)
     }
@@ -36,13 +40,15 @@ pub(super) fn count(
     own: Width,
     types: &[Width],
     functions: &[Width],
+    widest_type: u64,
     tally: &mut Tally<'_>,
 ) -> Result<(), ScreenError> {
     let bytes = body.as_bytes().len() as u64;
     tally.check(Quantity::BodyBytes, bytes)?;
     tally.code_bytes = tally.code_bytes.saturating_add(bytes);
     count_locals(body, tally)?;
-    let mut scan = BodyScan { types, functions, depth: 0, widest: own.results, operands: own.moved() };
+    let (widest, operands) = (own.results, own.moved());
+    let mut scan = BodyScan { types, functions, depth: 0, widest, widest_type, operands };
     let mut operators = body.get_operators_reader()?;
     while !operators.eof() {
         scan.operator(&operators.read()?, tally)?;
@@ -66,18 +72,26 @@ struct BodyScan<'a> {
     depth: u64,
     /// Most values that a branch to any block so far can carry.
     widest: u64,
+    /// Most values that any function type takes: what a tag can carry at most.
+    widest_type: u64,
     operands: u64,
 }
 
 impl BodyScan<'_> {
     fn operator(&mut self, operator: &Operator<'_>, tally: &Tally<'_>) -> Result<(), ScreenError> {
         let moved = match operator {
-            Operator::Block { blockty }
-            | Operator::Loop { blockty }
-            | Operator::If { blockty }
-            | Operator::TryTable { try_table: wasmparser::TryTable { ty: blockty, .. } } => {
+            Operator::Block { blockty } | Operator::Loop { blockty } | Operator::If { blockty } => {
                 self.enter(*blockty, tally)?
             }
+            // Each clause is a branch that carries the values of its tag.
+            Operator::TryTable { try_table } => {
+                let catches = try_table.catches.len() as u64;
+                tally.check(Quantity::BranchTargets, catches)?;
+                let entered = self.enter(try_table.ty, tally)?;
+                let widest = self.widest.max(self.widest_type).saturating_add(1);
+                entered.saturating_add(widest.saturating_mul(catches))
+            }
+            Operator::Throw { .. } => self.widest_type,
             Operator::End => {
                 self.depth = self.depth.saturating_sub(1);
                 self.widest

@@ -58,6 +58,9 @@ pub enum ScreenError {
         /// `a component` or `a core module`.
         kind: &'static str,
     },
+    /// A core module has or imports a memory that threads could share.
+    #[error("the component uses a shared memory; threads are not supported, build it without them")]
+    SharedMemory,
     /// A proposal is used that is switched off.
     #[error("the component needs a WebAssembly proposal that is switched off: {reason} (at byte {offset})")]
     SwitchedOff {

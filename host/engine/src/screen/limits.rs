@@ -58,16 +58,19 @@ pub struct ScreenLimits {
     pub element_segments_max: u64,
     /// Functions and expressions listed in element segments.
     pub segment_elements_max: u64,
-    /// The proposals that the engine enables. Must be what its `Config` says, or valid plugins are refused.
+    /// The proposals that a component may use. The engine's `Config` must enable each of them.
     pub features: WasmFeatures,
 }
 
 impl ScreenLimits {
-    /// Wasm 2.0 without host references, extended constant expressions, and the component model of WASI 0.2. Tail
-    /// calls, threads, GC, exceptions, 64-bit and several memories, relaxed SIMD and component-level async are off.
+    /// Wasm 2.0 without host references, extended constant expressions, exceptions, atomic instructions, and the
+    /// component model of WASI 0.2. Tail calls, GC, 64-bit and several memories, relaxed SIMD and component-level
+    /// async are off; shared memories, which the validator would allow, are refused by the count of memories.
     pub const FEATURES: WasmFeatures = WasmFeatures::WASM2
         .difference(WasmFeatures::GC_TYPES)
         .union(WasmFeatures::EXTENDED_CONST)
+        .union(WasmFeatures::EXCEPTIONS)
+        .union(WasmFeatures::THREADS)
         .union(WasmFeatures::COMPONENT_MODEL);
 }
 

@@ -18,6 +18,8 @@ const PAGE_SIZE_LOG2: u32 = 16;
 #[derive(Default)]
 pub(super) struct ModuleScan {
     types: Vec<Width>,
+    /// Most parameters of any of them.
+    widest_type: u64,
     functions: Vec<Width>,
     bodies: usize,
     imported_functions: usize,
@@ -70,6 +72,8 @@ impl ModuleScan {
                 CompositeInnerType::Func(ty) => Width::new(ty.params().len(), ty.results().len()),
                 _ => Width::default(),
             }));
+            let widest = self.types.iter().rev().take(group.types().len()).map(|width| width.params()).max();
+            self.widest_type = self.widest_type.max(widest.unwrap_or(0));
         }
         Ok(())
     }
@@ -81,9 +85,13 @@ impl ModuleScan {
     ) -> Result<(), ScreenError> {
         for import in section.into_imports() {
             self.externs(tally, 1)?;
-            if let TypeRef::Func(index) | TypeRef::FuncExact(index) = import?.ty {
-                self.functions.push(body::width_at(&self.types, index));
-                self.imported_functions = self.functions.len();
+            match import?.ty {
+                TypeRef::Func(index) | TypeRef::FuncExact(index) => {
+                    self.functions.push(body::width_at(&self.types, index));
+                    self.imported_functions = self.functions.len();
+                }
+                TypeRef::Memory(memory) => refuse_shared(&memory)?,
+                _ => {}
             }
         }
         Ok(())
@@ -119,7 +127,9 @@ impl ModuleScan {
         tally: &mut Tally<'_>,
     ) -> Result<(), ScreenError> {
         for memory in section {
-            let memory_bytes = initial_bytes(&memory?);
+            let memory = memory?;
+            refuse_shared(&memory)?;
+            let memory_bytes = initial_bytes(&memory);
             self.expansion.add(tally, &Expansion { memories: 1, memory_bytes, ..Expansion::default() })?;
         }
         Ok(())
@@ -134,7 +144,7 @@ impl ModuleScan {
         let index = self.imported_functions.saturating_add(self.bodies);
         self.bodies = self.bodies.saturating_add(1);
         let own = self.functions.get(index).copied().unwrap_or_default();
-        body::count(body, own, &self.types, &self.functions, tally)
+        body::count(body, own, &self.types, &self.functions, self.widest_type, tally)
     }
 }
 
@@ -148,6 +158,11 @@ fn read_elements(section: ElementSectionReader<'_>, tally: &mut Tally<'_>) -> Re
         tally.add(Quantity::SegmentElements, elements)?;
     }
     Ok(())
+}
+
+/// Instructions of the threads proposal are fine; memory that two threads could see at once is not.
+fn refuse_shared(memory: &MemoryType) -> Result<(), ScreenError> {
+    if memory.shared { Err(ScreenError::SharedMemory) } else { Ok(()) }
 }
 
 fn initial_bytes(memory: &MemoryType) -> u64 {

@@ -312,10 +312,8 @@ fn components_and_modules_are_not_values() {
 fn proposals_that_are_off_are_named() {
     let module = |items: &str| bytes(&format!("(component (core module {items}))"));
     let cases = [
-        ("(memory 1 1 shared)", "threads must be enabled for shared memories (at byte 21)"),
         ("(memory i64 1)", "memory64 must be enabled for 64-bit memories (at byte 21)"),
         ("(func return_call 0)", "tail calls support is not enabled (at byte 33)"),
-        ("(tag)", "exceptions proposal not enabled (at byte 26)"),
     ];
     let start = "the component needs a WebAssembly proposal that is switched off: ";
     for (items, expected) in cases {
@@ -325,7 +323,25 @@ fn proposals_that_are_off_are_named() {
         assert!(screen(&module(items), &ScreenLimits::default()).is_err(), "{items}");
     }
     let everything = ScreenLimits { features: WasmFeatures::all(), ..ScreenLimits::default() };
-    assert_eq!(screen(&module("(memory 1 1 shared)"), &everything).map(|_| ()), Ok(()));
+    assert_eq!(screen(&module("(memory i64 1)"), &everything).map(|_| ()), Ok(()));
+}
+
+#[test]
+fn exceptions_and_atomic_instructions_pass_and_shared_memories_never_do() {
+    let module = |items: &str| bytes(&format!("(component (core module {items}))"));
+    let throws = "(tag $t (param i32)) (func (block (result i32)
+                  (try_table (catch $t 0) (throw $t (i32.const 1))) (i32.const 2)) drop)";
+    let atomic = "(memory 1) (func (drop (i32.atomic.load (i32.const 1))))";
+    for items in [throws, atomic] {
+        assert_eq!(screen(&module(items), &ScreenLimits::default()).map(|_| ()), Ok(()), "{items}");
+    }
+    let everything = ScreenLimits { features: WasmFeatures::all(), ..ScreenLimits::default() };
+    for items in ["(memory 1 1 shared)", "(import \"a\" \"m\" (memory 1 1 shared))"] {
+        for limits in [&ScreenLimits::default(), &everything] {
+            let screened = screen(&module(items), limits).map(|_| ());
+            assert_eq!(screened, Err(ScreenError::SharedMemory), "{items}");
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The table of error types: one row per cause, in the order of the contract.
+//!
+//! `docs/errors.md` is made from it; a test compares the two.
 
 macro_rules! catalog {
-    ($($(#[doc = $cause:literal])+ $variant:ident = $name:literal, transient: $transient:literal;)*) => {
+    ($($(#[doc = $cause:literal])+ $variant:ident = $name:literal, transient: $transient:literal, $help:literal;)*) => {
         /// Why a call ended without a value and without a failure of the tool's own (`RES-7`).
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -25,6 +27,18 @@ macro_rules! catalog {
                 match self { $(Self::$variant => concat!($($cause),+).trim_ascii()),* }
             }
 
+            /// The row of that name.
+            #[must_use]
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|row| row.name() == name)
+            }
+
+            /// What the person who runs the host, or the author of the plugin, can do about it.
+            #[must_use]
+            pub const fn help(self) -> &'static str {
+                match self { $(Self::$variant => $help),* }
+            }
+
             /// Whether the same call may succeed when it is made again (`RES-9`).
             #[must_use]
             pub const fn is_transient(self) -> bool {
@@ -36,48 +50,69 @@ macro_rules! catalog {
 
 catalog! {
     /// the guest executed unreachable (panics and aborts included)
-    TrapUnreachable = "Trap.Unreachable", transient: false;
+    TrapUnreachable = "Trap.Unreachable", transient: false,
+        "A bug in the plugin: a panic, a failed assertion or an abort. Its message is at the end of standard error in the call record.";
     /// access outside linear memory
-    TrapMemoryOutOfBounds = "Trap.MemoryOutOfBounds", transient: false;
+    TrapMemoryOutOfBounds = "Trap.MemoryOutOfBounds", transient: false,
+        "A bug in the plugin: a pointer that is wrong. The call stack in the record says where.";
     /// access outside a table
-    TrapTableOutOfBounds = "Trap.TableOutOfBounds", transient: false;
+    TrapTableOutOfBounds = "Trap.TableOutOfBounds", transient: false,
+        "A bug in the plugin: a function pointer that is wrong. The call stack in the record says where.";
     /// indirect call with another signature, or through a null entry
-    TrapIndirectCallMismatch = "Trap.IndirectCallMismatch", transient: false;
+    TrapIndirectCallMismatch = "Trap.IndirectCallMismatch", transient: false,
+        "A bug in the plugin: a function pointer that is null or cast to another type.";
     /// overflow in a trapping integer operation
-    TrapIntegerOverflow = "Trap.IntegerOverflow", transient: false;
+    TrapIntegerOverflow = "Trap.IntegerOverflow", transient: false,
+        "A bug in the plugin, most often the smallest integer divided by -1.";
     /// division or remainder by zero
-    TrapIntegerDivideByZero = "Trap.IntegerDivideByZero", transient: false;
+    TrapIntegerDivideByZero = "Trap.IntegerDivideByZero", transient: false,
+        "A bug in the plugin: a divisor that was not checked.";
     /// conversion of a float that has no integer value
-    TrapBadConversion = "Trap.BadConversion", transient: false;
+    TrapBadConversion = "Trap.BadConversion", transient: false,
+        "A bug in the plugin: NaN, an infinity or a number out of range became an integer.";
     /// call stack exhausted
-    TrapStackOverflow = "Trap.StackOverflow", transient: false;
+    TrapStackOverflow = "Trap.StackOverflow", transient: false,
+        "The plugin recurses without end or too deeply; guest code has 512 KiB of stack.";
     /// misaligned atomic access
-    TrapHeapMisaligned = "Trap.HeapMisaligned", transient: false;
+    TrapHeapMisaligned = "Trap.HeapMisaligned", transient: false,
+        "A bug in the plugin: an atomic variable at an odd address.";
     /// a guest exception left the export
-    TrapUncaughtException = "Trap.UncaughtException", transient: false;
+    TrapUncaughtException = "Trap.UncaughtException", transient: false,
+        "The plugin has to catch what it throws and report it as a failure.";
     /// every other trap
-    TrapOther = "Trap.Other", transient: false;
+    TrapOther = "Trap.Other", transient: false,
+        "The engine's message in the call record names the trap.";
     /// the wall-clock limit of the call passed
-    Timeout = "Timeout", transient: true;
+    Timeout = "Timeout", transient: true,
+        "Raise `wall-ms-max` for the plugin, or ask for less in one call.";
     /// the instruction budget was used up
-    CpuLimit = "CpuLimit", transient: false;
+    CpuLimit = "CpuLimit", transient: false,
+        "Raise `fuel-max` for the plugin, or ask for less in one call.";
     /// the guest asked for more memory, table space or instances than allowed and did not survive the refusal
-    MemoryLimit = "MemoryLimit", transient: false;
+    MemoryLimit = "MemoryLimit", transient: false,
+        "Raise `memory-bytes-max` for the plugin, or give it smaller input.";
     /// the result is larger than the limit
-    OutputLimit = "OutputLimit", transient: false;
+    OutputLimit = "OutputLimit", transient: false,
+        "Ask for less in one call: a filter, a page, a file instead of a result; or raise `output-bytes-max`.";
     /// the guest held more host resources than allowed
-    HandleLimit = "HandleLimit", transient: false;
+    HandleLimit = "HandleLimit", transient: false,
+        "The plugin keeps streams or files open that it no longer needs; or raise `handles-max`.";
     /// the result is not valid JSON, breaks the declared output schema, is nested deeper than 128 levels, or
     /// violates the calling convention
-    InvalidResult = "InvalidResult", transient: false;
+    InvalidResult = "InvalidResult", transient: false,
+        "A bug in the plugin: what it returned does not match what it declared. The record says how.";
     /// the guest asked to exit, with any code
-    GuestExit = "GuestExit", transient: false;
+    GuestExit = "GuestExit", transient: false,
+        "A tool has to return, also when it fails; `exit` belongs in commands.";
     /// the guest was stopped because it used a capability it was not granted
-    CapabilityDenied = "CapabilityDenied", transient: false;
+    CapabilityDenied = "CapabilityDenied", transient: false,
+        "The record names the capability. Grant it if the plugin should have it.";
     /// another call committed a change to a file this call changed
-    Conflict = "Conflict", transient: true;
+    Conflict = "Conflict", transient: true,
+        "Make the call again: it then sees the other call's change.";
     /// the component cannot be loaded, verified, compiled or instantiated
-    PluginUnavailable = "PluginUnavailable", transient: true;
+    PluginUnavailable = "PluginUnavailable", transient: true,
+        "The record says why. `cofferdam inspect` tries the component without calling it.";
 }
 
 impl std::fmt::Display for ErrorType {
@@ -96,7 +131,18 @@ mod tests {
     fn names_are_unique_and_causes_are_stated() {
         let names: BTreeSet<_> = ErrorType::ALL.iter().map(|t| t.name()).collect();
         assert_eq!(names.len(), ErrorType::ALL.len());
-        assert!(ErrorType::ALL.iter().all(|t| !t.cause().is_empty()));
+        assert!(ErrorType::ALL.iter().all(|t| !t.cause().is_empty() && t.help().ends_with('.')));
+    }
+
+    #[test]
+    fn rows_are_in_the_order_of_the_contract() {
+        let names: Vec<_> = ErrorType::ALL.iter().map(|t| t.name()).collect();
+        // Traps come first, then limits, then what else ends a call, then what keeps it from starting.
+        let contract = "Trap.Unreachable Trap.MemoryOutOfBounds Trap.TableOutOfBounds Trap.IndirectCallMismatch \
+                        Trap.IntegerOverflow Trap.IntegerDivideByZero Trap.BadConversion Trap.StackOverflow \
+                        Trap.HeapMisaligned Trap.UncaughtException Trap.Other Timeout CpuLimit MemoryLimit \
+                        OutputLimit HandleLimit InvalidResult GuestExit CapabilityDenied Conflict PluginUnavailable";
+        assert_eq!(names.join(" "), contract);
     }
 
     #[test]

@@ -1,0 +1,172 @@
+//! Trying again (`RES-20`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::{CallContext, Completion, Outcome, ToolCall, ToolDefinition, ToolSource};
+
+/// Pauses double up to this; beyond it a person would rather be told.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// How often, and how soon, a call is tried again. The default is never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Attempts after the first one.
+    pub retries_max: u32,
+    /// Wait before the first retry; each further one waits twice as long.
+    pub pause: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        // Short enough that nobody notices one retry, long enough for a file to be unlocked.
+        Self { retries_max: 0, pause: Duration::from_millis(200) }
+    }
+}
+
+/// A source whose calls are tried again when they end in an outcome that is marked transient.
+///
+/// It sits inside the conversion: what it repeats are typed outcomes, and the last one is the call's. A call that is
+/// cancelled, during an attempt or between two, ends as cancelled at once. Whether an attempt that failed leaves
+/// changes behind is up to the source.
+pub struct Retrying {
+    source: Arc<dyn ToolSource>,
+    policy: RetryPolicy,
+}
+
+impl Retrying {
+    /// Tries calls of `source` again as `policy` says.
+    #[must_use]
+    pub fn new(source: Arc<dyn ToolSource>, policy: RetryPolicy) -> Self {
+        Self { source, policy }
+    }
+}
+
+#[async_trait]
+impl ToolSource for Retrying {
+    fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+        self.source.definitions()
+    }
+
+    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+        let mut pause = self.policy.pause;
+        let mut last = self.source.invoke(call.clone(), context).await;
+        for _ in 0..self.policy.retries_max {
+            if last.outcome.transient() != Some(true) {
+                break;
+            }
+            tokio::select! {
+                biased;
+                () = context.given_up() => return cancelled(last),
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = pause.saturating_mul(2).min(PAUSE_MAX);
+            let earlier = last.record;
+            last = self.source.invoke(call.clone(), context).await;
+            last.record.add_earlier(&earlier);
+        }
+        last
+    }
+}
+
+/// The caller has given up while the next attempt was waited for.
+fn cancelled(mut last: Completion) -> Completion {
+    last.outcome = Outcome::Cancelled;
+    last.record.set_outcome(&last.outcome);
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::{
+        Annotations, CallRecord, DecodeOptions, ErrorType, InputSchema, Output, ToolError, ToolFailure,
+        ToolName,
+    };
+
+    /// Ends its n-th call in the n-th outcome, and every further one in the last.
+    struct Script {
+        outcomes: Vec<Outcome>,
+        calls: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl ToolSource for Script {
+        fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+            Arc::new([])
+        }
+
+        async fn invoke(&self, _: ToolCall, _: &CallContext) -> Completion {
+            let index = self.calls.fetch_add(1, Ordering::Relaxed).min(self.outcomes.len() - 1);
+            let outcome = self.outcomes[index].clone();
+            let mut record = CallRecord { attempts: 1, instructions: Some(10), ..CallRecord::default() };
+            record.set_outcome(&outcome);
+            Completion { outcome, record }
+        }
+    }
+
+    async fn run(outcomes: Vec<Outcome>, retries_max: u32, context: &CallContext) -> Completion {
+        let script = Script { outcomes, calls: AtomicUsize::new(0) };
+        let policy = RetryPolicy { retries_max, pause: Duration::from_millis(1) };
+        let input = InputSchema::compile("t", r#"{"type":"object"}"#).unwrap();
+        let arguments = input.decode("t", None, &DecodeOptions::default()).unwrap();
+        let tool = Arc::new(ToolDefinition {
+            name: ToolName::new("t").unwrap(),
+            title: None,
+            description: String::new(),
+            input: Arc::new(input),
+            output: None,
+            annotations: Annotations::default(),
+        });
+        Retrying::new(Arc::new(script), policy).invoke(ToolCall { tool, arguments }, context).await
+    }
+
+    fn timeout() -> Outcome {
+        Outcome::Error(ToolError::new(ErrorType::Timeout))
+    }
+
+    fn ok() -> Outcome {
+        Outcome::Ok(Output::Value("ok".into()))
+    }
+
+    #[tokio::test]
+    async fn only_what_is_marked_transient_is_tried_again() {
+        let context = CallContext::default();
+        let ended = run(vec![timeout(), timeout(), ok()], 2, &context).await;
+        assert_eq!((ended.outcome, ended.record.attempts), (ok(), 3));
+        assert_eq!(ended.record.instructions, Some(30));
+        assert_eq!((ended.record.outcome, ended.record.error_type), ("ok", None));
+
+        let unknown = Outcome::Failure(ToolFailure::new("no"));
+        let trap = Outcome::Error(ToolError::new(ErrorType::TrapUnreachable));
+        let host = Outcome::Error(ToolError::host("Odd"));
+        for other in [unknown, trap, host, ok(), Outcome::Cancelled] {
+            let ended = run(vec![other.clone(), ok()], 2, &context).await;
+            assert_eq!((ended.outcome, ended.record.attempts), (other, 1));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_last_outcome_counts_and_the_default_is_one_attempt() {
+        let context = CallContext::default();
+        let ended = run(vec![timeout()], 2, &context).await;
+        assert_eq!((ended.outcome, ended.record.attempts), (timeout(), 3));
+        let ended = run(vec![timeout(), ok()], RetryPolicy::default().retries_max, &context).await;
+        assert_eq!((ended.outcome, ended.record.attempts), (timeout(), 1));
+    }
+
+    #[tokio::test]
+    async fn cancellation_stops_at_once() {
+        let context = CallContext { cancellation: CancellationToken::new(), ..CallContext::default() };
+        context.cancellation.cancel();
+        let ended = run(vec![timeout(), ok()], 2, &context).await;
+        assert_eq!((ended.outcome, ended.record.attempts), (Outcome::Cancelled, 1));
+        assert_eq!((ended.record.outcome, ended.record.error_type), ("cancelled", None));
+    }
+}

@@ -1,0 +1,199 @@
+//! Guests made of a core module in the text format: traps that no compiler emits, and answers given to the byte.
+
+use std::fmt::Write as _;
+
+use cofferdam_tests::root;
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+/// Where the parts of memory are; answers and their texts lie above.
+const DEFINITION: u32 = 64;
+const TEXTS: u32 = 1024;
+/// Size of a content item: its case, and two strings for the largest one.
+const CONTENT_BYTES: u32 = 20;
+
+/// A plugin with one tool, `t`, that takes no arguments.
+#[derive(Default)]
+pub(crate) struct Module<'a> {
+    /// Interfaces that the guest imports, as WIT packages.
+    pub(crate) wit: &'a str,
+    /// Imports of the world, such as `import wasi:io/poll@0.2.0;`.
+    pub(crate) world: &'a str,
+    /// Core imports, in the text format. They come first in a module.
+    pub(crate) imports: &'a str,
+    /// Further fields: tables, types, functions.
+    pub(crate) fields: &'a str,
+    /// What the tool does before it answers.
+    pub(crate) body: &'a str,
+    /// The declared output schema.
+    pub(crate) output_schema: Option<&'a str>,
+    /// What it answers in the end.
+    pub(crate) answer: Answer<'a>,
+}
+
+/// What a guest returns.
+#[derive(Clone)]
+pub(crate) enum Answer<'a> {
+    /// Items of a success.
+    Contents(Vec<Item<'a>>),
+    /// A failure.
+    Failure { message: &'a str, suggestion: Option<&'a str>, transient: Option<bool>, value: Option<&'a str> },
+}
+
+/// An item of a success, as bytes: they need not be UTF-8.
+#[derive(Clone, Copy)]
+pub(crate) enum Item<'a> {
+    Text(&'a [u8]),
+    Json(&'a str),
+}
+
+impl Default for Answer<'_> {
+    fn default() -> Self {
+        Self::Contents(vec![Item::Text(b"ok")])
+    }
+}
+
+impl Module<'_> {
+    /// The component.
+    pub(crate) fn component(&self) -> Vec<u8> {
+        let mut module = wat::parse_str(self.text()).expect("the module is well-formed");
+        let mut resolve = Resolve::default();
+        resolve.push_dir(root().join("wit")).expect("the packages of this repository");
+        if !self.wit.is_empty() {
+            resolve.push_str("imports.wit", self.wit).expect("the packages of a test");
+        }
+        let world = format!(
+            "package test:module; world module {{ {} export cofferdam:plugin/tools@0.1.0; }}",
+            self.world
+        );
+        let package = resolve.push_str("module.wit", &world).expect("the world of a test");
+        let world = resolve.select_world(&[package], None).expect("the package has one world");
+        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");
+        let mut encoder = ComponentEncoder::default();
+        encoder.validate(false).module(&module).expect("a module of the world");
+        encoder.encode().expect("a component")
+    }
+
+    fn text(&self) -> String {
+        let mut memory = Memory::default();
+        memory.definition(self.output_schema);
+        let answer = memory.answer(&self.answer);
+        let pages = memory.end / 65_536 + 2;
+        format!(
+            r#"(module
+              {imports}
+              (memory (export "memory") {pages})
+              (global $free (mut i32) (i32.const {free}))
+              {data}
+              {fields}
+              (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+                (local $at i32)
+                (local.set $at (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+                (global.set $free (i32.add (local.get $at) (local.get 3)))
+                (local.get $at))
+              (func (export "cofferdam:plugin/tools@0.1.0#list-tools") (result i32) (i32.const 0))
+              (func (export "cofferdam:plugin/tools@0.1.0#call-tool")
+                (param i32 i32 i32 i32) (result i32)
+                {body}
+                (i32.const {answer})))"#,
+            imports = self.imports,
+            free = memory.end,
+            data = memory.data,
+            fields = self.fields,
+            body = self.body,
+        )
+    }
+}
+
+/// The initial memory, in the layout of the canonical ABI.
+struct Memory {
+    data: String,
+    end: u32,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { data: String::new(), end: TEXTS }
+    }
+}
+
+impl Memory {
+    fn put(&mut self, at: u32, bytes: &[u8]) {
+        let escaped: String = bytes.iter().map(|byte| format!("\\{byte:02x}")).collect();
+        writeln!(self.data, r#"(data (i32.const {at}) "{escaped}")"#).expect("writing to a string");
+    }
+
+    fn words(&mut self, at: u32, words: &[u32]) {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.put(at, &bytes);
+    }
+
+    /// Room behind everything else, aligned for words.
+    fn room(&mut self, bytes: u32) -> u32 {
+        let at = self.end;
+        self.end = (at + bytes + 7) & !7;
+        at
+    }
+
+    /// Address and length of a string.
+    fn string(&mut self, bytes: &[u8]) -> [u32; 2] {
+        let length = u32::try_from(bytes.len()).expect("a short text");
+        let at = self.room(length);
+        self.put(at, bytes);
+        [at, length]
+    }
+
+    /// `option<string>`.
+    fn optional(&mut self, text: Option<&str>) -> [u32; 3] {
+        match text {
+            None => [0; 3],
+            Some(text) => {
+                let [at, length] = self.string(text.as_bytes());
+                [1, at, length]
+            }
+        }
+    }
+
+    /// The list of the one definition, at address 0. Title and annotations stay unknown: zeros.
+    fn definition(&mut self, output_schema: Option<&str>) {
+        self.words(0, &[DEFINITION, 1]);
+        let name = self.string(b"t");
+        let description = self.string(b"Does what a test needs.");
+        let input = self.string(br#"{"type":"object"}"#);
+        let output = self.optional(output_schema);
+        self.words(DEFINITION, &name);
+        self.words(DEFINITION + 20, &[description, input].concat());
+        self.words(DEFINITION + 36, &output);
+    }
+
+    /// A `result<list<content>, failure>`; returns its address.
+    fn answer(&mut self, answer: &Answer<'_>) -> u32 {
+        let at = self.room(48);
+        match answer {
+            Answer::Contents(items) => {
+                let count = u32::try_from(items.len()).expect("few items");
+                let list = self.room(count * CONTENT_BYTES);
+                self.words(at, &[0, list, count]);
+                for (index, item) in (0..).zip(items) {
+                    let (case, bytes) = match item {
+                        Item::Text(bytes) => (0, *bytes),
+                        Item::Json(text) => (1, text.as_bytes()),
+                    };
+                    let [text, length] = self.string(bytes);
+                    self.words(list + index * CONTENT_BYTES, &[case, text, length]);
+                }
+            }
+            Answer::Failure { message, suggestion, transient, value } => {
+                let message = self.string(message.as_bytes());
+                let suggestion = self.optional(*suggestion);
+                let value = self.optional(*value);
+                self.words(at, &[1]);
+                self.words(at + 4, &message);
+                self.words(at + 12, &suggestion);
+                self.put(at + 24, &[u8::from(transient.is_some()), u8::from(*transient == Some(true))]);
+                self.words(at + 28, &value);
+            }
+        }
+        at
+    }
+}
