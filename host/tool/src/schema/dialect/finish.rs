@@ -23,7 +23,11 @@ pub(super) fn finish(draft: &mut Draft, rules: &Rules, at: &str, losses: &mut Ve
     if schema.contains_key("anyOf") {
         // The alternatives state their types.
         schema.shift_remove("type");
-        return Ok(());
+        let other = schema.keys().find(|name| !matches!(name.as_str(), "anyOf" | "title" | "description"));
+        return match other {
+            Some(other) => Err(cannot_say(at, &format!("alternatives beside `{other}`"))),
+            None => Ok(()),
+        };
     }
     let types = types(schema);
     if types.is_empty() {
@@ -130,9 +134,6 @@ fn type_of(value: &Value) -> &'static str {
 fn state_types(schema: &mut Map<String, Value>, types: &[&'static str]) {
     let plain: Vec<_> = types.iter().copied().filter(|name| *name != "null").collect();
     match plain.as_slice() {
-        _ if schema.contains_key("enum") && plain.len() > 1 => {
-            schema.insert("type".to_owned(), json!(types));
-        }
         [] => {
             schema.insert("type".to_owned(), json!("null"));
         }
@@ -148,9 +149,19 @@ fn state_types(schema: &mut Map<String, Value>, types: &[&'static str]) {
 
 fn split(schema: &mut Map<String, Value>, types: &[&'static str]) {
     let mut branches = Vec::new();
+    let listed = schema.get("enum").and_then(Value::as_array);
+    let mut left = listed.cloned().unwrap_or_default();
     for name in types {
         let mut branch = Map::new();
         branch.insert("type".to_owned(), json!(name));
+        let (own, others): (Vec<Value>, Vec<Value>) =
+            left.into_iter().partition(|member| is_member(member, name));
+        left = others;
+        match (listed.is_some(), own.is_empty()) {
+            (true, true) => continue,
+            (true, false) => drop(branch.insert("enum".to_owned(), Value::Array(own))),
+            (false, _) => {}
+        }
         for (keyword, value) in schema.iter().filter(|(keyword, _)| is_about(keyword, name)) {
             branch.insert(keyword.clone(), value.clone());
         }
@@ -158,6 +169,11 @@ fn split(schema: &mut Map<String, Value>, types: &[&'static str]) {
     }
     schema.retain(|keyword, _| matches!(keyword.as_str(), "title" | "description"));
     schema.insert("anyOf".to_owned(), Value::Array(branches));
+}
+
+fn is_member(value: &Value, name: &str) -> bool {
+    let own = type_of(value);
+    own == name || (own == "integer" && name == "number")
 }
 
 fn is_about(keyword: &str, name: &str) -> bool {

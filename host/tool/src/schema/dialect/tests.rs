@@ -333,6 +333,29 @@ fn what_strict_mode_cannot_say_is_shown_without_it() {
     }
 }
 
+#[test]
+fn what_stands_beside_a_reference_or_alternatives_is_kept() {
+    let definitions = json!({"o": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}, "q": {"type": "object", "properties": {"b": {"type": "integer"}}}});
+    let shown_of = |parameter: Value| {
+        let declared = json!({"properties": {"p": parameter}, "required": ["p"], "$defs": definitions});
+        shown(declared, Dialect::OpenAiStrict)
+    };
+    let both = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": ["integer", "null"]}}, "required": ["a", "b"], "additionalProperties": false});
+    let joined = shown_of(json!({"$ref": "#/$defs/o", "allOf": [{"$ref": "#/$defs/q"}]}));
+    assert_eq!(joined.schema["properties"]["p"], both);
+    assert_eq!(
+        shown_of(json!({"allOf": [{"$ref": "#/$defs/o"}, {"$ref": "#/$defs/q"}]})).schema["properties"]["p"],
+        both
+    );
+    let alternatives = shown_of(json!({"$ref": "#/$defs/o", "anyOf": [{"$ref": "#/$defs/q"}]}));
+    assert_eq!(
+        alternatives.losses[0].to_string(),
+        "`/properties/p`: strict mode is off: alternatives beside `properties`"
+    );
+    let mixed = json!({"anyOf": [{"type": "string", "enum": ["auto"]}, {"type": "integer", "enum": [0, 1]}]});
+    assert_eq!(parameter(json!({"enum": ["auto", 0, 1]}), Dialect::OpenAiStrict), mixed);
+}
+
 /// Thirty definitions that each refer twice to the next are refused at load; what is just small enough to load is
 /// large enough to hurt when each copy carries a long list.
 #[test]

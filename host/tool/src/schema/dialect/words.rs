@@ -12,8 +12,10 @@ pub(super) fn sentence(keyword: &str, value: &Value) -> Option<String> {
     let text = match keyword {
         "minLength" => format!("At least {value} {}.", count("character", "characters")),
         "maxLength" => format!("At most {value} {}.", count("character", "characters")),
-        "minItems" | "minContains" => format!("At least {value} {}.", count("item", "items")),
-        "maxItems" | "maxContains" => format!("At most {value} {}.", count("item", "items")),
+        "minItems" => format!("At least {value} {}.", count("item", "items")),
+        "maxItems" => format!("At most {value} {}.", count("item", "items")),
+        "minContains" => format!("At least {value} of the items as `contains` says."),
+        "maxContains" => format!("At most {value} of the items as `contains` says."),
         "minProperties" => format!("At least {value} {}.", count("key", "keys")),
         "maxProperties" => format!("At most {value} {}.", count("key", "keys")),
         "minimum" => format!("At least {value}."),

@@ -141,17 +141,17 @@ impl<'w, 'j> Writer<'w, 'j> {
         for (name, value) in schema.members() {
             self.keyword(&mut draft, id, site, (name, value), expands)?;
         }
+        let flattens = expands || self.rules.flattens;
+        let parts = if flattens { self.listed(site, "allOf") } else { vec![] };
         if let Some(target) = site.reference {
-            self.reference(&mut draft, id, target, expands)?;
+            self.reference(&mut draft, id, target, expands || !parts.is_empty())?;
         }
-        if expands || self.rules.flattens {
-            let parts = self.listed(site, "allOf");
-            let is_alone = parts.len() == 1 && id != Plan::ROOT && !has_assertions(&draft.schema);
-            for part in parts {
-                // One that is a reference and stands alone stays a reference.
-                let more = self.open(part, !(is_alone && self.rules.flattens))?;
-                self.merge(&mut draft, more, id)?;
-            }
+        // A part that is a reference and stands alone stays a reference.
+        let is_alone = parts.len() == 1 && site.reference.is_none() && !has_assertions(&draft.schema);
+        let keeps = is_alone && id != Plan::ROOT && !expands;
+        for part in parts {
+            let more = self.open(part, !keeps)?;
+            self.merge(&mut draft, more, id)?;
         }
         Ok(draft)
     }
