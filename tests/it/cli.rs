@@ -127,7 +127,7 @@ fn what_is_no_plugin_is_refused_in_one_line_that_names_the_file() {
     std::fs::write(path("random.wasm"), (0..50_000u32).map(|n| ((n * 7919) >> 3) as u8).collect::<Vec<_>>())
         .unwrap();
     std::fs::write(path("core.wasm"), wat::parse_str("(module)").unwrap()).unwrap();
-    let unknown = r#"(component (import "my:own/thing@1.0.0" (instance)))"#;
+    let unknown = r#"(component (import "my:own/thing@1.0.0" (instance (export "f" (func)))))"#;
     std::fs::write(path("unknown.wasm"), wat::parse_str(unknown).unwrap()).unwrap();
     for name in ["zeros.wasm", "cut.wasm", "random.wasm", "core.wasm", "unknown.wasm", "missing.wasm", ""] {
         let ran = run(&["inspect", &path(name)]);

@@ -45,9 +45,21 @@ async fn a_component_that_is_cut_off_anywhere() {
 
 #[tokio::test]
 async fn imports_that_nobody_knows() {
-    let bytes = component(r#"(component (import "my:own/thing@1.0.0" (instance)))"#);
+    let bytes = component(r#"(component (import "my:own/thing@1.0.0" (instance (export "f" (func)))))"#);
     let error = refusal(bytes).await;
     assert_eq!(error, "imports `my:own/thing@1.0.0`, which Cofferdam does not offer");
+}
+
+/// Toolchains import the interface, or the type, that a function of the component only mentions.
+#[tokio::test]
+async fn imports_that_are_only_types_ask_for_nothing() {
+    let wat = r#"(component
+        (import "my:own/types@1.0.0" (instance (type $unit (enum "c" "f")) (export "unit" (type (eq $unit)))))
+        (type $day (enum "today"))
+        (import "day" (type (eq $day)))
+    )"#;
+    let error = refusal(component(wat)).await;
+    assert!(error.starts_with("exports neither"), "{error}");
 }
 
 #[tokio::test]

@@ -177,7 +177,7 @@ pub(crate) struct ArgsArgs {
     #[arg(conflicts_with = "dialect")]
     pub(crate) arguments: Option<String>,
     /// A file with the JSON Schema that arguments are decoded by
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["plugins", "config"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "plugins")]
     pub(crate) schema: Option<PathBuf>,
     /// A tool whose schema arguments are decoded by
     #[arg(long, value_name = "NAME")]

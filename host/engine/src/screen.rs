@@ -34,13 +34,16 @@ mod walk;
 pub use error::{Looks, Quantity, ScreenError};
 pub use limits::ScreenLimits;
 
+use wasmparser::component_types::{ComponentAnyTypeId, ComponentEntityType};
+use wasmparser::types::Types;
 use wasmparser::{Validator, WasmFeatures};
 
 /// What the screen saw in a component that passed, for reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub(crate) struct Screened {
-    /// Names of the imports of the component as written, such as `wasi:io/streams@0.2.6`, in order.
+    /// Names of the imports of the component as written, such as `wasi:io/streams@0.2.6`, in order; without those that
+    /// are only types.
     pub imports: Vec<String>,
     /// Names of the exports of the component as written, in order.
     pub exports: Vec<String>,
@@ -70,18 +73,42 @@ pub(crate) struct Screened {
 /// The first reason found to refuse the bytes. Its text is one line, safe to print, and names nothing of the host.
 pub(crate) fn screen(bytes: &[u8], limits: &ScreenLimits) -> Result<Screened, ScreenError> {
     header::check(bytes, limits.component_bytes_max)?;
-    let screened = walk::walk(bytes, limits)?;
-    validate(bytes, limits.features)?;
+    let mut screened = walk::walk(bytes, limits)?;
+    let types = validate(bytes, limits.features)?;
+    screened.imports.retain(|name| asks_for_something(&types, name));
     Ok(screened)
+}
+
+/// Whether an import wants anything from the host. Types alone want nothing, whoever defines them: toolchains import the
+/// interface, or the type, that a function of the component only mentions. A resource of the import's own does.
+fn asks_for_something(types: &Types, import: &str) -> bool {
+    match types.component_item_for_import(import).map(|item| item.ty) {
+        Some(ComponentEntityType::Instance(id)) => {
+            types[id].exports.values().any(|item| !is_known_type(&item.ty))
+        }
+        Some(item) => !is_known_type(&item),
+        None => true,
+    }
+}
+
+fn is_known_type(item: &ComponentEntityType) -> bool {
+    match item {
+        // A resource that is only mentioned refers to another one; a new one refers to itself.
+        ComponentEntityType::Type { referenced: referenced @ ComponentAnyTypeId::Resource(_), created } => {
+            referenced != created
+        }
+        ComponentEntityType::Type { .. } => true,
+        _ => false,
+    }
 }
 
 /// Runs the validator over bytes that were counted.
 ///
 /// The validator holds assertions that hostile bytes have reached before; the counts keep away from the known ones.
 /// Catching an unknown one keeps the host alive. Nothing is shared with the closure, so nothing can be left broken.
-fn validate(bytes: &[u8], features: WasmFeatures) -> Result<(), ScreenError> {
+fn validate(bytes: &[u8], features: WasmFeatures) -> Result<Types, ScreenError> {
     match std::panic::catch_unwind(|| Validator::new_with_features(features).validate_all(bytes)) {
-        Ok(Ok(_types)) => Ok(()),
+        Ok(Ok(types)) => Ok(types),
         Ok(Err(error)) => Err(ScreenError::from(error)),
         Err(_panic) => Err(ScreenError::ValidatorFailed),
     }

@@ -52,6 +52,22 @@ fn just_over(text: &str, found: u64, limit: impl Fn(&mut ScreenLimits) -> &mut u
 }
 
 #[test]
+fn imports_that_only_mention_types_are_not_reported() {
+    let text = r#"(component
+        (type $io (instance (export "stream" (type (sub resource)))))
+        (import "wasi:io/streams@0.2.6" (instance $streams (type $io)))
+        (alias export $streams "stream" (type $stream))
+        (import "my:own/types@1.0.0" (instance
+            (type $unit (enum "c" "f")) (export "unit" (type (eq $unit)))
+            (alias outer 1 $stream (type $s)) (export "stream" (type (eq $s)))))
+        (import "stream" (type (eq $stream)))
+        (type $day (enum "today"))
+        (import "day" (type (eq $day)))
+    )"#;
+    assert_eq!(screen(&bytes(text), &ScreenLimits::default()).unwrap().imports, ["wasi:io/streams@0.2.6"]);
+}
+
+#[test]
 fn a_component_passes_and_is_reported() {
     let screened = screen(&bytes(SMALL), &ScreenLimits::default()).unwrap();
     assert_eq!(screened.imports, ["wasi:io/streams@0.2.6", "log"]);
