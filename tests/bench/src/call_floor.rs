@@ -17,7 +17,8 @@ const GUEST: &str = "remember";
 const ROUNDS: usize = 60;
 const CALLS_PER_ROUND: u32 = 500;
 
-pub(crate) async fn measure() -> anyhow::Result<Ratio> {
+/// A host with the guest of these benchmarks.
+pub(crate) async fn host() -> Host {
     let config = EngineConfig {
         cache_directory: Some(shared_cache()),
         pool: PoolSize { concurrent_calls_max: 8, ..PoolSize::default() },
@@ -25,6 +26,11 @@ pub(crate) async fn measure() -> anyhow::Result<Ratio> {
     };
     let mut host = Host::with(config);
     host.load(GUEST).await;
+    host
+}
+
+pub(crate) async fn measure() -> anyhow::Result<Ratio> {
+    let host = host().await;
     let component = std::fs::read(guest(GUEST)).context("the guest cannot be read")?;
     let floor = Floor::new(&host.engine, &component).map_err(|reason| anyhow!(reason))?;
 
@@ -40,7 +46,8 @@ pub(crate) async fn measure() -> anyhow::Result<Ratio> {
     Ok(ratio)
 }
 
-async fn time_ours(host: &Host) -> anyhow::Result<Duration> {
+/// The time of one call through the host.
+pub(crate) async fn time_ours(host: &Host) -> anyhow::Result<Duration> {
     let started = Instant::now();
     for _ in 0..CALLS_PER_ROUND {
         let completion = host.call(GUEST, "{}").await;

@@ -2,6 +2,7 @@
 //! meets both alike. Absolute times are printed for orientation and mean nothing on another machine.
 
 mod call_floor;
+mod decode;
 mod ratio;
 
 use clap::Parser;
@@ -15,7 +16,7 @@ struct Cli {
     #[arg(long)]
     json: bool,
     /// Only this benchmark
-    #[arg(long, value_name = "NAME", value_parser = [call_floor::NAME])]
+    #[arg(long, value_name = "NAME", value_parser = [call_floor::NAME, decode::NAME])]
     only: Option<String>,
 }
 
@@ -25,6 +26,9 @@ async fn main() -> anyhow::Result<()> {
     let wanted = |name: &str| cli.only.as_deref().is_none_or(|only| only == name);
     if wanted(call_floor::NAME) {
         show(&cli, &call_floor::measure().await?);
+    }
+    if wanted(decode::NAME) {
+        show(&cli, &decode::measure().await?);
     }
     Ok(())
 }
