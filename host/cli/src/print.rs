@@ -68,6 +68,11 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{count} B")
 }
 
+/// A number of things with their name in the right form.
+pub(crate) fn counted(count: usize, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

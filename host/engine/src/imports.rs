@@ -40,7 +40,7 @@ pub enum Capability {
 pub(crate) enum Standing {
     /// Linked for every plugin; what it reaches depends on the grants.
     Offered,
-    /// Known, but not granted: using it ends the call as `CapabilityDenied`.
+    /// Known, but not granted: linked to a refusal.
     Withheld,
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 use crate::call::Invocation;
 use crate::engine::EngineInner;
 use crate::imports::{self, Capability};
-use crate::load::{Code, Loading};
+use crate::load::{Code, Description, Loading};
 use crate::{Component, Engine, Grants, LoadError, LoadObserver};
 
 /// What a person says about a plugin.
@@ -51,6 +51,17 @@ pub struct Plugin {
     code: OnceCell<Code>,
 }
 
+impl PluginInfo {
+    fn new(name: &PluginName, digest: &[u8; 32], description: Description) -> Self {
+        Self {
+            identity: PluginIdentity { name: name.clone(), digest: digest_text(digest) },
+            component_bytes: description.component_bytes,
+            capabilities: capabilities(&description.imports),
+            imports: description.imports,
+        }
+    }
+}
+
 impl Engine {
     /// Loads a component as a plugin: reads it, and, unless the cache knows it, screens it, compiles it and asks it for
     /// its tools.
@@ -68,18 +79,11 @@ impl Engine {
         let (description, code) = loading.describe().await?;
         let definitions: Arc<[_]> =
             check_declarations(&description.declarations)?.into_iter().map(Arc::new).collect();
-        let identity = PluginIdentity { name: options.name.clone(), digest: digest_text(&loading.digest) };
-        let info = PluginInfo {
-            identity,
-            component_bytes: description.component_bytes,
-            capabilities: capabilities(&description.imports),
-            imports: description.imports,
-        };
         Ok(Plugin {
             engine: Arc::clone(&self.inner),
             component: component.clone(),
             digest: loading.digest,
-            info,
+            info: PluginInfo::new(&options.name, &loading.digest, description),
             definitions,
             options,
             code: OnceCell::new_with(code),
@@ -97,15 +101,9 @@ impl Engine {
         observer: &dyn LoadObserver,
     ) -> Result<(PluginInfo, Vec<Declaration>), LoadError> {
         let loading = Loading::start(&self.inner, component, &Limits::default(), observer).await?;
-        let (description, _) = loading.describe().await?;
-        let identity = PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest) };
-        let info = PluginInfo {
-            identity,
-            component_bytes: description.component_bytes,
-            capabilities: capabilities(&description.imports),
-            imports: description.imports,
-        };
-        Ok((info, description.declarations))
+        let (mut description, _) = loading.describe().await?;
+        let declarations = std::mem::take(&mut description.declarations);
+        Ok((PluginInfo::new(name, &loading.digest, description), declarations))
     }
 
     /// The cache holds the key that its entries are authenticated with: whoever can read and write it can run native

@@ -136,6 +136,14 @@ impl Toolset {
         Ok(completion)
     }
 
+    /// The definition of a tool.
+    ///
+    /// # Errors
+    /// [`Refused::UnknownTool`] with the nearest name that exists.
+    pub fn definition(&self, name: &str) -> Result<&Arc<ToolDefinition>, Refused> {
+        self.lookup(name).map(|entry| &entry.definition)
+    }
+
     fn lookup(&self, name: &str) -> Result<&Entry, Refused> {
         self.by_name.get(name).and_then(|&index| self.entries.get(index)).ok_or_else(|| {
             let names = self.entries.iter().map(|e| e.definition.name.as_str());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cofferdam_tool::{Arguments, DecodeOptions, Dialect, InputSchema, InvalidArguments};
 use serde_json::json;
 
-use super::call::read_arguments;
+use super::call::{explained, read_arguments};
 use crate::args::{ArgsArgs, Global};
 use crate::exit::{Exit, UsageError};
 use crate::{compose, json, print};
@@ -51,12 +51,7 @@ async fn schema_of_tool(global: &Global, args: &ArgsArgs, tool: &str) -> anyhow:
     let engine = compose::engine(global)?;
     let plugins = compose::load(&engine, specs).await?;
     let toolset = compose::toolset(&plugins)?;
-    let found = toolset.definitions().find(|definition| definition.name.as_str() == tool);
-    let definition = found.ok_or_else(|| {
-        UsageError(format!(
-            "there is no tool called '{tool}'; `cofferdam list` shows the tools that there are"
-        ))
-    })?;
+    let definition = toolset.definition(tool).map_err(|refused| UsageError(explained(&refused)))?;
     Ok(Arc::clone(&definition.input))
 }
 

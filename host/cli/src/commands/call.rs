@@ -103,13 +103,19 @@ fn show_refusal(args: &CallArgs, refused: &Refused) -> anyhow::Result<Exit> {
     if args.json {
         print::result(&json::refused(refused).to_string())?;
     }
-    print::note(&format!("error: {refused}"));
+    print::note(&format!("error: {}", explained(refused)));
+    Ok(Exit::Usage)
+}
+
+/// Why a call does not start, and what to do about it.
+pub(super) fn explained(refused: &Refused) -> String {
     match refused {
         Refused::UnknownTool { nearest: Some(nearest), .. } => {
-            print::note(&format!("  did you mean `{nearest}`?"));
+            format!("{refused}\n  did you mean `{nearest}`?")
         }
-        Refused::UnknownTool { .. } => print::note("  `cofferdam list` shows the tools that there are"),
-        _ => {}
+        Refused::UnknownTool { .. } => {
+            format!("{refused}\n  `cofferdam list` shows the tools that there are")
+        }
+        _ => refused.to_string(),
     }
-    Ok(Exit::Usage)
 }

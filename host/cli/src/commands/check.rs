@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use cofferdam_engine::{LoadError, PluginInfo};
+use cofferdam_engine::{CompileError, LoadError, PluginInfo};
 use cofferdam_tool::{DeclarationError, Remark, Review, review};
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ impl Report {
         }
         for capability in info.capabilities.iter().filter(|capability| !capability.can_be_granted()) {
             let message = format!(
-                "the plugin imports what this version never grants: using it ends the call ({})",
+                "the plugin imports what this version never grants, so using it is refused ({})",
                 capability.in_plain_words()
             );
             review.advice.push(Remark::of_plugin("import-not-granted", message));
@@ -53,7 +53,13 @@ impl Report {
     /// What is wrong with the file is a finding, what is wrong with this machine is not.
     fn of_error(error: anyhow::Error) -> anyhow::Result<Self> {
         match error.downcast_ref::<PluginError>().map(PluginError::cause) {
-            None | Some(LoadError::Read(_) | LoadError::Interrupted) => Err(error),
+            None
+            | Some(
+                LoadError::Read(_)
+                | LoadError::Interrupted
+                | LoadError::Engine(_)
+                | LoadError::Compile(CompileError::Child(_)),
+            ) => Err(error),
             Some(cause) => Ok(Self { refused: Some(cause.to_string()), tools: 0, review: Review::default() }),
         }
     }
@@ -94,16 +100,12 @@ impl Report {
             text,
             "{}: {}, {}, {}, {advice} advice",
             args.component.display(),
-            counted(self.tools, "tool"),
-            counted(refusals, "refusal"),
-            counted(notes, "note"),
+            print::counted(self.tools, "tool"),
+            print::counted(refusals, "refusal"),
+            print::counted(notes, "note"),
         );
         text
     }
-}
-
-fn counted(count: usize, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
 fn list(text: &mut String, heading: &str, lines: impl Iterator<Item = String>) {

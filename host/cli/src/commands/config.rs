@@ -19,8 +19,7 @@ pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
             for spec in &specs {
                 print::result(&meaning(spec))?;
             }
-            let plugins =
-                if specs.len() == 1 { "1 plugin".to_owned() } else { format!("{} plugins", specs.len()) };
+            let plugins = print::counted(specs.len(), "plugin");
             print::note(&format!("{} is fine: {plugins}", args.file.display()));
         }
         Err(error) if args.json => {
