@@ -6,6 +6,7 @@
 //! | `errors` | the page of error types and the catalogue it is made from |
 //! | `module` | no tests: guests made of modules in the text format |
 //! | `sandbox` | what a guest can reach, and what survives a call |
+//! | `scheduling` | many calls at once: who runs, who waits, and what one may cost the others |
 //! | `loading` | what is refused as a plugin, and why |
 //! | `typed` | components without code of ours, whose functions are tools |
 //! | `cache` | compiled code on disk |
@@ -32,5 +33,6 @@ mod loading;
 mod module;
 mod samples;
 mod sandbox;
+mod scheduling;
 mod tidy;
 mod typed;

@@ -23,8 +23,35 @@ pub struct EngineConfig {
     pub compiler: Compiler,
     /// How many calls and instances the engine makes room for.
     pub pool: PoolSize,
+    /// What all calls of the engine may take together.
+    pub budget: ProcessBudget,
     /// What the structural screen admits.
     pub screen: ScreenLimits,
+}
+
+/// What all calls of an engine may take together, besides the places of [`PoolSize::concurrent_calls_max`]. One plugin
+/// may have seven times what is left: alone seven eighths, and a second one still finds something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessBudget {
+    /// Linear memory and tables of all calls that run, in bytes, counted as they grow. A growth beyond it is refused
+    /// like one beyond the call's own limit.
+    pub memory_bytes_max: u64,
+    /// Calls of one plugin that wait for a place. One more is refused.
+    pub waiting_calls_per_plugin_max: u32,
+    /// Calls of all plugins that wait. Bounds the memory of arguments and tasks; a plugin is refused when its share of
+    /// this is used up.
+    pub waiting_calls_max: u32,
+}
+
+impl Default for ProcessBudget {
+    fn default() -> Self {
+        Self {
+            // 64 calls at their own limit of 64 MiB, and a sixth of what a laptop has. Calls grow to far less on average.
+            memory_bytes_max: 4 << 30,
+            waiting_calls_per_plugin_max: 1024,
+            waiting_calls_max: 8192,
+        }
+    }
 }
 
 /// Room for calls. The pool reserves address space, not memory: a place that is not in use costs next to nothing.
@@ -61,7 +88,13 @@ impl EngineConfig {
     /// Defaults with a compiler and no cache on disk.
     #[must_use]
     pub fn new(compiler: Compiler) -> Self {
-        Self { cache_directory: None, compiler, pool: PoolSize::default(), screen: ScreenLimits::default() }
+        Self {
+            cache_directory: None,
+            compiler,
+            pool: PoolSize::default(),
+            budget: ProcessBudget::default(),
+            screen: ScreenLimits::default(),
+        }
     }
 }
 
@@ -143,5 +176,12 @@ mod tests {
             (64, 4, 32)
         );
         assert_eq!((pool.core_instances_per_call_max, pool.table_elements_max), (128, 100_000));
+    }
+
+    #[test]
+    fn budget_defaults_are_pinned() {
+        let budget = ProcessBudget::default();
+        assert_eq!(budget.memory_bytes_max, 4_294_967_296);
+        assert_eq!((budget.waiting_calls_per_plugin_max, budget.waiting_calls_max), (1024, 8192));
     }
 }

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use cofferdam_tool::{Annotations, CallContext, Declaration, Limits};
+use cofferdam_tool::{Annotations, CallContext, Declaration, Limits, PluginName};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use wasmtime::component::Component as WasmComponent;
@@ -87,9 +88,9 @@ pub(crate) struct Description {
 /// Code that is ready to be instantiated, and the way in which it offers tools.
 pub(crate) enum Code {
     /// The component declares its tools.
-    Declared(ServedPre<CallState>),
+    Declared(Arc<ServedPre<CallState>>),
     /// The component's functions are its tools.
-    Typed(TypedCode),
+    Typed(Arc<TypedCode>),
 }
 
 impl Component {
@@ -185,6 +186,7 @@ fn check_size(bytes: u64, bytes_max: u64) -> Result<(), LoadError> {
 pub(crate) struct Loading<'a> {
     engine: &'a EngineInner,
     component: &'a Component,
+    plugin: &'a PluginName,
     runtime: &'a Runtime,
     /// Set if the plugin has an instruction budget. Listing tools has none: it may take its time.
     fuel_max: Option<u64>,
@@ -198,6 +200,7 @@ impl<'a> Loading<'a> {
     pub(crate) async fn start(
         engine: &'a EngineInner,
         component: &'a Component,
+        plugin: &'a PluginName,
         limits: &Limits,
         observer: &'a dyn LoadObserver,
     ) -> Result<Self, LoadError> {
@@ -206,7 +209,7 @@ impl<'a> Loading<'a> {
         let bytes = component.read(engine.config.screen.component_bytes_max).await?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
         let key = CacheKey::new(&[CACHE_FORMAT, &runtime.fingerprint, &digest]);
-        Ok(Self { engine, component, runtime, fuel_max, observer, bytes, digest, key })
+        Ok(Self { engine, component, plugin, runtime, fuel_max, observer, bytes, digest, key })
     }
 
     /// What the component says about itself. Code comes with it when it had to be compiled for that.
@@ -296,9 +299,10 @@ impl<'a> Loading<'a> {
         let linker = link::with_refusals(&self.runtime.linker, &component).map_err(interface)?;
         let instance_pre = linker.instantiate_pre(&component).map_err(interface)?;
         if component.get_export_index(None, TOOLS_EXPORT).is_some() {
-            return ServedPre::new(instance_pre).map(Code::Declared).map_err(interface);
+            let code = ServedPre::new(instance_pre).map_err(interface)?;
+            return Ok(Code::Declared(Arc::new(code)));
         }
-        TypedCode::new(&component, instance_pre).map(Code::Typed)
+        Ok(Code::Typed(Arc::new(TypedCode::new(&component, instance_pre)?)))
     }
 
     /// What typed functions say about themselves. Runs nothing of the component.
@@ -308,7 +312,7 @@ impl<'a> Loading<'a> {
     }
 
     /// What the component answers when it is asked for its tools.
-    async fn listed(&self, code: &ServedPre<CallState>) -> Result<Vec<Declaration>, LoadError> {
+    async fn listed(&self, code: &Arc<ServedPre<CallState>>) -> Result<Vec<Declaration>, LoadError> {
         let limits = Limits {
             wall_ms_max: DESCRIBE_WALL_MS_MAX,
             fuel_max: self.fuel_max,
@@ -317,9 +321,11 @@ impl<'a> Loading<'a> {
         };
         let invocation = Invocation {
             engine: self.engine,
+            plugin: self.plugin,
             grants: &Grants::default(),
             limits: &limits,
             context: &CallContext::default(),
+            was_busy: &AtomicBool::new(false),
         };
         let definitions = invocation.list_tools(code).await.map_err(LoadError::Describe)?;
         Ok(definitions.into_iter().map(declaration).collect())

@@ -1,12 +1,14 @@
 //! A loaded plugin: its definitions, its grants and limits, and its code once it is needed.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, Declaration, ErrorType, Limits, Outcome, Output, PluginIdentity,
-    PluginName, ToolCall, ToolDefinition, ToolError, ToolSource, check_declarations,
+    PluginName, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource, check_declarations,
 };
 use tokio::sync::OnceCell;
 
@@ -47,6 +49,8 @@ pub struct Plugin {
     digest: [u8; 32],
     info: PluginInfo,
     definitions: Arc<[Arc<ToolDefinition>]>,
+    /// Whether the last call of a tool computed for long.
+    was_busy: HashMap<ToolName, AtomicBool>,
     options: PluginOptions,
     code: OnceCell<Code>,
 }
@@ -75,7 +79,8 @@ impl Engine {
         observer: &dyn LoadObserver,
     ) -> Result<Plugin, LoadError> {
         self.check_mounts(&options.grants)?;
-        let loading = Loading::start(&self.inner, component, &options.limits, observer).await?;
+        let loading =
+            Loading::start(&self.inner, component, &options.name, &options.limits, observer).await?;
         let (description, code) = loading.describe().await?;
         let definitions: Arc<[_]> =
             check_declarations(&description.declarations)?.into_iter().map(Arc::new).collect();
@@ -84,6 +89,7 @@ impl Engine {
             component: component.clone(),
             digest: loading.digest,
             info: PluginInfo::new(&options.name, &loading.digest, description),
+            was_busy: definitions.iter().map(|tool| (tool.name.clone(), AtomicBool::default())).collect(),
             definitions,
             options,
             code: OnceCell::new_with(code),
@@ -100,7 +106,7 @@ impl Engine {
         name: &PluginName,
         observer: &dyn LoadObserver,
     ) -> Result<(PluginInfo, Vec<Declaration>), LoadError> {
-        let loading = Loading::start(&self.inner, component, &Limits::default(), observer).await?;
+        let loading = Loading::start(&self.inner, component, name, &Limits::default(), observer).await?;
         let (mut description, _) = loading.describe().await?;
         let declarations = std::mem::take(&mut description.declarations);
         Ok((PluginInfo::new(name, &loading.digest, description), declarations))
@@ -141,7 +147,8 @@ impl Plugin {
     }
 
     async fn load_code(&self) -> Result<Code, LoadError> {
-        let loading = Loading::start(&self.engine, &self.component, &self.options.limits, &()).await?;
+        let PluginOptions { name, limits, .. } = &self.options;
+        let loading = Loading::start(&self.engine, &self.component, name, limits, &()).await?;
         if loading.digest != self.digest {
             return Err(LoadError::Changed);
         }
@@ -174,11 +181,15 @@ impl ToolSource for Plugin {
 
 impl Plugin {
     async fn run(&self, code: &Code, call: &ToolCall, context: &CallContext) -> Completion {
+        // Every definition has an entry.
+        let unknown = AtomicBool::default();
         let invocation = Invocation {
             engine: &self.engine,
+            plugin: &self.options.name,
             grants: &self.options.grants,
             limits: &self.options.limits,
             context,
+            was_busy: self.was_busy.get(&call.tool.name).unwrap_or(&unknown),
         };
         let mut completion = invocation.call_tool(code, call.tool.name.as_str(), &call.arguments).await;
         // The schema of a typed result is derived from the type that lifting has followed: it cannot be broken.

@@ -11,6 +11,7 @@ use crate::guest::cofferdam::plugin::call;
 use crate::imports::Capability;
 use crate::limiter::Limiter;
 use crate::log::LogTail;
+use crate::places::Place;
 use crate::{Access, Grants};
 
 /// Progress that comes faster than this is left out: it would only be work for whoever listens.
@@ -37,6 +38,7 @@ impl CallState {
         limits: &Limits,
         context: &CallContext,
         ends_at: Instant,
+        place: Arc<Place>,
     ) -> wasmtime::Result<Self> {
         let log_bytes_max = usize::try_from(limits.log_bytes_max).unwrap_or(usize::MAX);
         let (stdout, stderr) = (LogTail::new(log_bytes_max), LogTail::new(log_bytes_max));
@@ -45,7 +47,7 @@ impl CallState {
         Ok(Self {
             wasi: wasi(grants, limits, &stdout, &stderr)?,
             resources,
-            limiter: Limiter::new(limits.memory_bytes_max, limits.instances_max),
+            limiter: Limiter::new(limits.memory_bytes_max, limits.instances_max, place),
             stdout,
             stderr,
             refused: Vec::new(),

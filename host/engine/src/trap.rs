@@ -7,7 +7,8 @@ use wasmtime::component::ResourceTableError;
 use wasmtime::{Error, GcHeapOutOfMemory, PoolConcurrencyLimitError, ThrownException, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
-use crate::limiter::Limiter;
+use crate::limiter::{Limiter, Refusing};
+use crate::pulse::CpuSpent;
 use crate::state::Denied;
 
 /// What the host was doing when the error came up.
@@ -41,6 +42,8 @@ fn detail(error: &Error) -> String {
 fn error_type(error: &Error, stage: Stage, limiter: &Limiter) -> ErrorType {
     if error.is::<DeadlinePassed>() {
         ErrorType::Timeout
+    } else if error.is::<CpuSpent>() {
+        ErrorType::CpuLimit
     } else if error.is::<I32Exit>() {
         ErrorType::GuestExit
     } else if error.is::<Denied>() {
@@ -62,7 +65,7 @@ fn error_type(error: &Error, stage: Stage, limiter: &Limiter) -> ErrorType {
 fn trap_type(trap: Trap, limiter: &Limiter) -> ErrorType {
     match trap {
         // A guest whose allocator was refused memory aborts, and an abort is an `unreachable`.
-        Trap::UnreachableCodeReached if limiter.has_refused() => ErrorType::MemoryLimit,
+        Trap::UnreachableCodeReached if limiter.refused().is_some() => ErrorType::MemoryLimit,
         Trap::UnreachableCodeReached => ErrorType::TrapUnreachable,
         Trap::MemoryOutOfBounds => ErrorType::TrapMemoryOutOfBounds,
         Trap::TableOutOfBounds => ErrorType::TrapTableOutOfBounds,
@@ -89,7 +92,9 @@ fn trap_type(trap: Trap, limiter: &Limiter) -> ErrorType {
 /// raised it; without, the guest had returned and its result broke the calling convention.
 fn untyped(error: &Error, stage: Stage, limiter: &Limiter) -> ErrorType {
     match stage {
-        Stage::Instantiate if limiter.has_refused() => ErrorType::MemoryLimit,
+        // Not the call's fault: later there may be enough.
+        Stage::Instantiate if limiter.refused() == Some(Refusing::Process) => ErrorType::PluginUnavailable,
+        Stage::Instantiate if limiter.refused().is_some() => ErrorType::MemoryLimit,
         Stage::Instantiate => ErrorType::PluginUnavailable,
         Stage::Run if error.is::<PoolConcurrencyLimitError>() => ErrorType::PluginUnavailable,
         Stage::Run if error.is::<WasmBacktrace>() => ErrorType::TrapOther,

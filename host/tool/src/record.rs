@@ -35,6 +35,9 @@ pub struct CallRecord {
     pub attempts: u32,
     /// Where the time went.
     pub phases: Phases,
+    /// CPU time of the guest and of the host functions that ran on its thread.
+    #[serde(serialize_with = "as_micros", rename = "cpu_us")]
+    pub cpu: Duration,
     /// Instructions that the guest executed; known if they are limited (`Limits::fuel_max`).
     pub instructions: Option<u64>,
     /// The largest size that memories and tables of the call had together, in bytes.
@@ -101,6 +104,7 @@ impl CallRecord {
         self.phases.wait += earlier.phases.wait;
         self.phases.instantiate += earlier.phases.instantiate;
         self.phases.run += earlier.phases.run;
+        self.cpu += earlier.cpu;
         self.memory_peak_bytes = self.memory_peak_bytes.max(earlier.memory_peak_bytes);
         let counted = self.instructions.into_iter().chain(earlier.instructions);
         self.instructions = counted.reduce(u64::saturating_add);
