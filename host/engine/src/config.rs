@@ -72,8 +72,9 @@ pub struct PoolSize {
 impl Default for PoolSize {
     fn default() -> Self {
         Self {
-            // 64 calls x 4 memories x 4 GiB is 1 TiB of a 128 TiB address space.
-            concurrent_calls_max: 64,
+            // A thousand calls that wait for something. With 5 memories of 4 GiB for each this is 20 TiB of a 128 TiB
+            // address space.
+            concurrent_calls_max: 1024,
             memories_per_call_max: 4,
             tables_per_call_max: 32,
             // A Python component has 65 of all kinds.
@@ -173,7 +174,7 @@ mod tests {
         let pool = PoolSize::default();
         assert_eq!(
             (pool.concurrent_calls_max, pool.memories_per_call_max, pool.tables_per_call_max),
-            (64, 4, 32)
+            (1024, 4, 32)
         );
         assert_eq!((pool.core_instances_per_call_max, pool.table_elements_max), (128, 100_000));
     }

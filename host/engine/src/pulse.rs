@@ -10,6 +10,9 @@ use std::time::Duration;
 /// CPU time that a call may use on its caller's thread before it moves to the busy lane. A tool that does a little work
 /// is done by then, and the tick that notices it comes at most one period later.
 const IN_PLACE_MAX: Duration = Duration::from_millis(2);
+/// CPU time after which the next call of the same tool starts in the busy lane. More than [`IN_PLACE_MAX`]: in the lane a
+/// call waits for the ticks of others, which only a call that computes for about as long does not feel.
+const STARTS_IN_PLACE_MAX: Duration = Duration::from_millis(5);
 
 /// The guest has used up its CPU time. Raised by the epoch callback.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +64,7 @@ impl Pulse {
 
     /// Whether the call used so much that the next one like it had better start in the busy lane.
     pub(crate) fn used_much(&self) -> bool {
-        self.used() > IN_PLACE_MAX
+        self.used() > STARTS_IN_PLACE_MAX
     }
 
     /// Whether the call should go on in the busy lane.

@@ -32,13 +32,11 @@ fn open_files() -> usize {
 }
 
 async fn a_thousand_sleep() {
-    let mut config = pool_of(1024);
-    config.budget = ProcessBudget::default();
-    let host = host(config, Limits::default()).await;
+    let host = host(pool_of(PoolSize::default().concurrent_calls_max), Limits::default()).await;
     let mut calls = JoinSet::new();
     let started = Instant::now();
     for _ in 0..1000 {
-        // One plugin may have 896 of 1024 places; the rest waits for a second.
+        // One plugin may have seven eighths of the places; what is left over waits for a second.
         spawn(&mut calls, &host, "sleep", r#"{"ms":1000}"#, &CallContext::new("waits"));
     }
     while let Some(completion) = calls.join_next().await {
@@ -56,6 +54,21 @@ fn a_thousand_calls_that_wait_fit_into_a_process() {
     alone("scheduling::alone::a_thousand_calls_that_wait_fit_into_a_process", || {
         for runtime in runtimes() {
             runtime.block_on(a_thousand_sleep());
+        }
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_engine_starts_fast_and_small_however_many_places_it_has() {
+    alone("scheduling::alone::an_engine_starts_fast_and_small_however_many_places_it_has", || {
+        for places in [64, 256, 1024] {
+            let (before, started) = (status("VmRSS"), Instant::now());
+            let engine = cofferdam_engine::Engine::new(pool_of(places)).unwrap();
+            let (took, grown) = (started.elapsed(), status("VmRSS").saturating_sub(before));
+            println!("{places} places: {took:?}, {grown} KiB, {} GiB of addresses", status("VmSize") >> 20);
+            assert!(took < Duration::from_secs(5) && grown < 64 << 10);
+            drop(engine);
         }
     });
 }

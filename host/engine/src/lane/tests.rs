@@ -107,8 +107,8 @@ async fn dropping_the_future_drops_the_job_wherever_it_is() {
         } else {
             computes(&pulse, turns, &alive)
         };
-        let driven =
-            lane.drive(&PluginName::new("a").unwrap(), job, &pulse, true, std::future::pending::<()>());
+        let plugin = name("a");
+        let driven = lane.drive(&plugin, job, &pulse, true, std::future::pending::<()>());
         assert!(tokio::time::timeout(Duration::from_millis(50), driven).await.is_err());
         assert!(until_gone(&alive));
     }
