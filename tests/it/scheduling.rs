@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use cofferdam_engine::{EngineConfig, PoolSize, ProcessBudget};
 use cofferdam_tests::{Host, config, shared_cache};
-use cofferdam_tool::{CallContext, Completion, Limits, Outcome};
+use cofferdam_tool::{CallContext, Completion, Limits, MemoryRefusal, Outcome};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -168,6 +168,7 @@ async fn the_memory_of_the_process_is_a_limit_of_its_own() {
     for _ in 0..2 {
         let record = host.call("allocate", r#"{"mebibytes":100}"#).await.record;
         assert_eq!(record.error_type.as_deref(), Some("MemoryLimit"), "{record:?}");
+        assert_eq!(record.memory_refused_by, Some(MemoryRefusal::Process), "{record:?}");
         assert!(record.memory_peak_bytes <= 56 << 20, "{record:?}");
         let record = host.call("allocate", r#"{"mebibytes":20}"#).await.record;
         assert_eq!(record.outcome, "ok", "what was reserved has come back: {record:?}");

@@ -272,6 +272,7 @@ impl Invocation<'_> {
             self.limits.fuel_max.and_then(|max| Some(max.saturating_sub(store.get_fuel().ok()?)));
         let state = store.into_data();
         record.memory_peak_bytes = state.limiter.bytes_peak();
+        record.memory_refused_by = state.limiter.refused();
         record.stdout_tail = state.stdout.text();
         record.stderr_tail = state.stderr.text();
         record.refused = state.refused;

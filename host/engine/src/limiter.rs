@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use cofferdam_tool::MemoryRefusal;
 use wasmtime::ResourceLimiter;
 
 use crate::places::Place;
@@ -20,16 +21,7 @@ pub(crate) struct Limiter {
     bytes_peak: u64,
     bytes_max: u64,
     instances_max: usize,
-    refused: Option<Refusing>,
-}
-
-/// What a growth was refused by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusing {
-    /// The limit of the call.
-    Call,
-    /// The budget of all calls of the process together, or the plugin's share of it.
-    Process,
+    refused: Option<MemoryRefusal>,
 }
 
 impl Limiter {
@@ -41,7 +33,7 @@ impl Limiter {
 
     /// By what a growth was refused last, if one was. A guest may live with that (`RES-11`); one that aborts afterwards
     /// has run into the limit.
-    pub(crate) fn refused(&self) -> Option<Refusing> {
+    pub(crate) fn refused(&self) -> Option<MemoryRefusal> {
         self.refused
     }
 
@@ -54,11 +46,11 @@ impl Limiter {
         let added = u64::try_from(desired_bytes.saturating_sub(current_bytes)).unwrap_or(u64::MAX);
         let sum = self.bytes.saturating_add(added);
         if sum > self.bytes_max {
-            self.refused = Some(Refusing::Call);
+            self.refused = Some(MemoryRefusal::Limit);
             return false;
         }
         if !self.place.reserve(added) {
-            self.refused = Some(Refusing::Process);
+            self.refused = Some(MemoryRefusal::Process);
             return false;
         }
         self.bytes = sum;
@@ -120,7 +112,7 @@ mod tests {
         assert!(limiter.table_growing(0, 25, None).unwrap());
         assert_eq!(limiter.refused(), None);
         assert!(!limiter.memory_growing(400, 401, None).unwrap());
-        assert_eq!(limiter.refused(), Some(Refusing::Call));
+        assert_eq!(limiter.refused(), Some(MemoryRefusal::Limit));
         assert_eq!(limiter.bytes_peak(), 1000);
     }
 
@@ -139,7 +131,7 @@ mod tests {
         let mut second = Limiter::new(1000, 4, place(&places));
         assert!(first.memory_growing(0, 600, None).unwrap());
         assert!(!second.memory_growing(0, 101, None).unwrap());
-        assert_eq!(second.refused(), Some(Refusing::Process));
+        assert_eq!(second.refused(), Some(MemoryRefusal::Process));
         drop(first);
         assert!(second.memory_growing(0, 101, None).unwrap());
     }

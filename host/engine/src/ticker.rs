@@ -8,8 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// How often a running guest looks up. It bounds how late a deadline in pure guest code is noticed and how long another
-/// task waits for the thread; each look costs a running guest about a microsecond.
+/// How often a running guest looks up. It bounds how late a deadline in pure guest code is noticed, how long a call computes
+/// on its caller's thread before it moves to the busy lane, and how long a turn there is: cancelling within 50 ms needs
+/// some of them. Each look costs a running guest some microseconds, mostly for changing turns; at 10 ms that does not show.
+///
+/// The thread has no special priority, and a late tick makes nothing wrong, only later: the busy lane's threads, which are
+/// what keeps a machine busy here, are nicer than this one where the system knows such a thing.
 const PERIOD: Duration = Duration::from_millis(10);
 
 /// A thread that ticks while at least one call runs and sleeps otherwise. It ends with the engine.

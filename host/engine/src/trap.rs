@@ -2,12 +2,12 @@
 //!
 //! Causes are recognised by type. The text of an engine message goes into the record and is never looked at.
 
-use cofferdam_tool::{ErrorType, ToolError};
+use cofferdam_tool::{ErrorType, MemoryRefusal, ToolError};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Error, GcHeapOutOfMemory, PoolConcurrencyLimitError, ThrownException, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
-use crate::limiter::{Limiter, Refusing};
+use crate::limiter::Limiter;
 use crate::pulse::CpuSpent;
 use crate::state::Denied;
 
@@ -93,7 +93,9 @@ fn trap_type(trap: Trap, limiter: &Limiter) -> ErrorType {
 fn untyped(error: &Error, stage: Stage, limiter: &Limiter) -> ErrorType {
     match stage {
         // Not the call's fault: later there may be enough.
-        Stage::Instantiate if limiter.refused() == Some(Refusing::Process) => ErrorType::PluginUnavailable,
+        Stage::Instantiate if limiter.refused() == Some(MemoryRefusal::Process) => {
+            ErrorType::PluginUnavailable
+        }
         Stage::Instantiate if limiter.refused().is_some() => ErrorType::MemoryLimit,
         Stage::Instantiate => ErrorType::PluginUnavailable,
         Stage::Run if error.is::<PoolConcurrencyLimitError>() => ErrorType::PluginUnavailable,

@@ -42,6 +42,8 @@ pub struct CallRecord {
     pub instructions: Option<u64>,
     /// The largest size that memories and tables of the call had together, in bytes.
     pub memory_peak_bytes: u64,
+    /// By what a growth of memory was refused last, if one was; the guest may have lived with it (`RES-11`).
+    pub memory_refused_by: Option<MemoryRefusal>,
     /// The end of the guest's standard output, control characters included.
     pub stdout_tail: String,
     /// The end of the guest's standard error.
@@ -64,6 +66,16 @@ pub struct Refusal {
     pub capability: String,
     /// How often it did.
     pub times: u32,
+}
+
+/// What a growth of memory was refused by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryRefusal {
+    /// The limit of the call.
+    Limit,
+    /// The budget of all calls of the process together, or the plugin's share of it.
+    Process,
 }
 
 /// The duration of a call, split by what it was spent on.

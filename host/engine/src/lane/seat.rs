@@ -31,14 +31,14 @@ struct Seat<T> {
 }
 
 struct Inner<T> {
-    place: Place<T>,
+    hands: Hands<T>,
     wish: Wish,
     /// The caller's, for when the call has ended or can be handed over.
     caller: Option<Waker>,
 }
 
-/// Where the call is.
-enum Place<T> {
+/// Who has the call.
+enum Hands<T> {
     /// In the queue of the lane.
     Queued(Job<T>),
     /// Nowhere: it waits to be woken.
@@ -62,7 +62,7 @@ enum Wish {
 impl<T: Send + 'static> Seated<T> {
     /// Puts `job` into the queue of `lane`.
     pub(super) fn take(lane: &Arc<Shared>, plugin: &PluginName, job: Job<T>) -> Self {
-        let inner = Inner { place: Place::Queued(job), wish: Wish::GoOn, caller: None };
+        let inner = Inner { hands: Hands::Queued(job), wish: Wish::GoOn, caller: None };
         let seat =
             Arc::new(Seat { lane: Arc::clone(lane), plugin: plugin.clone(), inner: Mutex::new(inner) });
         lane.push_and_wake(plugin, Arc::clone(&seat) as Arc<dyn Turn>);
@@ -72,7 +72,7 @@ impl<T: Send + 'static> Seated<T> {
     /// Ready when the call has ended. A panic of the call goes on here.
     pub(super) fn poll_done(&mut self, cx: &mut Context<'_>) -> Poll<T> {
         let mut inner = self.0.lock();
-        match inner.place.take_ended() {
+        match inner.hands.take_ended() {
             Some(ended) => {
                 drop(inner);
                 Poll::Ready(ended.unwrap_or_else(|panic| resume_unwind(panic)))
@@ -87,12 +87,17 @@ impl<T: Send + 'static> Seated<T> {
     /// Ready when no thread has the call any more.
     pub(super) fn poll_recall(&mut self, cx: &mut Context<'_>) -> Poll<Recalled<T>> {
         let mut inner = self.0.lock();
-        if let Some(job) = inner.place.take_job() {
+        if let Some(job) = inner.hands.take_job() {
             return Poll::Ready(Recalled::Job(job));
         }
+        if let Some(ended) = inner.hands.take_ended() {
+            drop(inner);
+            return Poll::Ready(Recalled::Done(ended.unwrap_or_else(|panic| resume_unwind(panic))));
+        }
+        // Together, or the thread could be done in between and wake nobody.
         inner.wish = Wish::HandOver;
-        drop(inner);
-        self.poll_done(cx).map(Recalled::Done)
+        inner.caller = Some(cx.waker().clone());
+        Poll::Pending
     }
 }
 
@@ -100,15 +105,15 @@ impl<T: Send + 'static> Drop for Seated<T> {
     fn drop(&mut self) {
         let mut inner = self.0.lock();
         inner.wish = Wish::Drop;
-        let job = inner.place.take_job();
-        let ended = inner.place.take_ended();
+        let job = inner.hands.take_job();
+        let ended = inner.hands.take_ended();
         // What they hold is not dropped under the lock: it may wake this very seat.
         drop(inner);
         drop((job, ended));
     }
 }
 
-impl<T> Place<T> {
+impl<T> Hands<T> {
     fn take_job(&mut self) -> Option<Job<T>> {
         match std::mem::replace(self, Self::Gone) {
             Self::Queued(job) | Self::Waiting(job) => Some(job),
@@ -141,26 +146,26 @@ impl<T: Send + 'static> Turn for Seat<T> {
         let mut job = {
             let mut inner = self.lock();
             // The queue may hold a seat whose call has been taken back.
-            let Some(job) = inner.place.take_job() else { return };
-            inner.place = Place::Polled { woken: false };
+            let Some(job) = inner.hands.take_job() else { return };
+            inner.hands = Hands::Polled { woken: false };
             job
         };
         let waker = Waker::from(Arc::clone(&self));
         let mut cx = Context::from_waker(&waker);
         let polled = catch_unwind(AssertUnwindSafe(|| job.as_mut().poll(&mut cx)));
         let mut inner = self.lock();
-        let woken = matches!(inner.place, Place::Polled { woken: true });
-        let (place, left) = match (polled, inner.wish) {
-            (Ok(Poll::Pending), Wish::GoOn) if woken => (Place::Queued(job), None),
-            (Ok(Poll::Pending), Wish::GoOn | Wish::HandOver) => (Place::Waiting(job), None),
-            (Ok(Poll::Pending), Wish::Drop) => (Place::Gone, Some((job, None))),
-            (polled, Wish::Drop) => (Place::Gone, Some((job, Some(polled)))),
-            (Ok(Poll::Ready(done)), _) => (Place::Ended(Ok(done)), Some((job, None))),
-            (Err(panic), _) => (Place::Ended(Err(panic)), Some((job, None))),
+        let woken = matches!(inner.hands, Hands::Polled { woken: true });
+        let (hands, left) = match (polled, inner.wish) {
+            (Ok(Poll::Pending), Wish::GoOn) if woken => (Hands::Queued(job), None),
+            (Ok(Poll::Pending), Wish::GoOn | Wish::HandOver) => (Hands::Waiting(job), None),
+            (Ok(Poll::Pending), Wish::Drop) => (Hands::Gone, Some((job, None))),
+            (polled, Wish::Drop) => (Hands::Gone, Some((job, Some(polled)))),
+            (Ok(Poll::Ready(done)), _) => (Hands::Ended(Ok(done)), Some((job, None))),
+            (Err(panic), _) => (Hands::Ended(Err(panic)), Some((job, None))),
         };
-        let queued = matches!(place, Place::Queued(_));
-        let concerns_caller = matches!(place, Place::Ended(_)) || inner.wish == Wish::HandOver;
-        inner.place = place;
+        let queued = matches!(hands, Hands::Queued(_));
+        let concerns_caller = matches!(hands, Hands::Ended(_)) || inner.wish == Wish::HandOver;
+        inner.hands = hands;
         let caller = if concerns_caller { inner.caller.take() } else { None };
         drop(inner);
         if queued {
@@ -182,16 +187,16 @@ impl<T: Send + 'static> Wake for Seat<T> {
 
     fn wake_by_ref(self: &Arc<Self>) {
         let mut inner = self.lock();
-        match &mut inner.place {
-            Place::Polled { woken } => *woken = true,
-            Place::Waiting(_) => {
-                if let Some(job) = inner.place.take_job() {
-                    inner.place = Place::Queued(job);
+        match &mut inner.hands {
+            Hands::Polled { woken } => *woken = true,
+            Hands::Waiting(_) => {
+                if let Some(job) = inner.hands.take_job() {
+                    inner.hands = Hands::Queued(job);
                     drop(inner);
                     self.lane.push_and_wake(&self.plugin, Arc::clone(self) as Arc<dyn Turn>);
                 }
             }
-            Place::Queued(_) | Place::Ended(_) | Place::Gone => {}
+            Hands::Queued(_) | Hands::Ended(_) | Hands::Gone => {}
         }
     }
 }
