@@ -3,6 +3,8 @@
 //! Times are printed and only bounded so far that a hang or a wait for somebody else's work fails: other tests run at the
 //! same time. The figures that users are promised come from `cofferdam-bench`.
 
+#![expect(clippy::print_stdout, reason = "what was measured, for whoever asks with --nocapture")]
+
 mod alone;
 
 use std::sync::Arc;

@@ -113,7 +113,7 @@ async fn median(host: &Host) -> Duration {
         tokio::time::sleep(Duration::from_micros(500)).await;
     }
     times.sort_unstable();
-    times[times.len() / 2]
+    times.get(times.len() / 2).copied().unwrap()
 }
 
 async fn a_busy_neighbour() {
