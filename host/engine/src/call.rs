@@ -9,7 +9,6 @@ use tokio::sync::SemaphorePermit;
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Store, UpdateDeadline};
 
-use crate::Grants;
 use crate::compile::one_line;
 use crate::engine::{EngineInner, Runtime};
 use crate::guest::{Served, ServedPre, ToolDefinition};
@@ -18,6 +17,7 @@ use crate::load::Code;
 use crate::state::CallState;
 use crate::trap::{DeadlinePassed, Stage, tool_error};
 use crate::typed::TypedCode;
+use crate::wasi_files::CallFiles;
 
 /// Handles that the component model itself may hold, beyond the host resources that `Limits` counts: a guest's own
 /// resources, and borrows in flight.
@@ -26,7 +26,7 @@ const COMPONENT_HANDLES_EXTRA: usize = 1024;
 /// Everything that one call needs.
 pub(crate) struct Invocation<'a> {
     pub(crate) engine: &'a EngineInner,
-    pub(crate) grants: &'a Grants,
+    pub(crate) files: &'a CallFiles,
     pub(crate) limits: &'a Limits,
     pub(crate) context: &'a CallContext,
 }
@@ -208,7 +208,7 @@ impl Invocation<'_> {
     }
 
     fn store(&self, runtime: &Runtime, ends_at: Instant) -> wasmtime::Result<Store<CallState>> {
-        let state = CallState::new(self.grants, self.limits, self.context, ends_at)?;
+        let state = CallState::new(self.files, self.limits, self.context, ends_at);
         let mut store = Store::new(&runtime.wasmtime, state);
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(usize::try_from(self.limits.hostcall_bytes_max).unwrap_or(usize::MAX));

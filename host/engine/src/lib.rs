@@ -32,13 +32,13 @@ mod load;
 mod log;
 mod mount;
 mod plugin;
-mod preopens;
 mod screen;
 mod state;
 mod ticker;
 mod trap;
 mod typed;
 mod unavailable;
+mod wasi_files;
 
 pub use cache::{CacheError, Rejection};
 pub use compile::{CompileError, Compiler, compile_child};

@@ -14,8 +14,8 @@ use wasmtime_wasi::p2::bindings::{cli, filesystem, random};
 
 use crate::guest::cofferdam::plugin::call;
 use crate::imports::{self, Capability, Standing};
-use crate::preopens;
 use crate::state::CallState;
+use crate::wasi_files::WasiFiles;
 
 /// Names of error cases that say no more than "you may not": of `wasi:sockets` and `wasi:http`.
 const DENIALS: [&str; 2] = ["access-denied", "HTTP-request-denied"];
@@ -27,7 +27,6 @@ enum NoSuchResource {}
 pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<CallState>> {
     use wasmtime_wasi::WasiView;
     use wasmtime_wasi::cli::{WasiCli, WasiCliView};
-    use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemView};
     use wasmtime_wasi::random::WasiRandom;
 
     let mut linker = Linker::new(engine);
@@ -43,10 +42,9 @@ pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Call
     cli::terminal_stdin::add_to_linker::<CallState, WasiCli>(l, CallState::cli)?;
     cli::terminal_stdout::add_to_linker::<CallState, WasiCli>(l, CallState::cli)?;
     cli::terminal_stderr::add_to_linker::<CallState, WasiCli>(l, CallState::cli)?;
-    filesystem::types::add_to_linker::<CallState, WasiFilesystem>(l, CallState::filesystem)?;
-    filesystem::preopens::add_to_linker::<CallState, WasiFilesystem>(l, CallState::filesystem)?;
+    filesystem::types::add_to_linker::<CallState, WasiFiles>(l, CallState::files)?;
+    filesystem::preopens::add_to_linker::<CallState, WasiFiles>(l, CallState::files)?;
     call::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
-    preopens::guard(l)?;
     Ok(linker)
 }
 

@@ -19,6 +19,7 @@ use crate::imports;
 use crate::screen::{Screened, screen};
 use crate::state::CallState;
 use crate::typed::{self, SIDECAR_BYTES_MAX, Sidecar, TypedCode};
+use crate::wasi_files::CallFiles;
 use crate::{Grants, LoadError, link};
 
 /// The version of what the cache holds. Raised when [`Description`] or the meaning of an entry changes.
@@ -317,7 +318,7 @@ impl<'a> Loading<'a> {
         };
         let invocation = Invocation {
             engine: self.engine,
-            grants: &Grants::default(),
+            files: &CallFiles::new(&Grants::default()),
             limits: &limits,
             context: &CallContext::default(),
         };

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use cofferdam_files::DirectoryStore;
+use cofferdam_files::FileStore;
 
 /// Everything that a person gives to a plugin. The default is nothing.
 #[derive(Clone, Default, Debug)]
 pub struct Grants {
-    /// Directories that the guest sees as `/<name>`.
+    /// File stores that the guest sees as directories `/<name>`.
     pub mounts: Vec<Mount>,
 }
 
@@ -18,7 +18,7 @@ pub struct Mount {
     /// The guest sees the store as the directory `/<name>`.
     pub name: MountName,
     /// The store behind it.
-    pub store: Arc<DirectoryStore>,
+    pub store: Arc<dyn FileStore>,
     /// What the guest may do with it.
     pub access: Access,
 }
@@ -28,6 +28,8 @@ pub struct Mount {
 pub enum Access {
     /// Read and list.
     ReadOnly,
+    /// Create files and directories, and nothing with what exists: no reading, no listing, no change, no deletion.
+    CreateOnly,
     /// Read, list, create, change and delete.
     ReadWrite,
 }

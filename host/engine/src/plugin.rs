@@ -14,6 +14,7 @@ use crate::call::Invocation;
 use crate::engine::EngineInner;
 use crate::imports::{self, Capability};
 use crate::load::{Code, Description, Loading};
+use crate::wasi_files::CallFiles;
 use crate::{Component, Engine, Grants, LoadError, LoadObserver};
 
 /// What a person says about a plugin.
@@ -111,7 +112,7 @@ impl Engine {
     fn check_mounts(&self, grants: &Grants) -> Result<(), LoadError> {
         let Some(cache) = self.cache_directory() else { return Ok(()) };
         let overlaps = |root: &Path| root.starts_with(cache) || cache.starts_with(root);
-        match grants.mounts.iter().find(|mount| overlaps(mount.store.root_ambient())) {
+        match grants.mounts.iter().find(|mount| mount.store.root_ambient().is_some_and(overlaps)) {
             None => Ok(()),
             Some(mount) => {
                 Err(LoadError::MountExposesCache { mount: mount.name.to_string(), cache: cache.to_owned() })
@@ -174,12 +175,9 @@ impl ToolSource for Plugin {
 
 impl Plugin {
     async fn run(&self, code: &Code, call: &ToolCall, context: &CallContext) -> Completion {
-        let invocation = Invocation {
-            engine: &self.engine,
-            grants: &self.options.grants,
-            limits: &self.options.limits,
-            context,
-        };
+        let files = CallFiles::new(&self.options.grants);
+        let invocation =
+            Invocation { engine: &self.engine, files: &files, limits: &self.options.limits, context };
         let mut completion = invocation.call_tool(code, call.tool.name.as_str(), &call.arguments).await;
         // The schema of a typed result is derived from the type that lifting has followed: it cannot be broken.
         if matches!(code, Code::Declared(_))
@@ -188,6 +186,7 @@ impl Plugin {
             completion.outcome = Outcome::Error(error);
             completion.record.set_outcome(&completion.outcome);
         }
+        files.settle(&mut completion, context).await;
         completion
     }
 }

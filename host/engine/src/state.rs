@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use cofferdam_tool::{CallContext, Limits, Progress, Refusal};
 use wasmtime::component::ResourceTable;
-use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use crate::guest::cofferdam::plugin::call;
 use crate::imports::Capability;
 use crate::limiter::Limiter;
 use crate::log::LogTail;
-use crate::{Access, Grants};
+use crate::wasi_files::{CallFiles, FilesView};
 
 /// Progress that comes faster than this is left out: it would only be work for whoever listens.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(50);
@@ -21,6 +21,7 @@ const PROGRESS_MESSAGE_BYTES_MAX: usize = 1024;
 pub(crate) struct CallState {
     wasi: WasiCtx,
     resources: ResourceTable,
+    files: CallFiles,
     pub(crate) limiter: Limiter,
     pub(crate) stdout: LogTail,
     pub(crate) stderr: LogTail,
@@ -31,20 +32,16 @@ pub(crate) struct CallState {
 }
 
 impl CallState {
-    /// The state of a call that ends at `ends_at`, with what `grants` gives and nothing else.
-    pub(crate) fn new(
-        grants: &Grants,
-        limits: &Limits,
-        context: &CallContext,
-        ends_at: Instant,
-    ) -> wasmtime::Result<Self> {
+    /// The state of a call that ends at `ends_at` and sees `files`.
+    pub(crate) fn new(files: &CallFiles, limits: &Limits, context: &CallContext, ends_at: Instant) -> Self {
         let log_bytes_max = usize::try_from(limits.log_bytes_max).unwrap_or(usize::MAX);
         let (stdout, stderr) = (LogTail::new(log_bytes_max), LogTail::new(log_bytes_max));
         let mut resources = ResourceTable::new();
         resources.set_max_capacity(usize::try_from(limits.handles_max).unwrap_or(usize::MAX));
-        Ok(Self {
-            wasi: wasi(grants, limits, &stdout, &stderr)?,
+        Self {
+            wasi: wasi(limits, &stdout, &stderr),
             resources,
+            files: files.clone(),
             limiter: Limiter::new(limits.memory_bytes_max, limits.instances_max),
             stdout,
             stderr,
@@ -52,7 +49,12 @@ impl CallState {
             context: context.clone(),
             ends_at,
             progress_at: None,
-        })
+        }
+    }
+
+    /// The files of the call, for the functions of `wasi:filesystem`.
+    pub(crate) fn files(&mut self) -> FilesView<'_> {
+        FilesView { table: &mut self.resources, files: &self.files }
     }
 
     /// Notes that the guest used a capability that it was not granted. There are no more entries than imports, however
@@ -74,22 +76,14 @@ pub(crate) struct Denied {
     capability: Capability,
 }
 
-fn wasi(grants: &Grants, limits: &Limits, stdout: &LogTail, stderr: &LogTail) -> wasmtime::Result<WasiCtx> {
+fn wasi(limits: &Limits, stdout: &LogTail, stderr: &LogTail) -> WasiCtx {
     // The builder's defaults are the empty grant: closed standard input, no environment, no arguments, no
-    // directories, no addresses.
+    // directories, no addresses. Files come from elsewhere (`wasi_files`).
     let mut builder = WasiCtxBuilder::new();
     builder.stdout(stdout.clone()).stderr(stderr.clone());
     builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
     builder.max_random_size(limits.random_bytes_max);
-    for mount in &grants.mounts {
-        let permissions = match mount.access {
-            Access::ReadOnly => FsPerms::ReadOnly,
-            Access::ReadWrite => FsPerms::ReadWrite,
-        };
-        // By its handle and not by its path: whoever renames things on the host, or in another mount, moves nothing.
-        builder.preopened_dir(mount.store.handle_ambient(), mount.name.guest_path(), permissions)?;
-    }
-    Ok(builder.build())
+    builder.build()
 }
 
 impl WasiView for CallState {

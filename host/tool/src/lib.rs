@@ -35,7 +35,7 @@ pub use limits::Limits;
 pub use name::{InvalidName, PluginName, ToolName};
 pub use outcome::{Completion, Conversion, Outcome, Raised, Shown};
 pub use output::{Content, InvalidJson, Output, parse_json};
-pub use record::{CallRecord, Phases, PluginIdentity, Refusal};
+pub use record::{CallRecord, FILE_CHANGES_MAX, FileChange, FileChangeKind, Phases, PluginIdentity, Refusal};
 pub use retry::{RetryPolicy, Retrying};
 pub use schema::{Dialect, DialectSchema, InputSchema, Loss, Note, OutputSchema, UnknownDialect};
 pub use toolset::{DuplicateTool, Refused, Toolset};

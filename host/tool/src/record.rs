@@ -31,6 +31,10 @@ pub struct CallRecord {
     pub dropped: Vec<String>,
     /// Capabilities that the guest asked for and did not get (`RES-10`).
     pub refused: Vec<Refusal>,
+    /// Files and directories that the call created, changed and deleted, once that was made for good.
+    pub files: Vec<FileChange>,
+    /// How many more there were than `files` has room for.
+    pub files_left_out: u64,
     /// How often the tool was tried.
     pub attempts: u32,
     /// Where the time went.
@@ -52,6 +56,36 @@ pub struct PluginIdentity {
     pub name: PluginName,
     /// `sha256:` and 64 hexadecimal digits.
     pub digest: String,
+}
+
+/// Most lines about files in one record.
+pub const FILE_CHANGES_MAX: usize = 1000;
+
+/// A file or a directory that a call has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileChange {
+    /// The name of the mount.
+    pub mount: String,
+    /// The path in it, with `/` at the end for a directory. A directory that was moved is one deletion and one creation,
+    /// without a line for everything in it.
+    pub path: String,
+    /// What happened to it.
+    pub what: FileChangeKind,
+    /// The length that a file has by now, in bytes.
+    pub bytes: u64,
+}
+
+/// What happened to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum FileChangeKind {
+    /// It was not there before.
+    Created,
+    /// It has another content.
+    Changed,
+    /// It is gone.
+    Deleted,
 }
 
 /// A capability that was not granted when the guest asked for it.
@@ -110,6 +144,14 @@ impl CallRecord {
                 None => self.refused.push(refusal.clone()),
             }
         }
+    }
+
+    /// Writes what became of files into the record, up to [`FILE_CHANGES_MAX`] of them.
+    pub fn set_files(&mut self, mut changes: Vec<FileChange>) {
+        let left_out = changes.len().saturating_sub(FILE_CHANGES_MAX);
+        changes.truncate(FILE_CHANGES_MAX);
+        self.files = changes;
+        self.files_left_out = u64::try_from(left_out).unwrap_or(u64::MAX);
     }
 
     /// Writes how the call ended into the record.

@@ -47,6 +47,7 @@ fn meaning(spec: &PluginSpec) -> String {
     for mount in &spec.options.grants.mounts {
         let verb = match mount.access {
             Access::ReadOnly => "may read",
+            Access::CreateOnly => "may create files in",
             Access::ReadWrite => "may read and write",
         };
         lines.push(format!("  {verb} /{}", mount.name));

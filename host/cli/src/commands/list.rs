@@ -51,6 +51,7 @@ fn mounts(plugin: &Plugin) -> String {
         .iter()
         .map(|mount| match mount.access {
             Access::ReadOnly => format!("/{} (read-only)", mount.name),
+            Access::CreateOnly => format!("/{} (create-only)", mount.name),
             Access::ReadWrite => format!("/{} (read-write)", mount.name),
         })
         .collect();
