@@ -170,3 +170,38 @@ impl FileStore for CreateOnly {
         if changes.only_create() { self.store.commit(changes).await } else { Err(FileError::CreateOnly) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryStore, Quota};
+
+    fn path(text: &str) -> StorePath {
+        StorePath::directory(text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn create_only_takes_what_is_new_and_refuses_the_rest() {
+        let store = Arc::new(MemoryStore::new(Quota::default()));
+        store.write(&path("d/a"), b"secret".to_vec(), WriteMode::Create).await.unwrap();
+        let guard = CreateOnly::new(Arc::clone(&store) as Arc<dyn FileStore>);
+        let (there, missing, directory) = (&path("d/a"), &path("d/x"), &path("d"));
+        let refused = |result: Result<(), FileError>| matches!(result, Err(FileError::CreateOnly));
+        assert!(refused(guard.stat(there).await.map(drop)));
+        assert!(refused(guard.probe(there).await.map(drop)));
+        assert!(refused(guard.read(there, 99).await.map(drop)));
+        assert!(refused(guard.read_range(there, 0, 9).await.map(drop)));
+        assert!(refused(guard.write(there, Vec::new(), WriteMode::Replace).await));
+        assert!(refused(guard.delete(there).await));
+        assert!(refused(guard.rename(there, missing).await));
+        assert!(refused(guard.rename(directory, missing).await));
+        assert!(refused(guard.remove_directory(directory).await));
+        assert!(refused(guard.list(directory, Scope::Children).await.map(drop)));
+        assert!(matches!(guard.read(missing, 9).await, Err(FileError::NotFound)));
+        assert!(matches!(guard.delete(missing).await, Err(FileError::NotFound)));
+        guard.write(missing, b"new".to_vec(), WriteMode::Replace).await.unwrap();
+        assert_eq!(guard.create_directory(&path("e/f")).await.unwrap(), MadeDirectory::Created);
+        assert_eq!(store.read(there, 99).await.unwrap(), b"secret");
+        assert_eq!(store.read(missing, 99).await.unwrap(), b"new");
+    }
+}

@@ -173,7 +173,7 @@ impl Tree {
     }
 
     fn delete(&mut self, path: &StorePath) -> Result<(), FileError> {
-        let bytes = length(&*self.content(path)?);
+        let bytes = length(&self.content(path)?);
         self.nodes.remove(path);
         self.usage = self.usage.without_file(bytes);
         Ok(())

@@ -14,6 +14,7 @@
 //! committed, the commit ends as [`FileError::Conflict`].
 
 mod budget;
+mod contents;
 mod difference;
 mod file;
 mod names;

@@ -1,9 +1,114 @@
-//! Removing directories and giving things other names, in the overlay alone.
+//! Creating, listing and removing directories and giving things other names, in the overlay alone.
 
-use super::state::{Found, Now, State};
-use crate::{EntryKind, FileError, Scope, StorePath};
+use super::budget::Charge;
+use super::state::{Found, Now, State, length};
+use crate::quota::Change;
+use crate::{Entry, EntryKind, FileError, Listing, MadeDirectory, Scope, StorePath};
+
+/// Directories that one listing goes through where changes and the store below are mixed.
+const DIRECTORIES_LISTED_MAX: usize = 100_000;
 
 impl State {
+    pub(super) async fn create_directory(&mut self, path: &StorePath) -> Result<MadeDirectory, FileError> {
+        self.require_writable()?;
+        let mut missing = self.missing_parents(path).await?;
+        match self.look(path).await? {
+            Found::Directory { .. } => return Ok(MadeDirectory::Existed),
+            Found::File { .. } | Found::BaseFile { .. } | Found::Special => return Err(FileError::IsFile),
+            Found::Missing { .. } | Found::BelowFile => missing.push(path.clone()),
+        }
+        self.quota().await?.check_depth(path.depth())?;
+        let usage = self.admit(Change { entries_added: length(missing.len()), ..Change::default() }).await?;
+        let charges = self.charge_names(&missing)?;
+        self.insert_directories(missing, charges);
+        self.enter(|_| usage);
+        Ok(MadeDirectory::Created)
+    }
+
+    pub(super) fn charge_names(&self, paths: &[StorePath]) -> Result<Vec<Charge>, FileError> {
+        paths.iter().map(|path| self.charge_name(path)).collect()
+    }
+
+    pub(super) fn insert_directories(&mut self, paths: Vec<StorePath>, charges: Vec<Charge>) {
+        let mut names: Vec<_> = paths.into_iter().zip(charges).collect();
+        // From the top, because what was below an earlier directory of the same name goes.
+        names.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (path, charge) in names {
+            let number = self.number();
+            self.drop_below(&path);
+            self.insert(&path, Now::Directory { origin: None, number }, charge);
+        }
+    }
+
+    /// The directories above `path` that are not there.
+    pub(super) async fn missing_parents(&mut self, path: &StorePath) -> Result<Vec<StorePath>, FileError> {
+        let mut missing = Vec::new();
+        for above in path.ancestors() {
+            match self.look(&above).await? {
+                Found::Missing { .. } | Found::BelowFile => missing.push(above),
+                Found::File { .. } | Found::BaseFile { .. } | Found::Special => {
+                    return Err(FileError::ParentIsFile);
+                }
+                // What is above a directory is a directory.
+                Found::Directory { .. } => break,
+            }
+        }
+        Ok(missing)
+    }
+
+    pub(super) async fn list(&mut self, directory: &StorePath, scope: Scope) -> Result<Listing, FileError> {
+        let Found::Directory { base, .. } = self.look(directory).await? else {
+            return Ok(Listing::default());
+        };
+        let is_unchanged = self.keys_below(directory).is_empty();
+        if let (true, Some(base)) = (is_unchanged, &base) {
+            return self.base.list(base, scope).await;
+        }
+        let (mut pending, mut listed) = (vec![directory.clone()], 0_usize);
+        let mut whole = Listing::default();
+        while let Some(here) = pending.pop() {
+            listed = listed.saturating_add(1);
+            let children = self.children(&here).await?;
+            whole.is_truncated |= children.is_truncated || listed > DIRECTORIES_LISTED_MAX;
+            whole.hides_entries |= children.hides_entries;
+            for entry in children.entries {
+                let path = here.join(&entry.name);
+                if let Some(name) = path.below(directory) {
+                    whole.entries.push(Entry::new(name, entry.kind));
+                }
+                if scope == Scope::Recursive && entry.kind == EntryKind::Directory && !whole.is_truncated {
+                    pending.push(path);
+                }
+            }
+        }
+        Ok(Listing {
+            hides_entries: whole.hides_entries,
+            ..Listing::sorted(whole.entries, whole.is_truncated)
+        })
+    }
+
+    /// The direct children of a directory.
+    async fn children(&mut self, directory: &StorePath) -> Result<Listing, FileError> {
+        let Found::Directory { base, .. } = self.look(directory).await? else {
+            return Ok(Listing::default());
+        };
+        let mut listing = match base {
+            Some(base) => self.base.list(&base, Scope::Children).await?,
+            None => Listing::default(),
+        };
+        listing.entries.retain(|entry| !self.nodes.contains_key(&directory.join(&entry.name)));
+        for key in self.keys_below(directory) {
+            let name = key.below(directory).filter(|name| !name.contains('/'));
+            let kind = match self.nodes.get(&key).map(|node| &node.now) {
+                Some(Now::File(_)) => EntryKind::File,
+                Some(Now::Directory { .. }) => EntryKind::Directory,
+                Some(Now::Gone) | None => continue,
+            };
+            listing.entries.extend(name.map(|name| Entry::new(name, kind)));
+        }
+        Ok(listing)
+    }
+
     pub(super) async fn remove_directory(&mut self, path: &StorePath) -> Result<(), FileError> {
         self.require_writable()?;
         if path.is_root() {

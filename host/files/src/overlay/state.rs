@@ -10,12 +10,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::budget::{Budget, Charge};
-use super::file::{FileNode, Origin, identity_of};
+use super::file::{FileNode, identity_of};
 use crate::quota::Change;
-use crate::{
-    Entry, EntryKind, FileError, FileStore, Listing, MadeDirectory, OpenMode, Quota, Room, Scope, Stat,
-    StorePath, Usage, Version, WriteMode,
-};
+use crate::{EntryKind, FileError, FileStore, Quota, Room, Stat, StorePath, Usage, Version};
 
 /// What a name costs beside its length, in bytes: the node, its place in the map, the file.
 const NODE_BYTES: u64 = 512;
@@ -25,14 +22,10 @@ const SPARE_BYTES: u64 = 6 * (4096 + NODE_BYTES);
 const SEEN_MAX: usize = 65_536;
 /// What remembering one of them costs beside its length, in bytes.
 const SEEN_BYTES: u64 = 128;
-/// How often files are opened before those that are closed and unchanged are forgotten.
-const OPENS_PER_SWEEP: u32 = 1024;
-/// Directories that one listing goes through where changes and the store below are mixed.
-const DIRECTORIES_LISTED_MAX: usize = 100_000;
 
 pub(super) struct State {
-    base: Arc<dyn FileStore>,
-    budget: Budget,
+    pub(super) base: Arc<dyn FileStore>,
+    pub(super) budget: Budget,
     pub(super) nodes: BTreeMap<StorePath, Node>,
     /// What is in the store below and no longer at its natural path.
     pub(super) hidden: BTreeMap<StorePath, Hidden>,
@@ -43,7 +36,7 @@ pub(super) struct State {
     /// What the store below held at the first change.
     usage_before: Usage,
     numbers: u64,
-    opens: u32,
+    pub(super) opens: u32,
 }
 
 struct Seen {
@@ -55,7 +48,7 @@ struct Seen {
 pub(super) struct Node {
     pub(super) now: Now,
     /// Only there because the file is or was open: it can go when it is closed and unchanged.
-    is_tracked: bool,
+    pub(super) is_tracked: bool,
     _charge: Charge,
 }
 
@@ -152,7 +145,7 @@ impl State {
     }
 
     /// The usage after `change`, if the quota admits it.
-    async fn admit(&mut self, change: Change) -> Result<Usage, FileError> {
+    pub(super) async fn admit(&mut self, change: Change) -> Result<Usage, FileError> {
         let room = self.room().await?;
         Ok(room.quota.admit(room.usage, change)?)
     }
@@ -317,322 +310,6 @@ impl State {
         for key in self.keys_below(path) {
             self.nodes.remove(&key);
         }
-    }
-
-    /// The file at `path` as a node of the overlay. What is below stays as it is.
-    fn track(
-        &mut self,
-        path: &StorePath,
-        natural: StorePath,
-        stat: &Stat,
-    ) -> Result<Arc<FileNode>, FileError> {
-        self.sweep();
-        let charge = self.charge_name(path)?;
-        let version = self.first_seen(&natural, Some(stat.version)).unwrap_or(stat.version);
-        let origin = Origin { path: natural, bytes: stat.bytes, modified: stat.modified, version };
-        let node = Arc::new(FileNode::of_base(self.number(), origin, self.budget.take(0)?));
-        let now = Now::File(Arc::clone(&node));
-        self.nodes.insert(path.clone(), Node { now, is_tracked: true, _charge: charge });
-        Ok(node)
-    }
-
-    /// Forgets files that were only looked at, so that a call may open as many as it likes one after another.
-    fn sweep(&mut self) {
-        self.opens = self.opens.saturating_add(1);
-        if self.opens < OPENS_PER_SWEEP {
-            return;
-        }
-        self.opens = 0;
-        self.nodes.retain(|_, node| match &node.now {
-            Now::File(file) => !node.is_tracked || file.is_changed() || Arc::strong_count(file) > 1,
-            _ => true,
-        });
-    }
-
-    pub(super) async fn open(
-        &mut self,
-        path: &StorePath,
-        mode: OpenMode,
-    ) -> Result<Arc<FileNode>, FileError> {
-        if mode.writes || mode.truncates {
-            self.require_writable()?;
-        }
-        let node = match self.look(path).await? {
-            Found::Directory { .. } if mode.creates && mode.is_exclusive => {
-                return Err(FileError::AlreadyExists);
-            }
-            Found::Directory { .. } => return Err(FileError::IsDirectory),
-            Found::File { .. } | Found::BaseFile { .. } if mode.creates && mode.is_exclusive => {
-                return Err(FileError::AlreadyExists);
-            }
-            Found::File { node, .. } => node,
-            Found::BaseFile { natural, stat } => self.track(path, natural, &stat)?,
-            Found::BelowFile if mode.creates => return Err(FileError::ParentIsFile),
-            Found::Special if mode.creates => return Err(FileError::Special),
-            Found::Missing { .. } if mode.creates => return self.create(path).await,
-            Found::BelowFile | Found::Missing { .. } | Found::Special => return Err(FileError::NotFound),
-        };
-        if mode.truncates {
-            self.resize(&node, 0).await?;
-        }
-        Ok(node)
-    }
-
-    /// Creates an empty file in a directory that is there.
-    async fn create(&mut self, path: &StorePath) -> Result<Arc<FileNode>, FileError> {
-        self.require_writable()?;
-        if !self.missing_parents(path).await?.is_empty() {
-            return Err(FileError::NotFound);
-        }
-        self.quota().await?.check_depth(path.depth())?;
-        let usage = self.admit(Change { entries_added: 1, ..Change::default() }).await?;
-        let charge = self.charge_name(path)?;
-        let node = Arc::new(FileNode::with(self.number(), Vec::new(), self.budget.take(0)?));
-        self.insert(path, Now::File(Arc::clone(&node)), charge);
-        self.enter(|_| usage);
-        Ok(node)
-    }
-
-    pub(super) async fn write(
-        &mut self,
-        path: &StorePath,
-        content: Vec<u8>,
-        mode: WriteMode,
-    ) -> Result<(), FileError> {
-        self.require_writable()?;
-        let missing = self.missing_parents(path).await?;
-        let found = self.look(path).await?;
-        let bytes_removed = match &found {
-            Found::Directory { .. } => return Err(FileError::IsDirectory),
-            Found::Special => return Err(FileError::Special),
-            Found::File { .. } | Found::BaseFile { .. } if mode == WriteMode::Create => {
-                return Err(FileError::AlreadyExists);
-            }
-            Found::File { node, .. } => Some(node.bytes()),
-            Found::BaseFile { stat, .. } => Some(stat.bytes),
-            Found::Missing { .. } | Found::BelowFile => None,
-        };
-        let bytes_added = length(content.len());
-        self.quota().await?.check_file(path.depth(), bytes_added)?;
-        let change = Change {
-            entries_added: length(missing.len()).saturating_add(u64::from(bytes_removed.is_none())),
-            bytes_removed: bytes_removed.unwrap_or(0),
-            bytes_added,
-        };
-        let usage = self.admit(change).await?;
-        match found {
-            Found::File { node, .. } => {
-                node.charge(bytes_added)?;
-                node.set(content);
-            }
-            Found::BaseFile { natural, stat } => {
-                let node = self.track(path, natural, &stat)?;
-                node.charge(bytes_added)?;
-                node.set(content);
-            }
-            _ => {
-                let charges = self.charge_names(&missing)?;
-                let charge = self.charge_name(path)?;
-                let content_charge = self.budget.take(bytes_added)?;
-                self.insert_directories(missing, charges);
-                let node = FileNode::with(self.number(), content, content_charge);
-                self.insert(path, Now::File(Arc::new(node)), charge);
-            }
-        }
-        self.enter(|_| usage);
-        Ok(())
-    }
-
-    pub(super) async fn write_at(
-        &mut self,
-        node: &FileNode,
-        offset: Option<u64>,
-        data: &[u8],
-    ) -> Result<(), FileError> {
-        self.require_writable()?;
-        if data.is_empty() {
-            return Ok(());
-        }
-        let bytes = node.bytes();
-        let offset = offset.unwrap_or(bytes);
-        let end = offset.saturating_add(length(data.len()));
-        let usage = self.prepare(node, end.max(bytes)).await?;
-        node.write(offset, data)?;
-        self.enter(|before| usage.unwrap_or(before));
-        Ok(())
-    }
-
-    /// Gives a file another length.
-    pub(super) async fn resize(&mut self, node: &FileNode, bytes: u64) -> Result<(), FileError> {
-        let usage = self.prepare(node, bytes).await?;
-        node.resize(bytes)?;
-        self.enter(|before| usage.unwrap_or(before));
-        Ok(())
-    }
-
-    /// Has the content of a file in memory, and the memory that it will take with another length. Everything is checked
-    /// before anything is taken. Gives the usage to be entered when the length has changed.
-    async fn prepare(&mut self, node: &FileNode, bytes: u64) -> Result<Option<Usage>, FileError> {
-        self.require_writable()?;
-        let bytes_before = node.bytes();
-        let mut usage = None;
-        if node.is_linked() {
-            if bytes > bytes_before {
-                self.quota().await?.check_file(0, bytes)?;
-            }
-            let change = Change { entries_added: 0, bytes_removed: bytes_before, bytes_added: bytes };
-            usage = Some(self.admit(change).await?);
-        }
-        if node.is_loaded() {
-            node.charge(bytes)?;
-        } else {
-            self.load(node, bytes_before, bytes).await?;
-        }
-        Ok(usage)
-    }
-
-    /// Copies the content of a file of the store below into memory, unless none of it will stay.
-    async fn load(&mut self, node: &FileNode, bytes_before: u64, bytes: u64) -> Result<(), FileError> {
-        if bytes == 0 {
-            node.set(Vec::new());
-            return Ok(());
-        }
-        node.charge(bytes_before.max(bytes))?;
-        let content = {
-            let path = node.base_path()?;
-            let changed = || FileError::Conflict { path: path.clone() };
-            match self.base.read(path, bytes_before).await {
-                Ok(content) if length(content.len()) == bytes_before => Ok(content),
-                Ok(_) | Err(FileError::TooLarge { .. } | FileError::NotFound) => Err(changed()),
-                Err(error) => Err(error),
-            }
-        };
-        match content {
-            Ok(content) => node.set(content),
-            Err(error) => {
-                node.charge(0)?;
-                return Err(error);
-            }
-        }
-        node.charge(bytes)
-    }
-
-    pub(super) async fn delete(&mut self, path: &StorePath) -> Result<(), FileError> {
-        self.require_writable()?;
-        let found = self.look(path).await?;
-        let bytes = match &found {
-            Found::File { node, .. } => node.bytes(),
-            Found::BaseFile { stat, .. } => stat.bytes,
-            _ => return Err(FileError::NotFound),
-        };
-        self.room().await?;
-        self.require_spare()?;
-        self.vanish(path, &found)?;
-        if let Found::File { node, .. } = found {
-            node.unlink();
-        }
-        self.enter(|usage| usage.without_file(bytes));
-        Ok(())
-    }
-
-    pub(super) async fn create_directory(&mut self, path: &StorePath) -> Result<MadeDirectory, FileError> {
-        self.require_writable()?;
-        let mut missing = self.missing_parents(path).await?;
-        match self.look(path).await? {
-            Found::Directory { .. } => return Ok(MadeDirectory::Existed),
-            Found::File { .. } | Found::BaseFile { .. } | Found::Special => return Err(FileError::IsFile),
-            Found::Missing { .. } | Found::BelowFile => missing.push(path.clone()),
-        }
-        self.quota().await?.check_depth(path.depth())?;
-        let usage = self.admit(Change { entries_added: length(missing.len()), ..Change::default() }).await?;
-        let charges = self.charge_names(&missing)?;
-        self.insert_directories(missing, charges);
-        self.enter(|_| usage);
-        Ok(MadeDirectory::Created)
-    }
-
-    fn charge_names(&self, paths: &[StorePath]) -> Result<Vec<Charge>, FileError> {
-        paths.iter().map(|path| self.charge_name(path)).collect()
-    }
-
-    fn insert_directories(&mut self, paths: Vec<StorePath>, charges: Vec<Charge>) {
-        let mut names: Vec<_> = paths.into_iter().zip(charges).collect();
-        // From the top, because what was below an earlier directory of the same name goes.
-        names.sort_by(|(a, _), (b, _)| a.cmp(b));
-        for (path, charge) in names {
-            let number = self.number();
-            self.drop_below(&path);
-            self.insert(&path, Now::Directory { origin: None, number }, charge);
-        }
-    }
-
-    /// The directories above `path` that are not there.
-    pub(super) async fn missing_parents(&mut self, path: &StorePath) -> Result<Vec<StorePath>, FileError> {
-        let mut missing = Vec::new();
-        for above in path.ancestors() {
-            match self.look(&above).await? {
-                Found::Missing { .. } | Found::BelowFile => missing.push(above),
-                Found::File { .. } | Found::BaseFile { .. } | Found::Special => {
-                    return Err(FileError::ParentIsFile);
-                }
-                // What is above a directory is a directory.
-                Found::Directory { .. } => break,
-            }
-        }
-        Ok(missing)
-    }
-
-    pub(super) async fn list(&mut self, directory: &StorePath, scope: Scope) -> Result<Listing, FileError> {
-        let Found::Directory { base, .. } = self.look(directory).await? else {
-            return Ok(Listing::default());
-        };
-        let is_unchanged = self.keys_below(directory).is_empty();
-        if let (true, Some(base)) = (is_unchanged, &base) {
-            return self.base.list(base, scope).await;
-        }
-        let (mut pending, mut listed) = (vec![directory.clone()], 0_usize);
-        let mut whole = Listing::default();
-        while let Some(here) = pending.pop() {
-            listed = listed.saturating_add(1);
-            let children = self.children(&here).await?;
-            whole.is_truncated |= children.is_truncated || listed > DIRECTORIES_LISTED_MAX;
-            whole.hides_entries |= children.hides_entries;
-            for entry in children.entries {
-                let path = here.join(&entry.name);
-                if let Some(name) = path.below(directory) {
-                    whole.entries.push(Entry::new(name, entry.kind));
-                }
-                if scope == Scope::Recursive && entry.kind == EntryKind::Directory && !whole.is_truncated {
-                    pending.push(path);
-                }
-            }
-        }
-        Ok(Listing {
-            hides_entries: whole.hides_entries,
-            ..Listing::sorted(whole.entries, whole.is_truncated)
-        })
-    }
-
-    /// The direct children of a directory.
-    async fn children(&mut self, directory: &StorePath) -> Result<Listing, FileError> {
-        let Found::Directory { base, .. } = self.look(directory).await? else {
-            return Ok(Listing::default());
-        };
-        let mut listing = match base {
-            Some(base) => self.base.list(&base, Scope::Children).await?,
-            None => Listing::default(),
-        };
-        listing.entries.retain(|entry| !self.nodes.contains_key(&directory.join(&entry.name)));
-        for key in self.keys_below(directory) {
-            let name = key.below(directory).filter(|name| !name.contains('/'));
-            let kind = match self.nodes.get(&key).map(|node| &node.now) {
-                Some(Now::File(_)) => EntryKind::File,
-                Some(Now::Directory { .. }) => EntryKind::Directory,
-                Some(Now::Gone) | None => continue,
-            };
-            listing.entries.extend(name.map(|name| Entry::new(name, kind)));
-        }
-        Ok(listing)
     }
 
     /// Takes the node at `path` out to put it elsewhere.
