@@ -19,6 +19,7 @@ mod limits;
 mod name;
 mod outcome;
 mod output;
+mod permission;
 mod record;
 mod retry;
 mod schema;
@@ -35,6 +36,13 @@ pub use limits::Limits;
 pub use name::{InvalidName, PluginName, ToolName};
 pub use outcome::{Completion, Conversion, Outcome, Raised, Shown};
 pub use output::{Content, InvalidJson, Output, parse_json};
+pub use permission::{
+    AddressRange, Asked, BoundHeader, ClockPrecision, FileAccess, Granted, Host, HostPattern, HttpGrant,
+    HttpMethods, HttpRule, HttpScheme, HttpTarget, InvalidAddressRange, InvalidBoundHeader, InvalidHost,
+    InvalidHttpRule, InvalidMountName, InvalidPermission, InvalidSecretTemplate, InvalidSocketRule,
+    LimitsAsked, Missing, MountName, Permission, Permissions, Policy, PortRule, SecretTemplate, SecretText,
+    SocketProtocol, SocketRule, is_public_address,
+};
 pub use record::{CallRecord, Phases, PluginIdentity, Refusal};
 pub use retry::{RetryPolicy, Retrying};
 pub use schema::{Dialect, DialectSchema, InputSchema, Loss, Note, OutputSchema, UnknownDialect};

@@ -32,6 +32,12 @@ pub struct Limits {
     pub log_bytes_max: u64,
     /// Random bytes in one request of the guest.
     pub random_bytes_max: u64,
+    /// HTTP requests of the call that are under way at one time; one more waits.
+    pub http_requests_max: u32,
+    /// What the call may send in HTTP requests, headers and bodies together, in bytes.
+    pub http_sent_bytes_max: u64,
+    /// What the call may receive in HTTP responses, headers and bodies together, in bytes.
+    pub http_received_bytes_max: u64,
 }
 
 impl Default for Limits {
@@ -49,6 +55,11 @@ impl Default for Limits {
             instances_max: 128,
             log_bytes_max: 8192,
             random_bytes_max: 64 * 1024,
+            // A browser opens six connections to one host.
+            http_requests_max: 8,
+            // An upload is rarer and mostly smaller than a download; a guest's memory bounds both anyway.
+            http_sent_bytes_max: 16 * MIB,
+            http_received_bytes_max: 64 * MIB,
         }
     }
 }
@@ -73,6 +84,9 @@ impl Limits {
             instances_max: self.instances_max.min(other.instances_max),
             log_bytes_max: self.log_bytes_max.min(other.log_bytes_max),
             random_bytes_max: self.random_bytes_max.min(other.random_bytes_max),
+            http_requests_max: self.http_requests_max.min(other.http_requests_max),
+            http_sent_bytes_max: self.http_sent_bytes_max.min(other.http_sent_bytes_max),
+            http_received_bytes_max: self.http_received_bytes_max.min(other.http_received_bytes_max),
         }
     }
 }
@@ -90,6 +104,8 @@ mod tests {
         assert_eq!(limits.hostcall_bytes_max, 67_108_864);
         assert_eq!((limits.handles_max, limits.instances_max), (256, 128));
         assert_eq!((limits.log_bytes_max, limits.random_bytes_max), (8192, 65_536));
+        assert_eq!(limits.http_requests_max, 8);
+        assert_eq!((limits.http_sent_bytes_max, limits.http_received_bytes_max), (16_777_216, 67_108_864));
     }
 
     #[test]

@@ -1,0 +1,266 @@
+//! What a call gets: the intersection of both sides, and what was asked beyond it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use crate::ToolName;
+
+use super::{
+    ClockPrecision, FileAccess, HttpGrant, HttpRule, MountName, Permissions, Policy, SocketRule, secret,
+};
+
+/// What a plugin asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// It has no manifest: it takes whatever a person offers. What it can do with that is bounded by its imports.
+    Unstated,
+    /// This and no more.
+    Stated(Box<Permissions>),
+}
+
+/// What is granted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Granted {
+    /// What a call may do.
+    pub policy: Policy,
+    /// What was asked and is not granted, or not as a whole.
+    pub missing: Vec<Missing>,
+}
+
+/// Something that was asked and is not offered, or not as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// What was asked.
+    pub permission: Permission,
+    /// What is offered of it, in plain words; `None` if nothing is.
+    pub offered: Option<String>,
+}
+
+/// One thing that can be granted. It is written and read as `files:notes=read-only` or `http:GET https://a.example/`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Permission {
+    /// A file store; without a name, any.
+    Files(Option<MountName>, FileAccess),
+    /// HTTP requests.
+    Http(HttpRule),
+    /// A connection.
+    Socket(SocketRule),
+    /// An environment variable.
+    Env(String),
+    /// A configuration value.
+    Config(String),
+    /// A secret that the guest may read.
+    Secret(String),
+    /// A clock of some precision.
+    Clock(ClockPrecision),
+    /// Random numbers.
+    Random,
+    /// A tool.
+    Tool(ToolName),
+    /// A limit and the value that is wanted.
+    Limit(String, u64),
+}
+
+/// Why a text is no permission.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a permission: {reason}")]
+pub struct InvalidPermission {
+    text: String,
+    reason: String,
+}
+
+impl Asked {
+    /// What is granted of `offered`: what both sides name. The only place where grants are made.
+    #[must_use]
+    pub fn granted_of(&self, offered: &Policy) -> Granted {
+        match self {
+            Self::Unstated => Granted { policy: offered.clone(), missing: Vec::new() },
+            Self::Stated(asked) => stated(asked, offered),
+        }
+    }
+}
+
+fn stated(asked: &Permissions, offered: &Policy) -> Granted {
+    let mut missing = Vec::new();
+    let policy = Policy {
+        files: files(asked, &offered.files, &mut missing),
+        http: http(&asked.http, &offered.http, &mut missing),
+        sockets: set(&asked.sockets, &offered.sockets, Permission::Socket, &mut missing),
+        env: set(&asked.env, &offered.env, Permission::Env, &mut missing),
+        config: set(&asked.config, &offered.config, Permission::Config, &mut missing),
+        secrets: set(&asked.secrets, &offered.secrets, Permission::Secret, &mut missing),
+        clock: asked.clock.min(offered.clock),
+        random: asked.random && offered.random,
+        tools: set(&asked.tools, &offered.tools, Permission::Tool, &mut missing),
+        limits: asked.limits.applied_to(&offered.limits),
+    };
+    if asked.clock > offered.clock {
+        let offered = Some(format!("a {} clock", offered.clock.as_str()));
+        missing.push(Missing { permission: Permission::Clock(asked.clock), offered });
+    }
+    if asked.random && !offered.random {
+        missing.push(Missing { permission: Permission::Random, offered: None });
+    }
+    for (key, wanted, offered) in asked.limits.beyond(&offered.limits) {
+        let permission = Permission::Limit(key.to_owned(), wanted.parse().unwrap_or(u64::MAX));
+        missing.push(Missing { permission, offered: Some(offered) });
+    }
+    Granted { policy, missing }
+}
+
+fn files(
+    asked: &Permissions,
+    offered: &BTreeMap<MountName, FileAccess>,
+    missing: &mut Vec<Missing>,
+) -> BTreeMap<MountName, FileAccess> {
+    for (name, &wanted) in &asked.files {
+        let got = offered.get(name).and_then(|access| wanted.intersect(*access));
+        if got != Some(wanted) {
+            let permission = Permission::Files(Some(name.clone()), wanted);
+            missing.push(Missing { permission, offered: offered.get(name).map(ToString::to_string) });
+        }
+    }
+    if let Some(wanted) = asked.files_any
+        && offered.is_empty()
+    {
+        missing.push(Missing { permission: Permission::Files(None, wanted), offered: None });
+    }
+    let granted = |(name, access): (&MountName, &FileAccess)| {
+        let wanted = asked.files.get(name).copied().or(asked.files_any)?;
+        Some((name.clone(), wanted.intersect(*access)?))
+    };
+    offered.iter().filter_map(granted).collect()
+}
+
+fn http(asked: &[HttpRule], offered: &[HttpGrant], missing: &mut Vec<Missing>) -> Vec<HttpGrant> {
+    let mut granted: Vec<HttpGrant> = Vec::new();
+    for wanted in asked {
+        let shared =
+            |grant: &HttpGrant| Some(HttpGrant { rule: wanted.intersect(&grant.rule)?, ..grant.clone() });
+        let parts: Vec<_> = offered.iter().filter_map(shared).collect();
+        if !parts.iter().any(|part| part.rule == *wanted) {
+            let words: Vec<_> = parts.iter().map(|part| part.rule.to_string()).collect();
+            let offered = (!words.is_empty()).then(|| words.join("; "));
+            missing.push(Missing { permission: Permission::Http(wanted.clone()), offered });
+        }
+        for part in parts {
+            if !granted.contains(&part) {
+                granted.push(part);
+            }
+        }
+    }
+    granted
+}
+
+/// Names that both sides have.
+fn set<T: Clone + Ord>(
+    asked: &BTreeSet<T>,
+    offered: &BTreeSet<T>,
+    permission: impl Fn(T) -> Permission,
+    missing: &mut Vec<Missing>,
+) -> BTreeSet<T> {
+    for beyond in asked.difference(offered) {
+        missing.push(Missing { permission: permission(beyond.clone()), offered: None });
+    }
+    asked.intersection(offered).cloned().collect()
+}
+
+impl Permission {
+    /// What it allows, as a verb phrase.
+    #[must_use]
+    pub fn in_plain_words(&self) -> String {
+        match self {
+            Self::Files(Some(name), access) => format!("{} /{name}", access.in_plain_words()),
+            Self::Files(None, access) => format!("{} any store it is given", access.in_plain_words()),
+            Self::Http(rule) => format!("send {rule}"),
+            Self::Socket(rule) => format!("connect to {rule}"),
+            Self::Env(name) => format!("read the environment variable {name}"),
+            Self::Config(key) => format!("read the configuration value {key}"),
+            Self::Secret(name) => format!("read the secret {name}"),
+            Self::Clock(precision) => format!("use a {} clock", precision.as_str()),
+            Self::Random => "draw random numbers".to_owned(),
+            Self::Tool(name) => format!("call the tool {name}"),
+            Self::Limit(key, value) => format!("use {key} = {value}"),
+        }
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files(Some(name), access) => write!(f, "files:{name}={access}"),
+            Self::Files(None, access) => write!(f, "files:*={access}"),
+            Self::Http(rule) => write!(f, "http:{rule}"),
+            Self::Socket(rule) => write!(f, "socket:{rule}"),
+            Self::Env(name) => write!(f, "env:{name}"),
+            Self::Config(key) => write!(f, "config:{key}"),
+            Self::Secret(name) => write!(f, "secret:{name}"),
+            Self::Clock(precision) => write!(f, "clock:{}", precision.as_str()),
+            Self::Random => f.write_str("random"),
+            Self::Tool(name) => write!(f, "tool:{name}"),
+            Self::Limit(key, value) => write!(f, "limit:{key}={value}"),
+        }
+    }
+}
+
+impl FromStr for Permission {
+    type Err = InvalidPermission;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse(text).map_err(|reason| InvalidPermission { text: text.to_owned(), reason })
+    }
+}
+
+fn parse(text: &str) -> Result<Permission, String> {
+    let (kind, value) = text.split_once(':').unwrap_or((text, ""));
+    match kind {
+        "files" => {
+            let (name, access) = value.split_once('=').ok_or("write it as `files:NAME=read-only`")?;
+            let name = match name {
+                "*" => None,
+                name => Some(MountName::new(name).map_err(|error| error.to_string())?),
+            };
+            let access = FileAccess::ALL.into_iter().find(|one| one.as_str() == access);
+            let access = access.ok_or("access is `read-only`, `create-only` or `read-write`")?;
+            Ok(Permission::Files(name, access))
+        }
+        "http" => value.parse().map(Permission::Http).map_err(|error: super::InvalidHttpRule| error.to_string()),
+        "socket" => {
+            value.parse().map(Permission::Socket).map_err(|error: super::InvalidSocketRule| error.to_string())
+        }
+        "env" if is_variable(value) => Ok(Permission::Env(value.to_owned())),
+        "env" => Err("a variable has a name without `=` and white space".to_owned()),
+        "config" if is_key(value) => Ok(Permission::Config(value.to_owned())),
+        "config" => Err("a key has 1 to 128 visible characters".to_owned()),
+        "secret" if secret::is_secret_name(value) => Ok(Permission::Secret(value.to_owned())),
+        "secret" => Err("a secret has a name of 1 to 64 characters out of A-Z a-z 0-9 _ -".to_owned()),
+        "clock" => {
+            let precision = ClockPrecision::ALL.into_iter().find(|one| one.as_str() == value);
+            precision.map(Permission::Clock).ok_or_else(|| "write `frozen`, `coarse` or `precise`".to_owned())
+        }
+        "random" if value.is_empty() => Ok(Permission::Random),
+        "tool" => ToolName::new(value).map(Permission::Tool).map_err(|error| error.to_string()),
+        "limit" => {
+            let (key, number) = value.split_once('=').ok_or("write it as `limit:wall-ms-max=60000`")?;
+            let number = number.parse().map_err(|_| "a limit is a whole number")?;
+            Ok(Permission::Limit(key.to_owned(), number))
+        }
+        _ => Err("it starts with `files:`, `http:`, `socket:`, `env:`, `config:`, `secret:`, `clock:`, `tool:` or \
+                  `limit:`, or is `random`"
+            .to_owned()),
+    }
+}
+
+/// Whether a text can be the name of an environment variable.
+pub(super) fn is_variable(name: &str) -> bool {
+    (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic() && b != b'=')
+}
+
+/// Whether a text can be the key of a configuration value.
+pub(super) fn is_key(key: &str) -> bool {
+    (1..=128).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! Limits that a plugin asks for.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Limits;
+
+/// A limit that has no value means "no limit": it is above every number.
+trait Bound: Copy {
+    fn is_above(self, other: Self) -> bool;
+    fn shown(self) -> String;
+}
+
+macro_rules! number_bounds {
+    ($($number:ty),*) => {$(
+        impl Bound for $number {
+            fn is_above(self, other: Self) -> bool {
+                self > other
+            }
+            fn shown(self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+
+number_bounds!(u64, u32);
+
+impl Bound for Option<u64> {
+    fn is_above(self, other: Self) -> bool {
+        match (self, other) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(mine), Some(others)) => mine > others,
+        }
+    }
+    fn shown(self) -> String {
+        self.map_or_else(|| "none".to_owned(), |number| number.to_string())
+    }
+}
+
+macro_rules! asked {
+    ($($field:ident: $type:ty = $key:literal,)*) => {
+        /// The limits of [`Limits`] that a plugin, or the caller of one call, has something to say about: how much it needs, or
+        /// with how much it keeps to. They can lower a limit and never raise it.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+        #[non_exhaustive]
+        pub struct LimitsAsked {
+            $(
+                #[doc = concat!("`", $key, "`")]
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $field: Option<$type>,
+            )*
+        }
+
+        impl LimitsAsked {
+            /// `offered`, lowered to what is asked.
+            #[must_use]
+            pub fn applied_to(&self, offered: &Limits) -> Limits {
+                Limits {
+                    $($field: match self.$field {
+                        Some(asked) if Bound::is_above(offered.$field, asked.into()) => asked.into(),
+                        _ => offered.$field,
+                    },)*
+                }
+            }
+
+            /// What is asked and not offered: key, asked, offered.
+            #[must_use]
+            pub fn beyond(&self, offered: &Limits) -> Vec<(&'static str, String, String)> {
+                let mut beyond = Vec::new();
+                $(
+                    if let Some(asked) = self.$field
+                        && Bound::is_above(asked.into(), offered.$field)
+                    {
+                        beyond.push(($key, asked.to_string(), Bound::shown(offered.$field)));
+                    }
+                )*
+                beyond
+            }
+
+            /// What is asked: key and value.
+            #[must_use]
+            pub fn entries(&self) -> Vec<(&'static str, String)> {
+                let mut entries = Vec::new();
+                $(
+                    if let Some(asked) = self.$field {
+                        entries.push(($key, asked.to_string()));
+                    }
+                )*
+                entries
+            }
+        }
+    };
+}
+
+asked! {
+    memory_bytes_max: u64 = "memory-bytes-max",
+    wall_ms_max: u64 = "wall-ms-max",
+    fuel_max: u64 = "fuel-max",
+    output_bytes_max: u64 = "output-bytes-max",
+    hostcall_bytes_max: u64 = "hostcall-bytes-max",
+    handles_max: u32 = "handles-max",
+    instances_max: u32 = "instances-max",
+    log_bytes_max: u64 = "log-bytes-max",
+    random_bytes_max: u64 = "random-bytes-max",
+    http_requests_max: u32 = "http-requests-max",
+    http_sent_bytes_max: u64 = "http-sent-bytes-max",
+    http_received_bytes_max: u64 = "http-received-bytes-max",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asking_lowers_and_never_raises() {
+        let offered = Limits::default();
+        let asked = LimitsAsked {
+            wall_ms_max: Some(10),
+            memory_bytes_max: Some(u64::MAX),
+            fuel_max: Some(5),
+            ..LimitsAsked::default()
+        };
+        let expected = Limits { wall_ms_max: 10, fuel_max: Some(5), ..Limits::default() };
+        assert_eq!(asked.applied_to(&offered), expected);
+        assert_eq!(
+            asked.beyond(&offered),
+            [("memory-bytes-max", u64::MAX.to_string(), "67108864".to_owned())]
+        );
+        // A budget below the one that is asked for is less than what is asked for.
+        let tight = Limits { fuel_max: Some(3), ..Limits::default() };
+        assert_eq!(asked.applied_to(&tight).fuel_max, Some(3));
+        assert_eq!(asked.beyond(&tight).len(), 2);
+    }
+
+    #[test]
+    fn every_limit_can_be_asked_for() {
+        let limits = serde_json::to_value(Limits::default()).unwrap();
+        for key in limits.as_object().unwrap().keys() {
+            let one = serde_json::json!({ key.as_str(): 1 });
+            let asked: LimitsAsked =
+                serde_json::from_value(one).unwrap_or_else(|error| panic!("{key}: {error}"));
+            assert_eq!(asked.entries(), [(key.as_str(), "1".to_owned())]);
+        }
+    }
+}
