@@ -224,9 +224,7 @@ pub(crate) async fn examine(engine: &Engine, path: &Path) -> anyhow::Result<(Plu
 pub(crate) fn toolset(plugins: &[Arc<Plugin>]) -> anyhow::Result<Toolset> {
     let mut toolset = Toolset::new();
     for plugin in plugins {
-        toolset.add(Arc::clone(plugin) as _).map_err(|error| {
-            usage(format!("{error}; the second one is in plugin `{}`", plugin.info().identity.name))
-        })?;
+        toolset.add(Arc::clone(plugin) as _).map_err(|error| usage(error.to_string()))?;
     }
     Ok(toolset)
 }

@@ -151,6 +151,10 @@ impl Plugin {
 
 #[async_trait]
 impl ToolSource for Plugin {
+    fn name(&self) -> &str {
+        self.options.name.as_str()
+    }
+
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
         Arc::clone(&self.definitions)
     }

@@ -10,9 +10,12 @@ use crate::{Arguments, Completion, ToolDefinition};
 
 /// Lists and invokes tools: a plugin, a set of host functions, a remote server.
 ///
-/// Both methods may be called from many tasks at once.
+/// All methods may be called from many tasks at once.
 #[async_trait]
 pub trait ToolSource: Send + Sync {
+    /// What people call the source: a plugin's configured name. For messages; it is not part of the tools' names.
+    fn name(&self) -> &str;
+
     /// The tools on offer. Called often: an implementation keeps the list and returns a reference to it.
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]>;
 
