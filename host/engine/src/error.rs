@@ -10,6 +10,9 @@ use crate::cache::CacheError;
 use crate::guest::TOOLS_EXPORT;
 use crate::{CompileError, ScreenError, SidecarError, UnfitFunction};
 
+/// Longest part of an import's name that is quoted, in characters.
+const NAME_CHARS_MAX: usize = 120;
+
 /// Why an [`Engine`](crate::Engine) cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -121,12 +124,21 @@ impl LoadError {
 }
 
 fn names(imports: &[String]) -> String {
-    let quoted: Vec<_> = imports.iter().take(5).map(|name| format!("`{name}`")).collect();
+    let quoted: Vec<_> = imports.iter().take(5).map(|name| format!("`{}`", shortened(name))).collect();
     let more = imports.len().saturating_sub(quoted.len());
     match more {
         0 => quoted.join(", "),
         more => format!("{} and {more} more", quoted.join(", ")),
     }
+}
+
+/// A name of the component as far as anybody would read it. The format allows 100,000 characters.
+fn shortened(name: &str) -> String {
+    let mut shown: String = name.chars().take(NAME_CHARS_MAX).collect();
+    if shown.len() < name.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 fn hint(imports: &[String]) -> &'static str {
