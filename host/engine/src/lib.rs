@@ -23,6 +23,7 @@ mod engine;
 mod error;
 #[cfg(feature = "floor")]
 mod floor;
+mod give_back;
 mod guest;
 mod imports;
 mod lift;
