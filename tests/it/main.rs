@@ -6,6 +6,7 @@
 //! | `errors` | the page of error types and the catalogue it is made from |
 //! | `module` | no tests: guests made of modules in the text format |
 //! | `sandbox` | what a guest can reach, and what survives a call |
+//! | `hostile` | attacks, each with its expected end; see there |
 //! | `loading` | what is refused as a plugin, and why |
 //! | `typed` | components without code of ours, whose functions are tools |
 //! | `cache` | compiled code on disk |
@@ -28,6 +29,7 @@ mod cli_author;
 mod conformance;
 mod ends;
 mod errors;
+mod hostile;
 mod loading;
 mod module;
 mod samples;
