@@ -1,6 +1,7 @@
 //! The project's own commands. `cargo xtask demo` and `cargo xtask test` need nothing but this repository and rustup.
 
 mod demo;
+mod deny;
 mod guests;
 mod run;
 
@@ -23,8 +24,10 @@ enum Command {
     Test,
     /// Run the conformance rows and print `area: passed/total`; COFFERDAM_VECTORS names another directory of rows
     Conformance,
-    /// Format, clippy with warnings denied, documentation
+    /// Format, clippy with warnings denied, documentation, dependencies
     Lint,
+    /// Check licences, bans, sources and known vulnerabilities of the dependencies
+    Deny,
     /// What CI runs: lint, then test
     Ci,
     /// Build the sample tools and the test programs for wasm32-wasip2
@@ -46,6 +49,7 @@ fn main() -> anyhow::Result<()> {
         Command::Test => test(),
         Command::Conformance => conformance(),
         Command::Lint => lint(),
+        Command::Deny => deny::run(),
         Command::Ci => lint().and_then(|()| test()),
         Command::Guests => guests::build(),
         Command::Bench { json, only } => bench(json, only.as_deref()),
@@ -104,7 +108,8 @@ fn lint() -> anyhow::Result<()> {
     section("documentation");
     run::command("cargo", &["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"])
         .env("RUSTDOCFLAGS", "--deny warnings")
-        .run(&root())
+        .run(&root())?;
+    deny::run()
 }
 
 fn bench(json: bool, only: Option<&str>) -> anyhow::Result<()> {
