@@ -6,6 +6,7 @@
 //! | `errors` | the page of error types and the catalogue it is made from |
 //! | `module` | no tests: guests made of modules in the text format |
 //! | `sandbox` | what a guest can reach, and what survives a call |
+//! | `network` | what a guest can do on the network |
 //! | `loading` | what is refused as a plugin, and why |
 //! | `typed` | components without code of ours, whose functions are tools |
 //! | `cache` | compiled code on disk |
@@ -30,6 +31,7 @@ mod ends;
 mod errors;
 mod loading;
 mod module;
+mod network;
 mod samples;
 mod sandbox;
 mod tidy;

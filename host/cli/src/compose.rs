@@ -76,7 +76,7 @@ pub(crate) fn plugin_specs(args: &PluginArgs) -> anyhow::Result<Vec<PluginSpec>>
     }
     for text in &args.plugins {
         let (name, path) = named_path(text)?;
-        let grants = Grants { mounts: mounts.clone() };
+        let grants = Grants { mounts: mounts.clone(), ..Grants::default() };
         specs.push(PluginSpec { path, options: PluginOptions { name, grants, limits: Limits::default() } });
     }
     if specs.is_empty() {
@@ -138,7 +138,8 @@ fn spec_of_config(file: &ConfigFile, name: &str, plugin: &PluginConfig) -> anyho
         let message = format!("plugin `{name}`: a limit of 0 lets no call succeed");
         return Err(file.error_in_table("limits", message).into());
     }
-    Ok(PluginSpec { path, options: PluginOptions { name, grants: Grants { mounts }, limits } })
+    let grants = Grants { mounts, ..Grants::default() };
+    Ok(PluginSpec { path, options: PluginOptions { name, grants, limits } })
 }
 
 /// Reads `NAME=DIR[:ro|:rw]`.

@@ -187,6 +187,7 @@ impl Invocation<'_> {
         record.stdout_tail = state.stdout.text();
         record.stderr_tail = state.stderr.text();
         record.refused = state.refused;
+        state.network.report(record);
         ended
     }
 
@@ -208,7 +209,7 @@ impl Invocation<'_> {
     }
 
     fn store(&self, runtime: &Runtime, ends_at: Instant) -> wasmtime::Result<Store<CallState>> {
-        let state = CallState::new(self.grants, self.limits, self.context, ends_at)?;
+        let state = CallState::new(self.grants, &self.engine.client, self.limits, self.context, ends_at)?;
         let mut store = Store::new(&runtime.wasmtime, state);
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(usize::try_from(self.limits.hostcall_bytes_max).unwrap_or(usize::MAX));

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use cofferdam_network::ClientConfig;
+
 use crate::{Compiler, ScreenLimits};
 
 /// Bytes of stack that guest code may use. Deep recursion in a parser needs some 100 KiB; 512 KiB leaves head-room and
@@ -25,6 +27,8 @@ pub struct EngineConfig {
     pub pool: PoolSize,
     /// What the structural screen admits.
     pub screen: ScreenLimits,
+    /// How requests of guests are sent.
+    pub network: ClientConfig,
 }
 
 /// Room for calls. The pool reserves address space, not memory: a place that is not in use costs next to nothing.
@@ -61,7 +65,13 @@ impl EngineConfig {
     /// Defaults with a compiler and no cache on disk.
     #[must_use]
     pub fn new(compiler: Compiler) -> Self {
-        Self { cache_directory: None, compiler, pool: PoolSize::default(), screen: ScreenLimits::default() }
+        Self {
+            cache_directory: None,
+            compiler,
+            pool: PoolSize::default(),
+            screen: ScreenLimits::default(),
+            network: ClientConfig::default(),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use cofferdam_network::Client;
 use cofferdam_tool::Limits;
 use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
@@ -33,6 +34,8 @@ pub(crate) struct EngineInner {
     pub(crate) places: Semaphore,
     pub(crate) cache: Option<Cache>,
     pub(crate) config: EngineConfig,
+    /// Sends the HTTP requests of all calls.
+    pub(crate) client: Client,
 }
 
 /// A wasmtime engine for one kind of compiled code, and what belongs to it.
@@ -85,7 +88,8 @@ impl Engine {
         let timed = Runtime::start(&config.pool, Metering::Time)?;
         let cache = config.cache_directory.as_deref().map(Cache::open_ambient).transpose()?;
         let places = Semaphore::new(usize::try_from(config.pool.concurrent_calls_max).unwrap_or(usize::MAX));
-        let inner = EngineInner { timed, counting: OnceLock::new(), places, cache, config };
+        let client = Client::new(config.network.clone()).map_err(EngineError::Network)?;
+        let inner = EngineInner { timed, counting: OnceLock::new(), places, cache, config, client };
         Ok(Self { inner: Arc::new(inner) })
     }
 

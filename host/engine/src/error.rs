@@ -26,6 +26,9 @@ pub enum EngineError {
     /// The thread that ends overdue calls cannot be started.
     #[error("the thread that watches deadlines does not start")]
     Ticker(#[source] std::io::Error),
+    /// What sends the requests of guests cannot be set up.
+    #[error("HTTP for plugins cannot be set up")]
+    Network(#[source] cofferdam_network::ClientError),
 }
 
 /// Why a component is not taken as a plugin.

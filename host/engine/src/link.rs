@@ -11,9 +11,12 @@ use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
 use wasmtime::component::{Component, Linker, LinkerInstance, ResourceType, Val};
 use wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async;
 use wasmtime_wasi::p2::bindings::{cli, filesystem, random};
+use wasmtime_wasi_http::p2::bindings::http;
+use wasmtime_wasi_http::{WasiHttp, WasiHttpView};
 
 use crate::guest::cofferdam::plugin::call;
 use crate::imports::{self, Capability, Standing};
+use crate::network;
 use crate::preopens;
 use crate::state::CallState;
 
@@ -46,22 +49,35 @@ pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Call
     filesystem::types::add_to_linker::<CallState, WasiFilesystem>(l, CallState::filesystem)?;
     filesystem::preopens::add_to_linker::<CallState, WasiFilesystem>(l, CallState::filesystem)?;
     call::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
+    http::types::add_to_linker::<CallState, WasiHttp>(
+        l,
+        &http::types::LinkOptions::default(),
+        WasiHttpView::http,
+    )?;
+    http::outgoing_handler::add_to_linker::<CallState, WasiHttp>(l, WasiHttpView::http)?;
+    network::explain_body_errors(l)?;
     preopens::guard(l)?;
     Ok(linker)
 }
 
-/// `offered` with a refusal for every import of `component` that is withheld.
+/// `offered` with a refusal for every import of `component` that is withheld. Sockets are, unless the plugin was granted
+/// a connection: a refusal that is linked is noted, and costs nothing.
 pub(crate) fn with_refusals(
     offered: &Linker<CallState>,
     component: &Component,
+    has_sockets: bool,
 ) -> wasmtime::Result<Linker<CallState>> {
     let mut linker = offered.clone();
+    if has_sockets {
+        network::link_sockets(&mut linker)?;
+    }
     let engine = component.engine();
     let mut known_resources = Vec::new();
     for (import, item) in component.component_type().imports(engine) {
         let ComponentItem::ComponentInstance(interface) = item.ty else { continue };
         let withheld = match imports::look_up(import) {
-            Some((capability, Standing::Withheld)) => Some(capability),
+            Some((_, Standing::IfGranted)) if has_sockets => None,
+            Some((capability, Standing::Withheld | Standing::IfGranted)) => Some(capability),
             _ => None,
         };
         for (name, export) in interface.exports(engine) {

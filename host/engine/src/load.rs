@@ -188,6 +188,8 @@ pub(crate) struct Loading<'a> {
     runtime: &'a Runtime,
     /// Set if the plugin has an instruction budget. Listing tools has none: it may take its time.
     fuel_max: Option<u64>,
+    /// Whether the plugin was granted a connection.
+    has_sockets: bool,
     observer: &'a dyn LoadObserver,
     bytes: Arc<[u8]>,
     pub(crate) digest: [u8; 32],
@@ -199,6 +201,7 @@ impl<'a> Loading<'a> {
         engine: &'a EngineInner,
         component: &'a Component,
         limits: &Limits,
+        grants: &Grants,
         observer: &'a dyn LoadObserver,
     ) -> Result<Self, LoadError> {
         let runtime = engine.runtime(limits)?;
@@ -206,7 +209,8 @@ impl<'a> Loading<'a> {
         let bytes = component.read(engine.config.screen.component_bytes_max).await?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
         let key = CacheKey::new(&[CACHE_FORMAT, &runtime.fingerprint, &digest]);
-        Ok(Self { engine, component, runtime, fuel_max, observer, bytes, digest, key })
+        let has_sockets = !grants.network.sockets.is_empty();
+        Ok(Self { engine, component, runtime, fuel_max, has_sockets, observer, bytes, digest, key })
     }
 
     /// What the component says about itself. Code comes with it when it had to be compiled for that.
@@ -293,7 +297,8 @@ impl<'a> Loading<'a> {
         // from the cache, which has checked its MAC with this installation's key.
         let component =
             unsafe { WasmComponent::deserialize(&self.runtime.wasmtime, artifact) }.map_err(interface)?;
-        let linker = link::with_refusals(&self.runtime.linker, &component).map_err(interface)?;
+        let linker =
+            link::with_refusals(&self.runtime.linker, &component, self.has_sockets).map_err(interface)?;
         let instance_pre = linker.instantiate_pre(&component).map_err(interface)?;
         if component.get_export_index(None, TOOLS_EXPORT).is_some() {
             return ServedPre::new(instance_pre).map(Code::Declared).map_err(interface);

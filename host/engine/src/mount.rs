@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 use cofferdam_files::DirectoryStore;
 
+use crate::NetworkGrants;
+
 /// Everything that a person gives to a plugin. The default is nothing.
 #[derive(Clone, Default, Debug)]
 pub struct Grants {
     /// Directories that the guest sees as `/<name>`.
     pub mounts: Vec<Mount>,
+    /// What the guest may do on the network.
+    pub network: Arc<NetworkGrants>,
 }
 
 /// A file store under a name.

@@ -75,7 +75,8 @@ impl Engine {
         observer: &dyn LoadObserver,
     ) -> Result<Plugin, LoadError> {
         self.check_mounts(&options.grants)?;
-        let loading = Loading::start(&self.inner, component, &options.limits, observer).await?;
+        let loading =
+            Loading::start(&self.inner, component, &options.limits, &options.grants, observer).await?;
         let (description, code) = loading.describe().await?;
         let definitions: Arc<[_]> =
             check_declarations(&description.declarations)?.into_iter().map(Arc::new).collect();
@@ -100,7 +101,8 @@ impl Engine {
         name: &PluginName,
         observer: &dyn LoadObserver,
     ) -> Result<(PluginInfo, Vec<Declaration>), LoadError> {
-        let loading = Loading::start(&self.inner, component, &Limits::default(), observer).await?;
+        let loading =
+            Loading::start(&self.inner, component, &Limits::default(), &Grants::default(), observer).await?;
         let (mut description, _) = loading.describe().await?;
         let declarations = std::mem::take(&mut description.declarations);
         Ok((PluginInfo::new(name, &loading.digest, description), declarations))
@@ -141,7 +143,9 @@ impl Plugin {
     }
 
     async fn load_code(&self) -> Result<Code, LoadError> {
-        let loading = Loading::start(&self.engine, &self.component, &self.options.limits, &()).await?;
+        let loading =
+            Loading::start(&self.engine, &self.component, &self.options.limits, &self.options.grants, &())
+                .await?;
         if loading.digest != self.digest {
             return Err(LoadError::Changed);
         }

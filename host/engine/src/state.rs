@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cofferdam_network::Client;
 use cofferdam_tool::{CallContext, Limits, Progress, Refusal};
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -11,6 +12,7 @@ use crate::guest::cofferdam::plugin::call;
 use crate::imports::Capability;
 use crate::limiter::Limiter;
 use crate::log::LogTail;
+use crate::network::Network;
 use crate::{Access, Grants};
 
 /// Progress that comes faster than this is left out: it would only be work for whoever listens.
@@ -20,11 +22,12 @@ const PROGRESS_MESSAGE_BYTES_MAX: usize = 1024;
 
 pub(crate) struct CallState {
     wasi: WasiCtx,
-    resources: ResourceTable,
+    pub(crate) resources: ResourceTable,
     pub(crate) limiter: Limiter,
     pub(crate) stdout: LogTail,
     pub(crate) stderr: LogTail,
     pub(crate) refused: Vec<Refusal>,
+    pub(crate) network: Network,
     context: CallContext,
     ends_at: Instant,
     progress_at: Option<Instant>,
@@ -34,21 +37,24 @@ impl CallState {
     /// The state of a call that ends at `ends_at`, with what `grants` gives and nothing else.
     pub(crate) fn new(
         grants: &Grants,
+        client: &Client,
         limits: &Limits,
         context: &CallContext,
         ends_at: Instant,
     ) -> wasmtime::Result<Self> {
         let log_bytes_max = usize::try_from(limits.log_bytes_max).unwrap_or(usize::MAX);
         let (stdout, stderr) = (LogTail::new(log_bytes_max), LogTail::new(log_bytes_max));
+        let mut network = Network::new(&grants.network, client, limits);
         let mut resources = ResourceTable::new();
         resources.set_max_capacity(usize::try_from(limits.handles_max).unwrap_or(usize::MAX));
         Ok(Self {
-            wasi: wasi(grants, limits, &stdout, &stderr)?,
+            wasi: wasi(grants, &mut network, limits, &stdout, &stderr)?,
             resources,
             limiter: Limiter::new(limits.memory_bytes_max, limits.instances_max),
             stdout,
             stderr,
             refused: Vec::new(),
+            network,
             context: context.clone(),
             ends_at,
             progress_at: None,
@@ -60,7 +66,7 @@ impl CallState {
     pub(crate) fn refuse(&mut self, capability: Capability, import: &str) -> Denied {
         match self.refused.iter_mut().find(|refusal| refusal.capability == import) {
             Some(refusal) => refusal.times = refusal.times.saturating_add(1),
-            None => self.refused.push(Refusal { capability: import.to_owned(), times: 1 }),
+            None => self.refused.push(Refusal::new(import)),
         }
         Denied { capability }
     }
@@ -74,12 +80,19 @@ pub(crate) struct Denied {
     capability: Capability,
 }
 
-fn wasi(grants: &Grants, limits: &Limits, stdout: &LogTail, stderr: &LogTail) -> wasmtime::Result<WasiCtx> {
+fn wasi(
+    grants: &Grants,
+    network: &mut Network,
+    limits: &Limits,
+    stdout: &LogTail,
+    stderr: &LogTail,
+) -> wasmtime::Result<WasiCtx> {
     // The builder's defaults are the empty grant: closed standard input, no environment, no arguments, no
     // directories, no addresses.
     let mut builder = WasiCtxBuilder::new();
     builder.stdout(stdout.clone()).stderr(stderr.clone());
     builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+    network.open_sockets(&mut builder);
     builder.max_random_size(limits.random_bytes_max);
     for mount in &grants.mounts {
         let permissions = match mount.access {

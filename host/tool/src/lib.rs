@@ -43,7 +43,7 @@ pub use permission::{
     LimitsAsked, Missing, MountName, Permission, Permissions, Policy, PortRule, SecretTemplate, SecretText,
     SocketProtocol, SocketRule, is_public_address,
 };
-pub use record::{CallRecord, Phases, PluginIdentity, Refusal};
+pub use record::{CallRecord, HostContact, Phases, PluginIdentity, Refusal};
 pub use retry::{RetryPolicy, Retrying};
 pub use schema::{Dialect, DialectSchema, InputSchema, Loss, Note, OutputSchema, UnknownDialect};
 pub use toolset::{DuplicateTool, Refused, Toolset};

@@ -6,6 +6,9 @@ use serde::Serialize;
 
 use crate::{Outcome, PluginName, ToolName};
 
+/// Hosts that a record lists.
+const HOSTS_MAX: usize = 64;
+
 /// The record of one call (`RES-13`, `RES-14`). It states the true outcome and may hold guest output, engine
 /// messages and call stacks: it is for the person who runs the host and never for a model.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -31,6 +34,14 @@ pub struct CallRecord {
     pub dropped: Vec<String>,
     /// Capabilities that the guest asked for and did not get (`RES-10`).
     pub refused: Vec<Refusal>,
+    /// Hosts that requests and connections of the call were let out to, in order of the first one; at most 64.
+    pub hosts: Vec<HostContact>,
+    /// Requests and connections to hosts beyond those.
+    pub hosts_unlisted: u32,
+    /// What the call sent in HTTP requests, heads and bodies together, in bytes.
+    pub http_sent_bytes: u64,
+    /// What came back.
+    pub http_received_bytes: u64,
     /// How often the tool was tried.
     pub attempts: u32,
     /// Where the time went.
@@ -57,10 +68,33 @@ pub struct PluginIdentity {
 /// A capability that was not granted when the guest asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// The import that the guest used, for example `wasi:sockets/tcp`.
+    /// The import that the guest used, for example `wasi:sockets/tcp`, or the permission that would grant what it
+    /// wanted, for example `http:GET https://example.com/`.
     pub capability: String,
     /// How often it did.
     pub times: u32,
+    /// What was missing, and what would grant it, where the capability alone does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Refusal {
+    /// The first time that `capability` is refused.
+    #[must_use]
+    pub fn new(capability: impl Into<String>) -> Self {
+        Self { capability: capability.into(), times: 1, reason: None }
+    }
+}
+
+/// A host that was let out to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostContact {
+    /// The name or address as the guest wrote it, in its one spelling.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// How many requests or connections went there, or were about to.
+    pub requests: u32,
 }
 
 /// The duration of a call, split by what it was spent on.
@@ -109,6 +143,23 @@ impl CallRecord {
                 Some(mine) => mine.times = mine.times.saturating_add(refusal.times),
                 None => self.refused.push(refusal.clone()),
             }
+        }
+        self.hosts_unlisted = self.hosts_unlisted.saturating_add(earlier.hosts_unlisted);
+        for host in &earlier.hosts {
+            self.add_host(host.clone());
+        }
+        self.http_sent_bytes = self.http_sent_bytes.saturating_add(earlier.http_sent_bytes);
+        self.http_received_bytes = self.http_received_bytes.saturating_add(earlier.http_received_bytes);
+    }
+
+    /// Notes that the call was let out to a host.
+    pub fn add_host(&mut self, contact: HostContact) {
+        let has_room = self.hosts.len() < HOSTS_MAX;
+        let known = self.hosts.iter_mut().find(|mine| mine.host == contact.host && mine.port == contact.port);
+        match known {
+            Some(mine) => mine.requests = mine.requests.saturating_add(contact.requests),
+            None if has_room => self.hosts.push(contact),
+            None => self.hosts_unlisted = self.hosts_unlisted.saturating_add(contact.requests),
         }
     }
 
