@@ -158,7 +158,9 @@ fn list_shows_every_tool_once() {
     }
     let twice = run(&["list", "--plugin", &plugin("text"), "--plugin", &format!("again={}", plugin("text"))]);
     assert_eq!(twice.code, 2);
-    assert!(twice.stderr.contains("two tools are called 'word_count'"), "{}", twice.stderr);
+    let message =
+        "two tools are called 'word_count', one of `text` and one of `again`; load only one of the two, or";
+    assert!(twice.stderr.contains(message), "{}", twice.stderr);
 }
 
 fn configuration(folder: &Path, access: &str) -> String {

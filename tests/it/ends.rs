@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cofferdam_tests::Host;
-use cofferdam_tool::{CallContext, Completion, Outcome};
+use cofferdam_tool::{CallContext, Completion, Limits, Outcome};
 use tokio_util::sync::CancellationToken;
 
 /// How late an end may come, on a machine that also runs other tests. The figure that users are promised is measured on
@@ -11,15 +11,23 @@ use tokio_util::sync::CancellationToken;
 const LATE_MAX: Duration = Duration::from_secs(2);
 
 async fn crash() -> Host {
+    crash_within(Limits::default()).await
+}
+
+async fn crash_within(limits: Limits) -> Host {
     let mut host = Host::new();
-    host.limits.wall_ms_max = 300;
+    host.limits = limits;
     host.load("crash").await;
     host
 }
 
 /// The call ends in an error of that type, says nothing else, and the next call works.
 async fn ends_as(tool: &str, arguments: &str, error_type: &str) -> Completion {
-    let host = crash().await;
+    ends_within_as(Limits::default(), tool, arguments, error_type).await
+}
+
+async fn ends_within_as(limits: Limits, tool: &str, arguments: &str, error_type: &str) -> Completion {
+    let host = crash_within(limits).await;
     let completion = host.call(tool, arguments).await;
     assert_shown(&completion, error_type);
     let next = host.call("ok", "{}").await;
@@ -92,8 +100,9 @@ async fn a_result_that_is_too_large() {
 }
 
 async fn times_out(tool: &str, arguments: &str) {
+    let limits = Limits { wall_ms_max: 300, ..Limits::default() };
     let started = Instant::now();
-    let completion = ends_as(tool, arguments, "Timeout").await;
+    let completion = ends_within_as(limits, tool, arguments, "Timeout").await;
     assert_eq!(completion.outcome.transient(), Some(true));
     assert!(started.elapsed() < Duration::from_millis(300) + LATE_MAX, "{:?}", started.elapsed());
 }
@@ -101,6 +110,24 @@ async fn times_out(tool: &str, arguments: &str) {
 #[tokio::test]
 async fn a_busy_loop_times_out() {
     times_out("spin", "{}").await;
+}
+
+#[tokio::test]
+async fn a_busy_loop_uses_up_its_cpu_time() {
+    let limits = Limits { cpu_ms_max: 50, ..Limits::default() };
+    let completion = ends_within_as(limits, "spin", "{}", "CpuLimit").await;
+    assert_eq!(completion.outcome.transient(), Some(false), "trying again would only burn as much again");
+    assert!(completion.record.cpu >= Duration::from_millis(50), "{:?}", completion.record.cpu);
+    assert!(completion.record.cpu < Duration::from_millis(50) + LATE_MAX, "{:?}", completion.record.cpu);
+}
+
+#[tokio::test]
+async fn waiting_uses_no_cpu_time() {
+    let host = crash_within(Limits { cpu_ms_max: 100, ..Limits::default() }).await;
+    let completion = host.call("sleep", r#"{"ms":300}"#).await;
+    assert_eq!(completion.record.outcome, "ok", "{:?}", completion.record);
+    assert!(completion.record.cpu < Duration::from_millis(100), "{:?}", completion.record.cpu);
+    assert!(completion.record.phases.run >= Duration::from_millis(300));
 }
 
 #[tokio::test]

@@ -6,10 +6,16 @@
 //! | `errors` | the page of error types and the catalogue it is made from |
 //! | `module` | no tests: guests made of modules in the text format |
 //! | `sandbox` | what a guest can reach, and what survives a call |
+//! | `permissions` | what a plugin asks for, what is offered, what its calls get |
+//! | `scheduling` | many calls at once: who runs, who waits, and what one may cost the others |
+//! | `mounts` | files of a guest: quotas, names, access, transactions |
+//! | `network` | what a guest can do on the network |
+//! | `hostile` | attacks, each with its expected end; see there |
 //! | `loading` | what is refused as a plugin, and why |
 //! | `typed` | components without code of ours, whose functions are tools |
 //! | `cache` | compiled code on disk |
 //! | `cli` | the binary: output, exit codes, messages |
+//! | `cli_grants` | the binary and permissions: grant, revoke, approve, inspect |
 //! | `cli_author` | the binary for authors of tools: check, args |
 //! | `samples` | the sample tools through the host, and the demo's script |
 //! | `conformance` | the rows of the contract |
@@ -19,18 +25,26 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
     reason = "in a test a panic is the message"
 )]
 
 mod cache;
 mod cli;
 mod cli_author;
+mod cli_grants;
 mod conformance;
 mod ends;
 mod errors;
+mod hostile;
 mod loading;
 mod module;
+mod mounts;
+mod network;
+mod permissions;
 mod samples;
 mod sandbox;
+mod scheduling;
 mod tidy;
 mod typed;

@@ -6,13 +6,14 @@ use cofferdam_tests::root;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// Where the parts of memory are; answers and their texts lie above.
-const DEFINITION: u32 = 64;
+/// Where everything but the list of definitions begins, which is at address 0.
 const TEXTS: u32 = 1024;
+/// Size of a definition: four strings, two of them optional, and five hints.
+const DEFINITION_BYTES: u32 = 60;
 /// Size of a content item: its case, and two strings for the largest one.
 const CONTENT_BYTES: u32 = 20;
 
-/// A plugin with one tool, `t`, that takes no arguments.
+/// A plugin with one tool, `t`, that takes no arguments, unless it declares something else.
 #[derive(Default)]
 pub(crate) struct Module<'a> {
     /// Interfaces that the guest imports, as WIT packages.
@@ -23,12 +24,39 @@ pub(crate) struct Module<'a> {
     pub(crate) imports: &'a str,
     /// Further fields: tables, types, functions.
     pub(crate) fields: &'a str,
-    /// What the tool does before it answers.
+    /// What the tool does before it answers. The address of the answer is a global, `$answer`.
     pub(crate) body: &'a str,
+    /// What listing the tools does first.
+    pub(crate) list: &'a str,
+    /// What allocating memory for the host does first.
+    pub(crate) realloc: &'a str,
     /// The declared output schema.
     pub(crate) output_schema: Option<&'a str>,
+    /// Tools in place of `t`.
+    pub(crate) definitions: Vec<Definition>,
     /// What it answers in the end.
     pub(crate) answer: Answer<'a>,
+}
+
+/// What a guest says about a tool, as bytes: they need not be UTF-8.
+#[derive(Clone)]
+pub(crate) struct Definition {
+    pub(crate) name: Vec<u8>,
+    pub(crate) title: Option<Vec<u8>>,
+    pub(crate) description: Vec<u8>,
+    pub(crate) input_schema: Vec<u8>,
+}
+
+impl Definition {
+    /// A tool without parameters.
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            title: None,
+            description: b"Does what a test needs.".to_vec(),
+            input_schema: br#"{"type":"object"}"#.to_vec(),
+        }
+    }
 }
 
 /// What a guest returns.
@@ -76,7 +104,7 @@ impl Module<'_> {
 
     fn text(&self) -> String {
         let mut memory = Memory::default();
-        memory.definition(self.output_schema);
+        memory.definitions(&self.definitions, self.output_schema);
         let answer = memory.answer(&self.answer);
         let pages = memory.end / 65_536 + 2;
         format!(
@@ -84,23 +112,29 @@ impl Module<'_> {
               {imports}
               (memory (export "memory") {pages})
               (global $free (mut i32) (i32.const {free}))
+              (global $answer i32 (i32.const {answer}))
               {data}
               {fields}
               (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
                 (local $at i32)
+                {realloc}
                 (local.set $at (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
                 (global.set $free (i32.add (local.get $at) (local.get 3)))
                 (local.get $at))
-              (func (export "cofferdam:plugin/tools@0.1.0#list-tools") (result i32) (i32.const 0))
+              (func (export "cofferdam:plugin/tools@0.1.0#list-tools") (result i32)
+                {list}
+                (i32.const 0))
               (func (export "cofferdam:plugin/tools@0.1.0#call-tool")
                 (param i32 i32 i32 i32) (result i32)
                 {body}
-                (i32.const {answer})))"#,
+                (global.get $answer)))"#,
             imports = self.imports,
             free = memory.end,
             data = memory.data,
             fields = self.fields,
             body = self.body,
+            list = self.list,
+            realloc = self.realloc,
         )
     }
 }
@@ -144,26 +178,32 @@ impl Memory {
     }
 
     /// `option<string>`.
-    fn optional(&mut self, text: Option<&str>) -> [u32; 3] {
+    fn optional(&mut self, text: Option<&[u8]>) -> [u32; 3] {
         match text {
             None => [0; 3],
             Some(text) => {
-                let [at, length] = self.string(text.as_bytes());
+                let [at, length] = self.string(text);
                 [1, at, length]
             }
         }
     }
 
-    /// The list of the one definition, at address 0. Title and annotations stay unknown: zeros.
-    fn definition(&mut self, output_schema: Option<&str>) {
-        self.words(0, &[DEFINITION, 1]);
-        let name = self.string(b"t");
-        let description = self.string(b"Does what a test needs.");
-        let input = self.string(br#"{"type":"object"}"#);
-        let output = self.optional(output_schema);
-        self.words(DEFINITION, &name);
-        self.words(DEFINITION + 20, &[description, input].concat());
-        self.words(DEFINITION + 36, &output);
+    /// The list of the definitions, at address 0. What the hints say stays unknown: zeros.
+    fn definitions(&mut self, definitions: &[Definition], output_schema: Option<&str>) {
+        let only = [Definition::new("t")];
+        let definitions = if definitions.is_empty() { &only } else { definitions };
+        let count = u32::try_from(definitions.len()).expect("a few definitions");
+        let list = self.room(count * DEFINITION_BYTES);
+        self.words(0, &[list, count]);
+        for (index, definition) in (0..).zip(definitions) {
+            let at = list + index * DEFINITION_BYTES;
+            let name = self.string(&definition.name);
+            let title = self.optional(definition.title.as_deref());
+            let description = self.string(&definition.description);
+            let input = self.string(&definition.input_schema);
+            let output = self.optional(output_schema.map(str::as_bytes));
+            self.words(at, &[&name[..], &title, &description, &input, &output].concat());
+        }
     }
 
     /// A `result<list<content>, failure>`; returns its address.
@@ -185,8 +225,8 @@ impl Memory {
             }
             Answer::Failure { message, suggestion, transient, value } => {
                 let message = self.string(message.as_bytes());
-                let suggestion = self.optional(*suggestion);
-                let value = self.optional(*value);
+                let suggestion = self.optional(suggestion.map(str::as_bytes));
+                let value = self.optional(value.map(str::as_bytes));
                 self.words(at, &[1]);
                 self.words(at + 4, &message);
                 self.words(at + 12, &suggestion);

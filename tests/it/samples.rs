@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use cofferdam_engine::{Access, Mount, MountName};
+use cofferdam_engine::Mount;
 use cofferdam_files::{DirectoryOptions, DirectoryStore};
 use cofferdam_tests::Host;
+use cofferdam_tool::{FileAccess, MountName};
 use serde_json::{Value, json};
 
 /// Calls a tool of a plugin with a folder mounted read-only as `/data`.
@@ -13,7 +14,7 @@ async fn call(plugin: &str, tool: &str, arguments: Value, folder: &std::path::Pa
     let store = Arc::new(DirectoryStore::open_ambient(folder, options).unwrap());
     let mut host = Host::new();
     host.grants.mounts =
-        vec![Mount { name: MountName::new("data").unwrap(), store, access: Access::ReadOnly }];
+        vec![Mount { name: MountName::new("data").unwrap(), store, access: FileAccess::ReadOnly }];
     host.load(plugin).await;
     let completion = host.call(tool, &arguments.to_string()).await;
     assert_eq!(completion.record.outcome, "ok", "{tool}: {:?} {:?}", completion.outcome, completion.record);

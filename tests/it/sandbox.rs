@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use cofferdam_engine::{Access, Component, LoadError, Mount, MountName};
+use cofferdam_engine::{Component, LoadError, Mount};
 use cofferdam_files::{DirectoryOptions, DirectoryStore};
 use cofferdam_tests::{Host, guest, shared_cache};
+use cofferdam_tool::{FileAccess, MountName};
 
 #[tokio::test]
 async fn nothing_is_ambient() {
@@ -53,13 +54,13 @@ async fn concurrent_calls_do_not_see_each_other() {
     }
 }
 
-fn mount(directory: &std::path::Path, access: Access) -> Mount {
+fn mount(directory: &std::path::Path, access: FileAccess) -> Mount {
     mount_as("data", directory, access)
 }
 
-fn mount_as(name: &str, directory: &std::path::Path, access: Access) -> Mount {
+fn mount_as(name: &str, directory: &std::path::Path, access: FileAccess) -> Mount {
     let options =
-        DirectoryOptions { is_read_only: access == Access::ReadOnly, ..DirectoryOptions::default() };
+        DirectoryOptions { is_read_only: access == FileAccess::ReadOnly, ..DirectoryOptions::default() };
     let store = DirectoryStore::open_ambient(directory, options).expect("the directory can be mounted");
     Mount { name: MountName::new(name).unwrap(), store: Arc::new(store), access }
 }
@@ -70,7 +71,7 @@ async fn a_mount_shows_its_files_and_nothing_else() {
     std::fs::write(folder.path().join("a.md"), "# Title\n").unwrap();
     std::os::unix::fs::symlink("/etc/passwd", folder.path().join("link.md")).unwrap();
     let mut host = Host::new();
-    host.grants.mounts.push(mount(folder.path(), Access::ReadOnly));
+    host.grants.mounts.push(mount(folder.path(), FileAccess::ReadOnly));
     host.load("markdown").await;
 
     let outline = host.call("outline", r#"{"file":"/data/a.md"}"#).await;
@@ -87,7 +88,7 @@ async fn a_mount_shows_its_files_and_nothing_else() {
 async fn a_mount_cannot_reach_the_cache() {
     let mut host = Host::new();
     for exposed in [shared_cache(), shared_cache().parent().unwrap().to_owned()] {
-        host.grants.mounts = vec![mount(&exposed, Access::ReadOnly)];
+        host.grants.mounts = vec![mount(&exposed, FileAccess::ReadOnly)];
         let error = host.try_load(&Component::from_file_ambient(guest("crash"))).await.err().unwrap();
         assert!(matches!(error, LoadError::MountExposesCache { .. }), "{error}");
     }
@@ -98,7 +99,7 @@ async fn files(mounts: &[(&str, &std::path::Path)]) -> Host {
     let mut host = Host::new();
     host.limits.wall_ms_max = 500;
     host.grants.mounts =
-        mounts.iter().map(|(name, folder)| mount_as(name, folder, Access::ReadWrite)).collect();
+        mounts.iter().map(|(name, folder)| mount_as(name, folder, FileAccess::ReadWrite)).collect();
     host.load("files").await;
     host
 }
@@ -128,7 +129,7 @@ async fn a_read_only_mount_cannot_be_changed() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), "hello").unwrap();
     let mut host = Host::new();
-    host.grants.mounts = vec![mount(folder.path(), Access::ReadOnly)];
+    host.grants.mounts = vec![mount(folder.path(), FileAccess::ReadOnly)];
     host.load("files").await;
     assert_eq!(act(&host, "read", "/data/a.txt", "").await, "hello");
     for (what, to) in [("write", "x"), ("rename", "/data/b.txt"), ("link", "/data/b.txt")] {

@@ -83,14 +83,22 @@ impl Host {
         Self { engine, limits: Limits::default(), grants: Grants::default(), toolset: Toolset::new() }
     }
 
-    /// Loads a built guest.
+    /// Loads a built guest as a plugin of the same name.
     ///
     /// # Panics
     /// When it does not load.
     pub async fn load(&mut self, name: &str) -> &mut Self {
         let component = Component::from_file_ambient(guest(name));
-        let plugin = self.try_load(&component).await;
+        let plugin = self.try_load_as(name, &component).await;
         let plugin = plugin.unwrap_or_else(|error| panic!("{name} does not load: {error}"));
+        self.add(plugin)
+    }
+
+    /// Adds a plugin.
+    ///
+    /// # Panics
+    /// When a tool's name is taken.
+    pub fn add(&mut self, plugin: Plugin) -> &mut Self {
         self.toolset.add(Arc::new(plugin)).expect("tool names are unique");
         self
     }
@@ -99,11 +107,19 @@ impl Host {
     ///
     /// # Errors
     /// Whatever the engine says.
+    pub async fn try_load(&self, component: &Component) -> Result<Plugin, LoadError> {
+        self.try_load_as("guest", component).await
+    }
+
+    /// Loads any component under a name.
+    ///
+    /// # Errors
+    /// Whatever the engine says.
     ///
     /// # Panics
-    /// Never: the name is a constant.
-    pub async fn try_load(&self, component: &Component) -> Result<Plugin, LoadError> {
-        let name = PluginName::new("guest").expect("a constant name");
+    /// When the name is none.
+    pub async fn try_load_as(&self, name: &str, component: &Component) -> Result<Plugin, LoadError> {
+        let name = PluginName::new(name).expect("a name for a plugin");
         let options = PluginOptions { name, grants: self.grants.clone(), limits: self.limits.clone() };
         self.engine.load(component, options, &()).await
     }

@@ -1,6 +1,7 @@
 //! The project's own commands. `cargo xtask demo` and `cargo xtask test` need nothing but this repository and rustup.
 
 mod demo;
+mod deny;
 mod guests;
 mod run;
 
@@ -23,8 +24,10 @@ enum Command {
     Test,
     /// Run the conformance rows and print `area: passed/total`; COFFERDAM_VECTORS names another directory of rows
     Conformance,
-    /// Format, clippy with warnings denied, documentation
+    /// Format, clippy with warnings denied, documentation, dependencies
     Lint,
+    /// Check licences, bans, sources and known vulnerabilities of the dependencies
+    Deny,
     /// What CI runs: lint, then test
     Ci,
     /// Build the sample tools and the test programs for wasm32-wasip2
@@ -46,6 +49,7 @@ fn main() -> anyhow::Result<()> {
         Command::Test => test(),
         Command::Conformance => conformance(),
         Command::Lint => lint(),
+        Command::Deny => deny::run(),
         Command::Ci => lint().and_then(|()| test()),
         Command::Guests => guests::build(),
         Command::Bench { json, only } => bench(json, only.as_deref()),
@@ -55,30 +59,35 @@ fn main() -> anyhow::Result<()> {
 fn test() -> anyhow::Result<()> {
     guests::build()?;
     section("building the host");
-    cargo(&["build", "--package", "cofferdam"])?;
+    build()?;
     section("testing the sample tools natively");
     for workspace in guests::WORKSPACES {
         if workspace.has_native_tests {
             cargo_in(workspace.folder, &["test", "--quiet", "--workspace"])?;
         }
     }
-    section("testing the workspace");
-    cargo(&["test", "--workspace", "--exclude", "cofferdam-tests"])?;
-    section("testing end to end");
-    cargo(&["test", "--package", "cofferdam-tests"])?;
+    section("testing the workspace, its parts and end to end");
+    cargo(&["test", "--workspace"])?;
     // Tests are quiet about what passes; the areas of the contract are worth a line each.
     conformance()
 }
 
+/// Builds the binary together with all tests. Selecting packages one by one would select other features of what they
+/// share, and build the WebAssembly engine once more for each.
+fn build() -> anyhow::Result<()> {
+    cargo(&["build", "--workspace", "--bins", "--tests"])
+}
+
 fn conformance() -> anyhow::Result<()> {
     guests::build()?;
-    cargo(&["build", "--quiet", "--package", "cofferdam"])?;
+    build()?;
     section("conformance");
     cargo(&[
         "test",
         "--quiet",
-        "--package",
-        "cofferdam-tests",
+        "--workspace",
+        "--test",
+        "it",
         "--",
         "--exact",
         "conformance::rows",
@@ -104,7 +113,8 @@ fn lint() -> anyhow::Result<()> {
     section("documentation");
     run::command("cargo", &["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"])
         .env("RUSTDOCFLAGS", "--deny warnings")
-        .run(&root())
+        .run(&root())?;
+    deny::run()
 }
 
 fn bench(json: bool, only: Option<&str>) -> anyhow::Result<()> {

@@ -42,6 +42,7 @@ mod guest;
 mod plugin;
 mod returned;
 mod schema;
+pub mod secrets;
 pub mod testing;
 
 pub use arguments::Arguments;

@@ -17,12 +17,29 @@ use crate::{Arguments, Content, Definition, Tool, ToolFailure};
 /// # fn main() {}
 /// ```
 ///
+/// With `; manifest = "plugin.toml"` at the end the file of that name, next to `Cargo.toml`, becomes a part of the component:
+/// it says which files, hosts, secrets and limits the tools need.
+///
 /// The crate is a `cdylib` and is built with `cargo build --release --target wasm32-wasip2`. On other targets the macro
 /// checks and exports nothing, so that `cargo test` works.
 #[macro_export]
 macro_rules! plugin {
     () => {
         compile_error!("a plugin has at least one tool: `plugin!(word_count)`");
+    };
+    ($($tool:path),+; manifest = $manifest:literal) => {
+        $crate::plugin!($($tool),+);
+
+        #[cfg(target_arch = "wasm32")]
+        const _: () = {
+            const TEXT: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $manifest));
+
+            #[allow(unsafe_code, reason = "a section of this name is read by the host and by nothing else")]
+            #[used]
+            #[unsafe(link_section = "cofferdam:manifest")]
+            static MANIFEST: [u8; TEXT.len()] =
+                *include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $manifest));
+        };
     };
     ($($tool:path),+ $(,)?) => {
         const _: () = {

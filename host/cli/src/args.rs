@@ -57,7 +57,8 @@ Examples:
     #[command(after_help = "\
 Examples:
   cofferdam inspect stranger.wasm
-  cofferdam inspect stranger.wasm --json | jq .capabilities")]
+  cofferdam inspect stranger.wasm --json | jq .capabilities
+  cofferdam inspect weather --config cofferdam.toml")]
     Inspect(InspectArgs),
     /// Say everything that is wrong or weak about a plugin, for its author
     #[command(after_help = "\
@@ -86,6 +87,47 @@ Examples:
   cofferdam play script.jsonl --plugin text.wasm
   cofferdam play script.jsonl --config cofferdam.toml --json")]
     Play(PlayArgs),
+    /// Offer a plugin more, in the configuration file
+    #[command(after_help = "\
+A permission is one of
+  files:NAME=ACCESS   a store, where ACCESS is read-only, create-only or read-write
+  http:RULE           requests, such as 'http:GET,POST https://api.example.com/v1'
+  socket:RULE         a connection, such as 'socket:tcp db.example.com:5432'
+  env:NAME            an environment variable, passed on from here or with --value
+  config:KEY          a configuration value, with --value
+  secret:NAME         a secret of [secrets] that the plugin may read
+  clock:PRECISION     frozen, coarse or precise
+  random              random numbers
+  tool:NAME           another tool
+  limit:KEY=NUMBER    a limit, such as limit:wall-ms-max=60000
+
+Examples:
+  cofferdam grant weather 'http:GET https://api.example.com/' --config cofferdam.toml
+  cofferdam grant csv files:reports=read-only --directory ./reports --config cofferdam.toml
+  cofferdam grant weather --all-asked --config cofferdam.toml")]
+    Grant(GrantArgs),
+    /// Take a grant away from a plugin, in the configuration file
+    #[command(after_help = "\
+Permissions are written as for `cofferdam grant`.
+
+Examples:
+  cofferdam revoke weather 'http:GET https://api.example.com/' --config cofferdam.toml
+  cofferdam revoke weather --all --config cofferdam.toml")]
+    Revoke(RevokeArgs),
+    /// Accept a plugin that has changed
+    #[command(after_help = "\
+What was accepted stands in the file next to the configuration that ends in .lock.
+
+Examples:
+  cofferdam approve weather --config cofferdam.toml
+  cofferdam approve weather --config cofferdam.toml --yes")]
+    Approve(ApproveArgs),
+    /// Put a manifest into a component, for its author
+    #[command(after_help = "\
+Examples:
+  cofferdam embed weather.wasm plugin.toml
+  cofferdam embed weather.wasm plugin.toml --output dist/weather.wasm")]
+    Embed(EmbedArgs),
     /// Work with configuration files
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -110,8 +152,8 @@ pub(crate) struct PluginArgs {
     /// A component file; may be given more than once [PATH or NAME=PATH]
     #[arg(long = "plugin", short = 'p', value_name = "[NAME=]PATH")]
     pub(crate) plugins: Vec<String>,
-    /// Give the plugins named with --plugin a directory, which they see as /NAME [`:ro` makes it read-only]
-    #[arg(long = "mount", short = 'm', value_name = "NAME=DIR[:ro]")]
+    /// Give the plugins named with --plugin a directory, which they see as /NAME [`:ro`: only reading, `:create`: only new files]
+    #[arg(long = "mount", short = 'm', value_name = "NAME=DIR[:ro|:create]")]
     pub(crate) mounts: Vec<String>,
     /// A configuration file with plugins, file stores, grants and limits
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
@@ -144,6 +186,9 @@ pub(crate) struct CallArgs {
 pub(crate) struct ListArgs {
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
+    /// Show what each plugin asks for, what it is offered and what it gets
+    #[arg(long)]
+    pub(crate) grants: bool,
     /// Print definitions with their schemas as one JSON array
     #[arg(long)]
     pub(crate) json: bool,
@@ -151,8 +196,11 @@ pub(crate) struct ListArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// The component file
+    /// The component file, or with --config the name of a plugin
     pub(crate) component: PathBuf,
+    /// A configuration file: show what it offers the plugin
+    #[arg(long, short = 'c', value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// Print everything as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -204,6 +252,68 @@ pub(crate) struct PlayArgs {
     /// Print one JSON object per message
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GrantArgs {
+    /// The plugin, as the configuration calls it
+    pub(crate) plugin: String,
+    /// What to offer it
+    #[arg(value_name = "PERMISSION", required_unless_present = "all_asked")]
+    pub(crate) permissions: Vec<String>,
+    /// The configuration file to edit
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: PathBuf,
+    /// The directory of a store that the file does not have yet
+    #[arg(long, value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// The value of an environment variable or configuration value
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) value: Option<String>,
+    /// Offer everything that its manifest asks for
+    #[arg(long)]
+    pub(crate) all_asked: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArgs {
+    /// The plugin, as the configuration calls it
+    pub(crate) plugin: String,
+    /// What to take away
+    #[arg(value_name = "PERMISSION", required_unless_present = "all")]
+    pub(crate) permissions: Vec<String>,
+    /// The configuration file to edit
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: PathBuf,
+    /// Take everything away, also what every plugin is offered
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArgs {
+    /// The plugin, as the configuration calls it
+    pub(crate) plugin: String,
+    /// The configuration file
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: PathBuf,
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EmbedArgs {
+    /// The component file
+    pub(crate) component: PathBuf,
+    /// The manifest
+    pub(crate) manifest: PathBuf,
+    /// Where to write the component with its manifest [default: in place]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,9 +1,12 @@
 //! What each command does, top to bottom.
 
+mod approve;
 mod args;
 mod call;
 mod check;
 mod config;
+mod embed;
+mod grant;
 mod inspect;
 mod list;
 mod play;
@@ -23,6 +26,10 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Check(args) => check::run(global, args).await,
         Command::Args(args) => args::run(global, args).await,
         Command::Play(args) => play::run(global, args).await,
+        Command::Grant(args) => grant::grant(global, args).await,
+        Command::Revoke(args) => grant::revoke(global, args).await,
+        Command::Approve(args) => approve::run(global, args).await,
+        Command::Embed(args) => embed::run(&args),
         Command::Config(ConfigCommand::Check(args)) => config::check(&args),
         // `main` answers it before there is a runtime.
         Command::CompileChild => Ok(Exit::Internal),

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use cofferdam_engine::{
-    Access, Compiler, Component, Engine, EngineConfig, Grants, LoadError, LoadEvent, LoadObserver, Mount,
-    MountName, Plugin, PluginInfo, PluginOptions, PoolSize,
+    Compiler, Component, Engine, EngineConfig, Grants, LoadError, LoadEvent, LoadObserver, Plugin,
+    PluginInfo, PluginOptions, PoolSize,
 };
-use cofferdam_files::{DirectoryOptions, DirectoryStore};
 use cofferdam_tool::{Declaration, Limits, PluginName, Toolset};
 use etcetera::BaseStrategy;
 
 use crate::args::{Global, PluginArgs};
-use crate::config::{AccessConfig, ConfigFile, PluginConfig};
+use crate::config::{ConfigFile, PluginConfig};
 use crate::exit::UsageError;
-use crate::print;
+use crate::offer::Values;
+use crate::{consent, offer, print};
 
 /// Calls that one command makes at the same time.
 const CONCURRENT_CALLS_MAX: u32 = 4;
@@ -24,6 +24,10 @@ const CONCURRENT_CALLS_MAX: u32 = 4;
 pub(crate) struct PluginSpec {
     pub(crate) path: PathBuf,
     pub(crate) options: PluginOptions,
+    /// The configuration that names it, if one does.
+    pub(crate) config: Option<PathBuf>,
+    /// Whether a change of it needs consent.
+    pub(crate) is_pinned: bool,
 }
 
 /// A component that is not taken, and which one.
@@ -63,12 +67,12 @@ fn cache_directory(global: &Global) -> anyhow::Result<Option<PathBuf>> {
 }
 
 /// The plugins that the flags and the configuration name.
-pub(crate) fn plugin_specs(args: &PluginArgs) -> anyhow::Result<Vec<PluginSpec>> {
+pub(crate) fn plugin_specs(args: &PluginArgs, values: Values) -> anyhow::Result<Vec<PluginSpec>> {
     let mut specs = match &args.config {
-        Some(path) => specs_of_config(&ConfigFile::read_ambient(path)?)?,
+        Some(path) => specs_of_config(&ConfigFile::read_ambient(path)?, values)?,
         None => Vec::new(),
     };
-    let mounts = args.mounts.iter().map(|text| mount(text)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mounts = args.mounts.iter().map(|text| offer::mount(text)).collect::<anyhow::Result<Vec<_>>>()?;
     for (index, mount) in mounts.iter().enumerate() {
         if mounts.iter().take(index).any(|earlier| earlier.name == mount.name) {
             return Err(usage(format!("two mounts are called `{}`", mount.name)));
@@ -76,8 +80,9 @@ pub(crate) fn plugin_specs(args: &PluginArgs) -> anyhow::Result<Vec<PluginSpec>>
     }
     for text in &args.plugins {
         let (name, path) = named_path(text)?;
-        let grants = Grants { mounts: mounts.clone() };
-        specs.push(PluginSpec { path, options: PluginOptions { name, grants, limits: Limits::default() } });
+        let grants = Grants { mounts: mounts.clone(), ..Grants::default() };
+        let options = PluginOptions { name, grants, limits: Limits::default() };
+        specs.push(PluginSpec { path, options, config: None, is_pinned: false });
     }
     if specs.is_empty() {
         return Err(usage("no plugin is named; pass --plugin PATH or --config FILE"));
@@ -86,15 +91,28 @@ pub(crate) fn plugin_specs(args: &PluginArgs) -> anyhow::Result<Vec<PluginSpec>>
         return Err(usage("--mount is for plugins named with --plugin; a configuration has its own grants"));
     }
     for spec in &mut specs {
-        override_limits(&mut spec.options.limits, args);
+        override_limits(spec, args);
     }
+    check_reach(&specs)?;
     Ok(specs)
 }
 
+/// No plugin may write what decides about its own grants or another's.
+fn check_reach(specs: &[PluginSpec]) -> anyhow::Result<()> {
+    let components = specs.iter().map(|spec| spec.path.as_path());
+    let deciding: Vec<_> = components.chain(specs.iter().filter_map(|spec| spec.config.as_deref())).collect();
+    specs.iter().try_for_each(|spec| offer::check_mounts(&spec.options.grants.mounts, &deciding))
+}
+
 /// What is typed counts: the person at the command line is the one who wrote the configuration, or who chose it.
-fn override_limits(limits: &mut Limits, args: &PluginArgs) {
+fn override_limits(spec: &mut PluginSpec, args: &PluginArgs) {
+    let limits = &mut spec.options.limits;
     if let Some(timeout) = args.timeout {
         limits.wall_ms_max = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        // Who gives a tool more time than it could compute for by default means computing too, where nobody has set that.
+        if spec.config.is_none() {
+            limits.cpu_ms_max = limits.cpu_ms_max.max(limits.wall_ms_max);
+        }
     }
     if let Some(mebibytes) = args.memory {
         limits.memory_bytes_max = mebibytes << 20;
@@ -102,70 +120,38 @@ fn override_limits(limits: &mut Limits, args: &PluginArgs) {
 }
 
 /// The plugins of a configuration. Every reference is checked here.
-pub(crate) fn specs_of_config(file: &ConfigFile) -> anyhow::Result<Vec<PluginSpec>> {
-    file.config.plugins.iter().map(|(name, plugin)| spec_of_config(file, name, plugin)).collect()
+pub(crate) fn specs_of_config(file: &ConfigFile, values: Values) -> anyhow::Result<Vec<PluginSpec>> {
+    let plugins = file.config.plugins.iter();
+    let specs: Vec<_> = plugins
+        .map(|(name, plugin)| spec_of_config(file, name, plugin, values))
+        .collect::<anyhow::Result<_>>()?;
+    check_reach(&specs)?;
+    Ok(specs)
 }
 
-fn spec_of_config(file: &ConfigFile, name: &str, plugin: &PluginConfig) -> anyhow::Result<PluginSpec> {
+/// One plugin of a configuration.
+pub(crate) fn spec_of_config(
+    file: &ConfigFile,
+    name: &str,
+    plugin: &PluginConfig,
+    values: Values,
+) -> anyhow::Result<PluginSpec> {
     let header = format!("[plugins.{name}");
-    let name = PluginName::new(name)
+    let plugin_name = PluginName::new(name)
         .map_err(|error| file.error_in_table(&header, format!("plugin `{name}`: {error}")))?;
     let path = file.resolve(plugin.component.as_ref());
     if !path.is_file() {
         let message = format!("there is no file {}", path.display());
         return Err(file.error(plugin.component.span(), message).into());
     }
-    let mut mounts = Vec::new();
-    for (store, access) in &plugin.grants.files {
-        let Some(config) = file.config.stores.get(store) else {
-            let known: Vec<_> = file.config.stores.keys().map(|k| format!("`{k}`")).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let message = format!("there is no store `{store}`; stores of this file: {known}");
-            return Err(file.error(access.span(), message).into());
-        };
-        let name = MountName::new(store.as_str()).map_err(|e| file.error(access.span(), e.to_string()))?;
-        let access = match access.as_ref() {
-            AccessConfig::ReadOnly => Access::ReadOnly,
-            AccessConfig::ReadWrite => Access::ReadWrite,
-        };
-        let directory = file.resolve(config.directory.as_ref());
-        let store = open_directory(&directory, access)
-            .map_err(|e| file.error(config.directory.span(), format!("{e:#}")))?;
-        mounts.push(Mount { name, store, access });
-    }
-    let limits = plugin.limits.clone().unwrap_or_else(|| file.config.limits.clone());
+    let grants = offer::of_config(file, name, plugin, values)?;
+    let limits = plugin.limits.over(&file.config.limits);
     if limits.wall_ms_max == 0 || limits.memory_bytes_max == 0 || limits.output_bytes_max == 0 {
         let message = format!("plugin `{name}`: a limit of 0 lets no call succeed");
         return Err(file.error_in_table("limits", message).into());
     }
-    Ok(PluginSpec { path, options: PluginOptions { name, grants: Grants { mounts }, limits } })
-}
-
-/// Reads `NAME=DIR[:ro|:rw]`.
-fn mount(text: &str) -> anyhow::Result<Mount> {
-    let form = "write --mount NAME=DIR, or NAME=DIR:ro for reading only";
-    let Some((name, directory)) = text.split_once('=') else {
-        return Err(usage(format!("`{text}` is not a mount: {form}")));
-    };
-    let (directory, access) = match directory.rsplit_once(':') {
-        Some((directory, "ro")) => (directory, Access::ReadOnly),
-        Some((directory, "rw")) => (directory, Access::ReadWrite),
-        _ => (directory, Access::ReadWrite),
-    };
-    if directory.is_empty() {
-        return Err(usage(format!("`{text}` names no directory: {form}")));
-    }
-    let name = MountName::new(name).map_err(|error| usage(error.to_string()))?;
-    let store = open_directory(Path::new(directory), access).map_err(|error| usage(format!("{error:#}")))?;
-    Ok(Mount { name, store, access })
-}
-
-fn open_directory(directory: &Path, access: Access) -> anyhow::Result<Arc<DirectoryStore>> {
-    let options =
-        DirectoryOptions { is_read_only: access == Access::ReadOnly, ..DirectoryOptions::default() };
-    let store = DirectoryStore::open_ambient(directory, options)
-        .with_context(|| format!("the directory {} cannot be mounted", directory.display()))?;
-    Ok(Arc::new(store))
+    let options = PluginOptions { name: plugin_name, grants, limits };
+    Ok(PluginSpec { path, options, config: Some(file.path.clone()), is_pinned: plugin.pin })
 }
 
 /// Reads `[NAME=]PATH`. Without a name the plugin is called like the file.
@@ -191,11 +177,34 @@ pub(crate) fn name_of_file(path: &Path) -> anyhow::Result<PluginName> {
     Ok(PluginName::new(name)?)
 }
 
-/// Loads plugins in order, telling the person what takes long.
+/// Loads plugins in order, telling the person what takes long. A change of a pinned plugin needs consent.
 pub(crate) async fn load(engine: &Engine, specs: Vec<PluginSpec>) -> anyhow::Result<Vec<Arc<Plugin>>> {
+    load_and(engine, specs, |_, _| Ok(false)).await
+}
+
+/// The same, for calling: asks the person at the terminal for grants that are missing.
+pub(crate) async fn load_to_call(
+    engine: &Engine,
+    specs: Vec<PluginSpec>,
+) -> anyhow::Result<Vec<Arc<Plugin>>> {
+    load_and(engine, specs, consent::ask_for_missing).await
+}
+
+async fn load_and(
+    engine: &Engine,
+    specs: Vec<PluginSpec>,
+    widen: fn(&Plugin, &mut PluginSpec) -> anyhow::Result<bool>,
+) -> anyhow::Result<Vec<Arc<Plugin>>> {
     let mut plugins = Vec::new();
-    for spec in specs {
-        plugins.push(Arc::new(load_one(engine, spec.path, spec.options).await?));
+    for mut spec in specs {
+        let mut plugin = load_one(engine, spec.path.clone(), spec.options.clone()).await?;
+        if let Some(config) = spec.config.as_ref().filter(|_| spec.is_pinned) {
+            consent::check_pin(&plugin, config)?;
+        }
+        if widen(&plugin, &mut spec)? {
+            plugin = load_one(engine, spec.path, spec.options).await?;
+        }
+        plugins.push(Arc::new(plugin));
     }
     Ok(plugins)
 }
@@ -224,9 +233,7 @@ pub(crate) async fn examine(engine: &Engine, path: &Path) -> anyhow::Result<(Plu
 pub(crate) fn toolset(plugins: &[Arc<Plugin>]) -> anyhow::Result<Toolset> {
     let mut toolset = Toolset::new();
     for plugin in plugins {
-        toolset.add(Arc::clone(plugin) as _).map_err(|error| {
-            usage(format!("{error}; the second one is in plugin `{}`", plugin.info().identity.name))
-        })?;
+        toolset.add(Arc::clone(plugin) as _).map_err(|error| usage(error.to_string()))?;
     }
     Ok(toolset)
 }

@@ -1,14 +1,20 @@
-//! `cofferdam.toml`: plugins, file stores, grants and limits.
+//! `cofferdam.toml`: plugins, file stores, secrets, grants and limits.
 //!
 //! The file is only read when it is named: a configuration that lies in the working directory could have come with
 //! someone else's repository. Paths in it are relative to the file. `docs/configuration.md` describes every key.
 
+mod grants;
+mod secrets;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use cofferdam_tool::Limits;
+use cofferdam_tool::{Limits, LimitsAsked};
 use serde::Deserialize;
 use toml::Spanned;
+
+pub(crate) use self::grants::{GrantsTable, Offered, ValueSource};
+pub(crate) use self::secrets::SecretSource;
 
 /// Largest configuration file in bytes.
 const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
@@ -20,6 +26,10 @@ const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 pub(crate) struct Config {
     /// File stores by name.
     pub(crate) stores: BTreeMap<String, StoreConfig>,
+    /// Secrets by name, and where they are kept.
+    pub(crate) secrets: BTreeMap<String, Spanned<SecretSource>>,
+    /// What every plugin is offered.
+    pub(crate) grants: GrantsTable,
     /// Plugins by name.
     pub(crate) plugins: BTreeMap<String, PluginConfig>,
     /// Limits for every plugin that has none of its own.
@@ -40,29 +50,22 @@ pub(crate) struct StoreConfig {
 pub(crate) struct PluginConfig {
     /// The component file.
     pub(crate) component: Spanned<PathBuf>,
-    /// What the plugin is given.
+    /// What the plugin is offered.
     #[serde(default)]
-    pub(crate) grants: GrantsConfig,
-    /// Limits of its calls; a key that is left out has its default, not the value of the file's `[limits]`.
-    pub(crate) limits: Option<Limits>,
+    pub(crate) grants: GrantsTable,
+    /// Whether the plugin is offered what all plugins are.
+    #[serde(default = "yes")]
+    pub(crate) default_grants: bool,
+    /// Whether a change of the component or its definitions needs consent.
+    #[serde(default = "yes")]
+    pub(crate) pin: bool,
+    /// Limits of its calls; a key that is left out has the value of the file's `[limits]`.
+    #[serde(default)]
+    pub(crate) limits: LimitsAsked,
 }
 
-/// `[plugins.NAME.grants]`
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub(crate) struct GrantsConfig {
-    /// Stores that the plugin sees as `/<store>`, and what it may do there.
-    pub(crate) files: BTreeMap<String, Spanned<AccessConfig>>,
-}
-
-/// What a plugin may do in a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum AccessConfig {
-    /// Read and list.
-    ReadOnly,
-    /// Read, list, create, change and delete.
-    ReadWrite,
+fn yes() -> bool {
+    true
 }
 
 /// A configuration that is well-formed, with where it came from.
@@ -96,11 +99,17 @@ impl ConfigFile {
             return Err(error(None, format!("is {size} bytes long; at most {CONFIG_BYTES_MAX} are read")));
         }
         let text = std::fs::read_to_string(path).map_err(|e| error(None, e.to_string()))?;
-        let config = toml::from_str(&text).map_err(|e| {
-            let at = e.span().map(|span| line_and_column(&text, span.start));
-            error(at, e.message().to_owned())
+        Self::parse(path, &text)
+    }
+
+    /// Checks the form of the text of a configuration file.
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let config = toml::from_str(text).map_err(|e| ConfigError {
+            path: path.to_owned(),
+            at: e.span().map(|span| line_and_column(text, span.start)),
+            message: e.message().to_owned(),
         })?;
-        Ok(Self { path: path.to_owned(), text, config })
+        Ok(Self { path: path.to_owned(), text: text.to_owned(), config })
     }
 
     /// A path of the file, relative to the file.

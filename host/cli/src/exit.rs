@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The call ended in an error: a trap, a limit, a denied capability, an invalid result.
     ToolError = 3,
-    /// A plugin cannot be loaded, or `check --strict` has advice.
+    /// A plugin cannot be loaded or has changed without consent, or `check --strict` has advice.
     Plugin = 4,
     /// The host itself failed, for example because a file cannot be written.
     Internal = 5,
@@ -48,11 +48,16 @@ impl Exit {
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
+/// A plugin is not used because a person has not agreed to it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct ConsentError(pub(crate) String);
+
 /// The code for an error that ended a command.
 pub(crate) fn of(error: &anyhow::Error) -> Exit {
     if error.is::<UsageError>() || error.is::<ConfigError>() {
         Exit::Usage
-    } else if error.is::<PluginError>() || error.is::<LoadError>() {
+    } else if error.is::<PluginError>() || error.is::<LoadError>() || error.is::<ConsentError>() {
         Exit::Plugin
     } else {
         Exit::Internal

@@ -4,11 +4,17 @@
 //! and that wires the other crates together. Results go to standard output, everything else to standard error.
 
 mod args;
+mod ask;
+mod columns;
 mod commands;
 mod compose;
 mod config;
+mod consent;
 mod exit;
 mod json;
+mod offer;
+mod pins;
+mod policy_file;
 mod print;
 
 use std::time::Duration;
@@ -27,6 +33,7 @@ fn main() -> std::process::ExitCode {
             Err(_) => Exit::Internal.into(),
         };
     }
+    limit_process();
     start_log();
     match run(cli) {
         Ok(exit) => exit.into(),
@@ -44,6 +51,19 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     // A guest may have left a thread blocked in a file operation; the process does not wait for it.
     runtime.shutdown_timeout(Duration::from_millis(20));
     result
+}
+
+/// What the process may leave behind and hold. Where that cannot be set nothing else is lost.
+fn limit_process() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        // A core file would hold the secrets that were read.
+        let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+        // Every connection and file of every call counts, and the usual 1024 is a default of another age.
+        let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    }
 }
 
 /// Diagnostics of the host, for people who ask for them: `COFFERDAM_LOG=debug`.

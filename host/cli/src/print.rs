@@ -1,7 +1,7 @@
 //! Printing text that comes from outside.
 //!
-//! A plugin, a model and a file can hold escape sequences that move the cursor, rename the window or hide text. On a
-//! terminal such characters are shown as escapes; into a pipe, results go out byte for byte.
+//! A plugin, a model and a file can hold characters that move the cursor, rename the window, turn a line around, or are
+//! there without being seen. On a terminal such characters are shown as escapes; into a pipe, results go out byte for byte.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -53,7 +53,13 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 fn is_hostile(c: char) -> bool {
     let is_bidi_control =
         matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    (c.is_control() && !matches!(c, '\n' | '\t')) || is_bidi_control
+    // What a model reads and a person does not see. Joiners stay: scripts and emoji are written with them.
+    let is_unseen = matches!(
+        c,
+        '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}'
+            | '\u{206a}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+    );
+    (c.is_control() && !matches!(c, '\n' | '\t')) || is_bidi_control || is_unseen
 }
 
 /// A number of bytes with a unit.
@@ -80,6 +86,7 @@ mod tests {
     #[test]
     fn escape_sequences_and_bidi_controls_are_shown() {
         assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\r\u{9b}"), "a\\u{1b}[2Jb\\u{202e}c\\u{d}\\u{9b}");
+        assert_eq!(printable("a\u{200b}b\u{e0041}c\u{2028}"), "a\\u{200b}b\\u{e0041}c\\u{2028}");
         assert!(matches!(printable("naïve\ttext\n"), Cow::Borrowed(_)));
     }
 

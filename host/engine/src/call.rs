@@ -1,23 +1,34 @@
 //! One invocation, top to bottom: wait for a place, instantiate, call, take the result over, drop everything.
+//!
+//! What runs the guest is a future that owns all it needs, so that it can go on in another thread (see [`crate::lane`]).
+//! The caller's task keeps the clock and the cancellation, and the record.
 
-use std::time::Instant;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use cofferdam_tool::{
-    Arguments, CallContext, CallRecord, Completion, ErrorType, Limits, Outcome, Phases, ToolError,
+    Arguments, CallContext, CallRecord, Completion, ErrorType, Limits, Outcome, PluginName, ToolError,
 };
-use tokio::sync::SemaphorePermit;
-use wasmtime::component::{Instance, InstancePre};
+use wasmtime::component::{Instance, Val};
 use wasmtime::{Store, UpdateDeadline};
 
-use crate::Grants;
 use crate::compile::one_line;
 use crate::engine::{EngineInner, Runtime};
-use crate::guest::{Served, ServedPre, ToolDefinition};
+use crate::guest::{Content, Failure, Served, ServedPre, ToolDefinition};
+use crate::lane::Job;
 use crate::lift;
 use crate::load::Code;
-use crate::state::CallState;
+use crate::places::{Arrival, Place};
+use crate::pulse::Pulse;
+use crate::state::{CallState, Given};
+use crate::ticker::Ticking;
 use crate::trap::{DeadlinePassed, Stage, tool_error};
 use crate::typed::TypedCode;
+use crate::wasi_files::CallFiles;
 
 /// Handles that the component model itself may hold, beyond the host resources that `Limits` counts: a guest's own
 /// resources, and borrows in flight.
@@ -26,9 +37,13 @@ const COMPONENT_HANDLES_EXTRA: usize = 1024;
 /// Everything that one call needs.
 pub(crate) struct Invocation<'a> {
     pub(crate) engine: &'a EngineInner,
-    pub(crate) grants: &'a Grants,
+    pub(crate) plugin: &'a PluginName,
+    pub(crate) given: &'a Arc<Given>,
+    pub(crate) files: &'a CallFiles,
     pub(crate) limits: &'a Limits,
     pub(crate) context: &'a CallContext,
+    /// Whether the last call like this one computed for long. Written when this one ends.
+    pub(crate) was_busy: &'a AtomicBool,
 }
 
 /// How running the guest ended.
@@ -48,32 +63,110 @@ impl<T> Ended<T> {
     }
 }
 
-/// Code that a call gets an instance of.
-trait Callee {
+/// Why a caller stops a call that runs.
+enum Interrupt {
+    /// The caller has given up.
+    GivenUp,
+    /// The wall-clock limit has passed. While guest code runs its epoch callback says so; this is for a guest that waits
+    /// in a host function, or for its turn.
+    TimeUp,
+}
+
+/// What a call does with an instance of its own.
+trait Work: Send + 'static {
     /// What the instance offers.
-    type Guest: Send;
+    type Guest: Send + Sync;
+    /// What the guest answers.
+    type Answer: Send + 'static;
 
     /// Creates the one instance of the call.
     fn instantiate(
         &self,
         store: &mut Store<CallState>,
     ) -> impl Future<Output = wasmtime::Result<Self::Guest>> + Send;
+
+    /// Calls the export.
+    fn call(
+        self,
+        store: &mut Store<CallState>,
+        guest: &Self::Guest,
+    ) -> impl Future<Output = wasmtime::Result<Self::Answer>> + Send;
 }
 
-impl Callee for ServedPre<CallState> {
+/// A call of a tool that the component declares.
+struct DeclaredCall {
+    code: Arc<ServedPre<CallState>>,
+    tool: String,
+    arguments_json: String,
+}
+
+impl Work for DeclaredCall {
     type Guest = Served;
+    type Answer = Result<Vec<Content>, Failure>;
 
     async fn instantiate(&self, store: &mut Store<CallState>) -> wasmtime::Result<Served> {
-        self.instantiate_async(store).await
+        self.code.instantiate_async(store).await
+    }
+
+    async fn call(self, store: &mut Store<CallState>, guest: &Served) -> wasmtime::Result<Self::Answer> {
+        guest.cofferdam_plugin_tools().call_call_tool(store, &self.tool, &self.arguments_json).await
     }
 }
 
-impl Callee for InstancePre<CallState> {
+/// A question for the tools that the component declares.
+struct ListTools {
+    code: Arc<ServedPre<CallState>>,
+}
+
+impl Work for ListTools {
+    type Guest = Served;
+    type Answer = Vec<ToolDefinition>;
+
+    async fn instantiate(&self, store: &mut Store<CallState>) -> wasmtime::Result<Served> {
+        self.code.instantiate_async(store).await
+    }
+
+    async fn call(self, store: &mut Store<CallState>, guest: &Served) -> wasmtime::Result<Self::Answer> {
+        guest.cofferdam_plugin_tools().call_list_tools(store).await
+    }
+}
+
+/// A call of a plain function.
+struct TypedCall {
+    code: Arc<TypedCode>,
+    tool: String,
+    parameters: Vec<Val>,
+}
+
+impl Work for TypedCall {
     type Guest = Instance;
+    type Answer = Option<Val>;
 
     async fn instantiate(&self, store: &mut Store<CallState>) -> wasmtime::Result<Instance> {
-        self.instantiate_async(store).await
+        self.code.instance_pre().instantiate_async(store).await
     }
+
+    async fn call(self, store: &mut Store<CallState>, guest: &Instance) -> wasmtime::Result<Self::Answer> {
+        let function = self.code.function(&self.tool);
+        let function =
+            function.ok_or_else(|| wasmtime::Error::msg("the tool of the call is not in the code"))?;
+        function.call(store, guest, &self.parameters).await
+    }
+}
+
+/// What a call occupies while it runs. The order matters: the place is free only when the store has left the pool.
+struct Sandbox {
+    store: Store<CallState>,
+    _ticking: Ticking,
+    _place: Arc<Place>,
+}
+
+/// A sandbox after the call.
+struct Used<T> {
+    sandbox: Sandbox,
+    instantiate: Duration,
+    /// What came out; `None` if the call was stopped.
+    result: Option<Result<T, (Stage, wasmtime::Error)>>,
 }
 
 impl Invocation<'_> {
@@ -81,7 +174,7 @@ impl Invocation<'_> {
     pub(crate) async fn call_tool(&self, code: &Code, tool: &str, arguments: &Arguments) -> Completion {
         let mut record = CallRecord::default();
         let outcome = match code {
-            Code::Declared(code) => self.call_declared(&mut record, code, tool, &arguments.to_json()).await,
+            Code::Declared(code) => self.call_declared(&mut record, code, tool, arguments.to_json()).await,
             Code::Typed(code) => self.call_typed(&mut record, code, tool, arguments).await,
         };
         record.call_id.clone_from(&self.context.call_id);
@@ -94,20 +187,19 @@ impl Invocation<'_> {
     async fn call_declared(
         &self,
         record: &mut CallRecord,
-        code: &ServedPre<CallState>,
+        code: &Arc<ServedPre<CallState>>,
         tool: &str,
-        arguments_json: &str,
+        arguments_json: String,
     ) -> Outcome {
-        let ended = self.in_sandbox(record, code, async |store, guest| {
-            guest.cofferdam_plugin_tools().call_call_tool(store, tool, arguments_json).await
-        });
-        ended.await.outcome(|answer| lift::outcome(answer, self.limits.output_bytes_max))
+        let work = DeclaredCall { code: Arc::clone(code), tool: tool.to_owned(), arguments_json };
+        let ended = self.in_sandbox(record, work).await;
+        ended.outcome(|answer| lift::outcome(answer, self.limits.output_bytes_max))
     }
 
     async fn call_typed(
         &self,
         record: &mut CallRecord,
-        code: &TypedCode,
+        code: &Arc<TypedCode>,
         tool: &str,
         arguments: &Arguments,
     ) -> Outcome {
@@ -119,40 +211,30 @@ impl Invocation<'_> {
             Ok(parameters) => parameters,
             Err(error) => return Outcome::Error(error),
         };
-        let ended = self.in_sandbox(record, code.instance_pre(), async |store, instance| {
-            function.call(store, instance, &parameters).await
-        });
-        ended.await.outcome(|result| function.outcome(result, self.limits.output_bytes_max))
+        let work = TypedCall { code: Arc::clone(code), tool: tool.to_owned(), parameters };
+        let ended = self.in_sandbox(record, work).await;
+        ended.outcome(|result| function.outcome(result, self.limits.output_bytes_max))
     }
 
     /// Asks the component for its definitions.
     pub(crate) async fn list_tools(
         &self,
-        code: &ServedPre<CallState>,
+        code: &Arc<ServedPre<CallState>>,
     ) -> Result<Vec<ToolDefinition>, ToolError> {
-        let mut record = CallRecord::default();
-        let ended = self.in_sandbox(&mut record, code, async |store, guest| {
-            guest.cofferdam_plugin_tools().call_list_tools(store).await
-        });
-        match ended.await {
+        let work = ListTools { code: Arc::clone(code) };
+        match self.in_sandbox(&mut CallRecord::default(), work).await {
             Ended::Returned(definitions) => Ok(definitions),
             Ended::Error(error) => Err(error),
             Ended::Cancelled => Err(ToolError::new(ErrorType::Timeout)),
         }
     }
 
-    /// Runs `export` in an instance of its own and writes into `record` what that took. The instance is gone when this
+    /// Does `work` in an instance of its own and writes into `record` what that took. The instance is gone when this
     /// returns, whatever happened (`RES-19`).
-    async fn in_sandbox<C: Callee, T>(
-        &self,
-        record: &mut CallRecord,
-        code: &C,
-        export: impl AsyncFnOnce(&mut Store<CallState>, &C::Guest) -> wasmtime::Result<T>,
-    ) -> Ended<T> {
+    async fn in_sandbox<W: Work>(&self, record: &mut CallRecord, work: W) -> Ended<W::Answer> {
         let arrived = Instant::now();
-        // Declared first and so dropped last: the place is free only when the store has left the pool.
-        let _place = match self.wait_for_place().await {
-            Ended::Returned(place) => place,
+        let place = match self.wait_for_place().await {
+            Ended::Returned(place) => Arc::new(place),
             Ended::Error(error) => return Ended::Error(error),
             Ended::Cancelled => return Ended::Cancelled,
         };
@@ -163,52 +245,74 @@ impl Invocation<'_> {
             Ok(runtime) => runtime,
             Err(error) => return Ended::Error(unavailable(error.to_string())),
         };
-        let mut store = match self.store(runtime, ends_at) {
+        let pulse = Arc::new(Pulse::default());
+        let store = match self.store(runtime, ends_at, Arc::clone(&place), Arc::clone(&pulse)) {
             Ok(store) => store,
             Err(error) => return Ended::Error(unavailable(one_line(&error))),
         };
-        let _ticking = runtime.ticker.keep_ticking();
-        let guest_run = run(code, &mut store, &mut record.phases, export);
-        let ended = tokio::select! {
-            biased;
-            () = self.context.given_up() => Ended::Cancelled,
-            ended = tokio::time::timeout_at(ends_at.into(), guest_run) => match ended {
-                Ok(Ok(value)) => Ended::Returned(value),
-                Ok(Err((stage, error))) => Ended::Error(tool_error(&error, stage, &store.data().limiter)),
-                // The guest is blocked in a host function: epochs only reach it when it is back.
-                Err(_elapsed) => Ended::Error(ToolError::new(ErrorType::Timeout)),
-            },
+        let sandbox = Sandbox { store, _ticking: runtime.ticker.keep_ticking(), _place: place };
+        let job: Job<_> = Box::pin(run(work, sandbox, Arc::clone(&pulse)));
+        let interrupt = async {
+            tokio::select! {
+                biased;
+                () = self.context.given_up() => Interrupt::GivenUp,
+                () = tokio::time::sleep_until(ends_at.into()) => Interrupt::TimeUp,
+            }
         };
-        record.phases.run = started.elapsed().saturating_sub(record.phases.instantiate);
+        let starts_busy = self.was_busy.load(Ordering::Relaxed);
+        let (used, interrupt) =
+            self.engine.lane.drive(self.plugin, job, &pulse, starts_busy, interrupt).await;
+        self.was_busy.store(pulse.used_much(), Ordering::Relaxed);
+
+        let Used { sandbox, instantiate, result } = used;
+        record.cpu = pulse.used();
+        record.phases.instantiate = instantiate;
+        record.phases.run = started.elapsed().saturating_sub(instantiate);
+        let Sandbox { store, _ticking, _place } = sandbox;
         record.instructions =
             self.limits.fuel_max.and_then(|max| Some(max.saturating_sub(store.get_fuel().ok()?)));
         let state = store.into_data();
         record.memory_peak_bytes = state.limiter.bytes_peak();
+        record.memory_refused_by = state.limiter.refused();
         record.stdout_tail = state.stdout.text();
         record.stderr_tail = state.stderr.text();
         record.refused = state.refused;
-        ended
+        state.network.report(record);
+        match (result, interrupt) {
+            (Some(Ok(value)), _) => Ended::Returned(value),
+            (Some(Err((stage, error))), _) => Ended::Error(tool_error(&error, stage, &state.limiter)),
+            (None, Some(Interrupt::TimeUp)) => Ended::Error(ToolError::new(ErrorType::Timeout)),
+            (None, _) => Ended::Cancelled,
+        }
     }
 
-    async fn wait_for_place(&self) -> Ended<SemaphorePermit<'_>> {
-        if let Ok(place) = self.engine.places.try_acquire() {
-            return Ended::Returned(place);
-        }
+    async fn wait_for_place(&self) -> Ended<Place> {
+        let ticket = match self.engine.places.arrive(self.plugin) {
+            Ok(Arrival::Place(place)) => return Ended::Returned(place),
+            Ok(Arrival::Ticket(ticket)) => ticket,
+            Err(full) => return Ended::Error(unavailable(full.to_string())),
+        };
         tokio::select! {
             biased;
             () = self.context.given_up() => Ended::Cancelled,
-            waited = tokio::time::timeout(self.limits.wall(), self.engine.places.acquire()) => match waited {
-                Ok(Ok(place)) => Ended::Returned(place),
-                _ => Ended::Error(
-                    ToolError::new(ErrorType::PluginUnavailable)
-                        .with_detail("all places for concurrent calls stayed taken"),
-                ),
+            waited = tokio::time::timeout(self.limits.wall(), ticket) => match waited {
+                Ok(place) => Ended::Returned(place),
+                Err(_elapsed) => {
+                    Ended::Error(unavailable("all places for concurrent calls stayed taken".to_owned()))
+                }
             },
         }
     }
 
-    fn store(&self, runtime: &Runtime, ends_at: Instant) -> wasmtime::Result<Store<CallState>> {
-        let state = CallState::new(self.grants, self.limits, self.context, ends_at)?;
+    fn store(
+        &self,
+        runtime: &Runtime,
+        ends_at: Instant,
+        place: Arc<Place>,
+        pulse: Arc<Pulse>,
+    ) -> wasmtime::Result<Store<CallState>> {
+        let client = &self.engine.client;
+        let state = CallState::new(self.given, self.files, client, self.limits, self.context, ends_at, place);
         let mut store = Store::new(&runtime.wasmtime, state);
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(usize::try_from(self.limits.hostcall_bytes_max).unwrap_or(usize::MAX));
@@ -218,29 +322,45 @@ impl Invocation<'_> {
             store.set_fuel(fuel_max)?;
         }
         store.set_epoch_deadline(1);
+        let cpu_ms_max = self.limits.cpu_ms_max;
         store.epoch_deadline_callback(move |_| {
             if Instant::now() >= ends_at {
-                Err(wasmtime::Error::new(DeadlinePassed))
-            } else {
-                // Yielding lets a cancellation and other tasks of this thread have their turn.
-                Ok(UpdateDeadline::Yield(1))
+                return Err(wasmtime::Error::new(DeadlinePassed));
             }
+            pulse.look_up(cpu_ms_max)?;
+            // Yielding lets a cancellation and other tasks of this thread have their turn, and the call change its lane.
+            Ok(UpdateDeadline::Yield(1))
         });
         Ok(store)
     }
 }
 
-async fn run<C: Callee, T>(
-    code: &C,
+/// Does `work` in `sandbox` until it ends or `pulse` says stop. Stopped, it is ready at its next poll.
+async fn run<W: Work>(work: W, mut sandbox: Sandbox, pulse: Arc<Pulse>) -> Used<W::Answer> {
+    let mut instantiate = Duration::ZERO;
+    let result = {
+        let mut guest = pin!(run_guest(work, &mut sandbox.store, &mut instantiate));
+        poll_fn(|cx| {
+            if pulse.is_stopped() {
+                return Poll::Ready(None);
+            }
+            pulse.measure(|| guest.as_mut().poll(cx)).map(Some)
+        })
+        .await
+    };
+    Used { sandbox, instantiate, result }
+}
+
+async fn run_guest<W: Work>(
+    work: W,
     store: &mut Store<CallState>,
-    phases: &mut Phases,
-    export: impl AsyncFnOnce(&mut Store<CallState>, &C::Guest) -> wasmtime::Result<T>,
-) -> Result<T, (Stage, wasmtime::Error)> {
+    instantiate: &mut Duration,
+) -> Result<W::Answer, (Stage, wasmtime::Error)> {
     let started = Instant::now();
-    let guest = code.instantiate(&mut *store).await;
-    phases.instantiate = started.elapsed();
+    let guest = work.instantiate(store).await;
+    *instantiate = started.elapsed();
     let guest = guest.map_err(|error| (Stage::Instantiate, error))?;
-    export(store, &guest).await.map_err(|error| (Stage::Run, error))
+    work.call(store, &guest).await.map_err(|error| (Stage::Run, error))
 }
 
 fn unavailable(reason: String) -> ToolError {

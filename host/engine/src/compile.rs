@@ -3,10 +3,14 @@
 //! Compiling has no limits of its own: a few KiB of hostile bytes can ask for minutes of CPU time and gigabytes. So the
 //! compiler runs in a child process that limits its own CPU time and memory before it reads the first byte of the
 //! component, and that the parent kills when the wall clock runs out. The limits grow with the size of the component,
-//! because honest compile time does.
+//! because honest compile time does. Before it looks at the component, it gives up everything but computing and answering
+//! (`confine`), where the system can do that; elsewhere the host says so in its log and goes on with the limits alone.
 //!
 //! The protocol: the parent writes two little-endian `u64` (CPU seconds, bytes of address space), one byte (1 if the code
-//! shall count its instructions) and the component to the child's standard input; the child answers with one status byte and the artifact or a message.
+//! shall count its instructions) and the component to the child's standard input; the child answers with one status byte,
+//! one byte (1 if it was confined) and the artifact or a message.
+
+mod confine;
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -171,17 +175,28 @@ async fn converse(
 }
 
 fn read_answer(mut answer: Vec<u8>) -> Result<Vec<u8>, CompileError> {
-    match answer.first() {
-        Some(&STATUS_OK) => {
-            answer.remove(0);
+    let Some((&[status, is_confined], contents)) = answer.split_first_chunk() else {
+        return Err(no_answer());
+    };
+    if is_confined == 0 {
+        tracing::warn!(
+            "this system cannot confine the compiler: it had its limits, and the rights of its user"
+        );
+    }
+    match status {
+        STATUS_OK => {
+            answer.drain(..2);
             Ok(answer)
         }
-        Some(&STATUS_REFUSED) => {
-            let reason = String::from_utf8_lossy(answer.get(1..).unwrap_or_default()).into_owned();
-            Err(CompileError::Refused { reason })
+        STATUS_REFUSED => {
+            Err(CompileError::Refused { reason: String::from_utf8_lossy(contents).into_owned() })
         }
-        _ => Err(CompileError::Child(std::io::Error::other("the child gave no answer"))),
+        _ => Err(no_answer()),
     }
+}
+
+fn no_answer() -> CompileError {
+    CompileError::Child(std::io::Error::other("the child gave no answer"))
 }
 
 #[cfg(unix)]
@@ -201,8 +216,9 @@ fn death(status: ExitStatus, limits: &CompileLimits) -> CompileError {
     CompileError::Died { memory_mib: limits.memory_bytes >> 20, status }
 }
 
-/// The other end of [`Compiler::Child`]: reads the limits and the component from standard input, limits this process,
-/// compiles, and writes the answer to standard output. Call it first thing, before any thread is started.
+/// The other end of [`Compiler::Child`]: reads the limits and the component from standard input, limits and confines this
+/// process, compiles, and writes the answer to standard output. Call it first thing, before any thread is started: one that
+/// exists already would not be confined.
 ///
 /// # Errors
 /// When standard input or output fails, or when the limits cannot be set: then nothing is compiled.
@@ -213,12 +229,15 @@ pub fn compile_child() -> std::io::Result<()> {
     limit_this_process(&limits)?;
     let mut component = Vec::new();
     input.read_to_end(&mut component)?;
-    let (status, answer) = match compile_here(&component, metering) {
+    let engine = compiler(metering);
+    // From here on the component is looked at.
+    let is_confined = confine::confine_this_thread().is_ok();
+    let (status, answer) = match engine.and_then(|engine| precompile(&engine, &component)) {
         Ok(artifact) => (STATUS_OK, artifact),
         Err(reason) => (STATUS_REFUSED, reason.into_bytes()),
     };
     let mut output = std::io::stdout().lock();
-    output.write_all(&[status])?;
+    output.write_all(&[status, u8::from(is_confined)])?;
     output.write_all(&answer)?;
     output.flush()
 }
@@ -252,7 +271,14 @@ fn limit_this_process(_limits: &CompileLimits) -> std::io::Result<()> {
 }
 
 fn compile_here(component: &[u8], metering: Metering) -> Result<Vec<u8>, String> {
-    let engine = wasmtime::Engine::new(&compile_config(metering)).map_err(|error| one_line(&error))?;
+    precompile(&compiler(metering)?, component)
+}
+
+fn compiler(metering: Metering) -> Result<wasmtime::Engine, String> {
+    wasmtime::Engine::new(&compile_config(metering)).map_err(|error| one_line(&error))
+}
+
+fn precompile(engine: &wasmtime::Engine, component: &[u8]) -> Result<Vec<u8>, String> {
     engine.precompile_component(component).map_err(|error| one_line(&error))
 }
 
@@ -276,9 +302,11 @@ mod tests {
     #[test]
     fn an_answer_without_status_is_no_artifact() {
         assert!(matches!(read_answer(vec![]), Err(CompileError::Child(_))));
+        assert!(matches!(read_answer(vec![0]), Err(CompileError::Child(_))));
         assert!(matches!(read_answer(vec![7, 1, 2]), Err(CompileError::Child(_))));
-        assert_eq!(read_answer(vec![0, 1, 2]).unwrap(), [1, 2]);
-        let refused = read_answer(b"\x01no".to_vec()).unwrap_err();
+        assert_eq!(read_answer(vec![0, 1, 1, 2]).unwrap(), [1, 2]);
+        assert_eq!(read_answer(vec![0, 0]).unwrap(), [0; 0]);
+        let refused = read_answer(b"\x01\x01no".to_vec()).unwrap_err();
         assert_eq!(refused.to_string(), "does not compile: no");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use cofferdam_network::ClientConfig;
+
 use crate::{Compiler, ScreenLimits};
 
 /// Bytes of stack that guest code may use. Deep recursion in a parser needs some 100 KiB; 512 KiB leaves head-room and
@@ -23,8 +25,37 @@ pub struct EngineConfig {
     pub compiler: Compiler,
     /// How many calls and instances the engine makes room for.
     pub pool: PoolSize,
+    /// What all calls of the engine may take together.
+    pub budget: ProcessBudget,
     /// What the structural screen admits.
     pub screen: ScreenLimits,
+    /// How requests of guests are sent.
+    pub network: ClientConfig,
+}
+
+/// What all calls of an engine may take together, besides the places of [`PoolSize::concurrent_calls_max`]. One plugin
+/// may have seven times what is left: alone seven eighths, and a second one still finds something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessBudget {
+    /// Linear memory and tables of all calls that run, in bytes, counted as they grow. A growth beyond it is refused
+    /// like one beyond the call's own limit.
+    pub memory_bytes_max: u64,
+    /// Calls of one plugin that wait for a place. One more is refused.
+    pub waiting_calls_per_plugin_max: u32,
+    /// Calls of all plugins that wait. Bounds the memory of arguments and tasks; a plugin is refused when its share of
+    /// this is used up.
+    pub waiting_calls_max: u32,
+}
+
+impl Default for ProcessBudget {
+    fn default() -> Self {
+        Self {
+            // 64 calls at their own limit of 64 MiB, and a sixth of what a laptop has. Calls grow to far less on average.
+            memory_bytes_max: 4 << 30,
+            waiting_calls_per_plugin_max: 1024,
+            waiting_calls_max: 8192,
+        }
+    }
 }
 
 /// Room for calls. The pool reserves address space, not memory: a place that is not in use costs next to nothing.
@@ -45,8 +76,9 @@ pub struct PoolSize {
 impl Default for PoolSize {
     fn default() -> Self {
         Self {
-            // 64 calls x 4 memories x 4 GiB is 1 TiB of a 128 TiB address space.
-            concurrent_calls_max: 64,
+            // A thousand calls that wait for something. With 5 memories of 4 GiB for each this is 20 TiB of a 128 TiB
+            // address space.
+            concurrent_calls_max: 1024,
             memories_per_call_max: 4,
             tables_per_call_max: 32,
             // A Python component has 65 of all kinds.
@@ -61,7 +93,14 @@ impl EngineConfig {
     /// Defaults with a compiler and no cache on disk.
     #[must_use]
     pub fn new(compiler: Compiler) -> Self {
-        Self { cache_directory: None, compiler, pool: PoolSize::default(), screen: ScreenLimits::default() }
+        Self {
+            cache_directory: None,
+            compiler,
+            pool: PoolSize::default(),
+            budget: ProcessBudget::default(),
+            screen: ScreenLimits::default(),
+            network: ClientConfig::default(),
+        }
     }
 }
 
@@ -126,6 +165,8 @@ fn pooling(pool: &PoolSize) -> wasmtime::PoolingAllocationConfig {
         .max_core_instances_per_component(pool.core_instances_per_call_max)
         .max_memories_per_component(pool.memories_per_call_max)
         .max_tables_per_component(pool.tables_per_call_max)
+        // One module may have all of them: with reference types, several tables are nothing unusual.
+        .max_tables_per_module(pool.tables_per_call_max)
         .table_elements(pool.table_elements_max)
         .max_memory_size(usize::try_from(MEMORY_RESERVATION_BYTES).unwrap_or(usize::MAX));
     config
@@ -140,8 +181,15 @@ mod tests {
         let pool = PoolSize::default();
         assert_eq!(
             (pool.concurrent_calls_max, pool.memories_per_call_max, pool.tables_per_call_max),
-            (64, 4, 32)
+            (1024, 4, 32)
         );
         assert_eq!((pool.core_instances_per_call_max, pool.table_elements_max), (128, 100_000));
+    }
+
+    #[test]
+    fn budget_defaults_are_pinned() {
+        let budget = ProcessBudget::default();
+        assert_eq!(budget.memory_bytes_max, 4_294_967_296);
+        assert_eq!((budget.waiting_calls_per_plugin_max, budget.waiting_calls_max), (1024, 8192));
     }
 }

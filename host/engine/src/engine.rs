@@ -7,13 +7,15 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use cofferdam_network::Client;
 use cofferdam_tool::Limits;
-use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
 
 use crate::cache::Cache;
 use crate::compile::one_line;
 use crate::config::{Metering, PoolSize, runtime_config};
+use crate::lane::Lane;
+use crate::places::Places;
 use crate::state::CallState;
 use crate::ticker::Ticker;
 use crate::{EngineConfig, EngineError, link};
@@ -29,10 +31,14 @@ pub(crate) struct EngineInner {
     timed: Runtime,
     /// For plugins with one.
     counting: OnceLock<Runtime>,
-    /// One permit for each call that a pool has room for.
-    pub(crate) places: Semaphore,
+    /// One place for each call that a pool has room for, and the memory of all of them.
+    pub(crate) places: Arc<Places>,
+    /// Where calls go on that compute.
+    pub(crate) lane: Lane,
     pub(crate) cache: Option<Cache>,
     pub(crate) config: EngineConfig,
+    /// Sends the HTTP requests of all calls.
+    pub(crate) client: Client,
 }
 
 /// A wasmtime engine for one kind of compiled code, and what belongs to it.
@@ -84,8 +90,10 @@ impl Engine {
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
         let timed = Runtime::start(&config.pool, Metering::Time)?;
         let cache = config.cache_directory.as_deref().map(Cache::open_ambient).transpose()?;
-        let places = Semaphore::new(usize::try_from(config.pool.concurrent_calls_max).unwrap_or(usize::MAX));
-        let inner = EngineInner { timed, counting: OnceLock::new(), places, cache, config };
+        let places = Places::new(config.pool.concurrent_calls_max, config.budget);
+        let lane = Lane::new();
+        let client = Client::new(config.network.clone()).map_err(EngineError::Network)?;
+        let inner = EngineInner { timed, counting: OnceLock::new(), places, lane, cache, config, client };
         Ok(Self { inner: Arc::new(inner) })
     }
 

@@ -4,11 +4,14 @@
 
 use std::path::PathBuf;
 
-use cofferdam_tool::{DeclarationError, ToolError};
+use cofferdam_tool::{DeclarationError, ToolError, UnfitSecret};
 
 use crate::cache::CacheError;
 use crate::guest::TOOLS_EXPORT;
-use crate::{CompileError, ScreenError, SidecarError, UnfitFunction};
+use crate::{CompileError, EmbeddedManifestError, ManifestError, ScreenError, UnfitFunction};
+
+/// Longest part of an import's name that is quoted, in characters.
+const NAME_CHARS_MAX: usize = 120;
 
 /// Why an [`Engine`](crate::Engine) cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +29,9 @@ pub enum EngineError {
     /// The thread that ends overdue calls cannot be started.
     #[error("the thread that watches deadlines does not start")]
     Ticker(#[source] std::io::Error),
+    /// What sends the requests of guests cannot be set up.
+    #[error("HTTP for plugins cannot be set up")]
+    Network(#[source] cofferdam_network::ClientError),
 }
 
 /// Why a component is not taken as a plugin.
@@ -70,12 +76,15 @@ pub enum LoadError {
     /// An exported function has a type that no tool can have.
     #[error(transparent)]
     UnfitFunction(UnfitFunction),
-    /// The file beside the component breaks a rule.
-    #[error("has a sidecar file that is not accepted: line {0}")]
-    Sidecar(#[from] SidecarError),
-    /// The file beside the component cannot be read.
-    #[error("has a sidecar file that {0}")]
-    SidecarUnreadable(Box<LoadError>),
+    /// A manifest, inside or beside the component, breaks a rule.
+    #[error("has a manifest that is not accepted: line {0}")]
+    Manifest(#[from] ManifestError),
+    /// The manifest beside the component cannot be read.
+    #[error("has a manifest beside it that {0}")]
+    ManifestUnreadable(Box<LoadError>),
+    /// The manifest inside of the component cannot be read.
+    #[error("has a manifest inside that cannot be read: {0}")]
+    EmbeddedManifest(EmbeddedManifestError),
     /// What should be text is not UTF-8.
     #[error("is not UTF-8 text")]
     NotText,
@@ -106,6 +115,9 @@ pub enum LoadError {
         /// The directory that has to stay out of reach.
         cache: PathBuf,
     },
+    /// A secret that could not be kept out of texts.
+    #[error("is granted a secret that cannot be used: {0}")]
+    UnfitSecret(#[from] UnfitSecret),
     /// The file is not the one that was installed.
     #[error("has changed since it was loaded")]
     Changed,
@@ -121,12 +133,21 @@ impl LoadError {
 }
 
 fn names(imports: &[String]) -> String {
-    let quoted: Vec<_> = imports.iter().take(5).map(|name| format!("`{name}`")).collect();
+    let quoted: Vec<_> = imports.iter().take(5).map(|name| format!("`{}`", shortened(name))).collect();
     let more = imports.len().saturating_sub(quoted.len());
     match more {
         0 => quoted.join(", "),
         more => format!("{} and {more} more", quoted.join(", ")),
     }
+}
+
+/// A name of the component as far as anybody would read it. The format allows 100,000 characters.
+fn shortened(name: &str) -> String {
+    let mut shown: String = name.chars().take(NAME_CHARS_MAX).collect();
+    if shown.len() < name.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 fn hint(imports: &[String]) -> &'static str {

@@ -6,6 +6,7 @@ wasmtime::component::bindgen!({
         package cofferdam:host;
         world served {
             import cofferdam:plugin/call@0.1.0;
+            import cofferdam:plugin/secrets@0.1.0;
             export cofferdam:plugin/tools@0.1.0;
         }
     ",

@@ -17,6 +17,10 @@ pub enum Capability {
     Sockets,
     /// `cofferdam:plugin/toolbox`
     Toolbox,
+    /// `cofferdam:plugin/secrets`
+    Secrets,
+    /// `wasi:config`
+    Config,
     /// `wasi:cli/environment`
     Environment,
     /// `wasi:cli/stdin`
@@ -40,7 +44,9 @@ pub enum Capability {
 pub(crate) enum Standing {
     /// Linked for every plugin; what it reaches depends on the grants.
     Offered,
-    /// Known, but not granted: linked to a refusal.
+    /// Linked for a plugin that was granted something of the kind, and to a refusal for all others.
+    IfGranted,
+    /// Known, but never granted: linked to a refusal.
     Withheld,
 }
 
@@ -51,10 +57,12 @@ impl Capability {
         match self {
             Self::Files => "reads and writes files in mounts that are granted",
             Self::FileStores => "reads, writes and searches file stores at the host's speed",
-            Self::Http => "makes HTTP requests",
-            Self::Sockets => "opens network connections",
+            Self::Http => "makes HTTP requests that are granted",
+            Self::Sockets => "opens network connections that are granted",
             Self::Toolbox => "calls other tools",
-            Self::Environment => "reads environment variables and arguments, of which there are none",
+            Self::Secrets => "reads secrets that are granted",
+            Self::Config => "reads configuration values that are granted",
+            Self::Environment => "reads environment variables that are granted",
             Self::StandardInput => "reads standard input, which is always empty",
             Self::Log => "writes to the call log",
             Self::Clock => "reads the clock and waits",
@@ -68,7 +76,7 @@ impl Capability {
     /// Whether this version of the host can give the capability to a plugin at all.
     #[must_use]
     pub fn can_be_granted(self) -> bool {
-        !matches!(self, Self::FileStores | Self::Http | Self::Sockets | Self::Toolbox)
+        !matches!(self, Self::FileStores | Self::Toolbox)
     }
 }
 
@@ -82,7 +90,11 @@ pub(crate) fn look_up(import: &str) -> Option<(Capability, Standing)> {
         _ if version == "0.2" || version.starts_with("0.2.") => wasi(package, interface)?,
         _ => return None,
     };
-    let standing = if capability.can_be_granted() { Standing::Offered } else { Standing::Withheld };
+    let standing = match capability {
+        Capability::Sockets => Standing::IfGranted,
+        _ if capability.can_be_granted() => Standing::Offered,
+        _ => Standing::Withheld,
+    };
     Some((capability, standing))
 }
 
@@ -92,6 +104,7 @@ fn own(interface: &str) -> Option<Capability> {
         "call" => Some(Capability::Call),
         "files" => Some(Capability::FileStores),
         "toolbox" => Some(Capability::Toolbox),
+        "secrets" => Some(Capability::Secrets),
         _ => None,
     }
 }
@@ -108,6 +121,7 @@ fn wasi(package: &str, interface: &str) -> Option<Capability> {
         ("wasi:cli", "stdout" | "stderr" | "terminal-stdout" | "terminal-stderr" | "terminal-output") => {
             Some(Capability::Log)
         }
+        ("wasi:config", "store") => Some(Capability::Config),
         ("wasi:sockets", _) => Some(Capability::Sockets),
         ("wasi:http", "types" | "outgoing-handler") => Some(Capability::Http),
         _ => None,
@@ -128,9 +142,10 @@ mod tests {
     }
 
     #[test]
-    fn the_network_is_withheld() {
-        assert_eq!(look_up("wasi:sockets/tcp@0.2.3"), Some((Capability::Sockets, Standing::Withheld)));
-        assert_eq!(look_up("wasi:http/outgoing-handler@0.2.3"), Some((Capability::Http, Standing::Withheld)));
+    fn the_network_is_known() {
+        assert_eq!(look_up("wasi:sockets/tcp@0.2.3"), Some((Capability::Sockets, Standing::IfGranted)));
+        assert_eq!(look_up("wasi:http/outgoing-handler@0.2.3"), Some((Capability::Http, Standing::Offered)));
+        assert_eq!(look_up("wasi:http/incoming-handler@0.2.3"), None);
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //!
 //! * **One call, one instance.** Every call gets a fresh instance from a pre-linked, pooled, copy-on-write image and
 //!   loses it afterwards, whatever the outcome.
-//! * **Nothing is ambient.** A guest has no files, network, environment, arguments or standard input unless a
-//!   [`Grants`] value says so. What it prints is kept in the call record, bounded.
+//! * **Nothing is ambient.** A guest has no files, network, environment, arguments or standard input unless it asks and
+//!   a [`Grants`] value says so. What it prints is kept in the call record, bounded.
 //! * **Untrusted bytes are never compiled here.** They pass a structural screen and are compiled by a child process
 //!   with limits on CPU time and memory ([`Compiler`]).
 //! * **Compiled code is authenticated.** Loading an artifact is running native code, so the cache on disk carries a
@@ -17,40 +17,52 @@
 
 mod cache;
 mod call;
+mod clocks;
 mod compile;
 mod config;
 mod engine;
 mod error;
 #[cfg(feature = "floor")]
 mod floor;
+mod give_back;
+mod grants;
 mod guest;
 mod imports;
+mod lane;
 mod lift;
 mod limiter;
 mod link;
 mod load;
 mod log;
+mod manifest;
 mod mount;
+mod network;
+mod places;
 mod plugin;
-mod preopens;
+mod pulse;
 mod screen;
+mod sections;
 mod state;
 mod ticker;
 mod trap;
+mod turns;
 mod typed;
 mod unavailable;
+mod wasi_files;
 
 pub use cache::{CacheError, Rejection};
 pub use compile::{CompileError, Compiler, compile_child};
-pub use config::{EngineConfig, PoolSize};
+pub use config::{EngineConfig, PoolSize, ProcessBudget};
 pub use engine::Engine;
 pub use error::{EngineError, LoadError};
 #[cfg(feature = "floor")]
 pub use floor::Floor;
+pub use grants::Grants;
 pub use imports::Capability;
 pub use load::{Component, LoadEvent, LoadObserver};
-pub use mount::{Access, Grants, InvalidMountName, Mount, MountName};
+pub use manifest::{EmbedError, EmbeddedManifestError, ManifestError, embed_manifest};
+pub use mount::Mount;
 pub use plugin::{Plugin, PluginInfo, PluginOptions};
 pub use screen::{Looks, Quantity, ScreenError, ScreenLimits};
-pub use typed::{SidecarError, UnfitFunction};
+pub use typed::UnfitFunction;
 pub use unavailable::UnavailablePlugin;

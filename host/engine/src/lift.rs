@@ -6,6 +6,9 @@ use cofferdam_tool::{
 
 use crate::guest::{Content, Failure};
 
+/// Items of one result. An item without text has no length, and is a line for the model all the same.
+const CONTENTS_MAX: usize = 4096;
+
 /// Turns a guest's answer into the outcome of the call (`RES-1`, `RES-2`, `RES-18`).
 pub(crate) fn outcome(answer: Result<Vec<Content>, Failure>, output_bytes_max: u64) -> Outcome {
     let outcome = match answer {
@@ -16,6 +19,10 @@ pub(crate) fn outcome(answer: Result<Vec<Content>, Failure>, output_bytes_max: u
 }
 
 fn output(contents: Vec<Content>, bytes_max: u64) -> Result<Output, ToolError> {
+    if contents.len() > CONTENTS_MAX {
+        let detail = format!("the result has {} items; the limit is {CONTENTS_MAX}", contents.len());
+        return Err(ToolError::new(ErrorType::OutputLimit).with_detail(detail));
+    }
     let bytes = contents.iter().map(Content::json_bytes).sum();
     check_size(bytes, bytes_max)?;
     let contents: Result<Vec<_>, _> = contents.into_iter().map(tool_content).collect();
@@ -88,6 +95,13 @@ mod tests {
         let text = |n: usize| Ok(vec![Content::Text("x".repeat(n))]);
         assert!(matches!(outcome(text(10), 10), Outcome::Ok(_)));
         assert_eq!(error_type(&outcome(text(11), 10)), Some(ErrorType::OutputLimit));
+    }
+
+    #[test]
+    fn items_are_counted_too() {
+        let empty = |n: usize| Ok(vec![Content::Text(String::new()); n]);
+        assert!(matches!(outcome(empty(CONTENTS_MAX), 10), Outcome::Ok(_)));
+        assert_eq!(error_type(&outcome(empty(CONTENTS_MAX + 1), 10)), Some(ErrorType::OutputLimit));
     }
 
     #[test]

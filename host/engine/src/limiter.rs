@@ -3,30 +3,37 @@
 //! wasmtime's own limits are per memory and count no tables, so a component with many memories would have many times
 //! the limit. This limiter keeps one sum.
 
+use std::sync::Arc;
+
+use cofferdam_tool::MemoryRefusal;
 use wasmtime::ResourceLimiter;
+
+use crate::places::Place;
 
 /// Bytes that one table element takes in the host.
 const TABLE_ELEMENT_BYTES: usize = 8;
 
 /// The running sum of one call.
-#[derive(Debug)]
 pub(crate) struct Limiter {
+    /// What the process has left for the call.
+    place: Arc<Place>,
     bytes: u64,
     bytes_peak: u64,
     bytes_max: u64,
     instances_max: usize,
-    refused: bool,
+    refused: Option<MemoryRefusal>,
 }
 
 impl Limiter {
-    pub(crate) fn new(bytes_max: u64, instances_max: u32) -> Self {
+    /// A limiter that takes what it grants from the process through `place` as well.
+    pub(crate) fn new(bytes_max: u64, instances_max: u32, place: Arc<Place>) -> Self {
         let instances_max = usize::try_from(instances_max).unwrap_or(usize::MAX);
-        Self { bytes: 0, bytes_peak: 0, bytes_max, instances_max, refused: false }
+        Self { place, bytes: 0, bytes_peak: 0, bytes_max, instances_max, refused: None }
     }
 
-    /// Whether a growth was refused. A guest may live with that (`RES-11`); one that aborts afterwards has run into
-    /// the limit.
-    pub(crate) fn has_refused(&self) -> bool {
+    /// By what a growth was refused last, if one was. A guest may live with that (`RES-11`); one that aborts afterwards
+    /// has run into the limit.
+    pub(crate) fn refused(&self) -> Option<MemoryRefusal> {
         self.refused
     }
 
@@ -39,7 +46,11 @@ impl Limiter {
         let added = u64::try_from(desired_bytes.saturating_sub(current_bytes)).unwrap_or(u64::MAX);
         let sum = self.bytes.saturating_add(added);
         if sum > self.bytes_max {
-            self.refused = true;
+            self.refused = Some(MemoryRefusal::Limit);
+            return false;
+        }
+        if !self.place.reserve(added) {
+            self.refused = Some(MemoryRefusal::Process);
             return false;
         }
         self.bytes = sum;
@@ -75,24 +86,53 @@ impl ResourceLimiter for Limiter {
 
 #[cfg(test)]
 mod tests {
+    use cofferdam_tool::PluginName;
+
     use super::*;
+    use crate::ProcessBudget;
+    use crate::places::{Arrival, Places};
+
+    fn place(places: &Arc<Places>) -> Arc<Place> {
+        match places.arrive(&PluginName::new("plugin").unwrap()) {
+            Ok(Arrival::Place(place)) => Arc::new(place),
+            _ => panic!("there is room"),
+        }
+    }
+
+    fn limiter(bytes_max: u64) -> Limiter {
+        let budget = ProcessBudget { memory_bytes_max: u64::MAX, ..ProcessBudget::default() };
+        Limiter::new(bytes_max, 4, place(&Places::new(8, budget)))
+    }
 
     #[test]
     fn memories_and_tables_share_one_sum() {
-        let mut limiter = Limiter::new(1000, 4);
+        let mut limiter = limiter(1000);
         assert!(limiter.memory_growing(0, 400, None).unwrap());
         assert!(limiter.memory_growing(0, 400, None).unwrap());
         assert!(limiter.table_growing(0, 25, None).unwrap());
-        assert!(!limiter.has_refused());
+        assert_eq!(limiter.refused(), None);
         assert!(!limiter.memory_growing(400, 401, None).unwrap());
-        assert!(limiter.has_refused());
+        assert_eq!(limiter.refused(), Some(MemoryRefusal::Limit));
         assert_eq!(limiter.bytes_peak(), 1000);
     }
 
     #[test]
     fn a_growth_that_overflows_is_refused() {
-        let mut limiter = Limiter::new(u64::MAX - 1, 4);
+        let mut limiter = limiter(u64::MAX - 1);
         assert!(limiter.memory_growing(0, 10, None).unwrap());
         assert!(!limiter.memory_growing(0, usize::MAX, None).unwrap());
+    }
+
+    #[test]
+    fn a_growth_beyond_the_process_is_refused_until_others_are_done() {
+        let budget = ProcessBudget { memory_bytes_max: 800, ..ProcessBudget::default() };
+        let places = Places::new(8, budget);
+        let mut first = Limiter::new(1000, 4, place(&places));
+        let mut second = Limiter::new(1000, 4, place(&places));
+        assert!(first.memory_growing(0, 600, None).unwrap());
+        assert!(!second.memory_growing(0, 101, None).unwrap());
+        assert_eq!(second.refused(), Some(MemoryRefusal::Process));
+        drop(first);
+        assert!(second.memory_growing(0, 101, None).unwrap());
     }
 }

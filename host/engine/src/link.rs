@@ -11,11 +11,14 @@ use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
 use wasmtime::component::{Component, Linker, LinkerInstance, ResourceType, Val};
 use wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async;
 use wasmtime_wasi::p2::bindings::{cli, filesystem, random};
+use wasmtime_wasi_http::p2::bindings::http;
+use wasmtime_wasi_http::{WasiHttp, WasiHttpView};
 
-use crate::guest::cofferdam::plugin::call;
+use crate::guest::cofferdam::plugin::{call, secrets};
 use crate::imports::{self, Capability, Standing};
-use crate::preopens;
+use crate::network;
 use crate::state::CallState;
+use crate::wasi_files::WasiFiles;
 
 /// Names of error cases that say no more than "you may not": of `wasi:sockets` and `wasi:http`.
 const DENIALS: [&str; 2] = ["access-denied", "HTTP-request-denied"];
@@ -27,7 +30,6 @@ enum NoSuchResource {}
 pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<CallState>> {
     use wasmtime_wasi::WasiView;
     use wasmtime_wasi::cli::{WasiCli, WasiCliView};
-    use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemView};
     use wasmtime_wasi::random::WasiRandom;
 
     let mut linker = Linker::new(engine);
@@ -43,25 +45,39 @@ pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Call
     cli::terminal_stdin::add_to_linker::<CallState, WasiCli>(l, CallState::cli)?;
     cli::terminal_stdout::add_to_linker::<CallState, WasiCli>(l, CallState::cli)?;
     cli::terminal_stderr::add_to_linker::<CallState, WasiCli>(l, CallState::cli)?;
-    filesystem::types::add_to_linker::<CallState, WasiFilesystem>(l, CallState::filesystem)?;
-    filesystem::preopens::add_to_linker::<CallState, WasiFilesystem>(l, CallState::filesystem)?;
+    filesystem::types::add_to_linker::<CallState, WasiFiles>(l, CallState::files)?;
+    filesystem::preopens::add_to_linker::<CallState, WasiFiles>(l, CallState::files)?;
     call::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
-    preopens::guard(l)?;
+    secrets::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
+    wasmtime_wasi_config::add_to_linker(l, |state| state.config())?;
+    http::types::add_to_linker::<CallState, WasiHttp>(
+        l,
+        &http::types::LinkOptions::default(),
+        WasiHttpView::http,
+    )?;
+    http::outgoing_handler::add_to_linker::<CallState, WasiHttp>(l, WasiHttpView::http)?;
+    network::explain_body_errors(l)?;
     Ok(linker)
 }
 
-/// `offered` with a refusal for every import of `component` that is withheld.
+/// `offered` with a refusal for every import of `component` that is withheld. Sockets are, unless the plugin was granted
+/// a connection: a refusal that is linked is noted, and costs nothing.
 pub(crate) fn with_refusals(
     offered: &Linker<CallState>,
     component: &Component,
+    has_sockets: bool,
 ) -> wasmtime::Result<Linker<CallState>> {
     let mut linker = offered.clone();
+    if has_sockets {
+        network::link_sockets(&mut linker)?;
+    }
     let engine = component.engine();
     let mut known_resources = Vec::new();
     for (import, item) in component.component_type().imports(engine) {
         let ComponentItem::ComponentInstance(interface) = item.ty else { continue };
         let withheld = match imports::look_up(import) {
-            Some((capability, Standing::Withheld)) => Some(capability),
+            Some((_, Standing::IfGranted)) if has_sockets => None,
+            Some((capability, Standing::Withheld | Standing::IfGranted)) => Some(capability),
             _ => None,
         };
         for (name, export) in interface.exports(engine) {

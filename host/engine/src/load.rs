@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use cofferdam_tool::{Annotations, CallContext, Declaration, Limits};
+use cofferdam_tool::{Annotations, Asked, CallContext, Declaration, Limits, PluginName};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use wasmtime::component::Component as WasmComponent;
@@ -16,9 +17,11 @@ use crate::compile::one_line;
 use crate::engine::{EngineInner, Runtime};
 use crate::guest::{self, ServedPre, TOOLS_EXPORT};
 use crate::imports;
+use crate::manifest::{self, MANIFEST_BYTES_MAX, Manifest};
 use crate::screen::{Screened, screen};
 use crate::state::CallState;
-use crate::typed::{self, SIDECAR_BYTES_MAX, Sidecar, TypedCode};
+use crate::typed::{self, TypedCode};
+use crate::wasi_files::CallFiles;
 use crate::{Grants, LoadError, link};
 
 /// The version of what the cache holds. Raised when [`Description`] or the meaning of an entry changes.
@@ -26,8 +29,8 @@ const CACHE_FORMAT: &[u8] = b"cofferdam cache 1";
 /// Size of the whole cache; beyond it the oldest entries go. Room for some hundred interpreters or ten thousand small
 /// plugins.
 const CACHE_BYTES_MAX: u64 = 8 << 30;
-/// The ending of a sidecar file, in place of the component's.
-const SIDECAR_EXTENSION: &str = "toml";
+/// The ending of a manifest beside a component, in place of the component's.
+const MANIFEST_EXTENSION: &str = "toml";
 /// How long a component may take to list its tools, in milliseconds.
 const DESCRIBE_WALL_MS_MAX: u64 = 5_000;
 /// How much it may say: the 262144 bytes of ARG-43, and room for the lists around them.
@@ -37,7 +40,7 @@ const DESCRIBE_BYTES_MAX: u64 = 1024 * 1024;
 #[derive(Clone)]
 pub struct Component {
     source: Source,
-    sidecar: Option<Arc<str>>,
+    manifest: Option<Arc<str>>,
 }
 
 #[derive(Clone)]
@@ -84,40 +87,48 @@ pub(crate) struct Description {
     pub(crate) declarations: Vec<Declaration>,
 }
 
+/// What a component says about itself.
+pub(crate) struct Described {
+    pub(crate) description: Description,
+    /// What its manifest asks for.
+    pub(crate) asked: Asked,
+    /// Code, when it had to be compiled to learn this.
+    pub(crate) code: Option<Code>,
+}
+
 /// Code that is ready to be instantiated, and the way in which it offers tools.
 pub(crate) enum Code {
     /// The component declares its tools.
-    Declared(ServedPre<CallState>),
+    Declared(Arc<ServedPre<CallState>>),
     /// The component's functions are its tools.
-    Typed(TypedCode),
+    Typed(Arc<TypedCode>),
 }
 
 impl Component {
     /// The component in a file of the host. The path is opened with all rights of this process.
     pub fn from_file_ambient(path: impl Into<PathBuf>) -> Self {
-        Self { source: Source::File(path.into()), sidecar: None }
+        Self { source: Source::File(path.into()), manifest: None }
     }
 
     /// A component that is already in memory.
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
-        Self { source: Source::Bytes(bytes.into()), sidecar: None }
+        Self { source: Source::Bytes(bytes.into()), manifest: None }
     }
 
-    /// Adds words about typed tools in the form of a sidecar file, in place of the `<name>.toml` beside the component's
-    /// own file.
+    /// Adds a manifest, in place of the `<name>.toml` beside the component's own file.
     #[must_use]
-    pub fn with_sidecar(self, text: impl Into<Arc<str>>) -> Self {
-        Self { sidecar: Some(text.into()), ..self }
+    pub fn with_manifest(self, text: impl Into<Arc<str>>) -> Self {
+        Self { manifest: Some(text.into()), ..self }
     }
 
-    /// The text of the sidecar, if there is one.
-    async fn read_sidecar(&self) -> Result<Option<Arc<str>>, LoadError> {
-        match (&self.sidecar, &self.source) {
+    /// The text of the manifest beside the component, if there is one.
+    async fn read_manifest(&self) -> Result<Option<Arc<str>>, LoadError> {
+        match (&self.manifest, &self.source) {
             (Some(text), _) => Ok(Some(Arc::clone(text))),
             (None, Source::Bytes(_)) => Ok(None),
             (None, Source::File(path)) => {
-                let path = path.with_extension(SIDECAR_EXTENSION);
-                let read = tokio::task::spawn_blocking(move || read_sidecar_file(&path));
+                let path = path.with_extension(MANIFEST_EXTENSION);
+                let read = tokio::task::spawn_blocking(move || read_manifest_file(&path));
                 read.await.map_err(|_| LoadError::Interrupted)?
             }
         }
@@ -138,15 +149,15 @@ impl Component {
     }
 }
 
-fn read_sidecar_file(path: &Path) -> Result<Option<Arc<str>>, LoadError> {
-    let bytes = match read_file(path, SIDECAR_BYTES_MAX) {
+fn read_manifest_file(path: &Path) -> Result<Option<Arc<str>>, LoadError> {
+    let bytes = match read_file(path, MANIFEST_BYTES_MAX) {
         Ok(bytes) => bytes,
         Err(LoadError::Read(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(LoadError::SidecarUnreadable(Box::new(error))),
+        Err(error) => return Err(LoadError::ManifestUnreadable(Box::new(error))),
     };
     match std::str::from_utf8(&bytes) {
         Ok(text) => Ok(Some(text.into())),
-        Err(_) => Err(LoadError::SidecarUnreadable(Box::new(LoadError::NotText))),
+        Err(_) => Err(LoadError::ManifestUnreadable(Box::new(LoadError::NotText))),
     }
 }
 
@@ -185,9 +196,12 @@ fn check_size(bytes: u64, bytes_max: u64) -> Result<(), LoadError> {
 pub(crate) struct Loading<'a> {
     engine: &'a EngineInner,
     component: &'a Component,
+    plugin: &'a PluginName,
     runtime: &'a Runtime,
     /// Set if the plugin has an instruction budget. Listing tools has none: it may take its time.
     fuel_max: Option<u64>,
+    /// Whether the plugin was granted a connection.
+    has_sockets: bool,
     observer: &'a dyn LoadObserver,
     bytes: Arc<[u8]>,
     pub(crate) digest: [u8; 32],
@@ -198,7 +212,9 @@ impl<'a> Loading<'a> {
     pub(crate) async fn start(
         engine: &'a EngineInner,
         component: &'a Component,
+        plugin: &'a PluginName,
         limits: &Limits,
+        grants: &Grants,
         observer: &'a dyn LoadObserver,
     ) -> Result<Self, LoadError> {
         let runtime = engine.runtime(limits)?;
@@ -206,16 +222,19 @@ impl<'a> Loading<'a> {
         let bytes = component.read(engine.config.screen.component_bytes_max).await?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
         let key = CacheKey::new(&[CACHE_FORMAT, &runtime.fingerprint, &digest]);
-        Ok(Self { engine, component, runtime, fuel_max, observer, bytes, digest, key })
+        let has_sockets = !grants.sockets.is_empty();
+        Ok(Self { engine, component, plugin, runtime, fuel_max, has_sockets, observer, bytes, digest, key })
     }
 
     /// What the component says about itself. Code comes with it when it had to be compiled for that.
-    pub(crate) async fn describe(&self) -> Result<(Description, Option<Code>), LoadError> {
-        // A sidecar that cannot be read is no concern of a component that declares its tools.
-        let sidecar = self.component.read_sidecar().await;
-        let key = sidecar.as_ref().ok().map(|text| self.description_key(text.as_deref()));
-        if let Some(description) = key.as_ref().and_then(|key| self.cached_description(key)) {
-            return Ok((description, None));
+    pub(crate) async fn describe(&self) -> Result<Described, LoadError> {
+        let beside = self.component.read_manifest().await?;
+        let embedded = manifest::embedded(&self.bytes).map_err(LoadError::EmbeddedManifest)?;
+        let manifest = Manifest::parse(beside.as_deref(), embedded)?;
+        let asked = manifest.asked();
+        let key = self.description_key(beside.as_deref());
+        if let Some(description) = self.cached_description(&key) {
+            return Ok(Described { description, asked, code: None });
         }
         let screened = self.screen().await?;
         let code = match self.cached_code() {
@@ -224,19 +243,19 @@ impl<'a> Loading<'a> {
         };
         let declarations = match &code {
             Code::Declared(code) => self.listed(code).await?,
-            Code::Typed(code) => self.derived(code, sidecar?.as_deref())?,
+            Code::Typed(code) => typed::declarations(code.functions(), &self.bytes, &manifest)?,
         };
         let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
         let description = Description { component_bytes, imports: screened.imports, declarations };
-        if let (Some(key), Ok(json)) = (key, serde_json::to_vec(&description)) {
+        if let Ok(json) = serde_json::to_vec(&description) {
             self.keep(&key, EntryKind::Description, &json);
         }
-        Ok((description, Some(code)))
+        Ok(Described { description, asked, code: Some(code) })
     }
 
-    /// What the description of the component depends on. A sidecar changes it and leaves the code as it is.
-    fn description_key(&self, sidecar: Option<&str>) -> CacheKey {
-        match sidecar {
+    /// What the description of the component depends on. A manifest beside it changes it and leaves the code as it is.
+    fn description_key(&self, beside: Option<&str>) -> CacheKey {
+        match beside {
             Some(text) => {
                 CacheKey::new(&[CACHE_FORMAT, &self.runtime.fingerprint, &self.digest, text.as_bytes()])
             }
@@ -293,22 +312,18 @@ impl<'a> Loading<'a> {
         // from the cache, which has checked its MAC with this installation's key.
         let component =
             unsafe { WasmComponent::deserialize(&self.runtime.wasmtime, artifact) }.map_err(interface)?;
-        let linker = link::with_refusals(&self.runtime.linker, &component).map_err(interface)?;
+        let linker =
+            link::with_refusals(&self.runtime.linker, &component, self.has_sockets).map_err(interface)?;
         let instance_pre = linker.instantiate_pre(&component).map_err(interface)?;
         if component.get_export_index(None, TOOLS_EXPORT).is_some() {
-            return ServedPre::new(instance_pre).map(Code::Declared).map_err(interface);
+            let code = ServedPre::new(instance_pre).map_err(interface)?;
+            return Ok(Code::Declared(Arc::new(code)));
         }
-        TypedCode::new(&component, instance_pre).map(Code::Typed)
-    }
-
-    /// What typed functions say about themselves. Runs nothing of the component.
-    fn derived(&self, code: &TypedCode, sidecar: Option<&str>) -> Result<Vec<Declaration>, LoadError> {
-        let sidecar = sidecar.map(Sidecar::parse).transpose()?.unwrap_or_default();
-        typed::declarations(code.functions(), &self.bytes, &sidecar)
+        Ok(Code::Typed(Arc::new(TypedCode::new(&component, instance_pre)?)))
     }
 
     /// What the component answers when it is asked for its tools.
-    async fn listed(&self, code: &ServedPre<CallState>) -> Result<Vec<Declaration>, LoadError> {
+    async fn listed(&self, code: &Arc<ServedPre<CallState>>) -> Result<Vec<Declaration>, LoadError> {
         let limits = Limits {
             wall_ms_max: DESCRIBE_WALL_MS_MAX,
             fuel_max: self.fuel_max,
@@ -317,9 +332,12 @@ impl<'a> Loading<'a> {
         };
         let invocation = Invocation {
             engine: self.engine,
-            grants: &Grants::default(),
+            plugin: self.plugin,
+            given: &Arc::default(),
+            files: &CallFiles::new(&Grants::default()),
             limits: &limits,
             context: &CallContext::default(),
+            was_busy: &AtomicBool::new(false),
         };
         let definitions = invocation.list_tools(code).await.map_err(LoadError::Describe)?;
         Ok(definitions.into_iter().map(declaration).collect())

@@ -1,19 +1,24 @@
 //! A loaded plugin: its definitions, its grants and limits, and its code once it is needed.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Declaration, ErrorType, Limits, Outcome, Output, PluginIdentity,
-    PluginName, ToolCall, ToolDefinition, ToolError, ToolSource, check_declarations,
+    Asked, CallContext, CallRecord, Completion, Declaration, ErrorType, Granted, Limits, Outcome, Output,
+    PluginIdentity, PluginName, Policy, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource,
+    check_declarations,
 };
 use tokio::sync::OnceCell;
 
 use crate::call::Invocation;
 use crate::engine::EngineInner;
 use crate::imports::{self, Capability};
-use crate::load::{Code, Description, Loading};
+use crate::load::{Code, Described, Description, Loading};
+use crate::state::Given;
+use crate::wasi_files::CallFiles;
 use crate::{Component, Engine, Grants, LoadError, LoadObserver};
 
 /// What a person says about a plugin.
@@ -21,9 +26,9 @@ use crate::{Component, Engine, Grants, LoadError, LoadObserver};
 pub struct PluginOptions {
     /// The name under which the plugin is known.
     pub name: PluginName,
-    /// What its calls may reach.
+    /// What it is offered. Its calls may reach what it asks for of that.
     pub grants: Grants,
-    /// What each of its calls may use.
+    /// What each of its calls may use at most.
     pub limits: Limits,
 }
 
@@ -47,7 +52,12 @@ pub struct Plugin {
     digest: [u8; 32],
     info: PluginInfo,
     definitions: Arc<[Arc<ToolDefinition>]>,
+    /// Whether the last call of a tool computed for long.
+    was_busy: HashMap<ToolName, AtomicBool>,
     options: PluginOptions,
+    asked: Asked,
+    granted: Granted,
+    given: Arc<Given>,
     code: OnceCell<Code>,
 }
 
@@ -75,8 +85,18 @@ impl Engine {
         observer: &dyn LoadObserver,
     ) -> Result<Plugin, LoadError> {
         self.check_mounts(&options.grants)?;
-        let loading = Loading::start(&self.inner, component, &options.limits, observer).await?;
-        let (description, code) = loading.describe().await?;
+        let PluginOptions { name, grants, limits } = &options;
+        let mut loading = Loading::start(&self.inner, component, name, limits, grants, observer).await?;
+        let mut described = loading.describe().await?;
+        let granted = described.asked.granted_of(&grants.policy(limits));
+        // A budget that the plugin sets itself needs code that counts.
+        if granted.policy.limits.fuel_max.is_some() && limits.fuel_max.is_none() {
+            let limits = &granted.policy.limits;
+            loading = Loading::start(&self.inner, component, name, limits, grants, observer).await?;
+            described = loading.describe().await?;
+        }
+        let given = Arc::new(Given::new(grants.restricted_to(&granted.policy))?);
+        let Described { description, asked, code } = described;
         let definitions: Arc<[_]> =
             check_declarations(&description.declarations)?.into_iter().map(Arc::new).collect();
         Ok(Plugin {
@@ -84,8 +104,12 @@ impl Engine {
             component: component.clone(),
             digest: loading.digest,
             info: PluginInfo::new(&options.name, &loading.digest, description),
+            was_busy: definitions.iter().map(|tool| (tool.name.clone(), AtomicBool::default())).collect(),
             definitions,
             options,
+            asked,
+            granted,
+            given,
             code: OnceCell::new_with(code),
         })
     }
@@ -100,8 +124,9 @@ impl Engine {
         name: &PluginName,
         observer: &dyn LoadObserver,
     ) -> Result<(PluginInfo, Vec<Declaration>), LoadError> {
-        let loading = Loading::start(&self.inner, component, &Limits::default(), observer).await?;
-        let (mut description, _) = loading.describe().await?;
+        let (limits, grants) = (Limits::default(), Grants::default());
+        let loading = Loading::start(&self.inner, component, name, &limits, &grants, observer).await?;
+        let Described { mut description, .. } = loading.describe().await?;
         let declarations = std::mem::take(&mut description.declarations);
         Ok((PluginInfo::new(name, &loading.digest, description), declarations))
     }
@@ -111,7 +136,7 @@ impl Engine {
     fn check_mounts(&self, grants: &Grants) -> Result<(), LoadError> {
         let Some(cache) = self.cache_directory() else { return Ok(()) };
         let overlaps = |root: &Path| root.starts_with(cache) || cache.starts_with(root);
-        match grants.mounts.iter().find(|mount| overlaps(mount.store.root_ambient())) {
+        match grants.mounts.iter().find(|mount| mount.store.root_ambient().is_some_and(overlaps)) {
             None => Ok(()),
             Some(mount) => {
                 Err(LoadError::MountExposesCache { mount: mount.name.to_string(), cache: cache.to_owned() })
@@ -127,10 +152,26 @@ impl Plugin {
         &self.info
     }
 
-    /// What the plugin was given.
+    /// What the plugin asks for in its manifest.
     #[must_use]
-    pub fn grants(&self) -> &Grants {
-        &self.options.grants
+    pub fn asked(&self) -> &Asked {
+        &self.asked
+    }
+
+    /// What the plugin is offered.
+    #[must_use]
+    pub fn offered(&self) -> Policy {
+        self.options.grants.policy(&self.options.limits)
+    }
+
+    /// What its calls may do, and what is missing of what it asks for.
+    #[must_use]
+    pub fn granted(&self) -> &Granted {
+        &self.granted
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.granted.policy.limits
     }
 
     async fn code(&self) -> Result<&Code, ToolError> {
@@ -141,7 +182,8 @@ impl Plugin {
     }
 
     async fn load_code(&self) -> Result<Code, LoadError> {
-        let loading = Loading::start(&self.engine, &self.component, &self.options.limits, &()).await?;
+        let PluginOptions { name, grants, .. } = &self.options;
+        let loading = Loading::start(&self.engine, &self.component, name, self.limits(), grants, &()).await?;
         if loading.digest != self.digest {
             return Err(LoadError::Changed);
         }
@@ -151,6 +193,10 @@ impl Plugin {
 
 #[async_trait]
 impl ToolSource for Plugin {
+    fn name(&self) -> &str {
+        self.options.name.as_str()
+    }
+
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
         Arc::clone(&self.definitions)
     }
@@ -174,11 +220,25 @@ impl ToolSource for Plugin {
 
 impl Plugin {
     async fn run(&self, code: &Code, call: &ToolCall, context: &CallContext) -> Completion {
+        let narrowed = context.limits.as_ref().map(|asked| asked.applied_to(self.limits()));
+        let limits = narrowed.as_ref().unwrap_or(self.limits());
+        if limits.fuel_max.is_some() && self.limits().fuel_max.is_none() {
+            let detail =
+                "the call has an instruction budget and the plugin has none, so that its code does not count";
+            let error = ToolError::new(ErrorType::PluginUnavailable).with_detail(detail);
+            return ended(Outcome::Error(error), context);
+        }
+        // Every definition has an entry.
+        let unknown = AtomicBool::default();
+        let files = CallFiles::new(&self.given.grants);
         let invocation = Invocation {
             engine: &self.engine,
-            grants: &self.options.grants,
-            limits: &self.options.limits,
+            plugin: &self.options.name,
+            given: &self.given,
+            files: &files,
+            limits,
             context,
+            was_busy: self.was_busy.get(&call.tool.name).unwrap_or(&unknown),
         };
         let mut completion = invocation.call_tool(code, call.tool.name.as_str(), &call.arguments).await;
         // The schema of a typed result is derived from the type that lifting has followed: it cannot be broken.
@@ -187,6 +247,13 @@ impl Plugin {
         {
             completion.outcome = Outcome::Error(error);
             completion.record.set_outcome(&completion.outcome);
+        }
+        files.settle(&mut completion, context).await;
+        let redactor = &self.given.redactor;
+        if !redactor.is_empty() {
+            completion.outcome = redactor.outcome(completion.outcome);
+            completion.record.set_outcome(&completion.outcome);
+            redactor.record(&mut completion.record);
         }
         completion
     }

@@ -3,64 +3,111 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cofferdam_tool::{CallContext, Limits, Progress, Refusal};
+use cofferdam_network::Client;
+use cofferdam_tool::{CallContext, Limits, Permission, Progress, Redactor, Refusal, UnfitSecret};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use wasmtime::component::ResourceTable;
-use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi_config::{WasiConfig, WasiConfigVariables};
 
-use crate::guest::cofferdam::plugin::call;
+use crate::guest::cofferdam::plugin::{call, secrets};
 use crate::imports::Capability;
 use crate::limiter::Limiter;
 use crate::log::LogTail;
-use crate::{Access, Grants};
+use crate::network::Network;
+use crate::places::Place;
+use crate::wasi_files::{CallFiles, FilesView};
+use crate::{Grants, clocks};
 
 /// Progress that comes faster than this is left out: it would only be work for whoever listens.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(50);
+/// Different refusals that are kept for the call record.
+const REFUSALS_MAX: usize = 64;
 /// Longest progress message that is passed on, in bytes.
 const PROGRESS_MESSAGE_BYTES_MAX: usize = 1024;
 
+/// What every call of a plugin is given.
+#[derive(Default)]
+pub(crate) struct Given {
+    pub(crate) grants: Arc<Grants>,
+    /// Keeps the secrets of `grants` out of texts.
+    pub(crate) redactor: Redactor,
+    /// The configuration values of `grants`, as `wasi:config` wants them.
+    config: WasiConfigVariables,
+}
+
+impl Given {
+    pub(crate) fn new(grants: Grants) -> Result<Self, UnfitSecret> {
+        let redactor = grants.redactor()?;
+        let mut config = WasiConfigVariables::new();
+        for (key, value) in &grants.config {
+            config.insert(key, value.expose());
+        }
+        Ok(Self { grants: Arc::new(grants), redactor, config })
+    }
+}
+
 pub(crate) struct CallState {
     wasi: WasiCtx,
-    resources: ResourceTable,
+    pub(crate) resources: ResourceTable,
+    files: CallFiles,
     pub(crate) limiter: Limiter,
     pub(crate) stdout: LogTail,
     pub(crate) stderr: LogTail,
     pub(crate) refused: Vec<Refusal>,
+    given: Arc<Given>,
+    pub(crate) network: Network,
     context: CallContext,
     ends_at: Instant,
     progress_at: Option<Instant>,
 }
 
 impl CallState {
-    /// The state of a call that ends at `ends_at`, with what `grants` gives and nothing else.
+    /// The state of a call that ends at `ends_at`, sees `files`, and has what is `given` and nothing else.
     pub(crate) fn new(
-        grants: &Grants,
+        given: &Arc<Given>,
+        files: &CallFiles,
+        client: &Client,
         limits: &Limits,
         context: &CallContext,
         ends_at: Instant,
-    ) -> wasmtime::Result<Self> {
+        place: Arc<Place>,
+    ) -> Self {
         let log_bytes_max = usize::try_from(limits.log_bytes_max).unwrap_or(usize::MAX);
         let (stdout, stderr) = (LogTail::new(log_bytes_max), LogTail::new(log_bytes_max));
+        let mut network = Network::new(given, client, limits);
         let mut resources = ResourceTable::new();
         resources.set_max_capacity(usize::try_from(limits.handles_max).unwrap_or(usize::MAX));
-        Ok(Self {
-            wasi: wasi(grants, limits, &stdout, &stderr)?,
+        Self {
+            wasi: wasi(&given.grants, &mut network, limits, &stdout, &stderr),
             resources,
-            limiter: Limiter::new(limits.memory_bytes_max, limits.instances_max),
+            files: files.clone(),
+            limiter: Limiter::new(limits.memory_bytes_max, limits.instances_max, place),
             stdout,
             stderr,
             refused: Vec::new(),
+            given: Arc::clone(given),
+            network,
             context: context.clone(),
             ends_at,
             progress_at: None,
-        })
+        }
     }
 
-    /// Notes that the guest used a capability that it was not granted. There are no more entries than imports, however
-    /// often a guest tries.
+    /// The files of the call, for the functions of `wasi:filesystem`.
+    pub(crate) fn files(&mut self) -> FilesView<'_> {
+        FilesView { table: &mut self.resources, files: &self.files }
+    }
+
+    /// Notes that the guest used a capability that it was not granted: an import, or a permission in its written form. There
+    /// are at most [`REFUSALS_MAX`] entries, however often a guest tries.
     pub(crate) fn refuse(&mut self, capability: Capability, import: &str) -> Denied {
+        let is_full = self.refused.len() >= REFUSALS_MAX;
         match self.refused.iter_mut().find(|refusal| refusal.capability == import) {
             Some(refusal) => refusal.times = refusal.times.saturating_add(1),
-            None => self.refused.push(Refusal { capability: import.to_owned(), times: 1 }),
+            None if is_full => {}
+            None => self.refused.push(Refusal::new(import)),
         }
         Denied { capability }
     }
@@ -74,27 +121,55 @@ pub(crate) struct Denied {
     capability: Capability,
 }
 
-fn wasi(grants: &Grants, limits: &Limits, stdout: &LogTail, stderr: &LogTail) -> wasmtime::Result<WasiCtx> {
+fn wasi(
+    grants: &Grants,
+    network: &mut Network,
+    limits: &Limits,
+    stdout: &LogTail,
+    stderr: &LogTail,
+) -> WasiCtx {
     // The builder's defaults are the empty grant: closed standard input, no environment, no arguments, no
-    // directories, no addresses.
+    // directories, no addresses. Files come from elsewhere (`wasi_files`).
     let mut builder = WasiCtxBuilder::new();
     builder.stdout(stdout.clone()).stderr(stderr.clone());
     builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+    network.open_sockets(&mut builder);
     builder.max_random_size(limits.random_bytes_max);
-    for mount in &grants.mounts {
-        let permissions = match mount.access {
-            Access::ReadOnly => FsPerms::ReadOnly,
-            Access::ReadWrite => FsPerms::ReadWrite,
-        };
-        // By its handle and not by its path: whoever renames things on the host, or in another mount, moves nothing.
-        builder.preopened_dir(mount.store.handle_ambient(), mount.name.guest_path(), permissions)?;
+    clocks::configure(&mut builder, grants.clock);
+    if !grants.random {
+        builder.secure_random(StdRng::seed_from_u64(0)).insecure_random(StdRng::seed_from_u64(0));
+        builder.insecure_random_seed(0);
     }
-    Ok(builder.build())
+    for (name, value) in &grants.env {
+        builder.env(name, value.expose());
+    }
+    builder.build()
 }
 
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.resources }
+    }
+}
+
+impl CallState {
+    pub(crate) fn config(&self) -> WasiConfig<'_> {
+        WasiConfig::new(&self.given.config)
+    }
+}
+
+impl secrets::Host for CallState {
+    fn get(&mut self, name: String) -> Result<String, secrets::Error> {
+        let grants = &self.given.grants;
+        let value = grants.secrets.get(&name).filter(|_| grants.readable_secrets.contains(&name));
+        if let Some(value) = value {
+            return Ok(value.expose().to_owned());
+        }
+        // A name that is none is not worth a line of the record.
+        if let Ok(permission) = format!("secret:{name}").parse::<Permission>() {
+            self.refuse(Capability::Secrets, &permission.to_string());
+        }
+        Err(secrets::Error::AccessDenied)
     }
 }
 
@@ -124,6 +199,7 @@ impl call::Host for CallState {
         }
         self.progress_at = Some(now);
         let message = message.filter(|text| text.len() <= PROGRESS_MESSAGE_BYTES_MAX);
+        let message = message.map(|text| self.given.redactor.text(&text).into_owned());
         sink.report(&self.context.call_id, Progress { done, total, message });
     }
 }

@@ -6,11 +6,23 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How often a running guest looks up. It bounds how late a deadline in pure guest code is noticed and how long another
-/// task waits for the thread; each look costs a running guest about a microsecond.
+use crate::give_back::give_back_free_memory;
+
+/// How often a running guest looks up. It bounds how late a deadline in pure guest code is noticed, how long a call computes
+/// on its caller's thread before it moves to the busy lane, and how long a turn there is: cancelling within 50 ms needs
+/// some of them. Each look costs a running guest some microseconds, mostly for changing turns; at 10 ms that does not show.
+///
+/// The thread has no special priority, and a late tick makes nothing wrong, only later: the busy lane's threads, which are
+/// what keeps a machine busy here, are nicer than this one where the system knows such a thing.
 const PERIOD: Duration = Duration::from_millis(10);
+
+/// How long the engine has to be idle before it gives memory back. Calls that follow one another closely do not wait for
+/// that.
+const IDLE: Duration = Duration::from_secs(1);
+/// How often the thread looks whether the engine has gone.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// A thread that ticks while at least one call runs and sleeps otherwise. It ends with the engine.
 pub(crate) struct Ticker {
@@ -57,11 +69,12 @@ impl Drop for Ticking {
 }
 
 fn tick(engine: &wasmtime::EngineWeak, running: &AtomicUsize) {
+    let mut has_run = false;
     loop {
         if running.load(Ordering::Acquire) == 0 {
-            // A timeout and not a plain park: the thread must notice in the end that the engine has gone.
-            thread::park_timeout(Duration::from_secs(5));
+            has_run = rest(running, has_run);
         } else {
+            has_run = true;
             thread::sleep(PERIOD);
         }
         match engine.upgrade() {
@@ -69,4 +82,17 @@ fn tick(engine: &wasmtime::EngineWeak, running: &AtomicUsize) {
             None => return,
         }
     }
+}
+
+/// Sleeps until there is something to do, and gives memory back when there was nothing for a moment after calls had run.
+/// Says whether calls have run since memory was given back.
+fn rest(running: &AtomicUsize, has_run: bool) -> bool {
+    // A timeout and not a plain park: the thread must notice in the end that the engine has gone.
+    let (started, at_most) = (Instant::now(), if has_run { IDLE } else { LOOK });
+    thread::park_timeout(at_most);
+    let is_idle = running.load(Ordering::Acquire) == 0 && started.elapsed() >= at_most;
+    if is_idle && has_run {
+        give_back_free_memory();
+    }
+    !is_idle
 }

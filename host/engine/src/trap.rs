@@ -2,13 +2,24 @@
 //!
 //! Causes are recognised by type. The text of an engine message goes into the record and is never looked at.
 
-use cofferdam_tool::{ErrorType, ToolError};
+use std::fmt::{self, Display, Write};
+
+use cofferdam_tool::{ErrorType, MemoryRefusal, ToolError};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Error, GcHeapOutOfMemory, PoolConcurrencyLimitError, ThrownException, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
 use crate::limiter::Limiter;
+use crate::pulse::CpuSpent;
 use crate::state::Denied;
+
+/// Longest call stack that is kept, in bytes: 64 frames with room for long names. Names of functions are the guest's:
+/// they may be as long as the format allows, and a mangled one may stand for much more than its own length.
+const BACKTRACE_BYTES_MAX: usize = 32 * 1024;
+/// Longest message about a cause that is kept, in bytes. It may quote names of the guest as well.
+const DETAIL_BYTES_MAX: usize = 4096 - CUT_OFF.len();
+/// What stands at the end of a text that was longer.
+const CUT_OFF: &str = " …";
 
 /// What the host was doing when the error came up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +38,8 @@ pub(crate) struct DeadlinePassed;
 /// Classifies an error of the engine (`RES-7`).
 pub(crate) fn tool_error(error: &Error, stage: Stage, limiter: &Limiter) -> ToolError {
     let mut tool_error = ToolError::new(error_type(error, stage, limiter)).with_detail(detail(error));
-    tool_error.backtrace = error.downcast_ref::<WasmBacktrace>().map(ToString::to_string);
+    tool_error.backtrace =
+        error.downcast_ref::<WasmBacktrace>().map(|stack| bounded(stack, BACKTRACE_BYTES_MAX));
     tool_error
 }
 
@@ -35,12 +47,63 @@ pub(crate) fn tool_error(error: &Error, stage: Stage, limiter: &Limiter) -> Tool
 fn detail(error: &Error) -> String {
     // The engine puts the call stack around the cause, outermost.
     let stacks = usize::from(error.is::<WasmBacktrace>());
-    error.chain().skip(stacks).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    let mut detail = Bounded::new(DETAIL_BYTES_MAX);
+    for (index, cause) in error.chain().skip(stacks).enumerate() {
+        let separator = if index == 0 { "" } else { ": " };
+        if write!(detail, "{separator}{cause}").is_err() {
+            break;
+        }
+    }
+    detail.finish()
+}
+
+/// `value` as text, written no further than `bytes_max`.
+fn bounded(value: &impl Display, bytes_max: usize) -> String {
+    let mut text = Bounded::new(bytes_max);
+    // An error is what ends the writing.
+    let _ = write!(text, "{value}");
+    text.finish()
+}
+
+/// Takes text up to a number of bytes and then refuses more, so that whoever writes stops, too.
+struct Bounded {
+    text: String,
+    bytes_max: usize,
+    is_cut_off: bool,
+}
+
+impl Bounded {
+    fn new(bytes_max: usize) -> Self {
+        Self { text: String::new(), bytes_max, is_cut_off: false }
+    }
+
+    fn finish(mut self) -> String {
+        if self.is_cut_off {
+            self.text.push_str(CUT_OFF);
+        }
+        self.text
+    }
+}
+
+impl Write for Bounded {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let room = self.bytes_max.saturating_sub(self.text.len());
+        if more.len() <= room {
+            self.text.push_str(more);
+            return Ok(());
+        }
+        let end = more.floor_char_boundary(room);
+        self.text.push_str(more.get(..end).unwrap_or_default());
+        self.is_cut_off = true;
+        Err(fmt::Error)
+    }
 }
 
 fn error_type(error: &Error, stage: Stage, limiter: &Limiter) -> ErrorType {
     if error.is::<DeadlinePassed>() {
         ErrorType::Timeout
+    } else if error.is::<CpuSpent>() {
+        ErrorType::CpuLimit
     } else if error.is::<I32Exit>() {
         ErrorType::GuestExit
     } else if error.is::<Denied>() {
@@ -62,7 +125,7 @@ fn error_type(error: &Error, stage: Stage, limiter: &Limiter) -> ErrorType {
 fn trap_type(trap: Trap, limiter: &Limiter) -> ErrorType {
     match trap {
         // A guest whose allocator was refused memory aborts, and an abort is an `unreachable`.
-        Trap::UnreachableCodeReached if limiter.has_refused() => ErrorType::MemoryLimit,
+        Trap::UnreachableCodeReached if limiter.refused().is_some() => ErrorType::MemoryLimit,
         Trap::UnreachableCodeReached => ErrorType::TrapUnreachable,
         Trap::MemoryOutOfBounds => ErrorType::TrapMemoryOutOfBounds,
         Trap::TableOutOfBounds => ErrorType::TrapTableOutOfBounds,
@@ -89,10 +152,27 @@ fn trap_type(trap: Trap, limiter: &Limiter) -> ErrorType {
 /// raised it; without, the guest had returned and its result broke the calling convention.
 fn untyped(error: &Error, stage: Stage, limiter: &Limiter) -> ErrorType {
     match stage {
-        Stage::Instantiate if limiter.has_refused() => ErrorType::MemoryLimit,
+        // Not the call's fault: later there may be enough.
+        Stage::Instantiate if limiter.refused() == Some(MemoryRefusal::Process) => {
+            ErrorType::PluginUnavailable
+        }
+        Stage::Instantiate if limiter.refused().is_some() => ErrorType::MemoryLimit,
         Stage::Instantiate => ErrorType::PluginUnavailable,
         Stage::Run if error.is::<PoolConcurrencyLimitError>() => ErrorType::PluginUnavailable,
         Stage::Run if error.is::<WasmBacktrace>() => ErrorType::TrapOther,
         Stage::Run => ErrorType::InvalidResult,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_cut_at_a_character_and_says_so() {
+        assert_eq!(bounded(&"abc", 3), "abc");
+        assert_eq!(bounded(&"abcd", 3), "abc …");
+        assert_eq!(bounded(&"aää", 4), "aä …");
+        assert_eq!(bounded(&"abc", 0), " …");
     }
 }

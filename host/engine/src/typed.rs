@@ -14,7 +14,7 @@
 //! * **Results.** No result is null. A `result<T, E>` at the top is the outcome: the value of `T`, or a failure the tool
 //!   reports itself, see [`lift`].
 //! * **Words.** Descriptions come from the `package-docs` section ([`docs`]) and from a file beside the component
-//!   ([`sidecar`]). Neither can change names or types.
+//!   ([`manifest`](crate::manifest)). Neither can change names or types.
 //!
 //! Nothing is instantiated to describe such a component, and what is derived is compiled and cached like what a plugin
 //! declares. The plan of a function is made once, when its code is linked; a call looks up the tool's name and nothing
@@ -28,7 +28,6 @@ mod lower;
 mod names;
 mod schema;
 mod shape;
-mod sidecar;
 #[cfg(test)]
 mod tests;
 
@@ -45,8 +44,6 @@ use crate::state::CallState;
 pub(crate) use self::declare::declarations;
 pub use self::discover::UnfitFunction;
 pub(crate) use self::discover::is_protocol;
-pub use self::sidecar::SidecarError;
-pub(crate) use self::sidecar::{SIDECAR_BYTES_MAX, Sidecar};
 
 /// A component whose functions are tools, ready to be instantiated.
 pub(crate) struct TypedCode {

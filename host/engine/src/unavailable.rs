@@ -31,6 +31,10 @@ impl UnavailablePlugin {
 
 #[async_trait]
 impl ToolSource for UnavailablePlugin {
+    fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
         Arc::clone(&self.definitions)
     }

@@ -21,7 +21,9 @@
 //! otherwise). On Windows directories are not flushed.
 
 mod change;
+mod commit;
 mod ledger;
+mod moves;
 mod publish;
 mod tree;
 mod walk;
@@ -38,7 +40,9 @@ use tokio::sync::Mutex;
 use tree::Tree;
 
 use crate::blocking::blocking;
-use crate::{FileError, FileStore, Listing, MadeDirectory, Quota, Scope, Stat, StorePath, WriteMode};
+use crate::{
+    Changes, FileError, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat, StorePath, WriteMode,
+};
 
 /// How a directory is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,15 +111,6 @@ impl DirectoryStore {
         &self.root
     }
 
-    /// A path that opens this very directory again, for as long as this store lives, whatever has been renamed since.
-    ///
-    /// For the engine alone, which hands the directory to a Wasm instance as a preopen. On systems other than Linux it is
-    /// [`root_ambient`](Self::root_ambient), and the promise does not hold.
-    #[must_use]
-    pub fn handle_ambient(&self) -> PathBuf {
-        self.tree.handle_ambient().unwrap_or_else(|| self.root.to_path_buf())
-    }
-
     /// Runs `read` where it may block.
     async fn read_with<T: Send + 'static>(
         &self,
@@ -146,9 +141,18 @@ impl FileStore for DirectoryStore {
         self.options.is_read_only
     }
 
+    fn root_ambient(&self) -> Option<&Path> {
+        Some(&self.root)
+    }
+
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {
         let path = path.clone();
         self.read_with(move |tree| tree.stat(&path)).await
+    }
+
+    async fn probe(&self, path: &StorePath) -> Result<Option<Stat>, FileError> {
+        let path = path.clone();
+        self.read_with(move |tree| tree.probe(&path)).await
     }
 
     async fn read(&self, path: &StorePath, bytes_max: u64) -> Result<Vec<u8>, FileError> {
@@ -163,7 +167,8 @@ impl FileStore for DirectoryStore {
 
     async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
         let path = path.clone();
-        self.change_with(move |tree, ledger| tree.write(ledger, &path, &content, mode)).await
+        self.change_with(move |tree, ledger| tree.write(ledger, &path, &content, mode, &tree.options.quota))
+            .await
     }
 
     async fn delete(&self, path: &StorePath) -> Result<(), FileError> {
@@ -178,7 +183,30 @@ impl FileStore for DirectoryStore {
 
     async fn create_directory(&self, path: &StorePath) -> Result<MadeDirectory, FileError> {
         let path = path.clone();
-        self.change_with(move |tree, ledger| tree.create_directory(ledger, &path)).await
+        self.change_with(move |tree, ledger| tree.create_directory(ledger, &path, &tree.options.quota)).await
+    }
+
+    async fn remove_directory(&self, path: &StorePath) -> Result<(), FileError> {
+        let path = path.clone();
+        self.change_with(move |tree, ledger| tree.remove_directory(ledger, &path)).await
+    }
+
+    async fn rename(&self, from: &StorePath, to: &StorePath) -> Result<(), FileError> {
+        let (from, to) = (from.clone(), to.clone());
+        self.change_with(move |tree, ledger| tree.rename(ledger, &from, &to, &tree.options.quota)).await
+    }
+
+    async fn room(&self) -> Result<Room, FileError> {
+        let tree = Arc::clone(&self.tree);
+        let mut ledger = Arc::clone(&self.ledger).lock_owned().await;
+        blocking(move || Ok(Room { quota: tree.options.quota, usage: ledger.usage(&tree)? })).await
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.change_with(move |tree, ledger| tree.commit(ledger, changes)).await
     }
 }
 

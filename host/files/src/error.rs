@@ -34,12 +34,42 @@ pub enum FileError {
     /// A file was to be written where the host has a pipe, a socket or a device.
     #[error("this path is not a regular file. Choose a different file name.")]
     Special,
+    /// A directory was expected where a file is.
+    #[error("this path is a file and not a directory.")]
+    NotDirectory,
+    /// A directory was to be removed or replaced that is not empty.
+    #[error("this directory is not empty.")]
+    NotEmpty,
+    /// The root directory was to be moved, replaced or removed.
+    #[error("the root directory cannot be moved, replaced or removed.")]
+    Root,
+    /// A directory was to be moved to a place inside of itself.
+    #[error("a directory cannot be moved into itself.")]
+    IntoItself,
     /// A quota of the store (`FILE-19`).
     #[error(transparent)]
     Quota(#[from] QuotaExceeded),
     /// The store takes no changes (`FILE-20`).
     #[error("the store is read-only.")]
     ReadOnly,
+    /// The store takes new files and directories and gives nothing out.
+    #[error("the store only takes new files; what is there can be neither read nor changed.")]
+    CreateOnly,
+    /// Another call has committed a change to a path that this call changed (`FILE-23`).
+    #[error("another call has changed this path.")]
+    Conflict {
+        /// The path, as it was when the call began.
+        path: StorePath,
+    },
+    /// The changes that a call holds in memory would take more than they may.
+    #[error("the changes of one call may take {bytes_max} bytes of memory at most.")]
+    Memory {
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// A store that keeps changes for a commit does not take the commit of another one.
+    #[error("changes cannot be nested.")]
+    Nested,
     /// The file is larger than the reader asked for. Nothing was read.
     #[error("it is {bytes} bytes long; one read returns at most {bytes_max} bytes.")]
     TooLarge {

@@ -1,10 +1,13 @@
 //! Stores around a store.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::{FileError, FileStore, Listing, MadeDirectory, Scope, Stat, StorePath, WriteMode};
+use crate::{
+    Changes, EntryKind, FileError, FileStore, Listing, MadeDirectory, Room, Scope, Stat, StorePath, WriteMode,
+};
 
 /// A store that refuses every change with the text of `FILE-20` and hands everything else on.
 ///
@@ -27,8 +30,16 @@ impl FileStore for ReadOnly {
         true
     }
 
+    fn root_ambient(&self) -> Option<&Path> {
+        self.store.root_ambient()
+    }
+
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {
         self.store.stat(path).await
+    }
+
+    async fn probe(&self, path: &StorePath) -> Result<Option<Stat>, FileError> {
+        self.store.probe(path).await
     }
 
     async fn read(&self, path: &StorePath, bytes_max: u64) -> Result<Vec<u8>, FileError> {
@@ -53,5 +64,144 @@ impl FileStore for ReadOnly {
 
     async fn create_directory(&self, _: &StorePath) -> Result<MadeDirectory, FileError> {
         Err(FileError::ReadOnly)
+    }
+
+    async fn remove_directory(&self, _: &StorePath) -> Result<(), FileError> {
+        Err(FileError::ReadOnly)
+    }
+
+    async fn rename(&self, _: &StorePath, _: &StorePath) -> Result<(), FileError> {
+        Err(FileError::ReadOnly)
+    }
+
+    async fn room(&self) -> Result<Room, FileError> {
+        self.store.room().await
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+        if changes.is_empty() { Ok(()) } else { Err(FileError::ReadOnly) }
+    }
+}
+
+/// A store that takes new files and directories and gives nothing out: what exists can be neither read nor listed,
+/// changed or deleted.
+///
+/// That a path is taken cannot be hidden from someone who may create files. What is told is that and nothing more:
+/// directories are seen, because files are created in them, and of a file neither length nor time.
+#[derive(Clone)]
+pub struct CreateOnly {
+    store: Arc<dyn FileStore>,
+}
+
+impl CreateOnly {
+    /// A view of `store` that only takes.
+    pub fn new(store: Arc<dyn FileStore>) -> Self {
+        Self { store }
+    }
+
+    /// Refuses what exists; what does not is "not found".
+    async fn refuse<T>(&self, path: &StorePath) -> Result<T, FileError> {
+        self.store.stat(path).await.and(Err(FileError::CreateOnly))
+    }
+}
+
+#[async_trait]
+impl FileStore for CreateOnly {
+    fn is_read_only(&self) -> bool {
+        self.store.is_read_only()
+    }
+
+    fn root_ambient(&self) -> Option<&Path> {
+        self.store.root_ambient()
+    }
+
+    async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {
+        let stat = self.store.stat(path).await?;
+        if stat.kind == EntryKind::Directory { Ok(stat) } else { Err(FileError::CreateOnly) }
+    }
+
+    async fn probe(&self, path: &StorePath) -> Result<Option<Stat>, FileError> {
+        match self.store.probe(path).await? {
+            Some(stat) if stat.kind == EntryKind::File => Err(FileError::CreateOnly),
+            found => Ok(found),
+        }
+    }
+
+    async fn read(&self, path: &StorePath, _: u64) -> Result<Vec<u8>, FileError> {
+        self.refuse(path).await
+    }
+
+    async fn read_range(&self, path: &StorePath, _: u64, _: u64) -> Result<Vec<u8>, FileError> {
+        self.refuse(path).await
+    }
+
+    async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
+        match self.store.write(path, content, WriteMode::Create).await {
+            Err(FileError::AlreadyExists) if mode == WriteMode::Replace => Err(FileError::CreateOnly),
+            result => result,
+        }
+    }
+
+    async fn delete(&self, path: &StorePath) -> Result<(), FileError> {
+        self.refuse(path).await
+    }
+
+    async fn list(&self, _: &StorePath, _: Scope) -> Result<Listing, FileError> {
+        Err(FileError::CreateOnly)
+    }
+
+    async fn create_directory(&self, path: &StorePath) -> Result<MadeDirectory, FileError> {
+        self.store.create_directory(path).await
+    }
+
+    async fn remove_directory(&self, path: &StorePath) -> Result<(), FileError> {
+        self.refuse(path).await
+    }
+
+    async fn rename(&self, from: &StorePath, _: &StorePath) -> Result<(), FileError> {
+        self.refuse(from).await
+    }
+
+    async fn room(&self) -> Result<Room, FileError> {
+        self.store.room().await
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+        if changes.only_create() { self.store.commit(changes).await } else { Err(FileError::CreateOnly) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryStore, Quota};
+
+    fn path(text: &str) -> StorePath {
+        StorePath::directory(text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn create_only_takes_what_is_new_and_refuses_the_rest() {
+        let store = Arc::new(MemoryStore::new(Quota::default()));
+        store.write(&path("d/a"), b"secret".to_vec(), WriteMode::Create).await.unwrap();
+        let guard = CreateOnly::new(Arc::clone(&store) as Arc<dyn FileStore>);
+        let (there, missing, directory) = (&path("d/a"), &path("d/x"), &path("d"));
+        let refused = |result: Result<(), FileError>| matches!(result, Err(FileError::CreateOnly));
+        assert!(refused(guard.stat(there).await.map(drop)));
+        assert!(refused(guard.probe(there).await.map(drop)));
+        assert!(refused(guard.read(there, 99).await.map(drop)));
+        assert!(refused(guard.read_range(there, 0, 9).await.map(drop)));
+        assert!(refused(guard.write(there, Vec::new(), WriteMode::Replace).await));
+        assert!(refused(guard.delete(there).await));
+        assert!(refused(guard.rename(there, missing).await));
+        assert!(refused(guard.rename(directory, missing).await));
+        assert!(refused(guard.remove_directory(directory).await));
+        assert!(refused(guard.list(directory, Scope::Children).await.map(drop)));
+        assert!(matches!(guard.read(missing, 9).await, Err(FileError::NotFound)));
+        assert!(matches!(guard.delete(missing).await, Err(FileError::NotFound)));
+        guard.write(missing, b"new".to_vec(), WriteMode::Replace).await.unwrap();
+        assert_eq!(guard.create_directory(&path("e/f")).await.unwrap(), MadeDirectory::Created);
+        assert_eq!(store.read(there, 99).await.unwrap(), b"secret");
+        assert_eq!(store.read(missing, 99).await.unwrap(), b"new");
     }
 }

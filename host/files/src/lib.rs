@@ -2,7 +2,7 @@
 //!
 //! A [`FileStore`] holds files and directories under [`StorePath`]s, the only paths it accepts. [`MemoryStore`] keeps
 //! them in memory, [`DirectoryStore`] in one directory of the host; [`ReadOnly`] takes the changes away from any
-//! store. All stores give the same results for the same operations, texts included (`FILE-10`), which the suite in the
+//! store, [`CreateOnly`] everything but new files. An [`Overlay`] keeps the changes of one call until they are wanted. All stores give the same results for the same operations, texts included (`FILE-10`), which the suite in the
 //! module `testing` (a feature) checks for each of them.
 //!
 //! What holds everywhere:
@@ -19,11 +19,13 @@
 //! on any path, pattern or content.
 
 mod blocking;
+mod changes;
 mod directory;
 mod error;
 mod glob;
 mod guard;
 mod memory;
+mod overlay;
 mod path;
 mod quota;
 mod search;
@@ -31,14 +33,16 @@ mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use changes::Changes;
 pub use directory::{DirectoryOptions, DirectoryStore, OpenDirectoryError};
 pub use error::{FileError, HostFailure};
 pub use glob::{Glob, GlobError};
-pub use guard::ReadOnly;
+pub use guard::{CreateOnly, ReadOnly};
 pub use memory::MemoryStore;
+pub use overlay::{Budget, ChangeKind, ChangedFile, Charge, OpenFile, OpenMode, Overlay};
 pub use path::{PathError, StorePath};
-pub use quota::{Quota, QuotaExceeded};
+pub use quota::{Quota, QuotaExceeded, Usage};
 pub use search::{
     FileMatches, MatchingLine, SearchCaps, SearchError, SearchQuery, SearchResults, Truncation, search,
 };
-pub use store::{Entry, EntryKind, FileStore, Listing, MadeDirectory, Scope, Stat, WriteMode};
+pub use store::{Entry, EntryKind, FileStore, Listing, MadeDirectory, Room, Scope, Stat, Version, WriteMode};

@@ -7,12 +7,15 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 
+use crate::changes::Steps;
 use crate::quota::{Change, Usage};
 use crate::{
-    Entry, EntryKind, FileError, FileStore, Listing, MadeDirectory, Quota, Scope, Stat, StorePath, WriteMode,
+    Changes, Entry, EntryKind, FileError, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat,
+    StorePath, Version, WriteMode,
 };
 
 /// A file store in memory.
@@ -23,17 +26,25 @@ pub struct MemoryStore {
 }
 
 /// Everything but the root, which is always there. The parents of a node are nodes, and directories.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Tree {
     nodes: BTreeMap<StorePath, Node>,
     usage: Usage,
+    /// The number of the last change, which is the version of what it made.
+    version: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Node {
     /// The content is shared, so that it is copied after the lock is released.
-    File(Arc<Vec<u8>>),
-    Directory,
+    File {
+        content: Arc<Vec<u8>>,
+        modified: SystemTime,
+        version: Version,
+    },
+    Directory {
+        version: Version,
+    },
 }
 
 impl MemoryStore {
@@ -70,9 +81,7 @@ impl FileStore for MemoryStore {
 
     async fn read_range(&self, path: &StorePath, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
         let content = self.tree().content(path)?;
-        let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
-        let taken = usize::try_from(length).unwrap_or(usize::MAX);
-        Ok(content.iter().skip(skipped).take(taken).copied().collect())
+        Ok(slice(&content, offset, length).to_vec())
     }
 
     async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
@@ -90,21 +99,49 @@ impl FileStore for MemoryStore {
     async fn create_directory(&self, path: &StorePath) -> Result<MadeDirectory, FileError> {
         self.tree_mut().create_directory(path, &self.quota)
     }
+
+    async fn remove_directory(&self, path: &StorePath) -> Result<(), FileError> {
+        self.tree_mut().remove_directory(path)
+    }
+
+    async fn rename(&self, from: &StorePath, to: &StorePath) -> Result<(), FileError> {
+        self.tree_mut().rename(from, to, &self.quota)
+    }
+
+    async fn room(&self) -> Result<Room, FileError> {
+        Ok(Room { quota: self.quota, usage: self.tree().usage })
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+        let mut tree = self.tree_mut();
+        let usage = tree.usage;
+        changes.check(&self.quota, usage, &mut *tree)?;
+        // Contents are shared, so that this copies names alone.
+        let mut changed = tree.clone();
+        changes.apply(&mut changed)?;
+        *tree = changed;
+        Ok(())
+    }
 }
 
 impl Tree {
     fn stat(&self, path: &StorePath) -> Option<Stat> {
         if path.is_root() {
-            return Some(Stat::DIRECTORY);
+            return Some(Stat::ROOT);
         }
         self.nodes.get(path).map(Node::stat)
     }
 
     fn content(&self, path: &StorePath) -> Result<Arc<Vec<u8>>, FileError> {
         match self.nodes.get(path) {
-            Some(Node::File(content)) => Ok(Arc::clone(content)),
+            Some(Node::File { content, .. }) => Ok(Arc::clone(content)),
             _ => Err(FileError::NotFound),
         }
+    }
+
+    fn next_version(&mut self) -> Version {
+        self.version = self.version.saturating_add(1);
+        Version(self.version)
     }
 
     fn write(
@@ -129,7 +166,9 @@ impl Tree {
         };
         self.usage = quota.admit(self.usage, change)?;
         self.insert_directories(missing);
-        self.nodes.insert(path.clone(), Node::File(Arc::new(content)));
+        let version = self.next_version();
+        let node = Node::File { content: Arc::new(content), modified: SystemTime::now(), version };
+        self.nodes.insert(path.clone(), node);
         Ok(())
     }
 
@@ -154,44 +193,162 @@ impl Tree {
         Ok(MadeDirectory::Created)
     }
 
+    fn remove_directory(&mut self, path: &StorePath) -> Result<(), FileError> {
+        if path.is_root() {
+            return Err(FileError::Root);
+        }
+        match self.stat(path).ok_or(FileError::NotFound)?.kind {
+            EntryKind::File => return Err(FileError::NotDirectory),
+            EntryKind::Directory => {}
+        }
+        if self.below(path).next().is_some() {
+            return Err(FileError::NotEmpty);
+        }
+        self.nodes.remove(path);
+        self.usage = self.usage.without_directory();
+        Ok(())
+    }
+
+    fn rename(&mut self, from: &StorePath, to: &StorePath, quota: &Quota) -> Result<(), FileError> {
+        if from.is_root() {
+            return Err(FileError::Root);
+        }
+        let moved = self.stat(from).ok_or(FileError::NotFound)?.kind;
+        if from == to {
+            return Ok(());
+        }
+        if to.is_root() {
+            return Err(FileError::Root);
+        }
+        if to.below(from).is_some() {
+            return Err(if moved == EntryKind::File {
+                FileError::ParentIsFile
+            } else {
+                FileError::IntoItself
+            });
+        }
+        if !self.missing_parents(to)?.is_empty() {
+            return Err(FileError::NotFound);
+        }
+        let replaced = self.stat(to);
+        match (moved, replaced.as_ref().map(|stat| stat.kind)) {
+            (EntryKind::File, Some(EntryKind::Directory)) => return Err(FileError::IsDirectory),
+            (EntryKind::Directory, Some(EntryKind::File)) => return Err(FileError::IsFile),
+            (EntryKind::Directory, Some(EntryKind::Directory)) if self.below(to).next().is_some() => {
+                return Err(FileError::NotEmpty);
+            }
+            _ => {}
+        }
+        let names: Vec<String> = self.below(from).map(|(_, name)| name.to_owned()).collect();
+        let deepest = names.iter().map(|name| to.join(name).depth()).max();
+        quota.check_depth(deepest.unwrap_or(0).max(to.depth()))?;
+        match replaced {
+            Some(Stat { kind: EntryKind::File, bytes, .. }) => self.usage = self.usage.without_file(bytes),
+            Some(_) => self.usage = self.usage.without_directory(),
+            None => {}
+        }
+        let version = self.next_version();
+        for name in names.iter().map(String::as_str).chain([""]) {
+            if let Some(node) = self.nodes.remove(&from.join(name)) {
+                self.nodes.insert(to.join(name), node.at(version));
+            }
+        }
+        Ok(())
+    }
+
     /// The directories above `path` that are not there.
     fn missing_parents(&self, path: &StorePath) -> Result<Vec<StorePath>, FileError> {
         let mut missing = Vec::new();
         for above in path.ancestors() {
             match self.nodes.get(&above) {
                 None => missing.push(above),
-                Some(Node::File(_)) => return Err(FileError::ParentIsFile),
+                Some(Node::File { .. }) => return Err(FileError::ParentIsFile),
                 // What is above a directory is a directory.
-                Some(Node::Directory) => break,
+                Some(Node::Directory { .. }) => break,
             }
         }
         Ok(missing)
     }
 
     fn insert_directories(&mut self, paths: Vec<StorePath>) {
-        self.nodes.extend(paths.into_iter().map(|path| (path, Node::Directory)));
+        let version = self.next_version();
+        self.nodes.extend(paths.into_iter().map(|path| (path, Node::Directory { version })));
     }
 
-    fn entries(&self, directory: &StorePath, scope: Scope) -> Vec<Entry> {
+    /// Everything below `directory`, with its name from there on.
+    fn below<'t>(&'t self, directory: &'t StorePath) -> impl Iterator<Item = (&'t Node, &'t str)> {
         // Names that start like the directory but go on with a character below `/` come in between, so the range ends
         // with the common prefix and `below` picks out.
         let from = (Bound::Excluded(directory.clone()), Bound::Unbounded);
         self.nodes
             .range(from)
             .take_while(|(path, _)| path.as_str().starts_with(directory.as_str()))
-            .filter_map(|(path, node)| Some(Entry::new(path.below(directory)?, node.stat().kind)))
-            .filter(|entry| scope == Scope::Recursive || !entry.name.contains('/'))
+            .filter_map(|(path, node)| Some((node, path.below(directory)?)))
+    }
+
+    fn entries(&self, directory: &StorePath, scope: Scope) -> Vec<Entry> {
+        self.below(directory)
+            .filter(|(_, name)| scope == Scope::Recursive || !name.contains('/'))
+            .map(|(node, name)| Entry::new(name, node.stat().kind))
             .collect()
+    }
+}
+
+impl Steps for Tree {
+    fn version(&mut self, path: &StorePath) -> Result<Option<Version>, FileError> {
+        Ok(self.stat(path).map(|stat| stat.version))
+    }
+
+    fn children(&mut self, directory: &StorePath) -> Result<Vec<StorePath>, FileError> {
+        let entries = self.entries(directory, Scope::Children);
+        Ok(entries.into_iter().map(|entry| directory.join(&entry.name)).collect())
+    }
+
+    fn delete(&mut self, path: &StorePath) -> Result<(), FileError> {
+        Self::delete(self, path)
+    }
+
+    fn remove_directory(&mut self, path: &StorePath) -> Result<(), FileError> {
+        Self::remove_directory(self, path)
+    }
+
+    fn rename(&mut self, from: &StorePath, to: &StorePath) -> Result<(), FileError> {
+        Self::rename(self, from, to, &Quota::UNLIMITED)
+    }
+
+    fn create_directory(&mut self, path: &StorePath) -> Result<(), FileError> {
+        Self::create_directory(self, path, &Quota::UNLIMITED).map(drop)
+    }
+
+    fn write(&mut self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
+        Self::write(self, path, content, mode, &Quota::UNLIMITED)
     }
 }
 
 impl Node {
     fn stat(&self) -> Stat {
         match self {
-            Self::File(content) => Stat::file(length(content)),
-            Self::Directory => Stat::DIRECTORY,
+            Self::File { content, modified, version } => {
+                Stat::file(length(content), Some(*modified), *version)
+            }
+            Self::Directory { version } => Stat::directory(*version),
         }
     }
+
+    fn at(self, version: Version) -> Self {
+        match self {
+            Self::File { content, modified, .. } => Self::File { content, modified, version },
+            Self::Directory { .. } => Self::Directory { version },
+        }
+    }
+}
+
+/// At most `length` bytes of `content` from `offset` on.
+pub(crate) fn slice(content: &[u8], offset: u64, length: u64) -> &[u8] {
+    let offset = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
+    let end = usize::try_from(length)
+        .map_or(content.len(), |length| offset.saturating_add(length).min(content.len()));
+    content.get(offset..end).unwrap_or_default()
 }
 
 fn length(content: &[u8]) -> u64 {
@@ -218,6 +375,11 @@ mod tests {
         #[test]
         fn agrees_with_the_model(plan in testing::plan()) {
             testing::check_plan(|quota| Arc::new(MemoryStore::new(*quota)), &plan)?;
+        }
+
+        #[test]
+        fn takes_over_what_calls_have_changed(plan in testing::plan()) {
+            testing::check_commits(|quota| Arc::new(MemoryStore::new(*quota)), &plan)?;
         }
     }
 }

@@ -68,6 +68,20 @@ impl StorePath {
         if is_exact { Ok(path) } else { Err(PathError::new(&text, PathRefusal::NotNormalised)) }
     }
 
+    /// A path in the root that no text denotes, for the stores' own use.
+    pub(crate) fn reserved(name: &str) -> Self {
+        Self(format!("{RESERVED_PREFIX}{name}"))
+    }
+
+    /// `name` may be several segments that follow this path, or nothing.
+    pub(crate) fn join(&self, name: &str) -> Self {
+        match (self.is_root(), name.is_empty()) {
+            (_, true) => self.clone(),
+            (true, false) => Self(name.to_owned()),
+            (false, false) => Self(format!("{}/{name}", self.0)),
+        }
+    }
+
     /// The path of an entry that a listing of this directory names, which may be several segments down.
     pub(crate) fn descend(&self, name: &str) -> Option<Self> {
         name.split('/').try_fold(self.clone(), |path, name| path.child(name).ok())

@@ -57,9 +57,12 @@ pub enum QuotaExceeded {
 
 /// What a store holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
-    pub(crate) bytes: u64,
-    pub(crate) entries: u64,
+#[non_exhaustive]
+pub struct Usage {
+    /// Content of all files together, in bytes.
+    pub bytes: u64,
+    /// Files and directories together, without the root.
+    pub entries: u64,
 }
 
 /// What a change does to the usage.
@@ -74,6 +77,31 @@ pub(crate) struct Change {
 }
 
 impl Quota {
+    /// Admits everything: for changes that have been checked as a whole.
+    pub(crate) const UNLIMITED: Self =
+        Self { bytes_max: u64::MAX, entries_max: u64::MAX, file_bytes_max: u64::MAX, depth_max: u64::MAX };
+
+    /// The check of many changes together, by what the store of their call held before and after them.
+    pub(crate) fn check_difference(
+        &self,
+        usage: Usage,
+        before: Usage,
+        after: Usage,
+    ) -> Result<(), QuotaExceeded> {
+        let bytes = usage.bytes.saturating_sub(before.bytes).saturating_add(after.bytes);
+        if after.entries > before.entries {
+            let entries_added = after.entries.saturating_sub(before.entries);
+            self.admit(usage, Change { entries_added, ..Change::default() })?;
+        }
+        if after.bytes > before.bytes {
+            self.admit(
+                usage,
+                Change { bytes_removed: usage.bytes, bytes_added: bytes, ..Change::default() },
+            )?;
+        }
+        Ok(())
+    }
+
     /// The checks that look at the change alone: depth, then file size.
     pub(crate) fn check_file(&self, depth: u64, bytes: u64) -> Result<(), QuotaExceeded> {
         self.check_depth(depth)?;
@@ -106,6 +134,11 @@ impl Usage {
             bytes: self.bytes.saturating_sub(change.bytes_removed).saturating_add(change.bytes_added),
             entries: self.entries.saturating_add(change.entries_added),
         }
+    }
+
+    /// The usage without one directory.
+    pub(crate) fn without_directory(self) -> Self {
+        Self { entries: self.entries.saturating_sub(1), ..self }
     }
 
     /// The usage without one file of `bytes`.

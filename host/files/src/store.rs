@@ -1,9 +1,12 @@
 //! The trait that every file store implements.
 
+use std::path::Path;
+use std::time::SystemTime;
+
 use async_trait::async_trait;
 use serde::Serialize;
 
-use crate::{FileError, StorePath};
+use crate::{Changes, FileError, Quota, StorePath, Usage};
 
 /// Files and directories under [`StorePath`]s.
 ///
@@ -26,11 +29,30 @@ pub trait FileStore: Send + Sync {
         false
     }
 
+    /// The directory of the host that the store keeps its files in, if there is one: for comparing it with directories that
+    /// must stay out of reach. It must not reach a model, a guest or an error text.
+    fn root_ambient(&self) -> Option<&Path> {
+        None
+    }
+
     /// What is at `path`.
     ///
     /// # Errors
     /// [`FileError::NotFound`], [`FileError::Link`].
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError>;
+
+    /// [`stat`](Self::stat) for someone who may want to create something at `path`: nothing is `None`, and a place that is
+    /// taken by what the store does not show is an error.
+    ///
+    /// # Errors
+    /// [`FileError::Special`], [`FileError::Link`].
+    async fn probe(&self, path: &StorePath) -> Result<Option<Stat>, FileError> {
+        match self.stat(path).await {
+            Ok(stat) => Ok(Some(stat)),
+            Err(FileError::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 
     /// The whole content of a file, or nothing of it when it is longer than `bytes_max`.
     ///
@@ -72,7 +94,57 @@ pub trait FileStore: Send + Sync {
     /// [`FileError::IsFile`], [`FileError::ParentIsFile`], [`FileError::Quota`], [`FileError::ReadOnly`],
     /// [`FileError::Link`].
     async fn create_directory(&self, path: &StorePath) -> Result<MadeDirectory, FileError>;
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// [`FileError::NotFound`], [`FileError::NotDirectory`], [`FileError::NotEmpty`], [`FileError::Root`],
+    /// [`FileError::ReadOnly`], [`FileError::Link`]. A directory in which there is only what the store does not show
+    /// is not empty either.
+    async fn remove_directory(&self, path: &StorePath) -> Result<(), FileError>;
+
+    /// Gives a file, or a directory with everything in it, another path in one step. A file that is at the new path is
+    /// replaced, and so is a directory by a directory, if it is empty. The directory of the new path has to be there.
+    /// Nothing happens when both paths are the same.
+    ///
+    /// # Errors
+    /// [`FileError::NotFound`] when there is nothing at `from` or no directory to hold `to`;
+    /// [`FileError::ParentIsFile`], [`FileError::IsFile`], [`FileError::IsDirectory`], [`FileError::NotEmpty`],
+    /// [`FileError::IntoItself`], [`FileError::Root`], [`FileError::Quota`] (depth), [`FileError::ReadOnly`],
+    /// [`FileError::Link`].
+    async fn rename(&self, from: &StorePath, to: &StorePath) -> Result<(), FileError>;
+
+    /// What the store may hold and what it holds. May have to look at every file, which is why nobody asks before the
+    /// first change.
+    ///
+    /// # Errors
+    /// [`FileError::Host`].
+    async fn room(&self) -> Result<Room, FileError>;
+
+    /// Makes the changes of a call, unless one of the changed paths is no longer what the call saw (`FILE-23`). No other
+    /// change of this store comes in between.
+    ///
+    /// # Errors
+    /// [`FileError::Conflict`], [`FileError::Quota`], [`FileError::ReadOnly`], [`FileError::Link`] before anything has
+    /// changed. After any other error a part of the changes may be there.
+    async fn commit(&self, changes: Changes) -> Result<(), FileError>;
 }
+
+/// What a store may hold, and what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Room {
+    /// The limits.
+    pub quota: Quota,
+    /// What counts against them.
+    pub usage: Usage,
+}
+
+/// A state of what is at a path, to be compared for equality with another one. A file that is written, even with the
+/// content that it had, is in another state, and so is a directory that is created anew. What happens inside a directory
+/// leaves its own state as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Version(pub(crate) u64);
 
 /// What to do about content that is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,16 +191,26 @@ pub struct Stat {
     pub kind: EntryKind,
     /// The length of a file; 0 for a directory.
     pub bytes: u64,
+    /// When a file was last written, if the store knows.
+    pub modified: Option<SystemTime>,
+    /// Which state of it this is.
+    pub version: Version,
 }
 
 impl Stat {
+    /// The root directory, which is always there and always the same.
+    pub const ROOT: Self = Self::directory(Version(0));
+
     /// A directory.
-    pub const DIRECTORY: Self = Self { kind: EntryKind::Directory, bytes: 0 };
+    #[must_use]
+    pub const fn directory(version: Version) -> Self {
+        Self { kind: EntryKind::Directory, bytes: 0, modified: None, version }
+    }
 
     /// A file of `bytes`.
     #[must_use]
-    pub fn file(bytes: u64) -> Self {
-        Self { kind: EntryKind::File, bytes }
+    pub fn file(bytes: u64, modified: Option<SystemTime>, version: Version) -> Self {
+        Self { kind: EntryKind::File, bytes, modified, version }
     }
 }
 
@@ -159,6 +241,8 @@ pub struct Listing {
     /// Whether the store stopped looking before it had seen everything. That takes a directory into which somebody else
     /// put far more than a quota allows.
     pub is_truncated: bool,
+    /// Whether something was passed over that no path denotes or that is neither a file nor a directory.
+    pub hides_entries: bool,
 }
 
 impl Listing {
@@ -166,6 +250,6 @@ impl Listing {
     #[must_use]
     pub fn sorted(mut entries: Vec<Entry>, is_truncated: bool) -> Self {
         entries.sort_unstable_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-        Self { entries, is_truncated }
+        Self { entries, is_truncated, hides_entries: false }
     }
 }

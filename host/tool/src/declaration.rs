@@ -22,6 +22,9 @@ const DESCRIPTION_BYTES_MAX: usize = 4096;
 /// Longest definitions of one plugin together in bytes (`ARG-43`).
 const DEFINITIONS_BYTES_MAX: usize = 262_144;
 
+/// Longest part of a message that is taken from a declaration, in characters.
+const QUOTED_CHARS_MAX: usize = 400;
+
 /// A tool as its plugin declares it: text that nobody has looked at yet.
 ///
 /// The engine keeps declarations on disk beside the compiled plugin, so that listing tools runs no guest.
@@ -49,7 +52,12 @@ pub struct Declaration {
 #[non_exhaustive]
 pub enum DeclarationError {
     /// One tool's declaration is at fault (`ARG-39`).
-    #[error("Tool '{tool}': invalid declaration at '{pointer}': {reason}.")]
+    #[error(
+        "Tool '{}': invalid declaration at '{}': {}.",
+        quoted(.tool),
+        quoted(.pointer),
+        quoted(.reason)
+    )]
     Tool {
         /// The name of the tool as declared.
         tool: String,
@@ -70,6 +78,22 @@ pub enum DeclarationError {
         /// How long they are.
         bytes: usize,
     },
+}
+
+/// A part of a message that a plugin's author has chosen: one line, as far as anybody would read it.
+fn quoted(text: &str) -> String {
+    let mut line = String::new();
+    for character in text.chars().take(QUOTED_CHARS_MAX) {
+        if character.is_control() {
+            line.extend(character.escape_unicode());
+        } else {
+            line.push(character);
+        }
+    }
+    if text.chars().nth(QUOTED_CHARS_MAX).is_some() {
+        line.push('…');
+    }
+    line
 }
 
 impl DeclarationError {

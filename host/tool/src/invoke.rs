@@ -6,13 +6,16 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Arguments, Completion, ToolDefinition};
+use crate::{Arguments, Completion, LimitsAsked, ToolDefinition};
 
 /// Lists and invokes tools: a plugin, a set of host functions, a remote server.
 ///
-/// Both methods may be called from many tasks at once.
+/// All methods may be called from many tasks at once.
 #[async_trait]
 pub trait ToolSource: Send + Sync {
+    /// What people call the source: a plugin's configured name. For messages; it is not part of the tools' names.
+    fn name(&self) -> &str;
+
     /// The tools on offer. Called often: an implementation keeps the list and returns a reference to it.
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]>;
 
@@ -44,6 +47,8 @@ pub struct CallContext {
     pub deadline: Option<Instant>,
     /// Cancelled when the caller gives up.
     pub cancellation: CancellationToken,
+    /// Limits below the plugin's own, for this call alone. They lower a limit and never raise it.
+    pub limits: Option<Arc<LimitsAsked>>,
     /// Where the tool's progress goes.
     pub progress: Option<Arc<dyn ProgressSink>>,
 }

@@ -21,6 +21,7 @@ mod outcome;
 mod output;
 mod permission;
 mod record;
+mod redact;
 mod retry;
 mod schema;
 mod toolset;
@@ -43,7 +44,11 @@ pub use permission::{
     LimitsAsked, Missing, MountName, Permission, Permissions, Policy, PortRule, SecretTemplate, SecretText,
     SocketProtocol, SocketRule, is_public_address,
 };
-pub use record::{CallRecord, Phases, PluginIdentity, Refusal};
+pub use record::{
+    CallRecord, FILE_CHANGES_MAX, FileChange, FileChangeKind, HostContact, MemoryRefusal, Phases,
+    PluginIdentity, Refusal,
+};
+pub use redact::{Redactor, UnfitSecret};
 pub use retry::{RetryPolicy, Retrying};
 pub use schema::{Dialect, DialectSchema, InputSchema, Loss, Note, OutputSchema, UnknownDialect};
 pub use toolset::{DuplicateTool, Refused, Toolset};

@@ -14,6 +14,10 @@ pub struct Limits {
     pub memory_bytes_max: u64,
     /// Wall-clock time from the start of the call to its result, host functions included, in milliseconds.
     pub wall_ms_max: u64,
+    /// CPU time of the guest and of the host functions that run on its thread, in milliseconds. Waiting does not count.
+    /// It is noticed when the guest runs, up to one tick (10 ms) later; what a host function has other threads do is
+    /// not counted.
+    pub cpu_ms_max: u64,
     /// Instructions that the guest may execute, in the engine's unit (most instructions cost 1). Unlike time it gives
     /// the same end on every machine, and it makes code slower: `None`, the default, counts nothing (`RES-8`).
     pub fuel_max: Option<u64>,
@@ -47,6 +51,9 @@ impl Default for Limits {
             memory_bytes_max: 64 * MIB,
             // Long enough for real work, short enough that a person still waits for it.
             wall_ms_max: 30_000,
+            // A tool waits more than it computes. One that computes for so long is most likely in an endless loop, and
+            // ending it as what it is keeps anybody from trying again: a timeout may be tried again, this may not.
+            cpu_ms_max: 10_000,
             fuel_max: None,
             output_bytes_max: MIB,
             // As much as the guest's own memory: an honest result that is too large is then always seen as that.
@@ -77,6 +84,7 @@ impl Limits {
         Self {
             memory_bytes_max: self.memory_bytes_max.min(other.memory_bytes_max),
             wall_ms_max: self.wall_ms_max.min(other.wall_ms_max),
+            cpu_ms_max: self.cpu_ms_max.min(other.cpu_ms_max),
             fuel_max: self.fuel_max.into_iter().chain(other.fuel_max).min(),
             output_bytes_max: self.output_bytes_max.min(other.output_bytes_max),
             hostcall_bytes_max: self.hostcall_bytes_max.min(other.hostcall_bytes_max),
@@ -99,7 +107,7 @@ mod tests {
     fn defaults_are_pinned() {
         let limits = Limits::default();
         assert_eq!(limits.memory_bytes_max, 67_108_864);
-        assert_eq!((limits.wall_ms_max, limits.fuel_max), (30_000, None));
+        assert_eq!((limits.wall_ms_max, limits.cpu_ms_max, limits.fuel_max), (30_000, 10_000, None));
         assert_eq!(limits.output_bytes_max, 1_048_576);
         assert_eq!(limits.hostcall_bytes_max, 67_108_864);
         assert_eq!((limits.handles_max, limits.instances_max), (256, 128));
@@ -115,6 +123,8 @@ mod tests {
         assert_eq!(small.narrowed_by(&large), large.narrowed_by(&small));
         assert_eq!(small.narrowed_by(&large).wall_ms_max, 10);
         assert_eq!(small.narrowed_by(&large).memory_bytes_max, 67_108_864);
+        let idle = Limits { cpu_ms_max: 5, ..Limits::default() };
+        assert_eq!(small.narrowed_by(&idle).cpu_ms_max, 5);
         let counted = Limits { fuel_max: Some(5), ..Limits::default() };
         assert_eq!(small.narrowed_by(&counted).fuel_max, Some(5));
     }

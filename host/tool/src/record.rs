@@ -6,6 +6,9 @@ use serde::Serialize;
 
 use crate::{Outcome, PluginName, ToolName};
 
+/// Hosts that a record lists.
+const HOSTS_MAX: usize = 64;
+
 /// The record of one call (`RES-13`, `RES-14`). It states the true outcome and may hold guest output, engine
 /// messages and call stacks: it is for the person who runs the host and never for a model.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -31,14 +34,31 @@ pub struct CallRecord {
     pub dropped: Vec<String>,
     /// Capabilities that the guest asked for and did not get (`RES-10`).
     pub refused: Vec<Refusal>,
+    /// Files and directories that the call created, changed and deleted, once that was made for good.
+    pub files: Vec<FileChange>,
+    /// How many more there were than `files` has room for.
+    pub files_left_out: u64,
+    /// Hosts that requests and connections of the call were let out to, in order of the first one; at most 64.
+    pub hosts: Vec<HostContact>,
+    /// Requests and connections to hosts beyond those.
+    pub hosts_unlisted: u32,
+    /// What the call sent in HTTP requests, heads and bodies together, in bytes.
+    pub http_sent_bytes: u64,
+    /// What came back.
+    pub http_received_bytes: u64,
     /// How often the tool was tried.
     pub attempts: u32,
     /// Where the time went.
     pub phases: Phases,
+    /// CPU time of the guest and of the host functions that ran on its thread.
+    #[serde(serialize_with = "as_micros", rename = "cpu_us")]
+    pub cpu: Duration,
     /// Instructions that the guest executed; known if they are limited (`Limits::fuel_max`).
     pub instructions: Option<u64>,
     /// The largest size that memories and tables of the call had together, in bytes.
     pub memory_peak_bytes: u64,
+    /// By what a growth of memory was refused last, if one was; the guest may have lived with it (`RES-11`).
+    pub memory_refused_by: Option<MemoryRefusal>,
     /// The end of the guest's standard output, control characters included.
     pub stdout_tail: String,
     /// The end of the guest's standard error.
@@ -54,13 +74,76 @@ pub struct PluginIdentity {
     pub digest: String,
 }
 
+/// Most lines about files in one record.
+pub const FILE_CHANGES_MAX: usize = 1000;
+
+/// A file or a directory that a call has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileChange {
+    /// The name of the mount.
+    pub mount: String,
+    /// The path in it, with `/` at the end for a directory. A directory that was moved is one deletion and one creation,
+    /// without a line for everything in it.
+    pub path: String,
+    /// What happened to it.
+    pub what: FileChangeKind,
+    /// The length that a file has by now, in bytes.
+    pub bytes: u64,
+}
+
+/// What happened to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum FileChangeKind {
+    /// It was not there before.
+    Created,
+    /// It has another content.
+    Changed,
+    /// It is gone.
+    Deleted,
+}
+
 /// A capability that was not granted when the guest asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// The import that the guest used, for example `wasi:sockets/tcp`.
+    /// The import that the guest used, for example `wasi:sockets/tcp`, or the permission that would grant what it
+    /// wanted, for example `http:GET https://example.com/`.
     pub capability: String,
     /// How often it did.
     pub times: u32,
+    /// What was missing, and what would grant it, where the capability alone does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Refusal {
+    /// The first time that `capability` is refused.
+    #[must_use]
+    pub fn new(capability: impl Into<String>) -> Self {
+        Self { capability: capability.into(), times: 1, reason: None }
+    }
+}
+
+/// A host that was let out to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostContact {
+    /// The name or address as the guest wrote it, in its one spelling.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// How many requests or connections went there, or were about to.
+    pub requests: u32,
+}
+
+/// What a growth of memory was refused by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryRefusal {
+    /// The limit of the call.
+    Limit,
+    /// The budget of all calls of the process together, or the plugin's share of it.
+    Process,
 }
 
 /// The duration of a call, split by what it was spent on.
@@ -101,6 +184,7 @@ impl CallRecord {
         self.phases.wait += earlier.phases.wait;
         self.phases.instantiate += earlier.phases.instantiate;
         self.phases.run += earlier.phases.run;
+        self.cpu += earlier.cpu;
         self.memory_peak_bytes = self.memory_peak_bytes.max(earlier.memory_peak_bytes);
         let counted = self.instructions.into_iter().chain(earlier.instructions);
         self.instructions = counted.reduce(u64::saturating_add);
@@ -110,6 +194,31 @@ impl CallRecord {
                 None => self.refused.push(refusal.clone()),
             }
         }
+        self.hosts_unlisted = self.hosts_unlisted.saturating_add(earlier.hosts_unlisted);
+        for host in &earlier.hosts {
+            self.add_host(host.clone());
+        }
+        self.http_sent_bytes = self.http_sent_bytes.saturating_add(earlier.http_sent_bytes);
+        self.http_received_bytes = self.http_received_bytes.saturating_add(earlier.http_received_bytes);
+    }
+
+    /// Notes that the call was let out to a host.
+    pub fn add_host(&mut self, contact: HostContact) {
+        let has_room = self.hosts.len() < HOSTS_MAX;
+        let known = self.hosts.iter_mut().find(|mine| mine.host == contact.host && mine.port == contact.port);
+        match known {
+            Some(mine) => mine.requests = mine.requests.saturating_add(contact.requests),
+            None if has_room => self.hosts.push(contact),
+            None => self.hosts_unlisted = self.hosts_unlisted.saturating_add(contact.requests),
+        }
+    }
+
+    /// Writes what became of files into the record, up to [`FILE_CHANGES_MAX`] of them.
+    pub fn set_files(&mut self, mut changes: Vec<FileChange>) {
+        let left_out = changes.len().saturating_sub(FILE_CHANGES_MAX);
+        changes.truncate(FILE_CHANGES_MAX);
+        self.files = changes;
+        self.files_left_out = u64::try_from(left_out).unwrap_or(u64::MAX);
     }
 
     /// Writes how the call ended into the record.

@@ -46,6 +46,10 @@ impl Retrying {
 
 #[async_trait]
 impl ToolSource for Retrying {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
         self.source.definitions()
     }
@@ -98,6 +102,10 @@ mod tests {
 
     #[async_trait]
     impl ToolSource for Script {
+        fn name(&self) -> &str {
+            "script"
+        }
+
         fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
             Arc::new([])
         }

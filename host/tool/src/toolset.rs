@@ -1,9 +1,11 @@
 //! Several sources as one, and the one path that every call takes.
 
-use std::collections::HashMap;
+mod names;
+
 use std::sync::Arc;
 use std::time::Instant;
 
+use self::names::Names;
 use crate::usage::UsedUp;
 use crate::{
     CallContext, Completion, DecodeOptions, InvalidArguments, Outcome, ToolCall, ToolDefinition, ToolName,
@@ -12,12 +14,15 @@ use crate::{
 
 /// Tools of several sources under unique names.
 ///
+/// No source can take the place of another one's tool, nor pass for it: a name that is taken, or that cannot be told from
+/// one that is (by case, separators or characters that look alike), refuses the whole source.
+///
 /// It is a snapshot: what a source adds later is not seen. A toolset is cheap to build, so that an edge whose
 /// sources change builds a new one.
 #[derive(Default)]
 pub struct Toolset {
     entries: Vec<Entry>,
-    by_name: HashMap<ToolName, usize>,
+    names: Names,
     decode: DecodeOptions,
 }
 
@@ -27,12 +32,25 @@ struct Entry {
     usage: Option<Arc<Usage>>,
 }
 
-/// Two tools of one toolset share a name.
+/// A tool has a name that another source's tool has, or one that a person or a model would take for it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("two tools are called '{name}'")]
+#[error("{}; load only one of the two, or have its author rename a tool", clash(.name, .source_name, .taken, .taken_by))]
 pub struct DuplicateTool {
-    /// The name that is taken.
+    /// The name that cannot be added.
     pub name: ToolName,
+    /// The source that it belongs to.
+    pub source_name: String,
+    /// The name that is there already.
+    pub taken: ToolName,
+    /// The source that has it.
+    pub taken_by: String,
+}
+
+fn clash(name: &ToolName, source_name: &str, taken: &ToolName, taken_by: &str) -> String {
+    if name == taken {
+        return format!("two tools are called '{name}', one of `{taken_by}` and one of `{source_name}`");
+    }
+    format!("the tool '{name}' of `{source_name}` cannot be told from '{taken}' of `{taken_by}`")
 }
 
 /// Why a call did not start. No tool has run.
@@ -84,14 +102,14 @@ impl Toolset {
     /// Adds every tool of `source`, or none of them.
     ///
     /// # Errors
-    /// The first name that is already taken.
+    /// The first name that is already taken or cannot be told from one that is.
     pub fn add(&mut self, source: Arc<dyn ToolSource>) -> Result<(), DuplicateTool> {
         let definitions = source.definitions();
-        if let Some(taken) = definitions.iter().find(|d| self.by_name.contains_key(&d.name)) {
-            return Err(DuplicateTool { name: taken.name.clone() });
+        if let Some(taken) = definitions.iter().find_map(|definition| self.taken(&source, &definition.name)) {
+            return Err(taken);
         }
         for definition in definitions.iter() {
-            self.by_name.insert(definition.name.clone(), self.entries.len());
+            self.names.take(&definition.name, self.entries.len());
             self.entries.push(Entry {
                 definition: Arc::clone(definition),
                 source: Arc::clone(&source),
@@ -101,9 +119,19 @@ impl Toolset {
         Ok(())
     }
 
+    fn taken(&self, source: &Arc<dyn ToolSource>, name: &ToolName) -> Option<DuplicateTool> {
+        let entry = self.entries.get(self.names.taken(name)?)?;
+        Some(DuplicateTool {
+            name: name.clone(),
+            source_name: source.name().to_owned(),
+            taken: entry.definition.name.clone(),
+            taken_by: entry.source.name().to_owned(),
+        })
+    }
+
     /// Counts the calls of a tool against its limits (`RES-23`). Says whether there is such a tool.
     pub fn count_usage(&mut self, tool: &str, usage: Arc<Usage>) -> bool {
-        let entry = self.by_name.get(tool).and_then(|&index| self.entries.get_mut(index));
+        let entry = self.names.find(tool).and_then(|index| self.entries.get_mut(index));
         entry.map(|entry| entry.usage = Some(usage)).is_some()
     }
 
@@ -145,7 +173,7 @@ impl Toolset {
     }
 
     fn lookup(&self, name: &str) -> Result<&Entry, Refused> {
-        self.by_name.get(name).and_then(|&index| self.entries.get(index)).ok_or_else(|| {
+        self.names.find(name).and_then(|index| self.entries.get(index)).ok_or_else(|| {
             let names = self.entries.iter().map(|e| e.definition.name.as_str());
             let nearest = crate::name::nearest(name, names).and_then(|n| ToolName::new(n).ok());
             Refused::UnknownTool { name: name.to_owned(), nearest }

@@ -3,6 +3,7 @@
 
 mod call_floor;
 mod decode;
+mod noisy_neighbour;
 mod ratio;
 
 use clap::Parser;
@@ -16,7 +17,7 @@ struct Cli {
     #[arg(long)]
     json: bool,
     /// Only this benchmark
-    #[arg(long, value_name = "NAME", value_parser = [call_floor::NAME, decode::NAME])]
+    #[arg(long, value_name = "NAME", value_parser = [call_floor::NAME, decode::NAME, noisy_neighbour::NAME])]
     only: Option<String>,
 }
 
@@ -29,6 +30,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if wanted(decode::NAME) {
         show(&cli, &decode::measure().await?);
+    }
+    if wanted(noisy_neighbour::NAME) {
+        show(&cli, &noisy_neighbour::measure().await?);
     }
     Ok(())
 }

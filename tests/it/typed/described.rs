@@ -1,8 +1,8 @@
-//! What a model is told about typed tools: schemas, docs and the file beside the component.
+//! What a model is told about typed tools: schemas, docs and the manifest beside the component.
 
 use std::path::PathBuf;
 
-use cofferdam_engine::{Component, LoadEvent};
+use cofferdam_engine::{Component, LoadError, LoadEvent};
 use cofferdam_tests::{Host, guest, root, shared_cache};
 use cofferdam_tool::ToolDefinition;
 use serde_json::{Value, json};
@@ -172,8 +172,8 @@ default = { full_name = "A", age = 3, favourite = "red", may = [] }
 "#;
 
 #[tokio::test]
-async fn a_sidecar_overrides_the_docs_field_by_field() {
-    let component = Component::from_bytes(documented()).with_sidecar(SIDECAR);
+async fn a_manifest_overrides_the_docs_field_by_field() {
+    let component = Component::from_bytes(documented()).with_manifest(SIDECAR);
     let (plugin, _) = load(&component, &shared_cache()).await;
     let text = tool(&plugin, "text");
     assert_eq!(text.title.as_deref(), Some("Say it"));
@@ -198,7 +198,7 @@ fn beside(sidecar: &[u8]) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[tokio::test]
-async fn a_sidecar_file_is_found_and_a_change_compiles_nothing() {
+async fn a_manifest_beside_a_component_is_found_and_a_change_compiles_nothing() {
     let text = |words: &str| format!("[tools.get_current_time]\ndescription = \"{words}\"\n");
     let (folder, path) = beside(text("The time.").as_bytes());
     let cache = folder.path().join("cache");
@@ -218,18 +218,18 @@ async fn a_sidecar_file_is_found_and_a_change_compiles_nothing() {
 }
 
 #[tokio::test]
-async fn a_sidecar_file_that_breaks_a_rule_refuses_the_plugin() {
+async fn a_manifest_beside_a_component_that_breaks_a_rule_refuses_the_plugin() {
     let refused = async |sidecar: &[u8]| {
         let (_folder, path) = beside(sidecar);
         refusal(Component::from_file_ambient(path)).await
     };
     assert_eq!(
         refused(b"[tools.get_time]\n").await,
-        "has a sidecar file that is not accepted: line 1:8: the plugin has no tool `get_time`"
+        "has a manifest that is not accepted: line 1:8: the plugin has no tool `get_time`"
     );
     assert_eq!(
         refused(b"[tools.list_directory.parameters.path]\nrequired = true\n").await,
-        "has a sidecar file that is not accepted: line 2:1: unknown field `required`, expected one of `description`, \
+        "has a manifest that is not accepted: line 2:1: unknown field `required`, expected one of `description`, \
          `default`, `examples`"
     );
     assert_eq!(
@@ -237,16 +237,18 @@ async fn a_sidecar_file_that_breaks_a_rule_refuses_the_plugin() {
         "Tool 'list_directory': invalid declaration at '/properties/path/default': the default does not decode by \
          its own schema: Argument '' must be a string, got a number."
     );
-    assert_eq!(refused(b"\xff").await, "has a sidecar file that is not UTF-8 text");
+    assert_eq!(refused(b"\xff").await, "has a manifest beside it that is not UTF-8 text");
     let long = vec![b'#'; 262_145];
-    assert!(refused(&long).await.starts_with("has a sidecar file that is 262145 bytes long"));
+    assert!(refused(&long).await.starts_with("has a manifest beside it that is 262145 bytes long"));
 }
 
 #[tokio::test]
-async fn a_file_beside_a_plugin_that_declares_its_tools_is_not_looked_at() {
-    for sidecar in [&b"[tools.nothing]\n"[..], b"\xff"] {
-        let (_folder, path) = beside(sidecar);
-        std::fs::copy(guest("remember"), &path).unwrap();
-        assert!(Host::new().try_load(&Component::from_file_ambient(path)).await.is_ok());
-    }
+async fn words_beside_a_plugin_that_declares_its_tools_have_no_effect() {
+    let (_folder, path) = beside(b"[tools.nothing]\n");
+    std::fs::copy(guest("remember"), &path).unwrap();
+    assert!(Host::new().try_load(&Component::from_file_ambient(&path)).await.is_ok());
+    // Its permissions count for every plugin, so what cannot be read refuses it.
+    std::fs::write(path.with_extension("toml"), b"\xff").unwrap();
+    let error = Host::new().try_load(&Component::from_file_ambient(&path)).await.err().unwrap();
+    assert!(matches!(error, LoadError::ManifestUnreadable(_)), "{error}");
 }

@@ -16,7 +16,7 @@ wit_bindgen::generate!({
     default_bindings_module: "cofferdam_test_programs",
 });
 
-pub use cofferdam::plugin::types::{Annotations, Content, Failure, ToolDefinition};
+pub use cofferdam::plugin::types::{Annotations, Blob, Content, Failure, ToolDefinition};
 pub use exports::cofferdam::plugin::tools::Guest;
 
 /// A tool with a name and the input schema of a tool without parameters.

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::call::{explained, read_arguments};
 use crate::args::{ArgsArgs, Global};
 use crate::exit::{Exit, UsageError};
+use crate::offer::Values;
 use crate::{compose, json, print};
 
 /// Largest schema that is read from a file, in bytes. The compiler's own limit is lower and says so.
@@ -47,7 +48,7 @@ fn schema_of_file(path: &Path) -> anyhow::Result<(String, Arc<InputSchema>)> {
 }
 
 async fn schema_of_tool(global: &Global, args: &ArgsArgs, tool: &str) -> anyhow::Result<Arc<InputSchema>> {
-    let specs = compose::plugin_specs(&args.plugins)?;
+    let specs = compose::plugin_specs(&args.plugins, Values::Leave)?;
     let engine = compose::engine(global)?;
     let plugins = compose::load(&engine, specs).await?;
     let toolset = compose::toolset(&plugins)?;

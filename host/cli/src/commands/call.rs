@@ -1,26 +1,33 @@
 //! `cofferdam call`: one tool call.
 
 use std::io::Read;
+use std::path::Path;
 
 use anyhow::Context;
 use cofferdam_tool::{CallContext, Completion, Outcome, Refused};
 
 use crate::args::{CallArgs, Global};
 use crate::exit::{Exit, UsageError};
-use crate::{commands, compose, json, print};
+use crate::offer::Values;
+use crate::{commands, compose, consent, json, print};
 
 /// Largest argument text that is read from a file or standard input, in bytes. The decoder's own limit is lower.
 const ARGUMENTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit> {
     let arguments = args.arguments.as_deref().map(read_arguments).transpose()?;
-    let specs = compose::plugin_specs(&args.plugins)?;
+    let specs = compose::plugin_specs(&args.plugins, Values::Read)?;
     let engine = compose::engine(global)?;
-    let plugins = compose::load(&engine, specs).await?;
+    let config = args.plugins.config.clone();
+    let plugins = compose::load_to_call(&engine, specs).await?;
     let toolset = compose::toolset(&plugins)?;
     let context = CallContext { cancellation: commands::cancelled_by_ctrl_c(), ..CallContext::new("cli") };
     match toolset.call(&args.tool, arguments.as_deref(), &context).await {
-        Ok(completion) => show(&args, &completion),
+        Ok(completion) => {
+            let exit = show(&args, &completion)?;
+            explain_refusals(&completion, config.as_deref());
+            Ok(exit)
+        }
         Err(refused) => show_refusal(&args, &refused),
     }
 }
@@ -73,13 +80,25 @@ fn explain(outcome: &Outcome) {
     }
 }
 
+/// Says what was refused, and the line that would grant it.
+fn explain_refusals(completion: &Completion, config: Option<&Path>) {
+    let record = &completion.record;
+    let plugin = record.plugin.as_ref().map_or("", |plugin| plugin.name.as_str());
+    for refusal in &record.refused {
+        print::note(&format!("refused: {}", refusal.capability));
+        if let Some(reason) = &refusal.reason {
+            print::note(&format!("  {reason}"));
+        }
+        if let Some(how) = consent::how_to_grant(plugin, &refusal.capability, config) {
+            print::note(&format!("  {how}"));
+        }
+    }
+}
+
 fn show_record(completion: &Completion) {
     let record = &completion.record;
     if !record.dropped.is_empty() {
         print::note(&format!("not declared and dropped: {}", record.dropped.join(", ")));
-    }
-    for refusal in &record.refused {
-        print::note(&format!("refused: {}", refusal.capability));
     }
     for (name, text) in [("stdout", &record.stdout_tail), ("stderr", &record.stderr_tail)] {
         if !text.is_empty() {

@@ -1,18 +1,20 @@
 //! `cofferdam config check`: says what a configuration means, or where it is wrong.
 
-use cofferdam_engine::Access;
+use cofferdam_engine::Grants;
+use cofferdam_tool::Permission;
 use serde_json::json;
 
 use crate::args::ConfigCheckArgs;
 use crate::compose::{self, PluginSpec};
 use crate::config::{ConfigError, ConfigFile};
 use crate::exit::Exit;
+use crate::offer::Values;
 use crate::print;
 
 pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
     let checked = ConfigFile::read_ambient(&args.file)
         .map_err(anyhow::Error::from)
-        .and_then(|file| compose::specs_of_config(&file));
+        .and_then(|file| compose::specs_of_config(&file, Values::Leave));
     match checked {
         Ok(specs) if args.json => print::result(&json!({"ok": true, "plugins": specs.len()}).to_string())?,
         Ok(specs) => {
@@ -44,12 +46,8 @@ fn failure(error: &anyhow::Error) -> serde_json::Value {
 fn meaning(spec: &PluginSpec) -> String {
     let limits = &spec.options.limits;
     let mut lines = vec![format!("{}  {}", spec.options.name, spec.path.display())];
-    for mount in &spec.options.grants.mounts {
-        let verb = match mount.access {
-            Access::ReadOnly => "may read",
-            Access::ReadWrite => "may read and write",
-        };
-        lines.push(format!("  {verb} /{}", mount.name));
+    for permission in offered(&spec.options.grants) {
+        lines.push(format!("  may {}", permission.in_plain_words()));
     }
     if spec.options.grants.mounts.is_empty() {
         lines.push("  is given no files".to_owned());
@@ -60,4 +58,17 @@ fn meaning(spec: &PluginSpec) -> String {
         print::bytes(limits.memory_bytes_max)
     ));
     lines.join("\n")
+}
+
+/// What is offered beyond what every plugin has, one by one.
+fn offered(grants: &Grants) -> Vec<Permission> {
+    let files = grants.mounts.iter().map(|mount| Permission::Files(Some(mount.name.clone()), mount.access));
+    files
+        .chain(grants.http.iter().map(|grant| Permission::Http(grant.rule.clone())))
+        .chain(grants.sockets.iter().cloned().map(Permission::Socket))
+        .chain(grants.env.keys().cloned().map(Permission::Env))
+        .chain(grants.config.keys().cloned().map(Permission::Config))
+        .chain(grants.readable_secrets.iter().cloned().map(Permission::Secret))
+        .chain(grants.tools.iter().cloned().map(Permission::Tool))
+        .collect()
 }

@@ -6,23 +6,36 @@ use cofferdam_engine::{Grants, Plugin, PluginOptions};
 use cofferdam_tool::{Limits, ToolDefinition, ToolSource};
 use serde_json::json;
 
+use super::grant;
 use crate::args::{Global, InspectArgs};
 use crate::exit::{Exit, UsageError};
-use crate::{compose, json, print};
+use crate::{columns, compose, json, pins, print};
 
 pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Exit> {
-    let name = compose::name_of_file(&args.component).map_err(|error| UsageError(error.to_string()))?;
-    let engine = compose::engine(global)?;
-    let options = PluginOptions { name, grants: Grants::default(), limits: Limits::default() };
-    let plugin = compose::load_one(&engine, args.component, options).await?;
+    let plugin = match &args.config {
+        Some(config) => grant::load(global, config, &args.component.to_string_lossy()).await?,
+        None => load_file(global, &args).await?,
+    };
     if args.json {
         let tools: Vec<_> = plugin.definitions().iter().map(|d| json::definition(d)).collect();
-        let report = json::with(json::info(plugin.info()), json!({ "tools": tools }));
+        let more = json!({
+            "asks": pins::asks(plugin.asked()),
+            "grants": columns::json(&columns::rows(&plugin)),
+            "tools": tools,
+        });
+        let report = json::with(json::info(plugin.info()), more);
         print::result(&report.to_string())?;
     } else {
         print::result(&report(&plugin))?;
     }
     Ok(Exit::Ok)
+}
+
+async fn load_file(global: &Global, args: &InspectArgs) -> anyhow::Result<Plugin> {
+    let name = compose::name_of_file(&args.component).map_err(|error| UsageError(error.to_string()))?;
+    let engine = compose::engine(global)?;
+    let options = PluginOptions { name, grants: Grants::default(), limits: Limits::default() };
+    compose::load_one(&engine, args.component.clone(), options).await
 }
 
 fn report(plugin: &Plugin) -> String {
@@ -42,6 +55,14 @@ fn report(plugin: &Plugin) -> String {
         said.push(words);
         let never = if capability.can_be_granted() { "" } else { "  (not granted by this version)" };
         let _ = writeln!(text, "  - {words}{never}");
+    }
+    let _ = writeln!(text, "\nIts manifest asks for:");
+    for ask in pins::asks(plugin.asked()) {
+        let _ = writeln!(text, "  - {ask}");
+    }
+    let _ = writeln!(text, "\nWhat it gets:");
+    for line in columns::text(&columns::rows(plugin)).lines() {
+        let _ = writeln!(text, "  {line}");
     }
     let _ = writeln!(text, "\nTools:");
     for definition in plugin.definitions().iter() {

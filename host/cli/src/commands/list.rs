@@ -2,26 +2,42 @@
 
 use std::sync::Arc;
 
-use cofferdam_engine::{Access, Plugin};
+use cofferdam_engine::Plugin;
 use cofferdam_tool::{ToolDefinition, ToolSource};
 use serde_json::{Value, json};
 
 use crate::args::{Global, ListArgs};
 use crate::exit::Exit;
-use crate::{compose, json, print};
+use crate::offer::Values;
+use crate::{columns, compose, json, print};
 
 pub(crate) async fn run(global: &Global, args: ListArgs) -> anyhow::Result<Exit> {
-    let specs = compose::plugin_specs(&args.plugins)?;
+    let specs = compose::plugin_specs(&args.plugins, Values::Leave)?;
     let engine = compose::engine(global)?;
     let plugins = compose::load(&engine, specs).await?;
     // Two tools of one name cannot be called side by side: better to learn that here.
     compose::toolset(&plugins)?;
+    if args.grants {
+        return show_grants(&args, &plugins);
+    }
     if args.json {
         let tools: Vec<_> = plugins.iter().flat_map(tools).collect();
         print::result(&Value::Array(tools).to_string())?;
     } else {
         for plugin in &plugins {
             print::result(&section(plugin))?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn show_grants(args: &ListArgs, plugins: &[Arc<Plugin>]) -> anyhow::Result<Exit> {
+    if args.json {
+        let of = |plugin: &Arc<Plugin>| json!({"plugin": plugin.info().identity.name, "grants": columns::json(&columns::rows(plugin))});
+        print::result(&plugins.iter().map(of).collect::<Value>().to_string())?;
+    } else {
+        for plugin in plugins {
+            print::result(&grants(plugin))?;
         }
     }
     Ok(Exit::Ok)
@@ -45,14 +61,14 @@ fn section(plugin: &Plugin) -> String {
 }
 
 fn mounts(plugin: &Plugin) -> String {
-    let mounts: Vec<_> = plugin
-        .grants()
-        .mounts
-        .iter()
-        .map(|mount| match mount.access {
-            Access::ReadOnly => format!("/{} (read-only)", mount.name),
-            Access::ReadWrite => format!("/{} (read-write)", mount.name),
-        })
-        .collect();
+    let files = &plugin.granted().policy.files;
+    let mounts: Vec<_> = files.iter().map(|(name, access)| format!("/{name} ({access})")).collect();
     if mounts.is_empty() { String::new() } else { format!("  with {}", mounts.join(", ")) }
+}
+
+/// A plugin with its three columns.
+fn grants(plugin: &Plugin) -> String {
+    let table = columns::text(&columns::rows(plugin));
+    let indented: Vec<_> = table.lines().map(|line| format!("  {line}")).collect();
+    format!("{}\n{}", plugin.info().identity.name, indented.join("\n"))
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Global, PlayArgs};
 use crate::exit::{Exit, UsageError};
+use crate::offer::Values;
 use crate::{commands, compose, print};
 
 /// Largest script in bytes.
@@ -39,9 +40,9 @@ struct Call {
 
 pub(crate) async fn run(global: &Global, args: PlayArgs) -> anyhow::Result<Exit> {
     let replies = read_script(&args.script)?;
-    let specs = compose::plugin_specs(&args.plugins)?;
+    let specs = compose::plugin_specs(&args.plugins, Values::Read)?;
     let engine = compose::engine(global)?;
-    let plugins = compose::load(&engine, specs).await?;
+    let plugins = compose::load_to_call(&engine, specs).await?;
     let toolset = compose::toolset(&plugins)?;
     let cancellation = commands::cancelled_by_ctrl_c();
     let mut calls_made = 0;

@@ -7,22 +7,22 @@ use super::Function;
 use super::docs::{self, Docs, Words};
 use super::schema::{self, Direction};
 use super::shape::{Field, Shape};
-use super::sidecar::{Sidecar, ToolWords};
 use crate::LoadError;
+use crate::manifest::{Manifest, ToolWords};
 
 /// The declarations of all functions. `component` is where the docs are.
 pub(crate) fn declarations(
     functions: &[Function],
     component: &[u8],
-    sidecar: &Sidecar,
+    manifest: &Manifest,
 ) -> Result<Vec<Declaration>, LoadError> {
     let parameters = |tool: &str| {
         let function = functions.iter().find(|function| function.tool == tool)?;
         Some(function.parameters.iter().map(|field| field.key.as_str()).collect())
     };
-    sidecar.check(parameters)?;
+    manifest.check_words(parameters)?;
     let docs = Docs::read(component);
-    functions.iter().map(|function| declaration(function, &docs, sidecar.tool(&function.tool))).collect()
+    functions.iter().map(|function| declaration(function, &docs, manifest.tool(&function.tool))).collect()
 }
 
 fn declaration(

@@ -22,19 +22,15 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use wasmparser::BinaryReader;
 
 use super::names;
+use crate::sections;
 
 const SECTION: &str = "package-docs";
 /// Longest section that is read: a plugin may not say more than 262144 bytes (`ARG-43`), and JSON escapes some of them.
 const SECTION_BYTES_MAX: usize = 512 * 1024;
 /// The versions that look like this: the second one added stability, which says nothing about a tool.
 const VERSIONS: [u8; 2] = [0, 1];
-/// Length of magic number, version and layer.
-const HEADER_BYTES: usize = 8;
-/// The id of a custom section.
-const CUSTOM: u8 = 0;
 
 /// The docs of a package. Everything else in the section is passed over.
 #[derive(Debug, Default, Deserialize)]
@@ -122,23 +118,9 @@ impl Words {
     }
 }
 
-/// The contents of the section, without going into what is nested: sections have a length in front.
+/// The contents of the section, without going into what is nested.
 fn section(component: &[u8]) -> Option<&[u8]> {
-    let mut reader = BinaryReader::new(component.get(HEADER_BYTES..)?, HEADER_BYTES);
-    while !reader.eof() {
-        let id = reader.read_u8().ok()?;
-        let length = usize::try_from(reader.read_var_u32().ok()?).ok()?;
-        let contents = reader.read_bytes(length).ok()?;
-        if id != CUSTOM {
-            continue;
-        }
-        let mut contents = BinaryReader::new(contents, 0);
-        if contents.read_string().ok()? == SECTION {
-            let left = contents.bytes_remaining();
-            return if left <= SECTION_BYTES_MAX { contents.read_bytes(left).ok() } else { None };
-        }
-    }
-    None
+    sections::custom(component, SECTION).next().filter(|contents| contents.len() <= SECTION_BYTES_MAX)
 }
 
 /// Takes the lines about parameters out of a function's docs. The error is the end of a sentence.

@@ -8,7 +8,6 @@ use wasmtime::component::Val;
 use super::docs::{Docs, words};
 use super::schema::{self, Direction};
 use super::shape::{Case, Field, Integer, Shape};
-use super::sidecar::Sidecar;
 use super::{lift, lower};
 
 fn field(name: &str, shape: Shape) -> Field {
@@ -277,29 +276,6 @@ fn a_broken_docs_section_is_no_docs() {
     for cut in 0..20 {
         Docs::read(&with_docs(b"\x01{}")[..cut]);
     }
-}
-
-fn sidecar_refusal(text: &str) -> String {
-    let checked =
-        Sidecar::parse(text).and_then(|sidecar| sidecar.check(|tool| (tool == "t").then(|| vec!["p"])));
-    checked.unwrap_err().to_string()
-}
-
-#[test]
-fn a_sidecar_is_refused_with_its_line() {
-    assert_eq!(
-        sidecar_refusal("[tools.t]\ndescripton = \"x\"\n"),
-        "2:1: unknown field `descripton`, expected one of `title`, `description`, `annotations`, `parameters`"
-    );
-    assert_eq!(sidecar_refusal("\n[tools.u]\n"), "2:8: the plugin has no tool `u`");
-    assert_eq!(
-        sidecar_refusal("[tools.t.parameters.q]\ndefault = 1\n"),
-        "1:21: the tool `t` has no parameter `q`"
-    );
-    let annotation = sidecar_refusal("[tools.t.annotations]\nreadonly = true\n");
-    assert!(annotation.starts_with("2:1: unknown field `readonly`"), "{annotation}");
-    assert!(sidecar_refusal("tools = 3").starts_with("1:9: invalid type"));
-    assert!(sidecar_refusal("[tools").starts_with("1:7: "));
 }
 
 fn any_integer() -> impl Strategy<Value = Integer> {

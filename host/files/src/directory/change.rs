@@ -9,7 +9,7 @@ use super::ledger::Ledger;
 use super::publish::{flush_names, publish};
 use super::tree::{Node, Reached, Tree, look};
 use crate::quota::Change;
-use crate::{FileError, MadeDirectory, StorePath, WriteMode};
+use crate::{FileError, MadeDirectory, Quota, StorePath, WriteMode};
 
 impl Tree {
     pub(super) fn write(
@@ -18,18 +18,19 @@ impl Tree {
         path: &StorePath,
         content: &[u8],
         mode: WriteMode,
+        quota: &Quota,
     ) -> Result<(), FileError> {
         let (parent, name) = path.split().ok_or(FileError::IsDirectory)?;
         let place = self.place(&parent)?;
         let replaced = if place.names.is_empty() { writable(&place.deepest, name, mode)? } else { None };
         let bytes_added = length(content.len());
-        self.options.quota.check_file(path.depth(), bytes_added)?;
+        quota.check_file(path.depth(), bytes_added)?;
         let change = Change {
             entries_added: length(place.names.len()).saturating_add(u64::from(replaced.is_none())),
             bytes_removed: replaced.as_ref().map_or(0, Metadata::len),
             bytes_added,
         };
-        let usage = ledger.admit(self, change)?;
+        let usage = ledger.admit(self, quota, change)?;
         let made = place.make().inspect_err(|_| ledger.forget())?;
         let published =
             publish(&made.directory, name, content, mode, replaced.as_ref(), self.options.is_durable);
@@ -50,7 +51,7 @@ impl Tree {
         let metadata = match look(&directory, name)? {
             Node::File(metadata) => metadata,
             Node::Link => return Err(FileError::Link),
-            Node::Missing | Node::Directory | Node::Special => return Err(FileError::NotFound),
+            Node::Missing | Node::Directory(_) | Node::Special => return Err(FileError::NotFound),
         };
         // Should it be swapped for a link here, the link is removed and not what it leads to.
         directory.remove_file(name).map_err(|error| match error.kind() {
@@ -68,6 +69,7 @@ impl Tree {
         &self,
         ledger: &mut Ledger,
         path: &StorePath,
+        quota: &Quota,
     ) -> Result<MadeDirectory, FileError> {
         let place = match self.descend(path)? {
             Reached::Directory(_) => return Ok(MadeDirectory::Existed),
@@ -75,9 +77,9 @@ impl Tree {
             Reached::NotDirectory { is_last: false } => return Err(FileError::ParentIsFile),
             Reached::Missing { deepest, names } => Place { deepest, names },
         };
-        self.options.quota.check_depth(path.depth())?;
+        quota.check_depth(path.depth())?;
         let change = Change { entries_added: length(place.names.len()), ..Change::default() };
-        let usage = ledger.admit(self, change)?;
+        let usage = ledger.admit(self, quota, change)?;
         let made = place.make().inspect_err(|_| ledger.forget())?;
         self.flush(&made);
         ledger.enter(usage);
@@ -107,7 +109,7 @@ fn writable(directory: &Dir, name: &str, mode: WriteMode) -> Result<Option<Metad
         (Node::Missing, _) => Ok(None),
         (Node::File(metadata), WriteMode::Replace) => Ok(Some(metadata)),
         (Node::File(_), WriteMode::Create) => Err(FileError::AlreadyExists),
-        (Node::Directory, _) => Err(FileError::IsDirectory),
+        (Node::Directory(_), _) => Err(FileError::IsDirectory),
         (Node::Link, _) => Err(FileError::Link),
         (Node::Special, _) => Err(FileError::Special),
     }

@@ -10,7 +10,7 @@ use super::tree::Tree;
 use super::walk::{Found, Kind};
 use crate::path::RESERVED_PREFIX;
 use crate::quota::{Change, Usage};
-use crate::{EntryKind, FileError, Scope, StorePath};
+use crate::{EntryKind, FileError, Quota, Scope, StorePath};
 
 const TRUSTED_MIN: Duration = Duration::from_secs(1);
 const TRUSTED_PER_COUNT: u32 = 50;
@@ -31,10 +31,10 @@ struct Known {
 }
 
 impl Ledger {
-    /// The usage after `change`, if the quota of `tree` admits it. Nothing is entered yet.
-    pub(super) fn admit(&mut self, tree: &Tree, change: Change) -> Result<Usage, FileError> {
+    /// The usage after `change`, if `quota` admits it. Nothing is entered yet.
+    pub(super) fn admit(&mut self, tree: &Tree, quota: &Quota, change: Change) -> Result<Usage, FileError> {
         let usage = self.usage(tree)?;
-        Ok(tree.options.quota.admit(usage, change)?)
+        Ok(quota.admit(usage, change)?)
     }
 
     /// Enters what a change that took place has left.
@@ -51,12 +51,20 @@ impl Ledger {
         }
     }
 
+    /// Enters that a directory is gone.
+    pub(super) fn enter_removal(&mut self) {
+        if let Some(known) = &mut self.known {
+            known.usage = known.usage.without_directory();
+        }
+    }
+
     /// After a change that failed half-way nobody knows what is there.
     pub(super) fn forget(&mut self) {
         self.known = None;
     }
 
-    fn usage(&mut self, tree: &Tree) -> Result<Usage, FileError> {
+    /// What the directory holds.
+    pub(super) fn usage(&mut self, tree: &Tree) -> Result<Usage, FileError> {
         let started = Instant::now();
         if let Some(known) = self.known.filter(|known| started < known.trusted_until) {
             return Ok(known.usage);
@@ -79,6 +87,7 @@ fn count(tree: &Tree) -> Result<Usage, FileError> {
                 usage.bytes = usage.bytes.saturating_add(bytes(&found));
             }
         }
+        None if tree.options.is_read_only => {}
         None => remove_if_stale(&found),
     })?;
     Ok(usage)
@@ -88,8 +97,14 @@ fn bytes(found: &Found<'_>) -> u64 {
     found.directory.symlink_metadata(found.name).map_or(0, |metadata| metadata.len())
 }
 
+/// Whether a name is one of a file that is being written. What a commit moves about has another kind of name, and nobody
+/// may take that for left over.
+fn is_temporary(name: &str) -> bool {
+    name.strip_prefix(RESERVED_PREFIX).is_some_and(|rest| rest.starts_with('-'))
+}
+
 fn remove_if_stale(found: &Found<'_>) {
-    if found.kind != Kind::File || !found.name.starts_with(RESERVED_PREFIX) {
+    if found.kind != Kind::File || !is_temporary(found.name) {
         return;
     }
     let modified = found.directory.symlink_metadata(found.name).and_then(|metadata| metadata.modified());

@@ -96,6 +96,16 @@ proptest::proptest! {
         };
         testing::check_plan(fresh, &plan)?;
     }
+
+    #[test]
+    fn takes_over_what_calls_have_changed(plan in testing::plan()) {
+        let mut scene = None;
+        let fresh = |quota: &Quota| -> Arc<dyn FileStore> {
+            let scene = scene.insert(Scene::with(DirectoryOptions { quota: *quota, ..FAST }));
+            Arc::new(scene.store.clone())
+        };
+        testing::check_commits(fresh, &plan)?;
+    }
 }
 
 #[test]

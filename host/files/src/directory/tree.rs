@@ -1,14 +1,15 @@
 //! Reading below a directory handle, without links and without blocking.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::PathBuf;
 
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
 
 use super::DirectoryOptions;
 use super::walk::{Found, Kind};
-use crate::{Entry, FileError, Listing, Scope, Stat, StorePath};
+use crate::path::RESERVED_PREFIX;
+use crate::{Entry, FileError, Listing, Scope, Stat, StorePath, Version};
 
 /// How often an entry is looked at again when it changes between two looks.
 const LOOKS_MAX: usize = 8;
@@ -23,7 +24,7 @@ pub(super) struct Tree {
 pub(super) enum Node {
     Missing,
     File(Metadata),
-    Directory,
+    Directory(Metadata),
     Link,
     /// A pipe, a socket, a device: nothing that is ever opened.
     Special,
@@ -52,24 +53,27 @@ impl Tree {
         Self { root, options }
     }
 
-    /// A path of this process that stands for the open directory; `None` where the system has no such path.
-    pub(super) fn handle_ambient(&self) -> Option<PathBuf> {
-        #[cfg(target_os = "linux")]
-        {
-            use std::os::fd::AsRawFd;
-            Some(PathBuf::from(format!("/proc/self/fd/{}", self.root.as_raw_fd())))
+    pub(super) fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {
+        match self.probe(path) {
+            Ok(Some(stat)) => Ok(stat),
+            Ok(None) | Err(FileError::Special) => Err(FileError::NotFound),
+            Err(error) => Err(error),
         }
-        #[cfg(not(target_os = "linux"))]
-        None
     }
 
-    pub(super) fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {
-        let Some((parent, name)) = path.split() else { return Ok(Stat::DIRECTORY) };
-        match look(&self.existing_directory(&parent)?, name)? {
-            Node::File(metadata) => Ok(Stat::file(metadata.len())),
-            Node::Directory => Ok(Stat::DIRECTORY),
+    /// What is at `path`; a pipe and its like is [`FileError::Special`].
+    pub(super) fn probe(&self, path: &StorePath) -> Result<Option<Stat>, FileError> {
+        let Some((parent, name)) = path.split() else { return Ok(Some(Stat::ROOT)) };
+        let Reached::Directory(directory) = self.descend(&parent)? else { return Ok(None) };
+        match look(&directory, name)? {
+            Node::File(metadata) => {
+                let modified = metadata.modified().ok().map(cap_std::time::SystemTime::into_std);
+                Ok(Some(Stat::file(metadata.len(), modified, file_version(&metadata))))
+            }
+            Node::Directory(metadata) => Ok(Some(Stat::directory(directory_version(&metadata)))),
             Node::Link => Err(FileError::Link),
-            Node::Missing | Node::Special => Err(FileError::NotFound),
+            Node::Special => Err(FileError::Special),
+            Node::Missing => Ok(None),
         }
     }
 
@@ -101,13 +105,15 @@ impl Tree {
 
     pub(super) fn list(&self, path: &StorePath, scope: Scope) -> Result<Listing, FileError> {
         let Reached::Directory(directory) = self.descend(path)? else { return Ok(Listing::default()) };
-        let mut entries = Vec::new();
-        let is_complete = self.walk((path, directory), scope, &mut |found: Found<'_>| {
-            if let (Some(kind), Some(path_below)) = (found.entry_kind(), found.path_below(path)) {
-                entries.push(Entry::new(path_below, kind));
-            }
+        let (mut entries, mut hides_entries) = (Vec::new(), false);
+        let is_complete = self.walk((path, directory), scope, &mut |found: Found<'_>| match (
+            found.entry_kind(),
+            found.path_below(path),
+        ) {
+            (Some(kind), Some(path_below)) => entries.push(Entry::new(path_below, kind)),
+            _ => hides_entries |= !found.name.starts_with(RESERVED_PREFIX),
         })?;
-        Ok(Listing::sorted(entries, !is_complete))
+        Ok(Listing { hides_entries, ..Listing::sorted(entries, !is_complete) })
     }
 
     /// Follows `path` down as far as there are directories.
@@ -163,10 +169,44 @@ pub(super) fn look(directory: &Dir, name: &str) -> io::Result<Node> {
     };
     Ok(match Kind::of(metadata.file_type()) {
         Kind::File => Node::File(metadata),
-        Kind::Directory => Node::Directory,
+        Kind::Directory => Node::Directory(metadata),
         Kind::Link => Node::Link,
         Kind::Special => Node::Special,
     })
+}
+
+/// A file is replaced by another one, never written over, so that its version is mostly the number of the file; the times
+/// tell what others do to it.
+fn file_version(metadata: &Metadata) -> Version {
+    let mut hasher = DefaultHasher::new();
+    identity(metadata).hash(&mut hasher);
+    metadata.len().hash(&mut hasher);
+    metadata.modified().ok().map(cap_std::time::SystemTime::into_std).hash(&mut hasher);
+    #[cfg(unix)]
+    {
+        use cap_std::fs::MetadataExt as _;
+        (metadata.ctime(), metadata.ctime_nsec()).hash(&mut hasher);
+    }
+    Version(hasher.finish())
+}
+
+/// What happens inside a directory changes its times, so they do not count.
+fn directory_version(metadata: &Metadata) -> Version {
+    let mut hasher = DefaultHasher::new();
+    identity(metadata).hash(&mut hasher);
+    Version(hasher.finish())
+}
+
+/// What is the same for as long as a file or a directory exists.
+fn identity(metadata: &Metadata) -> impl std::hash::Hash {
+    let created = metadata.created().ok().map(cap_std::time::SystemTime::into_std);
+    #[cfg(unix)]
+    {
+        use cap_std::fs::MetadataExt as _;
+        (metadata.dev(), metadata.ino(), created)
+    }
+    #[cfg(not(unix))]
+    created
 }
 
 impl Kind {
@@ -188,7 +228,7 @@ fn require_file(directory: &Dir, name: &str) -> Result<(), FileError> {
     match look(directory, name)? {
         Node::File(_) => Ok(()),
         Node::Link => Err(FileError::Link),
-        Node::Missing | Node::Directory | Node::Special => Err(FileError::NotFound),
+        Node::Missing | Node::Directory(_) | Node::Special => Err(FileError::NotFound),
     }
 }
 
@@ -211,7 +251,7 @@ fn enter(parent: &Dir, name: &str) -> Result<Entered, FileError> {
             Node::Missing => return Ok(Entered::Missing),
             Node::Link => return Err(FileError::Link),
             Node::File(_) | Node::Special => return Ok(Entered::NotDirectory),
-            Node::Directory => {}
+            Node::Directory(_) => {}
         }
     }
     Err(failure.into())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Check, Mismatch, expect};
-use crate::{EntryKind, FileError, FileStore, MadeDirectory, Scope, StorePath, WriteMode};
+use crate::{Budget, EntryKind, FileError, FileStore, MadeDirectory, Overlay, Scope, StorePath, WriteMode};
 
 type Store = Arc<dyn FileStore>;
 type Checked = Result<(), Mismatch>;
@@ -38,6 +38,16 @@ all![
     every_quota_is_the_largest_that_passes,
     replacing_gives_the_old_bytes_back,
     deleting_gives_room_back,
+    an_empty_directory_can_be_removed,
+    a_rename_moves_everything,
+    a_rename_replaces_what_fits,
+    a_rename_that_cannot_be_changes_nothing,
+    a_rename_is_held_to_the_depth,
+    room_counts_files_and_directories,
+    versions_tell_states_apart,
+    a_commit_is_all_that_a_call_did,
+    a_dropped_overlay_leaves_no_trace,
+    the_first_to_commit_wins,
     directories_count_as_entries,
     a_refused_change_changes_nothing,
     one_of_many_creators_succeeds,
@@ -241,6 +251,181 @@ async fn deleting_gives_room_back(store: Store) -> Checked {
     expect("room", create(&store, "c", &[b'x'; 32]).await, Ok(()))
 }
 
+async fn an_empty_directory_can_be_removed(store: Store) -> Checked {
+    expect("write", create(&store, "d/e/a", b"x").await, Ok(()))?;
+    expect("full", remove(&store, "d/e").await, Err("this directory is not empty.".into()))?;
+    expect("file", remove(&store, "d/e/a").await, Err("this path is a file and not a directory.".into()))?;
+    expect("missing", remove(&store, "d/x").await, not_found())?;
+    expect("below a file", remove(&store, "d/e/a/b").await, not_found())?;
+    expect("root", remove(&store, "").await, Err(ROOT.into()))?;
+    expect("delete", delete(&store, "d/e/a").await, Ok(()))?;
+    expect("empty", remove(&store, "d/e").await, Ok(()))?;
+    expect("listing", list(&store, "", Scope::Recursive).await, Ok("d/".into()))?;
+    for name in ["1", "2", "3", "4", "5", "6", "7"] {
+        expect(name, create(&store, name, b"").await, Ok(()))?;
+    }
+    Ok(())
+}
+
+const ROOT: &str = "the root directory cannot be moved, replaced or removed.";
+
+async fn a_rename_moves_everything(store: Store) -> Checked {
+    expect("write", create(&store, "d/e/a", b"x").await, Ok(()))?;
+    expect("write", create(&store, "d!", b"y").await, Ok(()))?;
+    expect("file", rename(&store, "d/e/a", "d/e/b").await, Ok(()))?;
+    expect("directory", rename(&store, "d", "z").await, Ok(()))?;
+    expect("upwards", rename(&store, "z/e", "e").await, Ok(()))?;
+    expect("onto itself", rename(&store, "e", "e").await, Ok(()))?;
+    expect("listing", list(&store, "", Scope::Recursive).await, Ok("e/ z/ d! e/b".into()))?;
+    expect("content", read(&store, "e/b").await, Ok(b"x".to_vec()))?;
+    expect("gone", stat(&store, "d").await, not_found())
+}
+
+async fn a_rename_replaces_what_fits(store: Store) -> Checked {
+    expect("write", create(&store, "a", &[1; 32]).await, Ok(()))?;
+    expect("write", create(&store, "b", &[2; 32]).await, Ok(()))?;
+    expect("file", rename(&store, "a", "b").await, Ok(()))?;
+    expect("content", read(&store, "b").await, Ok(vec![1; 32]))?;
+    expect("room", create(&store, "d/a", &[3; 32]).await, Ok(()))?;
+    expect("empty", create_directory(&store, "e").await, Ok(MadeDirectory::Created))?;
+    expect("directory", rename(&store, "d", "e").await, Ok(()))?;
+    expect("listing", list(&store, "", Scope::Recursive).await, Ok("e/ b e/a".into()))
+}
+
+async fn a_rename_that_cannot_be_changes_nothing(store: Store) -> Checked {
+    expect("write", create(&store, "d/a", b"x").await, Ok(()))?;
+    expect("write", create(&store, "e/b", b"y").await, Ok(()))?;
+    let directory = "this path is already a directory. Choose a different file name.";
+    let file = "this path is already a file. Choose a different name.";
+    let below = "a parent path is already a file. Choose a different path.";
+    let refusals = [
+        ("missing", "x", "not found"),
+        ("d/a/b", "x", "not found"),
+        ("d/a", "x/y", "not found"),
+        ("d/a", "e/b/c", below),
+        ("d/a", "d/a/c", below),
+        ("d/a", "e", directory),
+        ("d", "e/b", file),
+        ("d", "e", "this directory is not empty."),
+        ("d", "d/c", "a directory cannot be moved into itself."),
+        ("", "x", ROOT),
+        ("d", "", ROOT),
+    ];
+    for (from, to, text) in refusals {
+        expect(&format!("{from} to {to}"), rename(&store, from, to).await, Err(text.to_owned()))?;
+    }
+    expect("listing", list(&store, "", Scope::Recursive).await, Ok("d/ e/ d/a e/b".into()))
+}
+
+async fn a_rename_is_held_to_the_depth(store: Store) -> Checked {
+    expect("write", create(&store, "d/e/a", b"x").await, Ok(()))?;
+    expect("deep", create_directory(&store, "1/2").await, Ok(MadeDirectory::Created))?;
+    expect("too deep", rename(&store, "d", "1/2/d").await, Err(TOO_DEEP.to_owned()))?;
+    expect("deepest", rename(&store, "d", "1/d").await, Ok(()))?;
+    expect("file", rename(&store, "1/d/e/a", "1/2/a").await, Ok(()))
+}
+
+async fn room_counts_files_and_directories(store: Store) -> Checked {
+    expect("write", create(&store, "d/a", b"12345").await, Ok(()))?;
+    expect("write", create(&store, "b", b"1").await, Ok(()))?;
+    let room = text(store.room().await).map_err(Mismatch)?;
+    expect("usage", (room.usage.entries, room.usage.bytes), (3, 6))?;
+    expect("quota", room.quota, super::QUOTA)
+}
+
+async fn versions_tell_states_apart(store: Store) -> Checked {
+    let version = async |at| text(store.stat(&path(at)).await).map(|stat| stat.version);
+    expect("write", create(&store, "d/a", b"1").await, Ok(()))?;
+    let (file, directory) = (version("d/a").await, version("d").await);
+    expect("write", create(&store, "d/b", b"1").await, Ok(()))?;
+    expect("the same file", version("d/a").await, file.clone())?;
+    expect("the same directory", version("d").await, directory)?;
+    expect("replace", replace(&store, "d/a", b"1").await, Ok(()))?;
+    expect("another file", version("d/a").await == file, false)
+}
+
+/// An overlay over `store` with as much memory as it likes.
+fn overlay(store: &Store) -> (Overlay, Store) {
+    let overlay = Overlay::new(Arc::clone(store), &Budget::new(u64::MAX));
+    (overlay.clone(), Arc::new(overlay))
+}
+
+async fn commit(overlay: &Overlay) -> Result<usize, String> {
+    text(overlay.commit_changes().await).map(|changed| changed.len())
+}
+
+async fn a_commit_is_all_that_a_call_did(store: Store) -> Checked {
+    for name in ["d/a", "d/b", "e"] {
+        expect(name, create(&store, name, name.as_bytes()).await, Ok(()))?;
+    }
+    let (call, files) = overlay(&store);
+    // Two names are swapped, a directory moves, and things happen inside of it before and after.
+    expect("swap", rename(&files, "d/a", "t").await, Ok(()))?;
+    expect("swap", rename(&files, "d/b", "d/a").await, Ok(()))?;
+    expect("swap", rename(&files, "t", "d/b").await, Ok(()))?;
+    expect("move", rename(&files, "d", "x").await, Ok(()))?;
+    expect("change", replace(&files, "x/a", b"changed").await, Ok(()))?;
+    expect("new", create(&files, "d/new", b"n").await, Ok(()))?;
+    expect("delete", delete(&files, "e").await, Ok(()))?;
+    expect("before", list(&store, "", Scope::Recursive).await, Ok("d/ d/a d/b e".into()))?;
+    expect("commit", commit(&call).await.is_ok(), true)?;
+    expect("after", list(&store, "", Scope::Recursive).await, Ok("d/ x/ d/new x/a x/b".into()))?;
+    expect("moved", read(&store, "x/b").await, Ok(b"d/a".to_vec()))?;
+    expect("changed", read(&store, "x/a").await, Ok(b"changed".to_vec()))
+}
+
+async fn a_dropped_overlay_leaves_no_trace(store: Store) -> Checked {
+    expect("write", create(&store, "d/a", b"1").await, Ok(()))?;
+    let (_, files) = overlay(&store);
+    expect("change", replace(&files, "d/a", b"2").await, Ok(()))?;
+    expect("new", create(&files, "x/y", b"3").await, Ok(()))?;
+    expect("move", rename(&files, "d", "z").await, Ok(()))?;
+    expect("own", list(&files, "", Scope::Recursive).await, Ok("x/ z/ x/y z/a".into()))?;
+    drop(files);
+    expect("listing", list(&store, "", Scope::Recursive).await, Ok("d/ d/a".into()))?;
+    expect("content", read(&store, "d/a").await, Ok(b"1".to_vec()))
+}
+
+async fn the_first_to_commit_wins(store: Store) -> Checked {
+    for name in ["read", "d/a", "gone"] {
+        expect(name, create(&store, name, b"old").await, Ok(()))?;
+    }
+    let refused: Result<usize, String> = Err("another call has changed this path.".into());
+    let (call, files) = overlay(&store);
+    expect("read", read(&files, "read").await, Ok(b"old".to_vec()))?;
+    let (other, others) = overlay(&store);
+    expect("other", replace(&others, "read", b"other").await, Ok(()))?;
+    expect("beside", create(&others, "d/b", b"other").await, Ok(()))?;
+    expect("first", commit(&other).await, Ok(2))?;
+    // Reading alone never conflicts.
+    expect("mine", create(&files, "d/c", b"mine").await, Ok(()))?;
+    expect("second", commit(&call).await, Ok(1))?;
+
+    let changes: [(&str, &str); 3] = [("d/a", "write"), ("new", "write"), ("gone", "delete")];
+    for (name, what) in changes {
+        let ((mine, my_files), (other, others)) = (overlay(&store), overlay(&store));
+        for files in [&my_files, &others] {
+            let changed =
+                if what == "write" { replace(files, name, b"x").await } else { delete(files, name).await };
+            expect(name, changed, Ok(()))?;
+            expect("also", replace(files, "d/c", b"also").await, Ok(()))?;
+        }
+        expect(name, commit(&other).await, Ok(2))?;
+        expect("mine", replace(&my_files, "d/c", b"mine").await, Ok(()))?;
+        expect(name, commit(&mine).await, refused.clone())?;
+        expect("nothing of it remains", read(&store, "d/c").await, Ok(b"also".to_vec()))?;
+    }
+    let ((mine, my_files), (other, others)) = (overlay(&store), overlay(&store));
+    for name in ["d/a", "d/b", "d/c"] {
+        expect(name, delete(&my_files, name).await, Ok(()))?;
+    }
+    expect("remove", remove(&my_files, "d").await, Ok(()))?;
+    expect("other", create(&others, "d/x", b"x").await, Ok(()))?;
+    expect("first", commit(&other).await, Ok(1))?;
+    expect("not empty any more", commit(&mine).await, refused)?;
+    expect("listing", list(&store, "d", Scope::Children).await, Ok("a b c x".into()))
+}
+
 async fn directories_count_as_entries(store: Store) -> Checked {
     expect("deep", create_directory(&store, "1/2/3/4").await, Ok(MadeDirectory::Created))?;
     expect("deeper", create_directory(&store, "1/2/3/4/5").await, Err(TOO_DEEP.to_owned()))?;
@@ -336,6 +521,14 @@ async fn replace(store: &Store, at: &str, content: &[u8]) -> Result<(), String> 
 
 async fn delete(store: &Store, at: &str) -> Result<(), String> {
     text(store.delete(&path(at)).await)
+}
+
+async fn remove(store: &Store, at: &str) -> Result<(), String> {
+    text(store.remove_directory(&path(at)).await)
+}
+
+async fn rename(store: &Store, from: &str, to: &str) -> Result<(), String> {
+    text(store.rename(&path(from), &path(to)).await)
 }
 
 async fn create_directory(store: &Store, at: &str) -> Result<MadeDirectory, String> {

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use super::plan::{Operation, Said};
 use crate::{Quota, Scope, WriteMode};
 
+const ROOT: &str = "the root directory cannot be moved, replaced or removed.";
+const NOT_EMPTY: &str = "this directory is not empty.";
 const BELOW_FILE: &str = "a parent path is already a file. Choose a different path.";
 
 /// Paths and what is there: content, or `None` for a directory.
+#[derive(Clone)]
 pub(super) struct Model {
     quota: Quota,
     nodes: BTreeMap<String, Option<Vec<u8>>>,
@@ -23,6 +26,8 @@ impl Model {
             Operation::Write { path, content, mode } => self.write(path.as_str(), content, *mode),
             Operation::CreateDirectory { path } => self.create_directory(path.as_str()),
             Operation::Delete { path } => self.delete(path.as_str()),
+            Operation::RemoveDirectory { path } => self.remove_directory(path.as_str()),
+            Operation::Rename { from, to } => self.rename(from.as_str(), to.as_str()),
             Operation::Read { path } => self.content(path.as_str()).map(|content| format!("{content:?}")),
             Operation::Stat { path } => self.stat(path.as_str()),
             Operation::List { path, scope } => Ok(self.list(path.as_str(), *scope)),
@@ -72,6 +77,66 @@ impl Model {
         self.content(path)?;
         self.nodes.remove(path);
         Ok("deleted".into())
+    }
+
+    fn remove_directory(&mut self, path: &str) -> Said {
+        if path.is_empty() {
+            return Err(ROOT.into());
+        }
+        match self.nodes.get(path) {
+            None => Err("not found".into()),
+            Some(Some(_)) => Err("this path is a file and not a directory.".into()),
+            Some(None) if !self.list(path, Scope::Recursive).is_empty() => Err(NOT_EMPTY.into()),
+            Some(None) => {
+                self.nodes.remove(path);
+                Ok("removed".into())
+            }
+        }
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Said {
+        if from.is_empty() {
+            return Err(ROOT.into());
+        }
+        let is_file = self.nodes.get(from).ok_or("not found")?.is_some();
+        if from == to {
+            return Ok("renamed".into());
+        }
+        if to.is_empty() {
+            return Err(ROOT.into());
+        }
+        if to.starts_with(&format!("{from}/")) {
+            let into = if is_file { BELOW_FILE } else { "a directory cannot be moved into itself." };
+            return Err(into.into());
+        }
+        if !self.missing_above(to)?.is_empty() {
+            return Err("not found".into());
+        }
+        match (is_file, self.nodes.get(to)) {
+            (true, Some(None)) => {
+                return Err("this path is already a directory. Choose a different file name.".into());
+            }
+            (false, Some(Some(_))) => {
+                return Err("this path is already a file. Choose a different name.".into());
+            }
+            (false, Some(None)) if !self.list(to, Scope::Recursive).is_empty() => {
+                return Err(NOT_EMPTY.into());
+            }
+            _ => {}
+        }
+        let moved = |path: &String| Some(format!("{to}{}", path.strip_prefix(from)?));
+        let is_moved = |path: &String| path == from || path.starts_with(&format!("{from}/"));
+        let names: Vec<String> = self.nodes.keys().filter(|path| is_moved(path)).cloned().collect();
+        for name in names.iter().filter_map(moved) {
+            self.check_depth(&name)?;
+        }
+        self.nodes.remove(to);
+        for name in names {
+            if let (Some(node), Some(new)) = (self.nodes.remove(&name), moved(&name)) {
+                self.nodes.insert(new, node);
+            }
+        }
+        Ok("renamed".into())
     }
 
     fn content(&self, path: &str) -> Result<&[u8], String> {

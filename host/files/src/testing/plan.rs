@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::model::Model;
 use super::{Mismatch, expect};
-use crate::{EntryKind, FileError, FileStore, Listing, Quota, Scope, StorePath, WriteMode};
+use crate::{Budget, EntryKind, FileError, FileStore, Listing, Overlay, Quota, Scope, StorePath, WriteMode};
 
 /// Few enough paths that operations meet, deep enough for every limit of [`QUOTA`].
 const PATHS: [&str; 12] =
@@ -39,6 +39,18 @@ pub enum Operation {
         /// Where.
         path: StorePath,
     },
+    /// [`FileStore::remove_directory`].
+    RemoveDirectory {
+        /// Which.
+        path: StorePath,
+    },
+    /// [`FileStore::rename`].
+    Rename {
+        /// What.
+        from: StorePath,
+        /// Where to.
+        to: StorePath,
+    },
     /// [`FileStore::read`] and [`FileStore::read_range`] of everything.
     Read {
         /// Where.
@@ -62,17 +74,22 @@ impl Operation {
     /// The operation that three bytes stand for; every three bytes stand for one.
     #[must_use]
     pub fn from_bytes([kind, path, extra]: [u8; 3]) -> Self {
-        let text = PATHS.iter().cycle().nth(path.into()).copied().unwrap_or_default();
-        let path = StorePath::directory(text).unwrap_or(StorePath::ROOT);
+        let path_of = |number: u8| {
+            let text = PATHS.iter().cycle().nth(number.into()).copied().unwrap_or_default();
+            StorePath::directory(text).unwrap_or(StorePath::ROOT)
+        };
+        let path = path_of(path);
         let content = vec![extra; usize::from(extra % 10)];
         let scope = if extra % 2 == 0 { Scope::Children } else { Scope::Recursive };
-        match kind % 10 {
+        match kind % 14 {
             0..3 => Self::Write { path, content, mode: WriteMode::Create },
             3..5 => Self::Write { path, content, mode: WriteMode::Replace },
             5 => Self::CreateDirectory { path },
             6 => Self::Delete { path },
             7 => Self::Read { path },
             8 => Self::Stat { path },
+            9 => Self::RemoveDirectory { path },
+            10..13 => Self::Rename { from: path, to: path_of(extra) },
             _ => Self::List { path, scope },
         }
     }
@@ -88,14 +105,59 @@ pub fn check_plan(
 ) -> Result<(), Mismatch> {
     let store = fresh(&QUOTA);
     let mut model = Model::new(QUOTA);
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().build().map_err(|error| Mismatch(error.to_string()))?;
-    let everything = PATHS.iter().filter_map(|text| StorePath::directory(text).ok());
+    runtime()?.block_on(async {
+        compare(&*store, &mut model, plan).await?;
+        compare(&*store, &mut model, &everything()).await
+    })
+}
+
+/// Carries out the first third of `plan` on an empty store and the rest on two overlays over it, one after the other, each
+/// of which is committed. At the end compares everything.
+///
+/// # Errors
+/// The first operation about which the store and the map differ, or a commit that fails.
+pub fn check_commits(
+    fresh: impl FnOnce(&Quota) -> Arc<dyn FileStore>,
+    plan: &[Operation],
+) -> Result<(), Mismatch> {
+    let store = fresh(&QUOTA);
+    let mut model = Model::new(QUOTA);
+    let (before, rest) = plan.split_at(plan.len() / 3);
+    let (first, second) = rest.split_at(rest.len() / 2);
+    runtime()?.block_on(async {
+        compare(&*store, &mut model, before).await?;
+        for part in [first, second] {
+            let untouched = model.clone();
+            let overlay = Overlay::new(Arc::clone(&store), &Budget::new(u64::MAX));
+            compare(&overlay, &mut model, part).await?;
+            compare(&overlay, &mut model, &everything()).await?;
+            compare(&*store, &mut untouched.clone(), &everything()).await?;
+            overlay
+                .commit_changes()
+                .await
+                .map_err(|error| Mismatch(format!("the commit failed: {error}")))?;
+            compare(&*store, &mut model, &everything()).await?;
+        }
+        Ok(())
+    })
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Mismatch> {
+    tokio::runtime::Builder::new_current_thread().build().map_err(|error| Mismatch(error.to_string()))
+}
+
+/// Operations that together see all there is.
+fn everything() -> Vec<Operation> {
+    let paths = PATHS.iter().filter_map(|text| StorePath::directory(text).ok());
     let list_all = Operation::List { path: StorePath::ROOT, scope: Scope::Recursive };
-    let reads = everything.map(|path| Operation::Read { path }).chain([list_all]);
-    for (number, operation) in plan.iter().cloned().chain(reads).enumerate() {
-        let expected = model.apply(&operation);
-        let found = runtime.block_on(apply(&*store, &operation));
+    let reads = paths.flat_map(|path| [Operation::Read { path: path.clone() }, Operation::Stat { path }]);
+    reads.chain([list_all]).collect()
+}
+
+async fn compare(store: &dyn FileStore, model: &mut Model, plan: &[Operation]) -> Result<(), Mismatch> {
+    for (number, operation) in plan.iter().enumerate() {
+        let expected = model.apply(operation);
+        let found = apply(store, operation).await;
         expect(&format!("operation {number}, {operation:?}"), found, expected)?;
     }
     Ok(())
@@ -110,6 +172,8 @@ async fn apply(store: &dyn FileStore, operation: &Operation) -> Said {
             say(store.create_directory(path).await, |made| format!("{made:?}"))
         }
         Operation::Delete { path } => say(store.delete(path).await, |()| "deleted".into()),
+        Operation::RemoveDirectory { path } => say(store.remove_directory(path).await, |()| "removed".into()),
+        Operation::Rename { from, to } => say(store.rename(from, to).await, |()| "renamed".into()),
         Operation::Read { path } => {
             let whole = say(store.read(path, u64::MAX).await, |content| format!("{content:?}"));
             let range = say(store.read_range(path, 0, 99).await, |content| format!("{content:?}"));

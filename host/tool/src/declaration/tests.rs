@@ -77,3 +77,11 @@ fn an_output_schema_is_compiled_with_the_tool() {
         "Tool 't': invalid declaration at '/outputSchema/type': there is no type 'thing'."
     );
 }
+
+#[test]
+fn what_an_author_has_chosen_does_not_take_over_the_message() {
+    let text = refusal(&["a\n\u{1b}[2Jb"]).unwrap();
+    assert!(text.starts_with(r"Tool 'a\u{a}\u{1b}[2Jb': invalid declaration at ''"), "{text}");
+    let long = refusal(&[&"x".repeat(100_000)]).unwrap();
+    assert!(long.len() < 1_000, "{} bytes", long.len());
+}

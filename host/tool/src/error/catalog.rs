@@ -85,9 +85,9 @@ catalog! {
     /// the wall-clock limit of the call passed
     Timeout = "Timeout", transient: true,
         "Raise `wall-ms-max` for the plugin, or ask for less in one call.";
-    /// the instruction budget was used up
+    /// the CPU time or the instruction budget was used up
     CpuLimit = "CpuLimit", transient: false,
-        "Raise `fuel-max` for the plugin, or ask for less in one call.";
+        "Raise `cpu-ms-max` or `fuel-max` for the plugin, or ask for less in one call.";
     /// the guest asked for more memory, table space or instances than allowed and did not survive the refusal
     MemoryLimit = "MemoryLimit", transient: false,
         "Raise `memory-bytes-max` for the plugin, or give it smaller input.";
@@ -110,7 +110,7 @@ catalog! {
     /// another call committed a change to a file this call changed
     Conflict = "Conflict", transient: true,
         "Make the call again: it then sees the other call's change.";
-    /// the component cannot be loaded, verified, compiled or instantiated
+    /// the component cannot be loaded, verified, compiled or instantiated, or the plugin has too many calls under way
     PluginUnavailable = "PluginUnavailable", transient: true,
         "The record says why. `cofferdam inspect` tries the component without calling it.";
 }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use crate::ToolName;
+use crate::{Limits, ToolName};
 
 use super::{
-    ClockPrecision, FileAccess, HttpGrant, HttpRule, MountName, Permissions, Policy, SocketRule, secret,
+    ClockPrecision, FileAccess, HttpGrant, HttpRule, LimitsAsked, MountName, Permissions, Policy, SocketRule,
+    secret,
 };
 
 /// What a plugin asks for.
@@ -15,6 +16,8 @@ use super::{
 pub enum Asked {
     /// It has no manifest: it takes whatever a person offers. What it can do with that is bounded by its imports.
     Unstated,
+    /// The same, within limits of its own.
+    UnstatedWithin(LimitsAsked),
     /// This and no more.
     Stated(Box<Permissions>),
 }
@@ -76,6 +79,12 @@ impl Asked {
     pub fn granted_of(&self, offered: &Policy) -> Granted {
         match self {
             Self::Unstated => Granted { policy: offered.clone(), missing: Vec::new() },
+            Self::UnstatedWithin(asked) => {
+                let limits = asked.applied_to(&offered.limits);
+                let mut missing = Vec::new();
+                limits_beyond(asked, &offered.limits, &mut missing);
+                Granted { policy: Policy { limits, ..offered.clone() }, missing }
+            }
             Self::Stated(asked) => stated(asked, offered),
         }
     }
@@ -102,11 +111,15 @@ fn stated(asked: &Permissions, offered: &Policy) -> Granted {
     if asked.random && !offered.random {
         missing.push(Missing { permission: Permission::Random, offered: None });
     }
-    for (key, wanted, offered) in asked.limits.beyond(&offered.limits) {
+    limits_beyond(&asked.limits, &offered.limits, &mut missing);
+    Granted { policy, missing }
+}
+
+fn limits_beyond(asked: &LimitsAsked, offered: &Limits, missing: &mut Vec<Missing>) {
+    for (key, wanted, offered) in asked.beyond(offered) {
         let permission = Permission::Limit(key.to_owned(), wanted.parse().unwrap_or(u64::MAX));
         missing.push(Missing { permission, offered: Some(offered) });
     }
-    Granted { policy, missing }
 }
 
 fn files(

@@ -44,7 +44,6 @@ macro_rules! asked {
         /// with how much it keeps to. They can lower a limit and never raise it.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-        #[non_exhaustive]
         pub struct LimitsAsked {
             $(
                 #[doc = concat!("`", $key, "`")]
@@ -63,6 +62,12 @@ macro_rules! asked {
                         _ => offered.$field,
                     },)*
                 }
+            }
+
+            /// `others`, with these in their place: for a person who sets limits for one plugin among others.
+            #[must_use]
+            pub fn over(&self, others: &Limits) -> Limits {
+                Limits { $($field: self.$field.map_or(others.$field, |mine| mine.into()),)* }
             }
 
             /// What is asked and not offered: key, asked, offered.
@@ -97,6 +102,7 @@ macro_rules! asked {
 asked! {
     memory_bytes_max: u64 = "memory-bytes-max",
     wall_ms_max: u64 = "wall-ms-max",
+    cpu_ms_max: u64 = "cpu-ms-max",
     fuel_max: u64 = "fuel-max",
     output_bytes_max: u64 = "output-bytes-max",
     hostcall_bytes_max: u64 = "hostcall-bytes-max",

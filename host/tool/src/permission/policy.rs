@@ -8,7 +8,7 @@ use crate::{Limits, ToolName};
 
 use super::{
     AddressRange, ClockPrecision, FileAccess, Host, HostPattern, HttpRule, LimitsAsked, MountName,
-    SecretTemplate, SocketRule,
+    Permission, SecretTemplate, SocketRule,
 };
 
 /// What a plugin asks for in its manifest. What it does not name it does not ask for, apart from random numbers and a
@@ -100,6 +100,32 @@ impl Default for Permissions {
             tools: BTreeSet::new(),
             limits: LimitsAsked::default(),
         }
+    }
+}
+
+impl Permissions {
+    /// Everything that is asked, one by one.
+    #[must_use]
+    pub fn all(&self) -> Vec<Permission> {
+        let files = self.files.iter().map(|(name, access)| Permission::Files(Some(name.clone()), *access));
+        let any = self.files_any.map(|access| Permission::Files(None, access));
+        let clock = (self.clock != ClockPrecision::Coarse).then_some(Permission::Clock(self.clock));
+        let limits = self.limits.entries().into_iter();
+        files
+            .chain(any)
+            .chain(self.http.iter().cloned().map(Permission::Http))
+            .chain(self.sockets.iter().cloned().map(Permission::Socket))
+            .chain(self.env.iter().cloned().map(Permission::Env))
+            .chain(self.config.iter().cloned().map(Permission::Config))
+            .chain(self.secrets.iter().cloned().map(Permission::Secret))
+            .chain(clock)
+            .chain(self.random.then_some(Permission::Random))
+            .chain(self.tools.iter().cloned().map(Permission::Tool))
+            .chain(
+                limits
+                    .map(|(key, value)| Permission::Limit(key.to_owned(), value.parse().unwrap_or(u64::MAX))),
+            )
+            .collect()
     }
 }
 

@@ -283,6 +283,10 @@ struct Steps {
 
 #[async_trait]
 impl ToolSource for Steps {
+    fn name(&self) -> &str {
+        "steps"
+    }
+
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
         Arc::clone(&self.definitions)
     }
@@ -335,6 +339,10 @@ pub(super) struct HostTool(pub(super) Outcome);
 
 #[async_trait]
 impl ToolSource for HostTool {
+    fn name(&self) -> &str {
+        "host"
+    }
+
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
         [definition()].into()
     }

@@ -1,0 +1,36 @@
+//! Secrets that a person has granted by name.
+//!
+//! A tool that only sends a secret in a request does not need this: a person can bind the secret to the request, and the
+//! tool never sees it. Outside of a component (in a unit test) there are no secrets.
+
+/// The value of a secret; `None` if it was not granted, whether there is one or not. The manifest of the plugin has to ask
+/// for it: `secrets = ["github"]`.
+///
+/// ```
+/// # use cofferdam::ToolFailure;
+/// # fn tool() -> Result<(), ToolFailure> {
+/// let token = cofferdam::secrets::get("github").ok_or_else(|| {
+///     ToolFailure::new("the secret `github` is not granted").suggestion("ask the user to grant it")
+/// })?;
+/// # drop(token);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub fn get(name: &str) -> Option<String> {
+    host::get(name)
+}
+
+#[cfg(target_arch = "wasm32")]
+mod host {
+    pub(super) fn get(name: &str) -> Option<String> {
+        crate::guest::bindings::cofferdam::plugin::secrets::get(name).ok()
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+mod host {
+    pub(super) fn get(_name: &str) -> Option<String> {
+        None
+    }
+}

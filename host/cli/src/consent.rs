@@ -1,0 +1,169 @@
+//! What a person agrees to before a plugin is used: that it has changed, and what it asks for beyond what it is offered.
+
+use std::path::Path;
+
+use anyhow::bail;
+use cofferdam_engine::{Grants, Mount, Plugin};
+use cofferdam_tool::{FileAccess, Limits, LimitsAsked, MountName, Permission, SecretText};
+
+use crate::ask::{self, Answer};
+use crate::compose::PluginSpec;
+use crate::exit::ConsentError;
+use crate::pins::{Compared, Pins};
+use crate::policy_file::{NewGrant, PolicyFile};
+use crate::{offer, print};
+
+/// Compares a plugin of a configuration with what was accepted before; a change needs consent.
+pub(crate) fn check_pin(plugin: &Plugin, config: &Path) -> anyhow::Result<()> {
+    let mut pins = Pins::of_config_ambient(config)?;
+    let name = &plugin.info().identity.name;
+    match pins.compare(plugin) {
+        Compared::Same => return Ok(()),
+        Compared::New => {}
+        Compared::Changed(difference) => {
+            print::note(&format!("plugin `{name}` has changed since it was accepted:\n{difference}"));
+            if !ask::is_possible() {
+                let config = config.display();
+                bail!(ConsentError(format!(
+                    "plugin `{name}` has changed since it was accepted; look at the change and run: cofferdam approve {name} \
+                     --config {config}"
+                )));
+            }
+            if !ask::yes("Accept the change?") {
+                bail!(ConsentError(format!("the change of plugin `{name}` was not accepted")));
+            }
+        }
+    }
+    pins.accept(plugin);
+    // The next run compares with nothing, which is worth a word and no failure.
+    if let Err(error) = pins.save() {
+        print::note(&format!("warning: a later change of `{name}` will not be noticed: {error:#}"));
+    }
+    Ok(())
+}
+
+/// Asks for everything that a plugin asks for and is not offered. Answers whether something was granted, and has then
+/// widened `spec`.
+pub(crate) fn ask_for_missing(plugin: &Plugin, spec: &mut PluginSpec) -> anyhow::Result<bool> {
+    if !ask::is_possible() {
+        return Ok(false);
+    }
+    let mut is_wider = false;
+    for missing in &plugin.granted().missing {
+        let permission = &missing.permission;
+        let name = plugin.info().identity.name.as_str();
+        let answer = ask::grant(name, &permission.in_plain_words(), spec.config.is_some());
+        if answer == Answer::No {
+            continue;
+        }
+        let Some(grant) = complete(permission, &spec.options.grants) else {
+            print::note("nothing was granted");
+            continue;
+        };
+        widen(&mut spec.options.grants, &mut spec.options.limits, &grant)?;
+        is_wider = true;
+        if let (Answer::Always, Some(config)) = (answer, &spec.config) {
+            let mut file = PolicyFile::open_ambient(config)?;
+            file.grant(name, &grant)?;
+            file.save()?;
+            print::note(&format!("written to {}", config.display()));
+        }
+    }
+    Ok(is_wider)
+}
+
+/// Asks for what a permission does not say: a directory, a value.
+fn complete(permission: &Permission, grants: &Grants) -> Option<NewGrant> {
+    let mut grant = NewGrant { permission: permission.clone(), directory: None, value: None };
+    match permission {
+        Permission::Files(name, access) => {
+            let is_known = |name: &MountName| grants.mounts.iter().any(|mount| mount.name == *name);
+            if let Some(name) = name.as_ref().filter(|name| is_known(name)) {
+                print::note(&format!("/{name} stays the directory that it is"));
+                return Some(grant);
+            }
+            let directory = ask::line("Which directory? ");
+            if directory.is_empty() {
+                return None;
+            }
+            let name = name.clone().or_else(|| MountName::new("data").ok())?;
+            grant.permission = Permission::Files(Some(name), *access);
+            grant.directory = std::path::absolute(directory).ok();
+            grant.directory.is_some().then_some(grant)
+        }
+        Permission::Config(key) => {
+            grant.value = Some(ask::line(&format!("Value of {key}? ")));
+            Some(grant)
+        }
+        Permission::Secret(name) => {
+            print::note(&format!(
+                "where the secret is kept stands in the configuration: [secrets] {name} = {{ … }}"
+            ));
+            grants.secrets.contains_key(name).then_some(grant)
+        }
+        _ => Some(grant),
+    }
+}
+
+/// Adds a grant to what is offered.
+fn widen(grants: &mut Grants, limits: &mut Limits, grant: &NewGrant) -> anyhow::Result<()> {
+    match &grant.permission {
+        Permission::Files(Some(name), access) => widen_files(grants, name, *access, grant)?,
+        Permission::Files(None, _) => {}
+        Permission::Http(rule) => grants.http.push(rule.clone().into()),
+        Permission::Socket(rule) => drop(grants.sockets.insert(rule.clone())),
+        Permission::Env(name) => {
+            let value = std::env::var(name).unwrap_or_default();
+            grants.env.insert(name.clone(), SecretText::new(value));
+        }
+        Permission::Config(key) => {
+            grants.config.insert(key.clone(), SecretText::new(grant.value.clone().unwrap_or_default()));
+        }
+        Permission::Secret(name) => drop(grants.readable_secrets.insert(name.clone())),
+        Permission::Clock(precision) => grants.clock = *precision,
+        Permission::Random => grants.random = true,
+        Permission::Tool(name) => drop(grants.tools.insert(name.clone())),
+        Permission::Limit(key, value) => {
+            let one = serde_json::json!({ key.as_str(): value });
+            if let Ok(patch) = serde_json::from_value::<LimitsAsked>(one) {
+                *limits = patch.over(limits);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn widen_files(
+    grants: &mut Grants,
+    name: &MountName,
+    access: FileAccess,
+    grant: &NewGrant,
+) -> anyhow::Result<()> {
+    let known = grants.mounts.iter().position(|mount| mount.name == *name);
+    let directory = match (known.and_then(|index| grants.mounts.get(index)), &grant.directory) {
+        (Some(mount), _) => match mount.store.root_ambient() {
+            Some(directory) => directory.to_owned(),
+            None => return Ok(()),
+        },
+        (None, Some(directory)) => directory.clone(),
+        (None, None) => return Ok(()),
+    };
+    let mount = Mount { name: name.clone(), store: offer::open_directory(&directory, access)?, access };
+    grants.mounts.retain(|mount| mount.name != *name);
+    grants.mounts.push(mount);
+    Ok(())
+}
+
+/// The commands and lines that would grant what a call was refused, for a person.
+pub(crate) fn how_to_grant(plugin: &str, refused: &str, config: Option<&Path>) -> Option<String> {
+    let permission: Permission = refused.parse().ok()?;
+    let command = match config {
+        Some(config) => format!("cofferdam grant {plugin} '{permission}' --config {}", config.display()),
+        None => {
+            return Some(format!(
+                "it would take a configuration with [plugins.{plugin}.grants], see `cofferdam grant --help`"
+            ));
+        }
+    };
+    Some(format!("to grant it: {command}"))
+}

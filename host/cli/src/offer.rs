@@ -1,0 +1,190 @@
+//! What a plugin is offered: from the configuration and from flags to stores, values and rules.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use cofferdam_engine::{Grants, Mount};
+use cofferdam_files::{DirectoryOptions, DirectoryStore, FileStore};
+use cofferdam_tool::{FileAccess, MountName, SecretText};
+
+use crate::config::{ConfigError, ConfigFile, Offered, PluginConfig, ValueSource};
+use crate::exit::UsageError;
+
+/// Whether values behind names are needed: only a call needs them, and reading a secret may ask the person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Values {
+    /// Secrets and variables are read.
+    Read,
+    /// They are left empty.
+    Leave,
+}
+
+/// What `plugin` of `file` is offered, with `name` as it stands in the file.
+pub(crate) fn of_config(
+    file: &ConfigFile,
+    name: &str,
+    plugin: &PluginConfig,
+    values: Values,
+) -> anyhow::Result<Grants> {
+    let mut offered = Offered::default();
+    if plugin.default_grants {
+        file.config.grants.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
+    }
+    plugin.grants.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
+    let mut mounts = Vec::new();
+    for (mount, access) in &offered.policy.files {
+        let span = offered.files_at.get(mount).cloned().unwrap_or_default();
+        mounts.push(Mount {
+            name: mount.clone(),
+            store: store(file, mount, *access, span)?,
+            access: *access,
+        });
+    }
+    let mut reader = Reader { file, plugin: name, values, secrets: BTreeMap::new() };
+    let headers = offered.policy.http.iter().flat_map(|grant| &grant.headers);
+    let bound = headers.flat_map(|header| header.value.secrets());
+    for secret in offered.policy.secrets.iter().map(String::as_str).chain(bound) {
+        reader.secret(secret)?;
+    }
+    let env = reader.all(&offered.env)?;
+    let config = reader.all(&offered.config)?;
+    Ok(Grants {
+        mounts,
+        http: offered.policy.http,
+        sockets: offered.policy.sockets,
+        env,
+        config,
+        secrets: reader.secrets,
+        readable_secrets: offered.policy.secrets,
+        clock: offered.policy.clock,
+        random: offered.policy.random,
+        tools: offered.policy.tools,
+    })
+}
+
+fn store(
+    file: &ConfigFile,
+    name: &MountName,
+    access: FileAccess,
+    span: std::ops::Range<usize>,
+) -> Result<Arc<dyn FileStore>, ConfigError> {
+    let Some(config) = file.config.stores.get(name.as_str()) else {
+        let known: Vec<_> = file.config.stores.keys().map(|k| format!("`{k}`")).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let message = format!("there is no store `{name}`; stores of this file: {known}");
+        return Err(file.error(span, message));
+    };
+    let directory = file.resolve(config.directory.as_ref());
+    open_directory(&directory, access).map_err(|e| file.error(config.directory.span(), format!("{e:#}")))
+}
+
+/// Reads the values behind names, each secret once.
+struct Reader<'a> {
+    file: &'a ConfigFile,
+    plugin: &'a str,
+    values: Values,
+    secrets: BTreeMap<String, SecretText>,
+}
+
+impl Reader<'_> {
+    fn secret(&mut self, name: &str) -> anyhow::Result<SecretText> {
+        let Some(source) = self.file.config.secrets.get(name) else {
+            let message = format!(
+                "plugin `{}` is offered the secret `{name}`, which this file does not have; add to [secrets], for example: \
+                 {name} = {{ env = \"{}\" }}",
+                self.plugin,
+                name.to_uppercase().replace('-', "_"),
+            );
+            return Err(self.file.error_in_table(&format!("[plugins.{}", self.plugin), message).into());
+        };
+        if self.values == Values::Leave {
+            return Ok(SecretText::new(""));
+        }
+        if let Some(known) = self.secrets.get(name) {
+            return Ok(known.clone());
+        }
+        let read = source.get_ref().read_ambient(|path| self.file.resolve(path));
+        let value = read.map_err(|e| {
+            self.file.error(source.span(), format!("the secret `{name}` cannot be read: {e:#}"))
+        })?;
+        self.secrets.insert(name.to_owned(), value.clone());
+        Ok(value)
+    }
+
+    fn all(
+        &mut self,
+        sources: &BTreeMap<String, ValueSource>,
+    ) -> anyhow::Result<BTreeMap<String, SecretText>> {
+        sources.iter().map(|(name, source)| Ok((name.clone(), self.value(source)?))).collect()
+    }
+
+    fn value(&mut self, source: &ValueSource) -> anyhow::Result<SecretText> {
+        match source {
+            ValueSource::Literal(text) => Ok(SecretText::new(text.as_str())),
+            ValueSource::Secret(name) => self.secret(name),
+            ValueSource::Env(_) if self.values == Values::Leave => Ok(SecretText::new("")),
+            ValueSource::Env(name) => {
+                let value = std::env::var(name).map_err(|_| {
+                    UsageError(format!(
+                        "plugin `{}` is offered the environment variable {name}, which is not set or not UTF-8",
+                        self.plugin
+                    ))
+                })?;
+                Ok(SecretText::new(value))
+            }
+        }
+    }
+}
+
+/// Reads `NAME=DIR[:ro|:rw|:create]`.
+pub(crate) fn mount(text: &str) -> anyhow::Result<Mount> {
+    let form = "write --mount NAME=DIR, NAME=DIR:ro for reading only, or NAME=DIR:create for creating only";
+    let Some((name, directory)) = text.split_once('=') else {
+        return Err(usage(format!("`{text}` is not a mount: {form}")));
+    };
+    let (directory, access) = match directory.rsplit_once(':') {
+        Some((directory, "ro")) => (directory, FileAccess::ReadOnly),
+        Some((directory, "create")) => (directory, FileAccess::CreateOnly),
+        Some((directory, "rw")) => (directory, FileAccess::ReadWrite),
+        _ => (directory, FileAccess::ReadWrite),
+    };
+    if directory.is_empty() {
+        return Err(usage(format!("`{text}` names no directory: {form}")));
+    }
+    let name = MountName::new(name).map_err(|error| usage(error.to_string()))?;
+    let store = open_directory(Path::new(directory), access).map_err(|error| usage(format!("{error:#}")))?;
+    Ok(Mount { name, store, access })
+}
+
+/// Opens a directory as a store.
+pub(crate) fn open_directory(directory: &Path, access: FileAccess) -> anyhow::Result<Arc<dyn FileStore>> {
+    let options =
+        DirectoryOptions { is_read_only: access == FileAccess::ReadOnly, ..DirectoryOptions::default() };
+    let store = DirectoryStore::open_ambient(directory, options)
+        .with_context(|| format!("the directory {} cannot be mounted", directory.display()))?;
+    Ok(Arc::new(store))
+}
+
+/// Refuses mounts that can be written to and hold one of `deciding`: what decides about grants. A plugin could otherwise
+/// grant itself whatever it wants.
+pub(crate) fn check_mounts(mounts: &[Mount], deciding: &[&Path]) -> anyhow::Result<()> {
+    for mount in mounts.iter().filter(|mount| mount.access != FileAccess::ReadOnly) {
+        let Some(Ok(root)) = mount.store.root_ambient().map(Path::canonicalize) else { continue };
+        let is_inside = |path: &&&Path| path.canonicalize().is_ok_and(|path| path.starts_with(&root));
+        if let Some(inside) = deciding.iter().find(is_inside) {
+            return Err(usage(format!(
+                "the mount `{}` holds {}, which decides what a plugin may do; mount another directory, or this one for reading \
+                 only",
+                mount.name,
+                inside.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn usage(message: impl Into<String>) -> anyhow::Error {
+    UsageError(message.into()).into()
+}

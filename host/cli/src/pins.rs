@@ -1,0 +1,166 @@
+//! `cofferdam.lock`: what each plugin was when a person accepted it.
+//!
+//! A plugin that behaves for fifteen versions can change in the sixteenth, and so can the words that a model reads about
+//! its tools. So the first load of a plugin is remembered, by the digest of its component, by what it asks for and by its
+//! tools, and whatever differs later is shown and needs consent: at a terminal, or with `cofferdam approve`.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use cofferdam_engine::Plugin;
+use cofferdam_tool::{Asked, ToolSource};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use similar::TextDiff;
+
+use crate::json;
+use crate::policy_file::replace_file;
+
+/// The ending of the file, in place of the configuration's.
+const EXTENSION: &str = "lock";
+/// Largest file that is read, in bytes: a hundred plugins with everything that they may say.
+const PINS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The accepted plugins of one configuration.
+#[derive(Debug)]
+pub(crate) struct Pins {
+    path: PathBuf,
+    file: PinsFile,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PinsFile {
+    plugins: BTreeMap<String, Pin>,
+}
+
+/// A plugin as it was accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pin {
+    component: String,
+    asks: Vec<String>,
+    tools: BTreeMap<String, Value>,
+}
+
+/// How a plugin compares with what was accepted.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Compared {
+    /// It is the same.
+    Same,
+    /// It was never loaded with this configuration.
+    New,
+    /// It has changed. The text shows how.
+    Changed(String),
+}
+
+impl Pins {
+    /// The pins of a configuration.
+    pub(crate) fn of_config_ambient(config: &Path) -> anyhow::Result<Self> {
+        let path = config.with_extension(EXTENSION);
+        let file = match std::fs::metadata(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => PinsFile::default(),
+            Ok(metadata) if metadata.len() > PINS_BYTES_MAX => {
+                anyhow::bail!(
+                    "{} is {} bytes long; at most {PINS_BYTES_MAX} are read",
+                    path.display(),
+                    metadata.len()
+                )
+            }
+            _ => {
+                let text =
+                    std::fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+                serde_json::from_slice(&text).with_context(|| {
+                    let path = path.display();
+                    format!(
+                        "{path} is not a lock file; if nobody needs it, remove it and accept the plugins anew"
+                    )
+                })?
+            }
+        };
+        Ok(Self { path, file })
+    }
+
+    /// Compares a plugin with what was accepted.
+    pub(crate) fn compare(&self, plugin: &Plugin) -> Compared {
+        let now = Pin::of(plugin);
+        match self.file.plugins.get(plugin.info().identity.name.as_str()) {
+            None => Compared::New,
+            Some(before) if *before == now => Compared::Same,
+            Some(before) => Compared::Changed(before.difference(&now)),
+        }
+    }
+
+    /// Accepts a plugin as it is.
+    pub(crate) fn accept(&mut self, plugin: &Plugin) {
+        self.file.plugins.insert(plugin.info().identity.name.to_string(), Pin::of(plugin));
+    }
+
+    /// Writes the file.
+    pub(crate) fn save(&self) -> anyhow::Result<()> {
+        let mut text = serde_json::to_vec_pretty(&self.file)?;
+        writeln!(text)?;
+        replace_file(&self.path, &text).with_context(|| format!("{} cannot be written", self.path.display()))
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Pin {
+    fn of(plugin: &Plugin) -> Self {
+        let definitions = plugin.definitions();
+        let tools = definitions.iter().map(|d| (d.name.to_string(), json::definition(d))).collect();
+        Self { component: plugin.info().identity.digest.clone(), asks: asks(plugin.asked()), tools }
+    }
+
+    /// What has changed, for a person.
+    fn difference(&self, now: &Self) -> String {
+        let mut lines = Vec::new();
+        if self.component != now.component {
+            lines.push(format!("component {} is now {}", self.component, now.component));
+        }
+        lines.extend(
+            self.asks.iter().filter(|ask| !now.asks.contains(ask)).map(|ask| format!("- asks {ask}")),
+        );
+        lines.extend(
+            now.asks.iter().filter(|ask| !self.asks.contains(ask)).map(|ask| format!("+ asks {ask}")),
+        );
+        for name in self.tools.keys().filter(|name| !now.tools.contains_key(*name)) {
+            lines.push(format!("- tool {name}"));
+        }
+        for (name, tool) in &now.tools {
+            match self.tools.get(name) {
+                None => lines.push(format!("+ tool {name}\n{}", pretty(tool))),
+                Some(before) if before != tool => {
+                    let (before, after) = (pretty(before), pretty(tool));
+                    let diff = TextDiff::from_lines(&before, &after);
+                    let unified = diff.unified_diff().context_radius(1).to_string();
+                    lines.push(format!("tool {name} has changed:\n{}", unified.trim_end()));
+                }
+                Some(_) => {}
+            }
+        }
+        lines.join("\n")
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}
+
+/// What a plugin asks for, a line each.
+pub(crate) fn asks(asked: &Asked) -> Vec<String> {
+    match asked {
+        Asked::Unstated => vec!["whatever it is offered (it has no manifest)".to_owned()],
+        Asked::UnstatedWithin(limits) => {
+            let limits = limits.entries().into_iter().map(|(key, value)| format!("limit:{key}={value}"));
+            std::iter::once("whatever it is offered".to_owned()).chain(limits).collect()
+        }
+        Asked::Stated(permissions) => permissions.all().iter().map(ToString::to_string).collect(),
+    }
+}

@@ -1,0 +1,100 @@
+//! The clocks of a guest, as precise as it was granted.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use cofferdam_tool::ClockPrecision;
+use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtxBuilder};
+
+/// The step of a coarse clock. Differences that caches and speculation make are thousands of times smaller, and few tools
+/// measure anything that is shorter.
+const COARSE_STEP: Duration = Duration::from_millis(1);
+
+/// Gives a guest its clocks.
+pub(crate) fn configure(builder: &mut WasiCtxBuilder, precision: ClockPrecision) {
+    let step = match precision {
+        // The runtime's own clocks are the host's.
+        ClockPrecision::Precise => return,
+        ClockPrecision::Coarse => Some(COARSE_STEP),
+        ClockPrecision::Frozen => None,
+    };
+    let (started, started_unix) = (Instant::now(), unix_time());
+    builder.monotonic_clock(Monotonic { started, step });
+    builder.wall_clock(Wall { started_unix, step });
+}
+
+fn unix_time() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+/// `time` without what is finer than `step`.
+fn floor(time: Duration, step: Duration) -> Duration {
+    let over = time.as_nanos() % step.as_nanos().max(1);
+    time.saturating_sub(Duration::from_nanos(u64::try_from(over).unwrap_or_default()))
+}
+
+/// Time since the start of the call.
+struct Monotonic {
+    started: Instant,
+    /// `None` if the clock stands still.
+    step: Option<Duration>,
+}
+
+impl HostMonotonicClock for Monotonic {
+    fn resolution(&self) -> u64 {
+        u64::try_from(self.step.unwrap_or(Duration::from_secs(1)).as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn now(&self) -> u64 {
+        let now = self.step.map_or(Duration::ZERO, |step| floor(self.started.elapsed(), step));
+        u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The date.
+struct Wall {
+    started_unix: Duration,
+    /// `None` if the clock stands still.
+    step: Option<Duration>,
+}
+
+impl HostWallClock for Wall {
+    fn resolution(&self) -> Duration {
+        self.step.unwrap_or(Duration::from_secs(1))
+    }
+
+    fn now(&self) -> Duration {
+        match self.step {
+            Some(step) => floor(unix_time(), step),
+            None => floor(self.started_unix, COARSE_STEP),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_coarse_clock_advances_in_steps() {
+        let clock = Monotonic { started: Instant::now(), step: Some(COARSE_STEP) };
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(5) {
+            assert_eq!(clock.now() % 1_000_000, 0);
+        }
+        assert!(clock.now() >= 4_000_000);
+        assert_eq!(
+            Wall { started_unix: unix_time(), step: Some(COARSE_STEP) }.now().subsec_nanos() % 1_000_000,
+            0
+        );
+    }
+
+    #[test]
+    fn a_frozen_clock_stands_still() {
+        let monotonic = Monotonic { started: Instant::now(), step: None };
+        let wall = Wall { started_unix: unix_time(), step: None };
+        let before = (monotonic.now(), wall.now());
+        std::thread::sleep(Duration::from_millis(3));
+        assert_eq!((monotonic.now(), wall.now()), before);
+        assert!(wall.now() > Duration::from_secs(1_000_000_000));
+    }
+}

@@ -1,0 +1,93 @@
+//! What a confined process can still do. Each attempt is made by this test program, started once more, because there is
+//! no way back.
+
+use std::process::{Command, Stdio};
+
+use super::confine_this_thread;
+
+/// Set for the process that is confined: what it tries.
+const ATTEMPT: &str = "COFFERDAM_TEST_ATTEMPT";
+const REFUSED: i32 = 40;
+const DONE: i32 = 41;
+
+/// How an attempt ends, with and without confinement.
+fn ends(attempt: &str) -> (i32, i32) {
+    let run = |first: &str| {
+        let status = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "compile::confine::tests::attempt", "--nocapture"])
+            .env(ATTEMPT, format!("{first} {attempt}"))
+            .env("RAYON_NUM_THREADS", "2")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        status.unwrap().code().expect("the attempt is not killed")
+    };
+    (run("confined"), run("free"))
+}
+
+/// The other process. Started on its own this test has nothing to do.
+#[test]
+fn attempt() {
+    let Ok(attempt) = std::env::var(ATTEMPT) else { return };
+    let (first, attempt) = attempt.split_once(' ').unwrap();
+    // What an attempt needs from before: a compromised compiler would find such things as well.
+    let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
+    let parent = rustix::process::getppid().unwrap();
+    if first == "confined" {
+        confine_this_thread().unwrap();
+    }
+    let done = match attempt {
+        "open" => std::fs::File::open("/etc/passwd").is_ok(),
+        "create" => std::fs::File::create(std::env::temp_dir().join("cofferdam-attempt")).is_ok(),
+        "list" => std::fs::read_dir("/").is_ok(),
+        "look" => std::fs::metadata("/etc/passwd").is_ok(),
+        "remove" => std::fs::remove_file("/nowhere").is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound),
+        "read" => std::io::Read::read(&mut &file, &mut [0; 8]).is_ok(),
+        "connect" => reaches_nobody(),
+        "datagram" => std::net::UdpSocket::bind("127.0.0.1:0").is_ok(),
+        "local" => std::os::unix::net::UnixStream::pair().is_ok(),
+        "spawn" => Command::new("/bin/true").status().is_ok(),
+        "signal" => rustix::process::test_kill_process(parent).is_ok(),
+        "thread" => std::thread::spawn(|| 7).join().unwrap() == 7,
+        "inherit" => std::thread::spawn(|| std::fs::File::open("/etc/passwd").is_ok()).join().unwrap(),
+        "allocate" => std::hint::black_box(vec![1_u8; 300 << 20]).len() == 300 << 20,
+        "compile" => compiles(),
+        other => panic!("no such attempt: {other}"),
+    };
+    std::process::exit(if done { DONE } else { REFUSED });
+}
+
+/// Whether a connection gets so far that nobody listens.
+fn reaches_nobody() -> bool {
+    match std::net::TcpStream::connect("127.0.0.1:9") {
+        Ok(_) => true,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+    }
+}
+
+fn compiles() -> bool {
+    use crate::config::{Metering, compile_config};
+    let functions = "(func (export \"f\") (param i32) (result i32) (i32.mul (local.get 0) (local.get 0)))";
+    let component = wat::parse_str(format!("(component (core module {functions}))")).unwrap();
+    let engine = wasmtime::Engine::new(&compile_config(Metering::Time)).unwrap();
+    engine.precompile_component(&component).is_ok()
+}
+
+#[test]
+fn what_a_compiler_needs_still_works() {
+    for attempt in ["thread", "allocate", "compile"] {
+        assert_eq!(ends(attempt), (DONE, DONE), "{attempt}");
+    }
+}
+
+#[test]
+fn everything_else_is_refused() {
+    let attempts = [
+        "open", "create", "list", "look", "remove", "read", "connect", "datagram", "local", "spawn",
+        "signal", "inherit",
+    ];
+    for attempt in attempts {
+        assert_eq!(ends(attempt), (REFUSED, DONE), "{attempt}");
+    }
+}

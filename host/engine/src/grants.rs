@@ -1,0 +1,108 @@
+//! What a plugin is given: names and the values behind them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cofferdam_tool::{
+    ClockPrecision, HttpGrant, Limits, Policy, Redactor, SecretText, SocketRule, ToolName, UnfitSecret,
+};
+
+use crate::Mount;
+
+/// Everything that a person gives to a plugin. The default is nothing but random numbers and a coarse clock.
+///
+/// It serves for both what is offered and what is granted: [`policy`](Self::policy) says which names are in it, and the
+/// engine takes out what the plugin does not ask for.
+#[derive(Debug, Clone)]
+pub struct Grants {
+    /// File stores that the guest sees as `/<name>`.
+    pub mounts: Vec<Mount>,
+    /// HTTP requests.
+    pub http: Vec<HttpGrant>,
+    /// Connections.
+    pub sockets: BTreeSet<SocketRule>,
+    /// Environment variables.
+    pub env: BTreeMap<String, SecretText>,
+    /// Configuration values, which a guest reads through `wasi:config`.
+    pub config: BTreeMap<String, SecretText>,
+    /// The values of secrets by name: those that the guest may read, those bound to requests, and those that stand in
+    /// variables or configuration values. All of them are kept out of whatever leaves a call.
+    pub secrets: BTreeMap<String, SecretText>,
+    /// Names of the secrets that the guest may read.
+    pub readable_secrets: BTreeSet<String>,
+    /// How exactly the guest may tell the time.
+    pub clock: ClockPrecision,
+    /// Whether the guest may draw random numbers. Without them it gets the same sequence in every call.
+    pub random: bool,
+    /// Tools that the guest may call.
+    pub tools: BTreeSet<ToolName>,
+}
+
+impl Default for Grants {
+    fn default() -> Self {
+        let Policy { clock, random, .. } = Policy::default();
+        Self {
+            mounts: Vec::new(),
+            http: Vec::new(),
+            sockets: BTreeSet::new(),
+            env: BTreeMap::new(),
+            config: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            readable_secrets: BTreeSet::new(),
+            clock,
+            random,
+            tools: BTreeSet::new(),
+        }
+    }
+}
+
+impl Grants {
+    /// What is offered by this, with `limits`.
+    #[must_use]
+    pub fn policy(&self, limits: &Limits) -> Policy {
+        Policy {
+            files: self.mounts.iter().map(|mount| (mount.name.clone(), mount.access)).collect(),
+            http: self.http.clone(),
+            sockets: self.sockets.clone(),
+            env: self.env.keys().cloned().collect(),
+            config: self.config.keys().cloned().collect(),
+            secrets: self.readable_secrets.clone(),
+            clock: self.clock,
+            random: self.random,
+            tools: self.tools.clone(),
+            limits: limits.clone(),
+        }
+    }
+
+    /// The part of this that `policy` names. Values of secrets stay: bound headers need them, and what is not readable is
+    /// not read.
+    pub(crate) fn restricted_to(&self, policy: &Policy) -> Self {
+        let mount = |mount: &Mount| {
+            let access = policy.files.get(&mount.name)?.intersect(mount.access)?;
+            Some(Mount { access, ..mount.clone() })
+        };
+        let named = |values: &BTreeMap<String, SecretText>, names: &BTreeSet<String>| {
+            values
+                .iter()
+                .filter(|(name, _)| names.contains(*name))
+                .map(|(n, v)| (n.clone(), v.clone()))
+                .collect()
+        };
+        Self {
+            mounts: self.mounts.iter().filter_map(mount).collect(),
+            http: policy.http.clone(),
+            sockets: policy.sockets.intersection(&self.sockets).cloned().collect(),
+            env: named(&self.env, &policy.env),
+            config: named(&self.config, &policy.config),
+            secrets: self.secrets.clone(),
+            readable_secrets: policy.secrets.intersection(&self.readable_secrets).cloned().collect(),
+            clock: policy.clock.min(self.clock),
+            random: policy.random && self.random,
+            tools: policy.tools.intersection(&self.tools).cloned().collect(),
+        }
+    }
+
+    /// What keeps the secrets out of texts.
+    pub(crate) fn redactor(&self) -> Result<Redactor, UnfitSecret> {
+        Redactor::new(self.secrets.iter().map(|(name, value)| (name.as_str(), value)))
+    }
+}

@@ -1,0 +1,149 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Context;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::*;
+
+/// Generous: what is asserted with it is that something does not hang.
+const LONG: Duration = Duration::from_secs(10);
+
+fn name(plugin: &str) -> PluginName {
+    PluginName::new(plugin).unwrap()
+}
+
+/// Counts itself for as long as it lives.
+struct Alive(Arc<AtomicU32>);
+
+impl Alive {
+    fn new(counter: &Arc<AtomicU32>) -> Self {
+        counter.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(counter))
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Computes from tick to tick until `turns` of them have passed or it is told to stop. Answers with the thread that it ended in.
+fn computes(pulse: &Arc<Pulse>, turns: u32, alive: &Arc<AtomicU32>) -> Job<Option<String>> {
+    let (pulse, alive) = (Arc::clone(pulse), Alive::new(alive));
+    let mut turn = 0;
+    Box::pin(poll_fn(move |cx: &mut Context<'_>| {
+        let _ = &alive;
+        if pulse.is_stopped() {
+            return Poll::Ready(None);
+        }
+        turn += 1;
+        if turn > turns {
+            return Poll::Ready(Some(thread::current().name().unwrap_or("").to_owned()));
+        }
+        pulse.measure(|| {
+            let started = Instant::now();
+            while started.elapsed() < Duration::from_millis(5) {
+                std::hint::black_box(());
+            }
+            pulse.look_up(u64::MAX).unwrap();
+        });
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }))
+}
+
+fn until_gone(alive: &AtomicU32) -> bool {
+    let started = Instant::now();
+    while alive.load(Ordering::SeqCst) > 0 && started.elapsed() < LONG {
+        thread::sleep(Duration::from_millis(1));
+    }
+    alive.load(Ordering::SeqCst) == 0
+}
+
+#[tokio::test]
+async fn what_computes_ends_in_the_lane_and_what_does_not_in_place() {
+    let (lane, alive) = (Lane::new(), Arc::default());
+    for (turns, ends_in_lane) in [(0, false), (20, true)] {
+        let pulse = Arc::new(Pulse::default());
+        let job = computes(&pulse, turns, &alive);
+        let (ended, _) = lane.drive(&name("a"), job, &pulse, false, std::future::pending::<()>()).await;
+        assert_eq!(ended.unwrap() == "cofferdam-busy", ends_in_lane);
+    }
+    assert!(until_gone(&alive));
+}
+
+#[tokio::test]
+async fn a_job_in_the_lane_can_be_interrupted_although_the_lane_is_full() {
+    let (lane, alive) = (Arc::new(Lane::new()), Arc::default());
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..16 {
+        let (lane, pulse) = (Arc::clone(&lane), Arc::new(Pulse::default()));
+        let job = computes(&pulse, u32::MAX, &alive);
+        let interrupt = tokio::time::sleep(Duration::from_millis(100));
+        calls.spawn(async move { lane.drive(&name("a"), job, &pulse, true, interrupt).await });
+    }
+    let started = Instant::now();
+    while let Some(ended) = calls.join_next().await {
+        assert_eq!(ended.unwrap(), (None, Some(())));
+    }
+    assert!(started.elapsed() < LONG);
+    assert!(until_gone(&alive));
+}
+
+#[tokio::test]
+async fn dropping_the_future_drops_the_job_wherever_it_is() {
+    let (lane, alive) = (Lane::new(), Arc::default());
+    for turns in [0, u32::MAX] {
+        let pulse = Arc::new(Pulse::default());
+        let job: Job<_> = if turns == 0 {
+            let alive = Alive::new(&alive);
+            Box::pin(async move {
+                std::future::pending::<()>().await;
+                drop(alive);
+                None
+            })
+        } else {
+            computes(&pulse, turns, &alive)
+        };
+        let plugin = name("a");
+        let driven = lane.drive(&plugin, job, &pulse, true, std::future::pending::<()>());
+        assert!(tokio::time::timeout(Duration::from_millis(50), driven).await.is_err());
+        assert!(until_gone(&alive));
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_the_lane_is_the_callers() {
+    let lane = Arc::new(Lane::new());
+    let driven = tokio::spawn({
+        let lane = Arc::clone(&lane);
+        async move {
+            let job: Job<()> = Box::pin(async { panic!("of the job") });
+            lane.drive(&name("a"), job, &Pulse::default(), true, std::future::pending::<()>()).await
+        }
+    });
+    assert!(driven.await.unwrap_err().is_panic());
+    let job: Job<_> = Box::pin(async { 7 });
+    let pulse = Pulse::default();
+    assert_eq!(lane.drive(&name("a"), job, &pulse, true, std::future::pending::<()>()).await.0, 7);
+}
+
+#[tokio::test]
+async fn a_job_that_waits_is_woken_by_other_threads_and_by_timers_of_the_lane() {
+    let lane = Lane::new();
+    let pulse = Pulse::default();
+    let (send, receive) = oneshot::channel();
+    let waker = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(20));
+        send.send(5).unwrap();
+    });
+    let job: Job<_> = Box::pin(async move {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::task::spawn_blocking(|| ()).await.unwrap();
+        receive.await.unwrap()
+    });
+    assert_eq!(lane.drive(&name("a"), job, &pulse, true, std::future::pending::<()>()).await.0, 5);
+    waker.join().unwrap();
+}

@@ -1,0 +1,204 @@
+//! The manifest: what the author of a plugin says about it beside its code.
+//!
+//! It is TOML, and there are two places for it: a custom section of the component, and a file beside the component that is
+//! called like it with the ending `.toml`. A table of the file takes the place of the same table of the section, so that
+//! whoever installs a plugin can correct its manifest without touching its bytes.
+//!
+//! * `[permissions]` is what the plugin asks for. It grants nothing: a person grants, see
+//!   [`Policy`](cofferdam_tool::Policy). A plugin without this table takes whatever it is offered.
+//! * `[limits]` is what it needs or keeps to.
+//! * `[tools.NAME]` are words about tools that are plain functions. A component that declares its tools says all of that
+//!   itself.
+
+mod permissions;
+mod words;
+
+use std::collections::BTreeMap;
+
+use cofferdam_tool::{Asked, LimitsAsked, Permissions};
+use serde::Deserialize;
+use toml::Spanned;
+
+use self::permissions::PermissionsTable;
+pub(crate) use self::words::ToolWords;
+use crate::sections;
+
+/// Longest manifest: a plugin may not say more in all (`ARG-43`).
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 262_144;
+/// The custom section that holds a manifest.
+const SECTION: &str = "cofferdam:manifest";
+
+/// Both manifests of a plugin.
+#[derive(Debug, Default)]
+pub(crate) struct Manifest {
+    beside: Option<Text>,
+    embedded: Option<Text>,
+}
+
+/// A manifest, well-formed.
+#[derive(Debug)]
+struct Text {
+    text: String,
+    tables: Tables,
+    permissions: Option<Permissions>,
+}
+
+/// Why a manifest is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: {message}")]
+pub struct ManifestError {
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Tables {
+    permissions: Option<PermissionsTable>,
+    limits: Option<LimitsAsked>,
+    tools: BTreeMap<Spanned<String>, ToolWords>,
+}
+
+impl Text {
+    fn parse(text: &str) -> Result<Self, ManifestError> {
+        let mut tables: Tables = toml::from_str(text)
+            .map_err(|error| at(text, error.span().map_or(0, |span| span.start), error.message()))?;
+        let permissions = tables.permissions.take().map(PermissionsTable::read).transpose();
+        let permissions = permissions.map_err(|(offset, message)| at(text, offset, &message))?;
+        Ok(Self { text: text.to_owned(), tables, permissions })
+    }
+}
+
+impl Manifest {
+    /// Reads the texts of both places.
+    pub(crate) fn parse(beside: Option<&str>, embedded: Option<&str>) -> Result<Self, ManifestError> {
+        let (beside, embedded) =
+            (beside.map(Text::parse).transpose()?, embedded.map(Text::parse).transpose()?);
+        Ok(Self { beside, embedded })
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &Text> {
+        self.beside.iter().chain(&self.embedded)
+    }
+
+    /// What the plugin asks for.
+    pub(crate) fn asked(&self) -> Asked {
+        let permissions = self.texts().find_map(|text| text.permissions.clone());
+        let limits = self.texts().find_map(|text| text.tables.limits.clone());
+        match (permissions, limits) {
+            (None, None) => Asked::Unstated,
+            (None, Some(limits)) => Asked::UnstatedWithin(limits),
+            (Some(permissions), limits) => {
+                Asked::Stated(Box::new(Permissions { limits: limits.unwrap_or_default(), ..permissions }))
+            }
+        }
+    }
+
+    /// Refuses words about tools and parameters that do not exist. `parameters` gives those of a tool.
+    pub(crate) fn check_words<'p>(
+        &self,
+        parameters: impl Fn(&str) -> Option<Vec<&'p str>>,
+    ) -> Result<(), ManifestError> {
+        for text in self.texts() {
+            for (tool, words) in &text.tables.tools {
+                let name = tool.get_ref();
+                let Some(known) = parameters(name) else {
+                    return Err(text.unknown(tool, &format!("the plugin has no tool `{name}`")));
+                };
+                let is_unknown =
+                    |parameter: &&Spanned<String>| !known.contains(&parameter.get_ref().as_str());
+                if let Some(parameter) = words.parameters.keys().find(is_unknown) {
+                    let missing = parameter.get_ref();
+                    let message = format!("the tool `{name}` has no parameter `{missing}`");
+                    return Err(text.unknown(parameter, &message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The words about a tool.
+    pub(crate) fn tool(&self, tool: &str) -> Option<&ToolWords> {
+        let words = |text: &'_ Text| text.tables.tools.keys().any(|name| name.get_ref() == tool);
+        let text = self.texts().find(|text| words(text))?;
+        text.tables.tools.iter().find(|(name, _)| name.get_ref() == tool).map(|(_, words)| words)
+    }
+}
+
+impl Text {
+    fn unknown(&self, name: &Spanned<String>, message: &str) -> ManifestError {
+        at(&self.text, name.span().start, message)
+    }
+}
+
+fn at(text: &str, offset: usize, message: &str) -> ManifestError {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    ManifestError { line, column, message: message.split_whitespace().collect::<Vec<_>>().join(" ") }
+}
+
+/// Why the manifest inside of a component cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmbeddedManifestError {
+    /// More than one section: which one counts would be a guess.
+    #[error("there is more than one section `{SECTION}`")]
+    Several,
+    /// Too long.
+    #[error("it is longer than {MANIFEST_BYTES_MAX} bytes")]
+    TooLong,
+    /// Not UTF-8.
+    #[error("it is not UTF-8 text")]
+    NotText,
+}
+
+/// The text of the manifest inside of a component.
+pub(crate) fn embedded(component: &[u8]) -> Result<Option<&str>, EmbeddedManifestError> {
+    let mut sections = sections::custom_of_modules(component, SECTION);
+    let Some(section) = sections.next() else { return Ok(None) };
+    if sections.next().is_some() {
+        return Err(EmbeddedManifestError::Several);
+    }
+    if u64::try_from(section.len()).unwrap_or(u64::MAX) > MANIFEST_BYTES_MAX {
+        return Err(EmbeddedManifestError::TooLong);
+    }
+    std::str::from_utf8(section).map(Some).map_err(|_| EmbeddedManifestError::NotText)
+}
+
+/// Why a manifest is not put into a component.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmbedError {
+    /// The bytes are no component.
+    #[error("the file is no WebAssembly component")]
+    NotAComponent,
+    /// There is one.
+    #[error("the component has a manifest already; build it anew without one")]
+    Present,
+    /// The manifest breaks a rule.
+    #[error("the manifest is not accepted: line {0}")]
+    Manifest(#[from] ManifestError),
+}
+
+/// `component` with `manifest` in a custom section of it.
+///
+/// # Errors
+/// [`EmbedError`]. The manifest is checked as far as it can be without the component's tools.
+pub fn embed_manifest(component: &[u8], manifest: &str) -> Result<Vec<u8>, EmbedError> {
+    if !component.starts_with(b"\0asm\x0d\0\x01\0") {
+        return Err(EmbedError::NotAComponent);
+    }
+    Text::parse(manifest)?;
+    if !matches!(embedded(component), Ok(None)) {
+        return Err(EmbedError::Present);
+    }
+    Ok(sections::with_custom(component, SECTION, manifest.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

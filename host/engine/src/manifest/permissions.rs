@@ -1,0 +1,79 @@
+//! `[permissions]`: the form in which a manifest asks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::str::FromStr;
+
+use cofferdam_tool::{ClockPrecision, FileAccess, MountName, Permission, Permissions, ToolName};
+use serde::Deserialize;
+use toml::Spanned;
+
+/// The table as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(super) struct PermissionsTable {
+    files: BTreeMap<Spanned<String>, FileAccess>,
+    http: Vec<Spanned<String>>,
+    sockets: Vec<Spanned<String>>,
+    env: Vec<Spanned<String>>,
+    config: Vec<Spanned<String>>,
+    secrets: Vec<Spanned<String>>,
+    clock: ClockPrecision,
+    random: Option<bool>,
+    tools: Vec<Spanned<String>>,
+}
+
+/// Where something is wrong, and what.
+type Wrong = (usize, String);
+
+impl PermissionsTable {
+    /// Reads every entry.
+    pub(super) fn read(self) -> Result<Permissions, Wrong> {
+        let mut permissions = Permissions {
+            http: all(&self.http)?,
+            sockets: all(&self.sockets)?.into_iter().collect(),
+            clock: self.clock,
+            random: self.random.unwrap_or(true),
+            ..Permissions::default()
+        };
+        for (name, access) in self.files {
+            if name.get_ref() == "*" {
+                permissions.files_any = Some(access);
+            } else {
+                let mount = MountName::new(name.get_ref().as_str()).map_err(|e| wrong(&name, e))?;
+                permissions.files.insert(mount, access);
+            }
+        }
+        permissions.env = names(&self.env, "env")?;
+        permissions.config = names(&self.config, "config")?;
+        permissions.secrets = names(&self.secrets, "secret")?;
+        for name in &self.tools {
+            let tool = ToolName::new(name.get_ref().as_str()).map_err(|e| wrong(name, e))?;
+            permissions.tools.insert(tool);
+        }
+        Ok(permissions)
+    }
+}
+
+fn wrong<T: Display>(value: &Spanned<String>, reason: T) -> Wrong {
+    (value.span().start, format!("`{}` {reason}", value.get_ref()))
+}
+
+fn all<T: FromStr<Err: Display>>(texts: &[Spanned<String>]) -> Result<Vec<T>, Wrong> {
+    texts.iter().map(|text| text.get_ref().parse().map_err(|error| wrong(text, error))).collect()
+}
+
+/// Names that follow the rules of one kind of permission.
+fn names(texts: &[Spanned<String>], kind: &str) -> Result<BTreeSet<String>, Wrong> {
+    let mut names = BTreeSet::new();
+    for text in texts {
+        match format!("{kind}:{}", text.get_ref()).parse() {
+            Ok(Permission::Env(name) | Permission::Config(name) | Permission::Secret(name)) => {
+                names.insert(name);
+            }
+            Ok(_) => {}
+            Err(error) => return Err((text.span().start, error.to_string())),
+        }
+    }
+    Ok(names)
+}

@@ -1,0 +1,67 @@
+//! The network as one call sees it: what it was granted, and what it did.
+//!
+//! A call that does not use the network pays for none of this: what a request needs is made at the first one.
+
+mod http;
+mod ledger;
+mod sockets;
+
+use std::sync::Arc;
+
+use cofferdam_network::Client;
+use cofferdam_tool::{CallRecord, Limits};
+
+use wasmtime_wasi::WasiCtxBuilder;
+
+use crate::Grants;
+use crate::state::Given;
+
+pub(crate) use self::http::explain_body_errors;
+pub(crate) use self::sockets::link_sockets;
+
+/// The network of one call.
+pub(crate) struct Network {
+    grants: Arc<Grants>,
+    client: Client,
+    requests_max: u32,
+    sent_bytes_max: u64,
+    received_bytes_max: u64,
+    http: Option<Box<http::Http>>,
+    reach: Option<Box<sockets::Reach>>,
+}
+
+impl Network {
+    pub(crate) fn new(given: &Given, client: &Client, limits: &Limits) -> Self {
+        Self {
+            grants: Arc::clone(&given.grants),
+            client: client.clone(),
+            requests_max: limits.http_requests_max,
+            sent_bytes_max: limits.http_sent_bytes_max,
+            received_bytes_max: limits.http_received_bytes_max,
+            http: None,
+            reach: None,
+        }
+    }
+
+    /// Writes what the call did on the network into its record.
+    pub(crate) fn report(&self, record: &mut CallRecord) {
+        if let Some(http) = &self.http {
+            http.report(record);
+        }
+        if let Some(reach) = &self.reach {
+            reach.report(record);
+        }
+    }
+
+    /// Lets the sockets of a call go where they were granted to.
+    pub(crate) fn open_sockets(&mut self, builder: &mut WasiCtxBuilder) {
+        if !self.grants.sockets.is_empty() {
+            self.reach().open(builder);
+        }
+    }
+
+    fn reach(&mut self) -> &sockets::Reach {
+        let (grants, resolver) = (&self.grants, self.client.resolver());
+        self.reach.get_or_insert_with(|| Box::new(sockets::Reach::new(grants, resolver)))
+    }
+}

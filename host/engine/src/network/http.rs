@@ -1,0 +1,204 @@
+//! `wasi:http` for guests: the runtime's resources, with our own policy and our own client behind them.
+//!
+//! A redirect is an answer; a guest that follows one sends a new request, which is judged like the first. What a guest is
+//! told of a refusal is its error code; why, and what would help, is in the record.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cofferdam_network::{
+    Allowance, Client, InvalidTarget, NetworkError, Stage, Timeouts, admit, is_reserved_header,
+};
+use cofferdam_tool::CallRecord;
+use http_body_util::BodyExt;
+use wasmtime::component::{Linker, Resource};
+use wasmtime_wasi_http::p2::bindings::http::types::{DnsErrorPayload, ErrorCode, TlsAlertReceivedPayload};
+use wasmtime_wasi_http::{
+    Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
+    WasiHttpView,
+};
+
+use super::Network;
+use super::ledger::Ledger;
+use crate::Grants;
+use crate::state::CallState;
+
+/// The interface as the runtime names it; a guest's own patch version of 0.2 is matched with it by the linker.
+const TYPES: &str = "wasi:http/types@0.2.12";
+/// Size of one set of header fields that a guest builds, with what the host needs to keep them, in bytes.
+const FIELDS_BYTES_MAX: usize = 64 * 1024;
+/// What a guest may hand over of a body in one piece, in bytes. Two pieces of each body may wait in the host.
+const BODY_PART_BYTES_MAX: usize = 64 * 1024;
+
+/// What HTTP needs in one call.
+pub(super) struct Http {
+    ctx: WasiHttpCtx,
+    hooks: Hooks,
+}
+
+/// How requests of one call are sent.
+struct Hooks {
+    client: Client,
+    grants: Arc<Grants>,
+    allowance: Allowance,
+    ledger: Ledger,
+}
+
+type Answer = Result<(http::Response<WasiBody>, Worker), Error>;
+/// What the runtime would run beside an answer. Ours is driven by its own task.
+type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
+
+impl Http {
+    fn new(network: &Network) -> Self {
+        let mut ctx = WasiHttpCtx::new();
+        ctx.set_field_size_limit(FIELDS_BYTES_MAX);
+        let allowance =
+            Allowance::new(network.requests_max, network.sent_bytes_max, network.received_bytes_max);
+        let (client, grants) = (network.client.clone(), Arc::clone(&network.grants));
+        Self { ctx, hooks: Hooks { client, grants, allowance, ledger: Ledger::default() } }
+    }
+
+    pub(super) fn report(&self, record: &mut CallRecord) {
+        self.hooks.ledger.report(record);
+        record.http_sent_bytes = self.hooks.allowance.sent_bytes();
+        record.http_received_bytes = self.hooks.allowance.received_bytes();
+    }
+}
+
+impl Network {
+    fn http(&mut self) -> &mut Http {
+        let made = self.http.take().unwrap_or_else(|| Box::new(Http::new(self)));
+        self.http.insert(made)
+    }
+}
+
+impl WasiHttpView for CallState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let http = self.network.http();
+        WasiHttpCtxView { hooks: &mut http.hooks, table: &mut self.resources, ctx: &mut http.ctx }
+    }
+}
+
+impl WasiHttpHooks for Hooks {
+    fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
+        Arc::new(is_reserved_header)
+    }
+
+    fn is_forbidden_header(&mut self, name: &http::HeaderName) -> bool {
+        is_reserved_header(name)
+    }
+
+    fn set_host_header(&mut self) -> bool {
+        // The client writes it, from the URL that was judged.
+        false
+    }
+
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        BODY_PART_BYTES_MAX
+    }
+
+    fn send_request(
+        &mut self,
+        request: http::Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _received: Worker,
+    ) -> Box<dyn Future<Output = Answer> + Send> {
+        let secret = |name: &str| self.grants.secrets.get(name).cloned();
+        let admitted = match admit(&self.grants.http, secret, request) {
+            Ok(admitted) => admitted,
+            Err(error) => {
+                let code = self.ledger.code(&error);
+                return Box::new(async move { Err(code.into()) });
+            }
+        };
+        self.ledger.contact(admitted.host(), admitted.port());
+        let (client, allowance, ledger) = (self.client.clone(), self.allowance.clone(), self.ledger.clone());
+        Box::new(async move {
+            let answer = client.send(admitted, &allowance, &timeouts(options.unwrap_or_default())).await;
+            let answer = answer.map_err(|error| ledger.code(&error))?;
+            let answer =
+                answer.map(|body| body.map_err(move |error| ledger.code(&error).into()).boxed_unsync());
+            Ok((answer, Box::new(async { Ok(()) }) as Worker))
+        })
+    }
+}
+
+impl Ledger {
+    /// Notes an error and says it in the guest's terms.
+    fn code(&self, error: &NetworkError) -> ErrorCode {
+        self.note(error);
+        code(error)
+    }
+}
+
+/// What the guest asks for; what it does not is the client's to decide, and so is the longest.
+fn timeouts(options: RequestOptions) -> Timeouts {
+    Timeouts {
+        connect: options.connect_timeout.unwrap_or(Duration::MAX),
+        first_byte: options.first_byte_timeout.unwrap_or(Duration::MAX),
+        between_bytes: options.between_bytes_timeout.unwrap_or(Duration::MAX),
+    }
+}
+
+fn code(error: &NetworkError) -> ErrorCode {
+    use NetworkError as E;
+    match error {
+        E::Target(InvalidTarget::Method) => ErrorCode::HttpRequestMethodInvalid,
+        E::Target(_) => ErrorCode::HttpRequestUriInvalid,
+        E::Denied { .. } | E::ReservedHeader(_) => ErrorCode::HttpRequestDenied,
+        E::NoSecret { .. } | E::BadSecret { .. } => ErrorCode::ConfigurationError,
+        E::Lookup(_) | E::NoAddress => ErrorCode::DnsError(DnsErrorPayload { rcode: None, info_code: None }),
+        E::AddressRefused { .. } => ErrorCode::DestinationIpProhibited,
+        E::Connect(cause) => match cause.kind() {
+            io::ErrorKind::ConnectionRefused => ErrorCode::ConnectionRefused,
+            io::ErrorKind::TimedOut => ErrorCode::ConnectionTimeout,
+            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+                ErrorCode::DestinationIpUnroutable
+            }
+            _ => ErrorCode::DestinationUnavailable,
+        },
+        E::Certificate(_) => ErrorCode::TlsCertificateError,
+        E::TlsAlert(_) => {
+            ErrorCode::TlsAlertReceived(TlsAlertReceivedPayload { alert_id: None, alert_message: None })
+        }
+        E::Tls(_) => ErrorCode::TlsProtocolError,
+        E::Timeout(Stage::Lookup) => ErrorCode::DnsTimeout,
+        E::Timeout(Stage::Connect | Stage::Tls) => ErrorCode::ConnectionTimeout,
+        E::Timeout(_) => ErrorCode::ConnectionReadTimeout,
+        E::SentLimit(max) => ErrorCode::HttpRequestBodySize(Some(*max)),
+        E::ReceivedLimit(max) => ErrorCode::HttpResponseBodySize(Some(*max)),
+        E::HeadLimit(max) => ErrorCode::HttpResponseHeaderSectionSize(u32::try_from(*max).ok()),
+        E::TooManyRequests => ErrorCode::ConnectionLimitReached,
+        E::Incomplete => ErrorCode::HttpResponseIncomplete,
+        E::Upgrade => ErrorCode::HttpUpgradeFailed,
+        _ => ErrorCode::HttpProtocolError,
+    }
+}
+
+/// Lets a guest ask why a body ended: the runtime keeps the cause in a form that its own function does not look for.
+pub(crate) fn explain_body_errors(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    linker.allow_shadowing(true);
+    linker.instance(TYPES)?.func_wrap(
+        "http-error-code",
+        |mut store, (error,): (Resource<wasmtime::Error>,)| {
+            let view = WasiHttpView::http(store.data_mut());
+            let error = view.table.get(&error)?;
+            Ok((error.downcast_ref().and_then(code_of_body),))
+        },
+    )?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+/// Those codes of [`code`] that a body can end with.
+fn code_of_body(error: &Error) -> Option<ErrorCode> {
+    match error {
+        Error::HttpRequestBodySize(max) => Some(ErrorCode::HttpRequestBodySize(*max)),
+        Error::HttpResponseBodySize(max) => Some(ErrorCode::HttpResponseBodySize(*max)),
+        Error::ConnectionReadTimeout => Some(ErrorCode::ConnectionReadTimeout),
+        Error::HttpResponseIncomplete => Some(ErrorCode::HttpResponseIncomplete),
+        Error::HttpProtocolError => Some(ErrorCode::HttpProtocolError),
+        _ => None,
+    }
+}

@@ -1,0 +1,101 @@
+//! What a call did on the network, and what it was refused, for its record.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cofferdam_network::{AddressClass, NetworkError};
+use cofferdam_tool::{AddressRange, CallRecord, Host, HostContact, Permission, Refusal, SocketRule};
+
+/// Refusals that a record lists; a guest could think of any number of hosts.
+const REFUSALS_MAX: usize = 64;
+
+/// Shared by a call and the requests that it has started.
+#[derive(Clone, Default)]
+pub(super) struct Ledger(Arc<Mutex<Entries>>);
+
+#[derive(Default)]
+struct Entries {
+    refused: Vec<Refusal>,
+    /// A record of its own, so that there is one way to count hosts.
+    contacts: CallRecord,
+}
+
+impl Ledger {
+    // What is noted stays true when somebody who was noting something else has panicked.
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes where a request or a connection goes, before it does.
+    pub(super) fn contact(&self, host: &Host, port: u16) {
+        self.entries().contacts.add_host(HostContact { host: host.to_string(), port, requests: 1 });
+    }
+
+    /// Notes an error if it is a refusal or a limit: what a person could change.
+    pub(super) fn note(&self, error: &NetworkError) {
+        if let Some((capability, reason)) = missing(error) {
+            self.refuse(capability, reason);
+        }
+    }
+
+    /// Notes a connection that nothing grants.
+    pub(super) fn no_connection(&self, rule: &SocketRule) {
+        self.refuse(Permission::Socket(rule.clone()).to_string(), None);
+    }
+
+    /// Notes a name that was looked up and that no grant is for.
+    pub(super) fn no_lookup(&self, host: &Host) {
+        let reason = format!("looks up {host}; `tcp {host}:PORT` grants that");
+        self.refuse(format!("lookup:{host}"), Some(reason));
+    }
+
+    /// Notes a granted name whose addresses are not.
+    pub(super) fn no_address(&self, host: &Host, address: IpAddr) {
+        let (address, class) = (address.to_canonical(), AddressClass::of(address));
+        let reason =
+            format!("{host} is at {address}, {class}; a grant that names the address and the port is for it");
+        self.refuse(format!("address:{address}"), Some(reason));
+    }
+
+    fn refuse(&self, capability: String, reason: Option<String>) {
+        let mut entries = self.entries();
+        let has_room = entries.refused.len() < REFUSALS_MAX;
+        match entries.refused.iter_mut().find(|refusal| refusal.capability == capability) {
+            Some(refusal) => refusal.times = refusal.times.saturating_add(1),
+            None if has_room => {
+                entries.refused.push(Refusal { reason, ..Refusal::new(capability) });
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn report(&self, record: &mut CallRecord) {
+        let entries = self.entries();
+        record.refused.extend(entries.refused.iter().cloned());
+        for contact in &entries.contacts.hosts {
+            record.add_host(contact.clone());
+        }
+        record.hosts_unlisted = record.hosts_unlisted.saturating_add(entries.contacts.hosts_unlisted);
+    }
+}
+
+/// What is missing for a request, and what would help, in the words of the person who could give it.
+fn missing(error: &NetworkError) -> Option<(String, Option<String>)> {
+    let named = |capability: &str, reason: String| Some((capability.to_owned(), Some(reason)));
+    match error {
+        NetworkError::Denied { rule } => Some((Permission::Http((**rule).clone()).to_string(), None)),
+        NetworkError::AddressRefused { address, .. } => {
+            let range = AddressRange::from(*address);
+            named(
+                &format!("address:{range}"),
+                format!("{error}; `addresses = [\"{range}\"]` beside the rule grants it"),
+            )
+        }
+        NetworkError::NoSecret { secret, .. } => named(&format!("secret:{secret}"), error.to_string()),
+        NetworkError::BadSecret { header } => named(&format!("header:{header}"), error.to_string()),
+        NetworkError::SentLimit(_) => named("limit:http-sent-bytes-max", error.to_string()),
+        NetworkError::ReceivedLimit(_) => named("limit:http-received-bytes-max", error.to_string()),
+        NetworkError::TooManyRequests => named("limit:requests of the host", error.to_string()),
+        _ => None,
+    }
+}

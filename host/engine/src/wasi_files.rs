@@ -1,0 +1,136 @@
+//! `wasi:filesystem` over file stores.
+//!
+//! A guest sees each of its mounts as a directory; behind it is a file store of `host/files`, a guard for the access that
+//! was granted, and an overlay that keeps the changes of the call until it has succeeded (`FILE-21`). So the rules about
+//! names, links, special files and quotas are those of the store, and no path of a guest is ever a path of the host.
+//!
+//! A descriptor is a path of a store, or a file of an overlay; no file of the host is open between two operations. Links
+//! cannot be made, and times cannot be set: they are the store's own.
+//!
+//! The functions are those that the runtime generates for its own descriptors. Resources are numbers in the table of the
+//! call, so that ours travel under the type names of the runtime.
+
+mod descriptor;
+mod error;
+mod host;
+mod path;
+mod read;
+mod write;
+
+use std::sync::Arc;
+
+use cofferdam_files::{Budget, ChangeKind, CreateOnly, EntryKind, FileError, FileStore, Overlay, ReadOnly};
+use cofferdam_tool::{
+    CallContext, Completion, ErrorType, FileAccess, FileChange, FileChangeKind, MountName, Outcome, ToolError,
+};
+use wasmtime::component::{HasData, ResourceTable};
+
+use crate::{Grants, Mount};
+
+/// Memory that the changes of one call may take, all mounts together, in bytes. It is more than the bytes that a store
+/// holds by default, so that a guest meets the quota of its store first.
+const CHANGED_BYTES_MAX: u64 = 80 * 1024 * 1024;
+
+/// The mounts of one call, with its changes. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct CallFiles {
+    mounts: Arc<[MountedFiles]>,
+}
+
+struct MountedFiles {
+    name: MountName,
+    overlay: Overlay,
+}
+
+impl CallFiles {
+    /// What a call sees that has changed nothing yet.
+    pub(crate) fn new(grants: &Grants) -> Self {
+        let budget = Budget::new(CHANGED_BYTES_MAX);
+        let mounted = |mount: &Mount| MountedFiles {
+            name: mount.name.clone(),
+            overlay: Overlay::new(guarded(mount), &budget),
+        };
+        Self { mounts: grants.mounts.iter().map(mounted).collect() }
+    }
+
+    /// Makes the changes of a call that has succeeded; those of any other call are forgotten. A call whose changes cannot
+    /// be made has not succeeded (`FILE-23`).
+    pub(crate) async fn settle(self, completion: &mut Completion, context: &CallContext) {
+        if !matches!(completion.outcome, Outcome::Ok(_)) {
+            return;
+        }
+        let is_given_up = tokio::select! {
+            biased;
+            () = context.given_up() => true,
+            () = std::future::ready(()) => false,
+        };
+        if is_given_up {
+            completion.outcome = Outcome::Cancelled;
+        } else if let Err(error) = self.commit(completion).await {
+            completion.outcome = Outcome::Error(error);
+        } else {
+            return;
+        }
+        completion.record.set_outcome(&completion.outcome);
+    }
+
+    async fn commit(&self, completion: &mut Completion) -> Result<(), ToolError> {
+        let mut changes = Vec::new();
+        for mount in &*self.mounts {
+            let changed =
+                mount.overlay.commit_changes().await.map_err(|error| failed(&mount.name, &error))?;
+            changes.extend(changed.into_iter().map(|changed| {
+                let end = if changed.kind == EntryKind::Directory { "/" } else { "" };
+                FileChange {
+                    mount: mount.name.to_string(),
+                    path: format!("{}{end}", changed.path),
+                    what: match changed.what {
+                        ChangeKind::Changed => FileChangeKind::Changed,
+                        ChangeKind::Deleted => FileChangeKind::Deleted,
+                        _ => FileChangeKind::Created,
+                    },
+                    bytes: changed.bytes,
+                }
+            }));
+        }
+        completion.record.set_files(changes);
+        Ok(())
+    }
+}
+
+/// The store of a mount with what the access forbids taken away.
+fn guarded(mount: &Mount) -> Arc<dyn FileStore> {
+    let store = Arc::clone(&mount.store);
+    match mount.access {
+        FileAccess::ReadOnly => Arc::new(ReadOnly::new(store)),
+        FileAccess::CreateOnly => Arc::new(CreateOnly::new(store)),
+        FileAccess::ReadWrite => store,
+    }
+}
+
+/// A commit fails over what others did meanwhile, or because the host could not do it.
+fn failed(mount: &MountName, error: &FileError) -> ToolError {
+    let error_type = match error {
+        FileError::Conflict { .. } | FileError::Quota(_) | FileError::Link => ErrorType::Conflict,
+        _ => ErrorType::PluginUnavailable,
+    };
+    let path = match error {
+        FileError::Conflict { path } => format!(" at `{path}`"),
+        _ => String::new(),
+    };
+    ToolError::new(error_type)
+        .with_detail(format!("the changes in `{mount}` could not be committed{path}: {error}"))
+}
+
+/// The functions of `wasi:filesystem` while one of them runs.
+pub(crate) struct FilesView<'a> {
+    pub(crate) table: &'a mut ResourceTable,
+    pub(crate) files: &'a CallFiles,
+}
+
+/// Tells the linker what [`FilesView`] borrows from.
+pub(crate) struct WasiFiles;
+
+impl HasData for WasiFiles {
+    type Data<'a> = FilesView<'a>;
+}

@@ -1,0 +1,50 @@
+//! What a guest is told when an operation fails: a code and nothing else.
+
+use cofferdam_files::{FileError, QuotaExceeded};
+use wasmtime_wasi::p2::FsError;
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+
+/// The code for an error of a store.
+pub(super) fn code(error: &FileError) -> ErrorCode {
+    match error {
+        FileError::Path(_) | FileError::IntoItself => ErrorCode::Invalid,
+        FileError::NotFound => ErrorCode::NoEntry,
+        FileError::Link | FileError::Special | FileError::CreateOnly => ErrorCode::NotPermitted,
+        FileError::AlreadyExists => ErrorCode::Exist,
+        FileError::IsDirectory => ErrorCode::IsDirectory,
+        FileError::IsFile | FileError::ParentIsFile | FileError::NotDirectory => ErrorCode::NotDirectory,
+        FileError::NotEmpty => ErrorCode::NotEmpty,
+        FileError::Root | FileError::Conflict { .. } => ErrorCode::Busy,
+        FileError::Quota(QuotaExceeded::FileBytes { .. }) => ErrorCode::FileTooLarge,
+        FileError::Quota(_) => ErrorCode::Quota,
+        FileError::ReadOnly => ErrorCode::ReadOnly,
+        FileError::Memory { .. } => ErrorCode::InsufficientSpace,
+        FileError::TooLarge { .. } => ErrorCode::Overflow,
+        FileError::Nested => ErrorCode::Unsupported,
+        _ => ErrorCode::Io,
+    }
+}
+
+/// An error of a store as the answer to a guest.
+pub(super) fn told(error: FileError) -> FsError {
+    code(&error).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotas_have_codes_of_their_own() {
+        let file = FileError::Quota(QuotaExceeded::FileBytes { limit: 1 });
+        let entries = FileError::Quota(QuotaExceeded::Entries { limit: 1 });
+        assert_eq!((code(&file), code(&entries)), (ErrorCode::FileTooLarge, ErrorCode::Quota));
+    }
+
+    #[test]
+    fn what_the_host_said_is_not_told() {
+        let host = FileError::from(std::io::Error::other("/home/me/secret"));
+        assert_eq!(code(&host), ErrorCode::Io);
+        assert!(!told(host).to_string().contains("secret"));
+    }
+}

@@ -1,0 +1,106 @@
+//! From the path that a guest's C library sends to the path of a store.
+//!
+//! `.` and `..` are worked out on the text alone, which is right where there are no links: the path never leaves the
+//! directory that it starts from. What is left is judged by [`StorePath`], segment by segment, so that a name which a
+//! text of a model could not denote does not exist for a guest either.
+
+use cofferdam_files::StorePath;
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+
+/// Longest path of a guest in bytes: as long as a store's.
+const PATH_BYTES_MAX: usize = 4096;
+/// Longest name in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+/// A path below a directory, and whether it can only be one of a directory.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) path: StorePath,
+    /// It ends in a separator or a dot segment.
+    pub(super) must_be_directory: bool,
+}
+
+/// The path that `text` means in `directory`.
+pub(super) fn resolve(directory: &StorePath, text: &str) -> Result<Target, ErrorCode> {
+    if text.is_empty() {
+        return Err(ErrorCode::NoEntry);
+    }
+    if text.len() > PATH_BYTES_MAX {
+        return Err(ErrorCode::NameTooLong);
+    }
+    if text.starts_with('/') {
+        return Err(ErrorCode::NotPermitted);
+    }
+    let mut names = Vec::new();
+    for segment in text.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(names.pop().ok_or(ErrorCode::NotPermitted)?),
+            name if name.len() > NAME_BYTES_MAX => return Err(ErrorCode::NameTooLong),
+            name => names.push(name),
+        }
+    }
+    let path = names
+        .into_iter()
+        .try_fold(directory.clone(), |path, name| path.child(name))
+        .map_err(|_| ErrorCode::Invalid)?;
+    let last = text.rsplit('/').next().unwrap_or_default();
+    Ok(Target { path, must_be_directory: matches!(last, "" | "." | "..") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Result<&str, ErrorCode>) {
+        let found = resolve(&StorePath::directory("d").unwrap(), text);
+        assert_eq!(
+            found.map(|target| target.path.as_str().to_owned()),
+            expected.map(str::to_owned),
+            "{text:?}"
+        );
+    }
+
+    #[test]
+    fn dots_are_worked_out_within_the_directory() {
+        for (text, expected) in [
+            ("a", "d/a"),
+            ("./a", "d/a"),
+            (".", "d"),
+            ("a/..", "d"),
+            ("a/../b", "d/b"),
+            ("a//b/", "d/a/b"),
+            ("a/b/../../c/.", "d/c"),
+        ] {
+            check(text, Ok(expected));
+        }
+        for text in ["..", "../d", "a/../..", "./..", "a/../../d/a", "/a", "/"] {
+            check(text, Err(ErrorCode::NotPermitted));
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_stores() {
+        for text in ["CON", "a:b", "end.", "a\\b", "..\\a", "a\nb", "a\0b", ".~cofferdam-x", "...", "C:"] {
+            check(text, Err(ErrorCode::Invalid));
+        }
+        check("", Err(ErrorCode::NoEntry));
+        check(&"x".repeat(256), Err(ErrorCode::NameTooLong));
+        check(&"x/".repeat(3000), Err(ErrorCode::NameTooLong));
+    }
+
+    #[test]
+    fn white_space_is_not_trimmed_away() {
+        let found = resolve(&StorePath::ROOT, " a");
+        assert_eq!(found, Err(ErrorCode::Invalid));
+        assert_eq!(resolve(&StorePath::ROOT, "a b").unwrap().path.as_str(), "a b");
+    }
+
+    #[test]
+    fn an_end_that_only_directories_have_is_noticed() {
+        for (text, expected) in [("a", false), ("a/", true), ("a/.", true), ("a/..", true), (".", true)] {
+            assert_eq!(resolve(&StorePath::ROOT, text).unwrap().must_be_directory, expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Taking over the changes of a call.
+//!
+//! Everything that can be known beforehand is checked before the first change; then the changes are made one after
+//! another. A host that is killed in between, or a disk that fails, leaves a part of them.
+
+use super::ledger::Ledger;
+use super::tree::{Reached, Tree};
+use crate::changes::Steps;
+use crate::{Changes, FileError, Quota, Scope, StorePath, Version, WriteMode};
+
+impl Tree {
+    pub(super) fn commit(&self, ledger: &mut Ledger, changes: Changes) -> Result<(), FileError> {
+        let usage = ledger.usage(self)?;
+        let mut steps = Working { tree: self, ledger };
+        changes.check(&self.options.quota, usage, &mut steps)?;
+        changes.apply(&mut steps)
+    }
+}
+
+/// The tree and its ledger, without a quota.
+struct Working<'t> {
+    tree: &'t Tree,
+    ledger: &'t mut Ledger,
+}
+
+impl Steps for Working<'_> {
+    fn version(&mut self, path: &StorePath) -> Result<Option<Version>, FileError> {
+        match self.tree.stat(path) {
+            Ok(stat) => Ok(Some(stat.version)),
+            Err(FileError::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn children(&mut self, directory: &StorePath) -> Result<Vec<StorePath>, FileError> {
+        let Reached::Directory(_) = self.tree.descend(directory)? else { return Ok(Vec::new()) };
+        let entries = self.tree.list(directory, Scope::Children)?.entries;
+        Ok(entries.into_iter().map(|entry| directory.join(&entry.name)).collect())
+    }
+
+    fn delete(&mut self, path: &StorePath) -> Result<(), FileError> {
+        self.tree.delete(self.ledger, path)
+    }
+
+    fn remove_directory(&mut self, path: &StorePath) -> Result<(), FileError> {
+        self.tree.remove_directory(self.ledger, path)
+    }
+
+    fn rename(&mut self, from: &StorePath, to: &StorePath) -> Result<(), FileError> {
+        self.tree.rename(self.ledger, from, to, &Quota::UNLIMITED)
+    }
+
+    fn create_directory(&mut self, path: &StorePath) -> Result<(), FileError> {
+        self.tree.create_directory(self.ledger, path, &Quota::UNLIMITED).map(drop)
+    }
+
+    fn write(&mut self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
+        self.tree.write(self.ledger, path, &content, mode, &Quota::UNLIMITED)
+    }
+}

@@ -1,0 +1,231 @@
+//! Opening, writing and deleting files, in the overlay alone.
+
+use std::sync::Arc;
+
+use super::file::{FileNode, Origin};
+use super::state::{Found, Now, State, length};
+use crate::quota::Change;
+use crate::{FileError, OpenMode, Stat, StorePath, Usage, WriteMode};
+
+/// How often files are opened before those that are closed and unchanged are forgotten.
+const OPENS_PER_SWEEP: u32 = 1024;
+
+impl State {
+    pub(super) async fn open(
+        &mut self,
+        path: &StorePath,
+        mode: OpenMode,
+    ) -> Result<Arc<FileNode>, FileError> {
+        if mode.writes || mode.truncates {
+            self.require_writable()?;
+        }
+        let node = match self.look(path).await? {
+            Found::Directory { .. } if mode.creates && mode.is_exclusive => {
+                return Err(FileError::AlreadyExists);
+            }
+            Found::Directory { .. } => return Err(FileError::IsDirectory),
+            Found::File { .. } | Found::BaseFile { .. } if mode.creates && mode.is_exclusive => {
+                return Err(FileError::AlreadyExists);
+            }
+            Found::File { node, .. } => node,
+            Found::BaseFile { natural, stat } => self.track(path, natural, &stat)?,
+            Found::BelowFile if mode.creates => return Err(FileError::ParentIsFile),
+            Found::Special if mode.creates => return Err(FileError::Special),
+            Found::Missing { .. } if mode.creates => return self.create(path).await,
+            Found::BelowFile | Found::Missing { .. } | Found::Special => return Err(FileError::NotFound),
+        };
+        if mode.truncates {
+            self.resize(&node, 0).await?;
+        }
+        Ok(node)
+    }
+
+    /// Creates an empty file in a directory that is there.
+    async fn create(&mut self, path: &StorePath) -> Result<Arc<FileNode>, FileError> {
+        self.require_writable()?;
+        if !self.missing_parents(path).await?.is_empty() {
+            return Err(FileError::NotFound);
+        }
+        self.quota().await?.check_depth(path.depth())?;
+        let usage = self.admit(Change { entries_added: 1, ..Change::default() }).await?;
+        let charge = self.charge_name(path)?;
+        let node = Arc::new(FileNode::with(self.number(), Vec::new(), self.budget.take(0)?));
+        self.insert(path, Now::File(Arc::clone(&node)), charge);
+        self.enter(|_| usage);
+        Ok(node)
+    }
+
+    pub(super) async fn write(
+        &mut self,
+        path: &StorePath,
+        content: Vec<u8>,
+        mode: WriteMode,
+    ) -> Result<(), FileError> {
+        self.require_writable()?;
+        let missing = self.missing_parents(path).await?;
+        let found = self.look(path).await?;
+        let bytes_removed = match &found {
+            Found::Directory { .. } => return Err(FileError::IsDirectory),
+            Found::Special => return Err(FileError::Special),
+            Found::File { .. } | Found::BaseFile { .. } if mode == WriteMode::Create => {
+                return Err(FileError::AlreadyExists);
+            }
+            Found::File { node, .. } => Some(node.bytes()),
+            Found::BaseFile { stat, .. } => Some(stat.bytes),
+            Found::Missing { .. } | Found::BelowFile => None,
+        };
+        let bytes_added = length(content.len());
+        self.quota().await?.check_file(path.depth(), bytes_added)?;
+        let change = Change {
+            entries_added: length(missing.len()).saturating_add(u64::from(bytes_removed.is_none())),
+            bytes_removed: bytes_removed.unwrap_or(0),
+            bytes_added,
+        };
+        let usage = self.admit(change).await?;
+        match found {
+            Found::File { node, .. } => {
+                node.charge(bytes_added)?;
+                node.set(content);
+            }
+            Found::BaseFile { natural, stat } => {
+                let node = self.track(path, natural, &stat)?;
+                node.charge(bytes_added)?;
+                node.set(content);
+            }
+            _ => {
+                let charges = self.charge_names(&missing)?;
+                let charge = self.charge_name(path)?;
+                let content_charge = self.budget.take(bytes_added)?;
+                self.insert_directories(missing, charges);
+                let node = FileNode::with(self.number(), content, content_charge);
+                self.insert(path, Now::File(Arc::new(node)), charge);
+            }
+        }
+        self.enter(|_| usage);
+        Ok(())
+    }
+
+    pub(super) async fn write_at(
+        &mut self,
+        node: &FileNode,
+        offset: Option<u64>,
+        data: &[u8],
+    ) -> Result<(), FileError> {
+        self.require_writable()?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let bytes = node.bytes();
+        let offset = offset.unwrap_or(bytes);
+        let end = offset.saturating_add(length(data.len()));
+        let usage = self.prepare(node, end.max(bytes)).await?;
+        node.write(offset, data)?;
+        self.enter(|before| usage.unwrap_or(before));
+        Ok(())
+    }
+
+    /// Gives a file another length.
+    pub(super) async fn resize(&mut self, node: &FileNode, bytes: u64) -> Result<(), FileError> {
+        let usage = self.prepare(node, bytes).await?;
+        node.resize(bytes)?;
+        self.enter(|before| usage.unwrap_or(before));
+        Ok(())
+    }
+
+    /// Has the content of a file in memory, and the memory that it will take with another length. Everything is checked
+    /// before anything is taken. Gives the usage to be entered when the length has changed.
+    async fn prepare(&mut self, node: &FileNode, bytes: u64) -> Result<Option<Usage>, FileError> {
+        self.require_writable()?;
+        let bytes_before = node.bytes();
+        let mut usage = None;
+        if node.is_linked() {
+            if bytes > bytes_before {
+                self.quota().await?.check_file(0, bytes)?;
+            }
+            let change = Change { entries_added: 0, bytes_removed: bytes_before, bytes_added: bytes };
+            usage = Some(self.admit(change).await?);
+        }
+        if node.is_loaded() {
+            node.charge(bytes)?;
+        } else {
+            self.load(node, bytes_before, bytes).await?;
+        }
+        Ok(usage)
+    }
+
+    /// Copies the content of a file of the store below into memory, unless none of it will stay.
+    async fn load(&mut self, node: &FileNode, bytes_before: u64, bytes: u64) -> Result<(), FileError> {
+        if bytes == 0 {
+            node.set(Vec::new());
+            return Ok(());
+        }
+        node.charge(bytes_before.max(bytes))?;
+        let content = {
+            let path = node.base_path()?;
+            let changed = || FileError::Conflict { path: path.clone() };
+            match self.base.read(path, bytes_before).await {
+                Ok(content) if length(content.len()) == bytes_before => Ok(content),
+                Ok(_) | Err(FileError::TooLarge { .. } | FileError::NotFound) => Err(changed()),
+                Err(error) => Err(error),
+            }
+        };
+        match content {
+            Ok(content) => node.set(content),
+            Err(error) => {
+                node.charge(0)?;
+                return Err(error);
+            }
+        }
+        node.charge(bytes)
+    }
+
+    pub(super) async fn delete(&mut self, path: &StorePath) -> Result<(), FileError> {
+        self.require_writable()?;
+        let found = self.look(path).await?;
+        let bytes = match &found {
+            Found::File { node, .. } => node.bytes(),
+            Found::BaseFile { stat, .. } => stat.bytes,
+            _ => return Err(FileError::NotFound),
+        };
+        self.room().await?;
+        self.require_spare()?;
+        self.vanish(path, &found)?;
+        if let Found::File { node, .. } = found {
+            node.unlink();
+        }
+        self.enter(|usage| usage.without_file(bytes));
+        Ok(())
+    }
+
+    /// The file at `path` as a node of the overlay. What is below stays as it is.
+    pub(super) fn track(
+        &mut self,
+        path: &StorePath,
+        natural: StorePath,
+        stat: &Stat,
+    ) -> Result<Arc<FileNode>, FileError> {
+        self.sweep();
+        let charge = self.charge_name(path)?;
+        let version = self.first_seen(&natural, Some(stat.version)).unwrap_or(stat.version);
+        let origin = Origin { path: natural, bytes: stat.bytes, modified: stat.modified, version };
+        let node = Arc::new(FileNode::of_base(self.number(), origin, self.budget.take(0)?));
+        self.insert(path, Now::File(Arc::clone(&node)), charge);
+        if let Some(node) = self.nodes.get_mut(path) {
+            node.is_tracked = true;
+        }
+        Ok(node)
+    }
+
+    /// Forgets files that were only looked at, so that a call may open as many as it likes one after another.
+    fn sweep(&mut self) {
+        self.opens = self.opens.saturating_add(1);
+        if self.opens < OPENS_PER_SWEEP {
+            return;
+        }
+        self.opens = 0;
+        self.nodes.retain(|_, node| match &node.now {
+            Now::File(file) => !node.is_tracked || file.is_changed() || Arc::strong_count(file) > 1,
+            _ => true,
+        });
+    }
+}

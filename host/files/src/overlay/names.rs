@@ -1,0 +1,238 @@
+//! Creating, listing and removing directories and giving things other names, in the overlay alone.
+
+use super::budget::Charge;
+use super::state::{Found, Now, State, length};
+use crate::quota::Change;
+use crate::{Entry, EntryKind, FileError, Listing, MadeDirectory, Scope, StorePath};
+
+/// Directories that one listing goes through where changes and the store below are mixed.
+const DIRECTORIES_LISTED_MAX: usize = 100_000;
+
+impl State {
+    pub(super) async fn create_directory(&mut self, path: &StorePath) -> Result<MadeDirectory, FileError> {
+        self.require_writable()?;
+        let mut missing = self.missing_parents(path).await?;
+        match self.look(path).await? {
+            Found::Directory { .. } => return Ok(MadeDirectory::Existed),
+            Found::File { .. } | Found::BaseFile { .. } | Found::Special => return Err(FileError::IsFile),
+            Found::Missing { .. } | Found::BelowFile => missing.push(path.clone()),
+        }
+        self.quota().await?.check_depth(path.depth())?;
+        let usage = self.admit(Change { entries_added: length(missing.len()), ..Change::default() }).await?;
+        let charges = self.charge_names(&missing)?;
+        self.insert_directories(missing, charges);
+        self.enter(|_| usage);
+        Ok(MadeDirectory::Created)
+    }
+
+    pub(super) fn charge_names(&self, paths: &[StorePath]) -> Result<Vec<Charge>, FileError> {
+        paths.iter().map(|path| self.charge_name(path)).collect()
+    }
+
+    pub(super) fn insert_directories(&mut self, paths: Vec<StorePath>, charges: Vec<Charge>) {
+        let mut names: Vec<_> = paths.into_iter().zip(charges).collect();
+        // From the top, because what was below an earlier directory of the same name goes.
+        names.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (path, charge) in names {
+            let number = self.number();
+            self.drop_below(&path);
+            self.insert(&path, Now::Directory { origin: None, number }, charge);
+        }
+    }
+
+    /// The directories above `path` that are not there.
+    pub(super) async fn missing_parents(&mut self, path: &StorePath) -> Result<Vec<StorePath>, FileError> {
+        let mut missing = Vec::new();
+        for above in path.ancestors() {
+            match self.look(&above).await? {
+                Found::Missing { .. } | Found::BelowFile => missing.push(above),
+                Found::File { .. } | Found::BaseFile { .. } | Found::Special => {
+                    return Err(FileError::ParentIsFile);
+                }
+                // What is above a directory is a directory.
+                Found::Directory { .. } => break,
+            }
+        }
+        Ok(missing)
+    }
+
+    pub(super) async fn list(&mut self, directory: &StorePath, scope: Scope) -> Result<Listing, FileError> {
+        let Found::Directory { base, .. } = self.look(directory).await? else {
+            return Ok(Listing::default());
+        };
+        let is_unchanged = self.keys_below(directory).is_empty();
+        if let (true, Some(base)) = (is_unchanged, &base) {
+            return self.base.list(base, scope).await;
+        }
+        let (mut pending, mut listed) = (vec![directory.clone()], 0_usize);
+        let mut whole = Listing::default();
+        while let Some(here) = pending.pop() {
+            listed = listed.saturating_add(1);
+            let children = self.children(&here).await?;
+            whole.is_truncated |= children.is_truncated || listed > DIRECTORIES_LISTED_MAX;
+            whole.hides_entries |= children.hides_entries;
+            for entry in children.entries {
+                let path = here.join(&entry.name);
+                if let Some(name) = path.below(directory) {
+                    whole.entries.push(Entry::new(name, entry.kind));
+                }
+                if scope == Scope::Recursive && entry.kind == EntryKind::Directory && !whole.is_truncated {
+                    pending.push(path);
+                }
+            }
+        }
+        Ok(Listing {
+            hides_entries: whole.hides_entries,
+            ..Listing::sorted(whole.entries, whole.is_truncated)
+        })
+    }
+
+    /// The direct children of a directory.
+    async fn children(&mut self, directory: &StorePath) -> Result<Listing, FileError> {
+        let Found::Directory { base, .. } = self.look(directory).await? else {
+            return Ok(Listing::default());
+        };
+        let mut listing = match base {
+            Some(base) => self.base.list(&base, Scope::Children).await?,
+            None => Listing::default(),
+        };
+        listing.entries.retain(|entry| !self.nodes.contains_key(&directory.join(&entry.name)));
+        for key in self.keys_below(directory) {
+            let name = key.below(directory).filter(|name| !name.contains('/'));
+            let kind = match self.nodes.get(&key).map(|node| &node.now) {
+                Some(Now::File(_)) => EntryKind::File,
+                Some(Now::Directory { .. }) => EntryKind::Directory,
+                Some(Now::Gone) | None => continue,
+            };
+            listing.entries.extend(name.map(|name| Entry::new(name, kind)));
+        }
+        Ok(listing)
+    }
+
+    pub(super) async fn remove_directory(&mut self, path: &StorePath) -> Result<(), FileError> {
+        self.require_writable()?;
+        if path.is_root() {
+            return Err(FileError::Root);
+        }
+        let found = self.look(path).await?;
+        match &found {
+            Found::Directory { .. } => {}
+            Found::File { .. } | Found::BaseFile { .. } => return Err(FileError::NotDirectory),
+            Found::Missing { .. } | Found::BelowFile | Found::Special => return Err(FileError::NotFound),
+        }
+        self.require_empty(path).await?;
+        self.room().await?;
+        self.require_spare()?;
+        self.vanish(path, &found)?;
+        self.enter(|usage| usage.without_directory());
+        Ok(())
+    }
+
+    async fn require_empty(&mut self, path: &StorePath) -> Result<(), FileError> {
+        let listing = self.list(path, Scope::Children).await?;
+        let is_empty = listing.entries.is_empty() && !listing.is_truncated && !listing.hides_entries;
+        if is_empty { Ok(()) } else { Err(FileError::NotEmpty) }
+    }
+
+    pub(super) async fn rename(&mut self, from: &StorePath, to: &StorePath) -> Result<(), FileError> {
+        self.require_writable()?;
+        if from.is_root() {
+            return Err(FileError::Root);
+        }
+        let found = self.look(from).await?;
+        let kind = found.kind().ok_or(FileError::NotFound)?;
+        if from == to {
+            return Ok(());
+        }
+        if to.is_root() {
+            return Err(FileError::Root);
+        }
+        if to.below(from).is_some() {
+            return Err(if kind == EntryKind::File {
+                FileError::ParentIsFile
+            } else {
+                FileError::IntoItself
+            });
+        }
+        if !self.missing_parents(to).await?.is_empty() {
+            return Err(FileError::NotFound);
+        }
+        let replaced = self.look(to).await?;
+        if matches!(replaced, Found::Special) {
+            return Err(FileError::Special);
+        }
+        match (kind, replaced.kind()) {
+            (EntryKind::File, Some(EntryKind::Directory)) => return Err(FileError::IsDirectory),
+            (EntryKind::Directory, Some(EntryKind::File)) => return Err(FileError::IsFile),
+            (EntryKind::Directory, Some(EntryKind::Directory)) => self.require_empty(to).await?,
+            _ => {}
+        }
+        let deepest = match kind {
+            EntryKind::File => to.depth(),
+            EntryKind::Directory => self.deepest(from, to).await?,
+        };
+        self.quota().await?.check_depth(deepest)?;
+        self.require_spare()?;
+        self.make_way(to, &replaced)?;
+        self.put(from, &found, to)
+    }
+
+    /// The depth of the deepest path once the directory `from` is `to`.
+    async fn deepest(&mut self, from: &StorePath, to: &StorePath) -> Result<u64, FileError> {
+        let listing = self.list(from, Scope::Recursive).await?;
+        let depths = listing.entries.iter().map(|entry| to.join(&entry.name).depth());
+        Ok(depths.max().unwrap_or(0).max(to.depth()))
+    }
+
+    /// Takes away what is replaced at `to`.
+    fn make_way(&mut self, to: &StorePath, replaced: &Found) -> Result<(), FileError> {
+        self.vanish(to, replaced)?;
+        match replaced {
+            Found::File { node, .. } => {
+                node.unlink();
+                let bytes = node.bytes();
+                self.enter(|usage| usage.without_file(bytes));
+            }
+            Found::BaseFile { stat, .. } => self.enter(|usage| usage.without_file(stat.bytes)),
+            Found::Directory { .. } => self.enter(|usage| usage.without_directory()),
+            Found::Missing { .. } | Found::BelowFile | Found::Special => {}
+        }
+        Ok(())
+    }
+
+    /// Puts what was found at `from`, and everything that is changed in it, under `to`, where nothing is.
+    fn put(&mut self, from: &StorePath, found: &Found, to: &StorePath) -> Result<(), FileError> {
+        let charge = self.charge_name(to)?;
+        let now = self.movable(from, found)?;
+        let below = self.keys_below(from);
+        let moved: Vec<_> =
+            below.iter().filter_map(|key| Some((to.join(key.below(from)?), self.take_node(key)?))).collect();
+        self.vanish(from, found)?;
+        self.insert(to, now, charge);
+        for (key, node) in moved {
+            self.put_node(&key, node);
+        }
+        Ok(())
+    }
+}
+
+impl Found {
+    fn kind(&self) -> Option<EntryKind> {
+        match self {
+            Self::File { .. } | Self::BaseFile { .. } => Some(EntryKind::File),
+            Self::Directory { .. } => Some(EntryKind::Directory),
+            Self::Missing { .. } | Self::BelowFile | Self::Special => None,
+        }
+    }
+}
+
+impl Now {
+    /// What it is in the store below, if anything.
+    pub(super) fn origin(&self) -> Option<&StorePath> {
+        match self {
+            Self::Gone => None,
+            Self::File(node) => node.origin.as_ref().map(|origin| &origin.path),
+            Self::Directory { origin, .. } => origin.as_ref(),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Files that are open: reading and writing anywhere in them.
+
+use std::sync::Arc;
+
+use super::Overlay;
+use super::file::FileNode;
+use crate::{FileError, Stat};
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OpenMode {
+    /// It may be changed.
+    pub writes: bool,
+    /// It is created if it is not there.
+    pub creates: bool,
+    /// With `creates`: it must not be there.
+    pub is_exclusive: bool,
+    /// It is emptied.
+    pub truncates: bool,
+}
+
+/// A file that is open. What is written is seen by everyone who has the file open in the same overlay.
+#[derive(Clone)]
+pub struct OpenFile {
+    overlay: Overlay,
+    node: Arc<FileNode>,
+}
+
+impl OpenFile {
+    pub(super) fn new(overlay: Overlay, node: Arc<FileNode>) -> Self {
+        Self { overlay, node }
+    }
+
+    /// Kind, length and time.
+    #[must_use]
+    pub fn stat(&self) -> Stat {
+        self.node.stat()
+    }
+
+    /// As [`Overlay::identity`].
+    #[must_use]
+    pub fn identity(&self) -> u64 {
+        self.node.identity()
+    }
+
+    /// Whether the content is in memory, as that of every changed file is.
+    #[must_use]
+    pub fn is_in_memory(&self) -> bool {
+        self.node.is_loaded()
+    }
+
+    /// [`read_at`](Self::read_at) without waiting, if the content is in memory.
+    #[must_use]
+    pub fn read_in_memory(&self, offset: u64, length: u64) -> Option<Vec<u8>> {
+        self.node.range(offset, length)
+    }
+
+    /// At most `length` bytes from `offset` on: fewer where the file ends, none past its end.
+    ///
+    /// # Errors
+    /// [`FileError::NotFound`], [`FileError::Link`] when the store below has something else by now;
+    /// [`FileError::Host`].
+    pub async fn read_at(&self, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
+        self.overlay.read_node(&self.node, offset, length).await
+    }
+
+    /// Writes all of `data` at `offset`, or nothing. What lies between the end of the file and `offset` is zero and counts.
+    ///
+    /// # Errors
+    /// [`FileError::Quota`], [`FileError::Memory`], [`FileError::ReadOnly`]; [`FileError::Conflict`] when the store below
+    /// has something else by now.
+    pub async fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), FileError> {
+        self.overlay.state.lock().await.write_at(&self.node, Some(offset), data).await
+    }
+
+    /// Writes all of `data` at the end, or nothing.
+    ///
+    /// # Errors
+    /// As for [`write_at`](Self::write_at).
+    pub async fn append(&self, data: &[u8]) -> Result<(), FileError> {
+        self.overlay.state.lock().await.write_at(&self.node, None, data).await
+    }
+
+    /// Cuts or extends the file to `bytes`. What is added is zero and counts.
+    ///
+    /// # Errors
+    /// As for [`write_at`](Self::write_at).
+    pub async fn set_bytes(&self, bytes: u64) -> Result<(), FileError> {
+        self.overlay.state.lock().await.resize(&self.node, bytes).await
+    }
+}

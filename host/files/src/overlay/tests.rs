@@ -1,0 +1,117 @@
+//! What an overlay does beyond the contract of all stores.
+
+use super::*;
+use crate::{CreateOnly, DirectoryOptions, DirectoryStore, MemoryStore, Quota, testing};
+
+fn over_memory(quota: &Quota) -> Arc<dyn FileStore> {
+    Arc::new(Overlay::new(Arc::new(MemoryStore::new(*quota)), &Budget::new(u64::MAX)))
+}
+
+proptest::proptest! {
+    #[test]
+    fn agrees_with_the_model(plan in testing::plan()) {
+        testing::check_plan(over_memory, &plan)?;
+    }
+}
+
+#[tokio::test]
+async fn keeps_the_contract_of_file_stores() {
+    // Overlays are committed to stores and not to each other.
+    let single = |check: &&testing::Check| {
+        !["a_commit_is_all_that_a_call_did", "the_first_to_commit_wins"].contains(&check.name)
+    };
+    for check in testing::Check::all().iter().filter(single) {
+        check.run(over_memory(&testing::QUOTA)).await.unwrap();
+    }
+}
+
+fn path(text: &str) -> StorePath {
+    StorePath::file(text).unwrap()
+}
+
+const WRITE: OpenMode = OpenMode { writes: true, creates: true, is_exclusive: false, truncates: false };
+
+#[tokio::test]
+async fn memory_is_refused_before_it_is_taken_and_given_back_after() {
+    let large = Quota { bytes_max: u64::MAX, file_bytes_max: u64::MAX, ..Quota::default() };
+    let budget = Budget::new(100_000);
+    let overlay = Overlay::new(Arc::new(MemoryStore::new(large)), &budget);
+    let file = overlay.open(&path("a"), WRITE).await.unwrap();
+    for bytes in [100_000, 1 << 40, u64::MAX] {
+        assert!(
+            matches!(file.set_bytes(bytes).await, Err(FileError::Memory { bytes_max: 100_000 })),
+            "{bytes}"
+        );
+    }
+    assert!(matches!(file.write_at(u64::MAX, b"x").await, Err(FileError::Memory { .. })));
+    assert_eq!(file.stat().bytes, 0);
+    file.set_bytes(90_000).await.unwrap();
+    let refused = overlay.write(&path("b"), vec![0; 20_000], WriteMode::Create).await;
+    assert!(matches!(refused, Err(FileError::Memory { .. })));
+    file.set_bytes(0).await.unwrap();
+    overlay.write(&path("b"), vec![0; 20_000], WriteMode::Create).await.unwrap();
+    drop((file, overlay));
+    assert_eq!(budget.bytes_taken(), 0);
+}
+
+#[tokio::test]
+async fn names_cost_memory_too() {
+    let overlay = Overlay::new(Arc::new(MemoryStore::new(Quota::default())), &Budget::new(100_000));
+    let mut made = 0;
+    while overlay.write(&path(&made.to_string()), Vec::new(), WriteMode::Create).await.is_ok() {
+        made += 1;
+    }
+    assert!((50..500).contains(&made), "{made}");
+}
+
+#[tokio::test]
+async fn any_number_of_files_may_be_looked_at_one_after_another() {
+    let store = Arc::new(MemoryStore::new(Quota::default()));
+    for number in 0..3000 {
+        store.write(&path(&number.to_string()), b"x".to_vec(), WriteMode::Create).await.unwrap();
+    }
+    let budget = Budget::new(2_000_000);
+    let overlay = Overlay::new(store, &budget);
+    let kept = overlay.open(&path("7"), OpenMode::default()).await.unwrap();
+    for number in (0..3000).chain(0..3000) {
+        let file = overlay.open(&path(&number.to_string()), OpenMode::default()).await.unwrap();
+        assert_eq!(file.read_at(0, 9).await.unwrap(), b"x");
+    }
+    overlay.write(&path("7"), b"new".to_vec(), WriteMode::Replace).await.unwrap();
+    assert_eq!(kept.read_at(0, 9).await.unwrap(), b"new");
+    assert_eq!(overlay.commit_changes().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_others_did_in_the_directory_meanwhile_is_a_conflict() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = DirectoryOptions { is_durable: false, ..DirectoryOptions::default() };
+    let store = Arc::new(DirectoryStore::open_ambient(folder.path(), options).unwrap());
+    std::fs::write(folder.path().join("a"), "old").unwrap();
+    for (name, text) in [("a", "changed"), ("new", "created")] {
+        let overlay = Overlay::new(Arc::clone(&store) as Arc<dyn FileStore>, &Budget::new(1 << 20));
+        overlay.write(&path(name), b"mine".to_vec(), WriteMode::Replace).await.unwrap();
+        overlay.write(&path("also"), b"mine".to_vec(), WriteMode::Create).await.unwrap();
+        std::fs::write(folder.path().join(name), text).unwrap();
+        let refused = overlay.commit_changes().await.unwrap_err();
+        assert!(matches!(&refused, FileError::Conflict { path } if path.as_str() == name), "{refused:?}");
+        assert_eq!(std::fs::read_to_string(folder.path().join(name)).unwrap(), text);
+        assert!(!folder.path().join("also").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_only_creates_passes_the_guard_and_no_other() {
+    let store = Arc::new(MemoryStore::new(Quota::default()));
+    store.write(&path("old"), b"1".to_vec(), WriteMode::Create).await.unwrap();
+    let guard: Arc<dyn FileStore> = Arc::new(CreateOnly::new(Arc::clone(&store) as Arc<dyn FileStore>));
+    let overlay = Overlay::new(Arc::clone(&guard), &Budget::new(1 << 20));
+    overlay.write(&path("d/new"), b"2".to_vec(), WriteMode::Replace).await.unwrap();
+    overlay.commit_changes().await.unwrap();
+    // Changes that an overlay over the unguarded store has taken in.
+    let direct = Overlay::new(Arc::clone(&store) as Arc<dyn FileStore>, &Budget::new(1 << 20));
+    direct.delete(&path("old")).await.unwrap();
+    let (changes, _) = direct.state.lock().await.take_changes();
+    assert!(matches!(guard.commit(changes).await, Err(FileError::CreateOnly)));
+    assert_eq!(store.read(&path("old"), 9).await.unwrap(), b"1");
+}

@@ -1,0 +1,290 @@
+//! Keeps the values of secrets out of texts.
+
+use std::borrow::Cow;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use serde_json::Value;
+
+use crate::{CallRecord, Content, Outcome, Output, SecretText, ToolFailure};
+
+/// Shortest secret in bytes: a shorter value stands in too many texts by chance.
+const SECRET_BYTES_MIN: usize = 8;
+/// Longest secret in bytes. A key in PEM has some 3 KiB.
+const SECRET_BYTES_MAX: usize = 64 * 1024;
+
+/// Replaces the values of secrets by `[secret NAME]` in everything that leaves a call.
+///
+/// A value is found as it is, with the escapes of JSON, percent-encoded, and in base64. A guest that wants to give away a
+/// secret that it may read can write it in yet another way: this is a layer against accidents. What a guest must not know
+/// is bound to a request, where it never sees it.
+#[derive(Debug, Clone, Default)]
+pub struct Redactor {
+    found: Option<AhoCorasick>,
+    /// What stands in place of each spelling.
+    replacements: Vec<String>,
+}
+
+/// Why a value cannot be a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnfitSecret {
+    /// Too short.
+    #[error(
+        "the secret `{name}` is shorter than {SECRET_BYTES_MIN} bytes, too short to be kept out of texts"
+    )]
+    TooShort {
+        /// The name.
+        name: String,
+    },
+    /// Too long.
+    #[error("the secret `{name}` is longer than {SECRET_BYTES_MAX} bytes")]
+    TooLong {
+        /// The name.
+        name: String,
+    },
+}
+
+impl Redactor {
+    /// A layer that hides these secrets, given by name.
+    ///
+    /// # Errors
+    /// [`UnfitSecret`] when a value cannot be hidden.
+    pub fn new<'s>(
+        secrets: impl IntoIterator<Item = (&'s str, &'s SecretText)>,
+    ) -> Result<Self, UnfitSecret> {
+        let (mut patterns, mut replacements) = (Vec::new(), Vec::new());
+        for (name, secret) in secrets {
+            let value = secret.expose();
+            if value.len() < SECRET_BYTES_MIN {
+                return Err(UnfitSecret::TooShort { name: name.to_owned() });
+            }
+            if value.len() > SECRET_BYTES_MAX {
+                return Err(UnfitSecret::TooLong { name: name.to_owned() });
+            }
+            for spelling in spellings(value) {
+                patterns.push(spelling);
+                replacements.push(format!("[secret {name}]"));
+            }
+        }
+        if patterns.is_empty() {
+            return Ok(Self::default());
+        }
+        // The longest match: a secret that holds another one is hidden as a whole.
+        let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
+        match built {
+            Ok(found) => Ok(Self { found: Some(found), replacements }),
+            Err(_) => Err(UnfitSecret::TooLong { name: "of the plugin".to_owned() }),
+        }
+    }
+
+    /// Whether there is nothing to hide.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.found.is_none()
+    }
+
+    /// `text` without secrets.
+    #[must_use]
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match &self.found {
+            Some(found) if found.is_match(text) => Cow::Owned(found.replace_all(text, &self.replacements)),
+            _ => Cow::Borrowed(text),
+        }
+    }
+
+    /// `outcome` without secrets.
+    #[must_use]
+    pub fn outcome(&self, outcome: Outcome) -> Outcome {
+        if self.is_empty() {
+            return outcome;
+        }
+        match outcome {
+            Outcome::Ok(Output::Value(value)) => Outcome::Ok(Output::Value(self.value(value))),
+            Outcome::Ok(Output::Contents(contents)) => Outcome::Ok(Output::Contents(
+                contents.into_iter().map(|content| self.content(content)).collect(),
+            )),
+            Outcome::Failure(failure) => Outcome::Failure(ToolFailure {
+                message: self.string(failure.message),
+                suggestion: failure.suggestion.map(|text| self.string(text)),
+                value: failure.value.map(|value| self.value(value)),
+                transient: failure.transient,
+            }),
+            Outcome::Error(mut error) => {
+                error.detail = error.detail.map(|text| self.string(text));
+                error.backtrace = error.backtrace.map(|text| self.string(text));
+                Outcome::Error(error)
+            }
+            Outcome::Cancelled => Outcome::Cancelled,
+        }
+    }
+
+    /// Takes secrets out of everything in `record` that a guest or an engine has written.
+    pub fn record(&self, record: &mut CallRecord) {
+        if self.is_empty() {
+            return;
+        }
+        let texts = [&mut record.stdout_tail, &mut record.stderr_tail];
+        let optional = [&mut record.detail, &mut record.backtrace];
+        for text in texts.into_iter().chain(optional.into_iter().flatten()).chain(&mut record.dropped) {
+            if let Cow::Owned(clean) = self.text(text) {
+                *text = clean;
+            }
+        }
+        for change in &mut record.files {
+            if let Cow::Owned(clean) = self.text(&change.path) {
+                change.path = clean;
+            }
+        }
+        for host in &mut record.hosts {
+            if let Cow::Owned(clean) = self.text(&host.host) {
+                host.host = clean;
+            }
+        }
+        for refusal in &mut record.refused {
+            if let Cow::Owned(clean) = self.text(&refusal.capability) {
+                refusal.capability = clean;
+            }
+            refusal.reason = refusal.reason.take().map(|reason| self.string(reason));
+        }
+    }
+
+    fn string(&self, text: String) -> String {
+        match self.text(&text) {
+            Cow::Owned(clean) => clean,
+            Cow::Borrowed(_) => text,
+        }
+    }
+
+    fn value(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.string(text)),
+            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.value(item)).collect()),
+            Value::Object(members) => {
+                let clean = |(key, value)| (self.string(key), self.value(value));
+                Value::Object(members.into_iter().map(clean).collect())
+            }
+            other => other,
+        }
+    }
+
+    fn content(&self, content: Content) -> Content {
+        match content {
+            Content::Text(text) => Content::Text(self.string(text)),
+            Content::Json(value) => Content::Json(self.value(value)),
+            Content::Blob { media_type, data } => {
+                let data = match &self.found {
+                    Some(found) if found.is_match(&data) => {
+                        found.replace_all_bytes(&data, &self.replacements)
+                    }
+                    _ => data,
+                };
+                Content::Blob { media_type: self.string(media_type), data }
+            }
+        }
+    }
+}
+
+/// The ways in which a value is written without any wish to hide it.
+fn spellings(value: &str) -> Vec<String> {
+    let json = Value::from(value).to_string();
+    let json = json.trim_matches('"').to_owned();
+    let mut percent = String::new();
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            percent.push(char::from(byte));
+        } else {
+            percent.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    let mut spellings = vec![
+        value.to_owned(),
+        json,
+        percent.to_lowercase(),
+        percent,
+        STANDARD_NO_PAD.encode(value),
+        URL_SAFE_NO_PAD.encode(value),
+    ];
+    spellings.sort_unstable();
+    spellings.dedup();
+    spellings
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{ErrorType, ToolError};
+
+    const SECRET: &str = "s3cr3t/\"pass\"+word";
+
+    fn redactor() -> Redactor {
+        let (key, other) = (SecretText::new(SECRET), SecretText::new("s3cr3t/\"pass\"+word and more"));
+        Redactor::new([("key", &key), ("other", &other)]).unwrap()
+    }
+
+    #[test]
+    fn a_secret_is_hidden_in_every_plain_spelling() {
+        let redactor = redactor();
+        for text in [
+            SECRET.to_owned(),
+            json!(SECRET).to_string(),
+            "s3cr3t%2F%22pass%22%2Bword".to_owned(),
+            "s3cr3t%2f%22pass%22%2bword".to_owned(),
+            STANDARD_NO_PAD.encode(SECRET),
+            format!("Authorization: Bearer {SECRET}\n"),
+        ] {
+            let clean = redactor.text(&text);
+            assert!(clean.contains("[secret key]") && !clean.contains("s3cr3t"), "{text}: {clean}");
+        }
+        assert_eq!(redactor.text(&format!("{SECRET} and more")), "[secret other]");
+        assert!(matches!(redactor.text("nothing here"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn everything_that_leaves_a_call_is_searched() {
+        let redactor = redactor();
+        let mut error = ToolError::new(ErrorType::TrapUnreachable).with_detail(SECRET);
+        error.backtrace = Some(SECRET.to_owned());
+        let failure = ToolFailure {
+            message: SECRET.to_owned(),
+            suggestion: Some(SECRET.to_owned()),
+            value: Some(json!({ SECRET: [SECRET] })),
+            transient: None,
+        };
+        let contents = vec![
+            Content::Text(SECRET.to_owned()),
+            Content::Json(json!([SECRET])),
+            Content::Blob { media_type: SECRET.to_owned(), data: format!("x{SECRET}y").into_bytes() },
+        ];
+        for outcome in [
+            Outcome::Ok(Output::Value(json!({"a": [SECRET]}))),
+            Outcome::Ok(Output::Contents(contents)),
+            Outcome::Failure(failure),
+            Outcome::Error(error),
+        ] {
+            let mut record = CallRecord {
+                stdout_tail: SECRET.to_owned(),
+                stderr_tail: SECRET.to_owned(),
+                dropped: vec![SECRET.to_owned()],
+                ..CallRecord::default()
+            };
+            let clean = redactor.outcome(outcome);
+            record.set_outcome(&clean);
+            redactor.record(&mut record);
+            let written = format!("{clean:?} {record:?}");
+            assert!(!written.contains("s3cr3t"), "{written}");
+            assert!(written.contains("[secret key]"), "{written}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_hidden_is_refused() {
+        let (short, long) = (SecretText::new("1234567"), SecretText::new("x".repeat(65_537)));
+        assert!(matches!(Redactor::new([("a", &short)]), Err(UnfitSecret::TooShort { .. })));
+        assert!(matches!(Redactor::new([("a", &long)]), Err(UnfitSecret::TooLong { .. })));
+        assert!(Redactor::new([]).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,92 @@
+//! The hostile suite: every attack that somebody thought of, in one list, each with the end that it must have.
+//!
+//! An attack is a row of a family. Its test launches it on an engine of its own, compares the end, and then makes an honest
+//! call on the same engine: whatever an attack did, that call has to give the right value. What is lost without a crash
+//! (memory, descriptors, threads) shows in `resources`, which launches a thousand attacks in one process.
+//!
+//! | where | whose harm it is |
+//! |---|---|
+//! | a tool of the guest `hostile` (`tests/programs/examples/hostile/`) | what a compiler emits |
+//! | a module in the text format (`super::module`) | what no compiler emits: realloc, post-return, lying lengths |
+//! | bytes | what is not even a component |
+//!
+//! Attacks on what is granted need grants, stores and servers, and are tests where those are: tricks with paths, links, quotas
+//! and special files in `mounts`, egress in `network`, plugins that change between loads in `cli_grants`.
+//!
+//! A new attack is a new row. A new family is a file and an entry in `FAMILIES`.
+
+mod amplification;
+mod arena;
+mod binaries;
+mod blocking;
+mod cache;
+mod collisions;
+mod compiling;
+mod cpu;
+mod definitions;
+mod environment;
+mod floods;
+mod handles;
+mod leaks;
+mod memory;
+mod resources;
+mod terminal;
+mod text;
+
+use std::collections::BTreeSet;
+
+pub(crate) use arena::{Arena, Attack, End, Ended, Launch};
+
+/// Defines the attacks of a family: the rows, and a test for each.
+macro_rules! attacks {
+    ($($(#[doc = $hope:literal])+ $name:ident: $launch:expr => $end:expr,)+) => {
+        pub(crate) const ATTACKS: &[$crate::hostile::Attack] = &[$($crate::hostile::Attack {
+            name: stringify!($name),
+            hope: concat!($($hope),+),
+            launch: $launch,
+            end: $end,
+        }),+];
+        $(
+            #[tokio::test]
+            async fn $name() {
+                $crate::hostile::arena::check(ATTACKS, stringify!($name)).await;
+            }
+        )+
+    };
+}
+use attacks;
+
+/// Every family, with what it is about.
+const FAMILIES: &[(&str, &[Attack])] = &[
+    ("CPU loops", cpu::ATTACKS),
+    ("blocking host calls", blocking::ATTACKS),
+    ("growth of memories, tables, stacks and instances", memory::ATTACKS),
+    ("amplification through the calling convention", amplification::ATTACKS),
+    ("floods of results, logs and progress", floods::ATTACKS),
+    ("text that is none", text::ATTACKS),
+    ("hoards of handles, and handles that are not one's own", handles::ATTACKS),
+    ("bytes that are no component", binaries::ATTACKS),
+    ("definitions that lie", definitions::ATTACKS),
+    ("probes of the surroundings", environment::ATTACKS),
+    ("traces of earlier calls", leaks::ATTACKS),
+    ("bombs for the compiler", compiling::ATTACKS),
+    ("tampering with compiled code", cache::ATTACKS),
+    ("text that drives terminals", terminal::ATTACKS),
+    ("names that are taken or look alike", collisions::ATTACKS),
+];
+
+/// How many attacks there are at least.
+const ATTACKS_MIN: usize = 200;
+
+#[test]
+fn no_family_is_empty_and_no_attack_is_there_twice() {
+    let mut names = BTreeSet::new();
+    for (family, attacks) in FAMILIES {
+        assert!(attacks.len() >= 3, "{family}: {} attacks", attacks.len());
+        for attack in *attacks {
+            assert!(names.insert(attack.name), "two attacks are called {}", attack.name);
+            assert!(attack.hope.trim().ends_with('.'), "{} says what it hopes for", attack.name);
+        }
+    }
+    assert!(names.len() >= ATTACKS_MIN, "{} attacks", names.len());
+}

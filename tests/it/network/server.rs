@@ -1,0 +1,232 @@
+//! A server for tests, on loopback. It speaks HTTP by hand, because most of what it is for no library would say.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls;
+
+/// What a server has seen.
+#[derive(Default)]
+struct Seen {
+    requests: Mutex<Vec<String>>,
+    open: AtomicUsize,
+    open_most: AtomicUsize,
+}
+
+pub(crate) struct Server {
+    pub(super) address: SocketAddr,
+    seen: Arc<Seen>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        Self::listen(None).await
+    }
+
+    /// A server with a certificate for `name`, and the certificate of the authority that has signed it.
+    pub(super) async fn start_tls(name: &str) -> (Self, Vec<u8>) {
+        let authority_key = rcgen::KeyPair::generate().unwrap();
+        let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let authority_pem = authority.self_signed(&authority_key).unwrap().pem();
+        let issuer = rcgen::Issuer::new(authority, authority_key);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let leaf =
+            rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![leaf.der().clone()], key.serialize_der().try_into().unwrap())
+            .unwrap();
+        (Self::listen(Some(TlsAcceptor::from(Arc::new(config)))).await, authority_pem.into_bytes())
+    }
+
+    async fn listen(tls: Option<TlsAcceptor>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::new(Seen::default());
+        let shared = Arc::clone(&seen);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (seen, tls) = (Arc::clone(&shared), tls.clone());
+                tokio::spawn(async move {
+                    let open = seen.open.fetch_add(1, Ordering::SeqCst) + 1;
+                    seen.open_most.fetch_max(open, Ordering::SeqCst);
+                    match tls {
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, &seen).await;
+                            }
+                        }
+                        None => serve(stream, &seen).await,
+                    }
+                    seen.open.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        Self { address, seen, task }
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// A URL of this server by its address.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// The requests so far, heads and bodies as they came.
+    pub(super) fn requests(&self) -> Vec<String> {
+        self.seen.requests.lock().unwrap().clone()
+    }
+
+    /// Most connections that were open at one time.
+    pub(crate) fn open_most(&self) -> usize {
+        self.seen.open_most.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many connections are open.
+    pub(super) async fn open_becomes(&self, count: usize) {
+        let waited = tokio::time::timeout(Duration::from_secs(10), async {
+            while self.seen.open.load(Ordering::SeqCst) != count {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
+        waited
+            .await
+            .unwrap_or_else(|_| panic!("{} connections are open", self.seen.open.load(Ordering::SeqCst)));
+    }
+}
+
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, seen: &Seen) {
+    let Some(head) = read_head(&mut stream).await else { return };
+    let path = head.split([' ', '?']).nth(1).unwrap_or("/").to_owned();
+    let body = if path == "/early" { String::new() } else { read_body(&mut stream, &head).await };
+    let request = format!("{head}{body}");
+    seen.requests.lock().unwrap().push(request.clone());
+    // Whoever hangs up ends the answer.
+    let _ = answer(&mut stream, &path, &request).await;
+    let _ = stream.shutdown().await;
+}
+
+async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    Some(String::from_utf8_lossy(&head).into_owned())
+}
+
+/// The body, whichever way its length is told; chunks stay as they come.
+async fn read_body(stream: &mut (impl AsyncRead + Unpin), head: &str) -> String {
+    let head = head.to_ascii_lowercase();
+    let mut body = Vec::new();
+    if head.contains("transfer-encoding: chunked") {
+        while !body.ends_with(b"0\r\n\r\n") && !ends_with_trailers(&body) {
+            let Ok(byte) = stream.read_u8().await else { break };
+            body.push(byte);
+        }
+    } else if let Some(length) = head.split("content-length: ").nth(1) {
+        let length: usize = length.split("\r\n").next().unwrap().parse().unwrap();
+        body.resize(length, 0);
+        if stream.read_exact(&mut body).await.is_err() {
+            return "cut off".to_owned();
+        }
+    }
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+fn ends_with_trailers(body: &[u8]) -> bool {
+    body.ends_with(b"\r\n\r\n") && String::from_utf8_lossy(body).contains("\r\n0\r\n")
+}
+
+async fn answer(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    path: &str,
+    request: &str,
+) -> std::io::Result<()> {
+    let ok = |body: &str| format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let (what, with) = path[1..].split_once('/').unwrap_or((&path[1..], ""));
+    let number = || with.parse::<usize>().unwrap();
+    match what {
+        "echo" => stream.write_all(ok(request).as_bytes()).await,
+        "redirect" => {
+            let head = format!("HTTP/1.1 302 Found\r\nlocation: {with}\r\ncontent-length: 0\r\n\r\n");
+            stream.write_all(head.as_bytes()).await
+        }
+        "large" => {
+            stream
+                .write_all(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", number()).as_bytes())
+                .await?;
+            stream.write_all(&vec![b'y'; number()]).await
+        }
+        "endless" => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+            loop {
+                stream.write_all(&[b'y'; 65536]).await?;
+            }
+        }
+        "drip" => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+            loop {
+                stream.write_all(b"y").await?;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        "stall" => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nyy").await?;
+            until_closed(stream).await
+        }
+        "silent" => until_closed(stream).await,
+        "slow" => {
+            tokio::time::sleep(Duration::from_millis(with.parse().unwrap())).await;
+            stream.write_all(ok("late").as_bytes()).await
+        }
+        "header" => {
+            let head = format!("HTTP/1.1 200 OK\r\nx: {}\r\ncontent-length: 0\r\n\r\n", "y".repeat(number()));
+            stream.write_all(head.as_bytes()).await
+        }
+        "headers" => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\n").await?;
+            for index in 0.. {
+                stream.write_all(format!("x-{index}: y\r\n").as_bytes()).await?;
+            }
+            Ok(())
+        }
+        "continue" => loop {
+            stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        },
+        "short" => stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nyy").await,
+        "upgrade" => stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\nhello").await,
+        "nonsense" => stream.write_all(b"220 mail.example ESMTP\r\n").await,
+        "zipped" => {
+            let head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\nzip!";
+            stream.write_all(head).await
+        }
+        "hop" => {
+            let head = b"HTTP/1.1 200 OK\r\nkeep-alive: 5\r\nproxy-authenticate: x\r\nx-kept: y\r\ncontent-length: 0\r\n\r\n";
+            stream.write_all(head).await
+        }
+        _ => stream.write_all(ok("fine").as_bytes()).await,
+    }
+}
+
+async fn until_closed(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<()> {
+    while stream.read(&mut [0; 64]).await? > 0 {}
+    Ok(())
+}
