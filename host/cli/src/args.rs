@@ -11,7 +11,7 @@ Exit codes:
   1    the tool reported a failure
   2    bad usage: flags, unknown tool, arguments that do not decode, errors in the configuration
   3    the call ended in an error: a trap, a limit, a denied capability, an invalid result
-  4    a plugin cannot be loaded, or `check --strict` has advice
+  4    a plugin cannot be loaded or has changed without consent, or `check --strict` has advice
   5    the host itself failed
   130  interrupted";
 
