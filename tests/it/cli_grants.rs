@@ -323,3 +323,11 @@ fn at_a_terminal_a_person_is_asked_once_always_or_no() {
     let asked_no_more = at_a_terminal(&call, "");
     assert!(asked_no_more.contains("de_DE") && !asked_no_more.contains("Grant it?"), "{asked_no_more}");
 }
+
+#[test]
+fn a_directory_that_decides_about_grants_is_not_taken_at_a_prompt_either() {
+    let folder = Folder::new("[permissions]\nfiles.all = \"read-write\"\n", "");
+    let typed = format!("o\n{}\n", folder.folder.path().display());
+    let shown = at_a_terminal(&["call", "names", "{}", "--config", &folder.config], &typed);
+    assert!(shown.contains("decides what a plugin may do"), "{shown}");
+}

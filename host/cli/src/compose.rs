@@ -99,9 +99,14 @@ pub(crate) fn plugin_specs(args: &PluginArgs, values: Values) -> anyhow::Result<
 
 /// No plugin may write what decides about its own grants or another's.
 fn check_reach(specs: &[PluginSpec]) -> anyhow::Result<()> {
-    let components = specs.iter().map(|spec| spec.path.as_path());
-    let deciding: Vec<_> = components.chain(specs.iter().filter_map(|spec| spec.config.as_deref())).collect();
+    let deciding = deciding(specs);
     specs.iter().try_for_each(|spec| offer::check_mounts(&spec.options.grants.mounts, &deciding))
+}
+
+/// The files that decide about grants.
+fn deciding(specs: &[PluginSpec]) -> Vec<PathBuf> {
+    let components = specs.iter().map(|spec| spec.path.clone());
+    components.chain(specs.iter().filter_map(|spec| spec.config.clone())).collect()
 }
 
 /// What is typed counts: the person at the command line is the one who wrote the configuration, or who chose it.
@@ -195,6 +200,7 @@ async fn load_and(
     specs: Vec<PluginSpec>,
     widen: fn(&Plugin, &mut PluginSpec) -> anyhow::Result<bool>,
 ) -> anyhow::Result<Vec<Arc<Plugin>>> {
+    let deciding = deciding(&specs);
     let mut plugins = Vec::new();
     for mut spec in specs {
         let mut plugin = load_one(engine, spec.path.clone(), spec.options.clone()).await?;
@@ -202,6 +208,8 @@ async fn load_and(
             consent::check_pin(&plugin, config)?;
         }
         if widen(&plugin, &mut spec)? {
+            // What was granted just now may be a directory that nobody has looked at yet.
+            offer::check_mounts(&spec.options.grants.mounts, &deciding)?;
             plugin = load_one(engine, spec.path, spec.options).await?;
         }
         plugins.push(Arc::new(plugin));

@@ -139,8 +139,8 @@ fn widen_files(
     access: FileAccess,
     grant: &NewGrant,
 ) -> anyhow::Result<()> {
-    let known = grants.mounts.iter().position(|mount| mount.name == *name);
-    let directory = match (known.and_then(|index| grants.mounts.get(index)), &grant.directory) {
+    let known = grants.mounts.iter().find(|mount| mount.name == *name);
+    let directory = match (known, &grant.directory) {
         (Some(mount), _) => match mount.store.root_ambient() {
             Some(directory) => directory.to_owned(),
             None => return Ok(()),

@@ -1,7 +1,7 @@
 //! What a plugin is offered: from the configuration and from flags to stores, values and rules.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -169,10 +169,10 @@ pub(crate) fn open_directory(directory: &Path, access: FileAccess) -> anyhow::Re
 
 /// Refuses mounts that can be written to and hold one of `deciding`: what decides about grants. A plugin could otherwise
 /// grant itself whatever it wants.
-pub(crate) fn check_mounts(mounts: &[Mount], deciding: &[&Path]) -> anyhow::Result<()> {
+pub(crate) fn check_mounts(mounts: &[Mount], deciding: &[PathBuf]) -> anyhow::Result<()> {
     for mount in mounts.iter().filter(|mount| mount.access != FileAccess::ReadOnly) {
         let Some(Ok(root)) = mount.store.root_ambient().map(Path::canonicalize) else { continue };
-        let is_inside = |path: &&&Path| path.canonicalize().is_ok_and(|path| path.starts_with(&root));
+        let is_inside = |path: &&PathBuf| path.canonicalize().is_ok_and(|path| path.starts_with(&root));
         if let Some(inside) = deciding.iter().find(is_inside) {
             return Err(usage(format!(
                 "the mount `{}` holds {}, which decides what a plugin may do; mount another directory, or this one for reading \
