@@ -331,3 +331,15 @@ fn a_directory_that_decides_about_grants_is_not_taken_at_a_prompt_either() {
     let shown = at_a_terminal(&["call", "names", "{}", "--config", &folder.config], &typed);
     assert!(shown.contains("decides what a plugin may do"), "{shown}");
 }
+
+#[test]
+fn a_grant_that_would_break_the_file_is_not_written() {
+    let folder = Folder::new("", "");
+    let before = folder.text();
+    for permission in ["files:new=read-only", "secret:github", "limit:nope=3"] {
+        let ran = run(&["grant", "tool", permission, "--config", &folder.config]);
+        assert_eq!(ran.code, 2, "{permission}");
+        assert!(!ran.stderr.contains("may now"), "{}", ran.stderr);
+        assert_eq!(folder.text(), before, "{permission}");
+    }
+}

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use cofferdam_tool::Permission;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use crate::config::ConfigFile;
+use crate::config::{ConfigError, ConfigFile};
 use crate::exit::UsageError;
 
 /// A configuration that is being edited.
@@ -134,10 +134,14 @@ impl PolicyFile {
 
     /// Writes the file, if what has become of it is a valid configuration.
     pub(crate) fn save(&self) -> anyhow::Result<()> {
-        let text = self.document.to_string();
-        ConfigFile::parse(&self.path, &text)?;
-        replace_file(&self.path, text.as_bytes())
+        self.config()?;
+        replace_file(&self.path, self.document.to_string().as_bytes())
             .with_context(|| format!("{} cannot be written", self.path.display()))
+    }
+
+    /// The configuration that the file would be by now.
+    pub(crate) fn config(&self) -> Result<ConfigFile, ConfigError> {
+        ConfigFile::parse(&self.path, &self.document.to_string())
     }
 
     fn plugin(&mut self, plugin: &str) -> anyhow::Result<&mut dyn TableLike> {

@@ -5,6 +5,7 @@ use std::path::Path;
 use cofferdam_tool::Permission;
 
 use crate::args::{Global, GrantArgs, RevokeArgs};
+use crate::compose::PluginSpec;
 use crate::config::ConfigFile;
 use crate::exit::{Exit, UsageError};
 use crate::offer::Values;
@@ -33,13 +34,20 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
         return Ok(Exit::Ok);
     }
     let mut file = PolicyFile::open_ambient(&args.config)?;
+    // Paths in the file are relative to the file, and the one that was typed is not.
+    let directory = args.directory.as_deref().map(std::path::absolute).transpose()?;
+    let mut notes = Vec::new();
     for permission in wanted {
-        let directory = args.directory.clone();
-        let grant = NewGrant { permission, directory, value: args.value.clone() };
+        let grant = NewGrant { permission, directory: directory.clone(), value: args.value.clone() };
         let verb = if file.grant(&args.plugin, &grant)? { "may now" } else { "may already" };
-        print::note(&format!("`{}` {verb} {}", args.plugin, grant.permission.in_plain_words()));
+        notes.push(format!("`{}` {verb} {}", args.plugin, grant.permission.in_plain_words()));
     }
+    // A store or a secret that is not there would be an error of the file from now on.
+    spec(&file.config()?, &args.plugin)?;
     file.save()?;
+    for note in notes {
+        print::note(&note);
+    }
     show(global, &args.config, &args.plugin).await
 }
 
@@ -89,11 +97,15 @@ pub(crate) async fn load(
     config: &Path,
     name: &str,
 ) -> anyhow::Result<cofferdam_engine::Plugin> {
-    let file = ConfigFile::read_ambient(config)?;
-    let Some(plugin) = file.config.plugins.get(name) else {
-        return Err(UsageError(format!("{} has no plugin `{name}`", config.display())).into());
-    };
-    let spec = compose::spec_of_config(&file, name, plugin, Values::Leave)?;
+    let spec = spec(&ConfigFile::read_ambient(config)?, name)?;
     let engine = compose::engine(global)?;
     compose::load_one(&engine, spec.path, spec.options).await
+}
+
+/// What a configuration says of one plugin, without the values behind names.
+fn spec(file: &ConfigFile, name: &str) -> anyhow::Result<PluginSpec> {
+    let Some(plugin) = file.config.plugins.get(name) else {
+        return Err(UsageError(format!("{} has no plugin `{name}`", file.path.display())).into());
+    };
+    compose::spec_of_config(file, name, plugin, Values::Leave)
 }
