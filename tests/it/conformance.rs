@@ -9,6 +9,7 @@
 
 mod arguments;
 mod files_paths;
+mod files_tools;
 mod results;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ fn runner(area: &str) -> Option<Runner> {
     Some(match area {
         "arguments" => arguments::run,
         "files_paths" => files_paths::run,
+        "files_tools" => files_tools::run,
         "results" => results::run,
         _ => return None,
     })

@@ -9,6 +9,7 @@
 //! | `permissions` | what a plugin asks for, what is offered, what its calls get |
 //! | `scheduling` | many calls at once: who runs, who waits, and what one may cost the others |
 //! | `mounts` | files of a guest: quotas, names, access, transactions |
+//! | `stores` | the same through `cofferdam:plugin/files` |
 //! | `network` | what a guest can do on the network |
 //! | `hostile` | attacks, each with its expected end; see there |
 //! | `loading` | what is refused as a plugin, and why |
@@ -46,5 +47,6 @@ mod permissions;
 mod samples;
 mod sandbox;
 mod scheduling;
+mod stores;
 mod tidy;
 mod typed;

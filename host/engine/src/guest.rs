@@ -6,11 +6,13 @@ wasmtime::component::bindgen!({
         package cofferdam:host;
         world served {
             import cofferdam:plugin/call@0.1.0;
+            import cofferdam:plugin/files@0.1.0;
             import cofferdam:plugin/secrets@0.1.0;
             export cofferdam:plugin/tools@0.1.0;
         }
     ",
     world: "cofferdam:host/served",
+    imports: { "cofferdam:plugin/files@0.1.0": async },
     exports: { default: async },
     anyhow: false,
 });

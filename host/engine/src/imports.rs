@@ -56,7 +56,7 @@ impl Capability {
     pub fn in_plain_words(self) -> &'static str {
         match self {
             Self::Files => "reads and writes files in mounts that are granted",
-            Self::FileStores => "reads, writes and searches file stores at the host's speed",
+            Self::FileStores => "reads, writes and searches mounts that are granted",
             Self::Http => "makes HTTP requests that are granted",
             Self::Sockets => "opens network connections that are granted",
             Self::Toolbox => "calls other tools",
@@ -76,7 +76,7 @@ impl Capability {
     /// Whether this version of the host can give the capability to a plugin at all.
     #[must_use]
     pub fn can_be_granted(self) -> bool {
-        !matches!(self, Self::FileStores | Self::Toolbox)
+        !matches!(self, Self::Toolbox)
     }
 }
 

@@ -39,6 +39,7 @@ mod mount;
 mod network;
 mod places;
 mod plugin;
+mod plugin_files;
 mod pulse;
 mod screen;
 mod sections;

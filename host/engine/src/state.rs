@@ -100,6 +100,11 @@ impl CallState {
         FilesView { table: &mut self.resources, files: &self.files }
     }
 
+    /// The mounts of the call, for the functions of `cofferdam:plugin/files`.
+    pub(crate) fn mounts(&self) -> &CallFiles {
+        &self.files
+    }
+
     /// Notes that the guest used a capability that it was not granted: an import, or a permission in its written form. There
     /// are at most [`REFUSALS_MAX`] entries, however often a guest tries.
     pub(crate) fn refuse(&mut self, capability: Capability, import: &str) -> Denied {

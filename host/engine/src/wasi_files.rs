@@ -98,6 +98,18 @@ impl CallFiles {
     }
 }
 
+impl CallFiles {
+    /// The mounts by name, each with whether something can be changed in it.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&MountName, bool)> {
+        self.mounts.iter().map(|mount| (&mount.name, !mount.overlay.is_read_only()))
+    }
+
+    /// What the call sees of the mount called `name`.
+    pub(crate) fn mounted(&self, name: &str) -> Option<Overlay> {
+        self.mounts.iter().find(|mount| mount.name.as_str() == name).map(|mount| mount.overlay.clone())
+    }
+}
+
 /// The store of a mount with what the access forbids taken away.
 fn guarded(mount: &Mount) -> Arc<dyn FileStore> {
     let store = Arc::clone(&mount.store);

@@ -67,9 +67,6 @@ pub enum FileError {
         /// The limit.
         bytes_max: u64,
     },
-    /// A store that keeps changes for a commit does not take the commit of another one.
-    #[error("changes cannot be nested.")]
-    Nested,
     /// The file is larger than the reader asked for. Nothing was read.
     #[error("it is {bytes} bytes long; one read returns at most {bytes_max} bytes.")]
     TooLarge {

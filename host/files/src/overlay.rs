@@ -12,12 +12,15 @@
 //! read in several steps while another call replaces it may be seen partly old, partly new. Remembered for each path that
 //! the call looks at is which state it saw first: if that is no longer the state when the changes of that path are to be
 //! committed, the commit ends as [`FileError::Conflict`].
+//!
+//! An overlay may lie over another one: then its commit makes the changes in that one, for the inner call of a call.
 
 mod budget;
 mod contents;
 mod difference;
 mod file;
 mod names;
+mod nested;
 mod open;
 mod state;
 
@@ -155,7 +158,7 @@ impl FileStore for Overlay {
     }
 
     async fn commit(&self, changes: Changes) -> Result<(), FileError> {
-        if changes.is_empty() { Ok(()) } else { Err(FileError::Nested) }
+        self.state.lock().await.take_over(changes).await
     }
 }
 

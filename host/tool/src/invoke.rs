@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Arguments, Completion, LimitsAsked, ToolDefinition};
+use crate::{Arguments, Completion, LimitsAsked, ToolDefinition, ToolName};
 
 /// Lists and invokes tools: a plugin, a set of host functions, a remote server.
 ///
@@ -18,6 +18,17 @@ pub trait ToolSource: Send + Sync {
 
     /// The tools on offer. Called often: an implementation keeps the list and returns a reference to it.
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]>;
+
+    /// What a model should be told about the tools together, beside their descriptions.
+    fn instructions(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether a person has to approve each call of this tool that a model makes. The source says so for the host: what
+    /// the author of a tool says about it never decides.
+    fn needs_approval(&self, _tool: &ToolName) -> bool {
+        false
+    }
 
     /// Runs one call to its end. The arguments are already decoded by the definition's schema.
     ///

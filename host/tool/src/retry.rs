@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::{CallContext, Completion, Outcome, ToolCall, ToolDefinition, ToolSource};
+use crate::{CallContext, Completion, Outcome, ToolCall, ToolDefinition, ToolName, ToolSource};
 
 /// Pauses double up to this; beyond it a person would rather be told.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -52,6 +52,14 @@ impl ToolSource for Retrying {
 
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
         self.source.definitions()
+    }
+
+    fn instructions(&self) -> Option<&str> {
+        self.source.instructions()
+    }
+
+    fn needs_approval(&self, tool: &ToolName) -> bool {
+        self.source.needs_approval(tool)
     }
 
     async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {

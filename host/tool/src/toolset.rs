@@ -172,6 +172,12 @@ impl Toolset {
         self.lookup(name).map(|entry| &entry.definition)
     }
 
+    /// Whether a person has to approve each call of a tool that a model makes; an unknown one needs none, for it does not run.
+    #[must_use]
+    pub fn needs_approval(&self, name: &str) -> bool {
+        self.lookup(name).is_ok_and(|entry| entry.source.needs_approval(&entry.definition.name))
+    }
+
     fn lookup(&self, name: &str) -> Result<&Entry, Refused> {
         self.names.find(name).and_then(|index| self.entries.get(index)).ok_or_else(|| {
             let names = self.entries.iter().map(|e| e.definition.name.as_str());

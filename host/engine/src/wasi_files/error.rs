@@ -20,7 +20,6 @@ pub(super) fn code(error: &FileError) -> ErrorCode {
         FileError::ReadOnly => ErrorCode::ReadOnly,
         FileError::Memory { .. } => ErrorCode::InsufficientSpace,
         FileError::TooLarge { .. } => ErrorCode::Overflow,
-        FileError::Nested => ErrorCode::Unsupported,
         _ => ErrorCode::Io,
     }
 }

@@ -90,6 +90,11 @@ impl FileNode {
         self.inner().is_linked = false;
     }
 
+    /// Takes [`unlink`](Self::unlink) back.
+    pub(super) fn relink(&self) {
+        self.inner().is_linked = true;
+    }
+
     /// Whether the content is in memory.
     pub(super) fn is_loaded(&self) -> bool {
         matches!(self.inner().content, Content::Memory(_))

@@ -32,7 +32,7 @@ pub(super) struct State {
     /// The state of each path below when the call first looked at it, `None` if there was nothing.
     seen: HashMap<StorePath, Seen>,
     /// With the changes of the call; `None` before the first one.
-    room: Option<Room>,
+    pub(super) room: Option<Room>,
     /// What the store below held at the first change.
     usage_before: Usage,
     numbers: u64,
@@ -45,11 +45,12 @@ struct Seen {
 }
 
 /// What is at a path of the overlay in place of what is below.
+#[derive(Clone)]
 pub(super) struct Node {
     pub(super) now: Now,
     /// Only there because the file is or was open: it can go when it is closed and unchanged.
     pub(super) is_tracked: bool,
-    _charge: Charge,
+    _charge: Arc<Charge>,
 }
 
 #[derive(Clone)]
@@ -64,10 +65,11 @@ pub(super) enum Now {
 }
 
 /// Something of the store below that was deleted or moved.
+#[derive(Clone)]
 pub(super) struct Hidden {
     pub(super) kind: EntryKind,
     pub(super) version: Option<Version>,
-    _charge: Charge,
+    _charge: Arc<Charge>,
 }
 
 /// What a path leads to.
@@ -97,6 +99,15 @@ pub(super) enum Found {
 }
 
 impl Found {
+    /// The state that a path is in; `None` if nothing is there.
+    pub(super) fn version(&self) -> Option<Version> {
+        match self {
+            Self::File { node, .. } => Some(node.stat().version),
+            Self::BaseFile { stat, .. } | Self::Directory { stat, .. } => Some(stat.version),
+            Self::Missing { .. } | Self::BelowFile | Self::Special => None,
+        }
+    }
+
     fn natural(&self) -> Option<&StorePath> {
         match self {
             Self::BelowFile | Self::Special => None,
@@ -254,7 +265,7 @@ impl State {
     }
 
     pub(super) fn insert(&mut self, path: &StorePath, now: Now, charge: Charge) {
-        self.nodes.insert(path.clone(), Node { now, is_tracked: false, _charge: charge });
+        self.nodes.insert(path.clone(), Node { now, is_tracked: false, _charge: Arc::new(charge) });
     }
 
     /// Notes that what the store below has at `natural` is not there any more.
@@ -266,7 +277,7 @@ impl State {
     ) -> Result<(), FileError> {
         let charge = self.charge_name(natural)?;
         let version = self.first_seen(natural, Some(version));
-        self.hidden.insert(natural.clone(), Hidden { kind, version, _charge: charge });
+        self.hidden.insert(natural.clone(), Hidden { kind, version, _charge: Arc::new(charge) });
         Ok(())
     }
 

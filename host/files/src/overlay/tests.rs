@@ -12,15 +12,16 @@ proptest::proptest! {
     fn agrees_with_the_model(plan in testing::plan()) {
         testing::check_plan(over_memory, &plan)?;
     }
+
+    #[test]
+    fn takes_over_what_inner_calls_have_changed(plan in testing::plan()) {
+        testing::check_commits(over_memory, &plan)?;
+    }
 }
 
 #[tokio::test]
 async fn keeps_the_contract_of_file_stores() {
-    // Overlays are committed to stores and not to each other.
-    let single = |check: &&testing::Check| {
-        !["a_commit_is_all_that_a_call_did", "the_first_to_commit_wins"].contains(&check.name)
-    };
-    for check in testing::Check::all().iter().filter(single) {
+    for check in testing::Check::all() {
         check.run(over_memory(&testing::QUOTA)).await.unwrap();
     }
 }
@@ -114,4 +115,43 @@ async fn a_commit_that_only_creates_passes_the_guard_and_no_other() {
     let (changes, _) = direct.state.lock().await.take_changes();
     assert!(matches!(guard.commit(changes).await, Err(FileError::CreateOnly)));
     assert_eq!(store.read(&path("old"), 9).await.unwrap(), b"1");
+}
+
+#[tokio::test]
+async fn an_inner_commit_that_does_not_fit_leaves_the_outer_call_as_it_was() {
+    let store = Arc::new(MemoryStore::new(Quota::default()));
+    store.write(&path("old"), b"old".to_vec(), WriteMode::Create).await.unwrap();
+    let outer = Overlay::new(store, &Budget::new(100_000));
+    let kept = outer.open(&path("old"), OpenMode { truncates: true, ..WRITE }).await.unwrap();
+    kept.append(b"outer").await.unwrap();
+    let inner = Overlay::new(Arc::new(outer.clone()), &Budget::new(u64::MAX));
+    inner.write(&path("a"), vec![0; 30_000], WriteMode::Create).await.unwrap();
+    inner.rename(&path("old"), &path("moved")).await.unwrap();
+    inner.write(&path("z"), vec![0; 90_000], WriteMode::Create).await.unwrap();
+    let refused = inner.commit_changes().await;
+    assert!(matches!(refused, Err(FileError::Memory { .. })), "{refused:?}");
+    let listed = outer.list(&StorePath::ROOT, Scope::Recursive).await.unwrap();
+    assert_eq!(listed.entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["old"]);
+    kept.append(b"!").await.unwrap();
+    assert_eq!(outer.read(&path("old"), 99).await.unwrap(), b"outer!");
+    assert_eq!(outer.room().await.unwrap().usage.bytes, 6);
+}
+
+#[tokio::test]
+async fn an_inner_call_sees_the_changes_of_the_outer_one_and_the_store_sees_neither_before_the_end() {
+    let store = Arc::new(MemoryStore::new(Quota::default()));
+    let outer = Overlay::new(Arc::clone(&store) as Arc<dyn FileStore>, &Budget::new(1 << 20));
+    outer.write(&path("a"), b"outer".to_vec(), WriteMode::Create).await.unwrap();
+    let inner = Overlay::new(Arc::new(outer.clone()), &Budget::new(1 << 20));
+    assert_eq!(inner.read(&path("a"), 9).await.unwrap(), b"outer");
+    inner.write(&path("a"), b"inner".to_vec(), WriteMode::Replace).await.unwrap();
+    inner.commit_changes().await.unwrap();
+    assert_eq!(outer.read(&path("a"), 9).await.unwrap(), b"inner");
+    assert!(store.stat(&path("a")).await.is_err());
+    let changed = outer.commit_changes().await.unwrap();
+    assert_eq!(
+        changed.iter().map(|change| (change.what, change.bytes)).collect::<Vec<_>>(),
+        [(ChangeKind::Created, 5)]
+    );
+    assert_eq!(store.read(&path("a"), 9).await.unwrap(), b"inner");
 }

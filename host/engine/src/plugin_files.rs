@@ -1,0 +1,180 @@
+//! `cofferdam:plugin/files`: the operations of file stores as they are, with search at the host's speed.
+//!
+//! It shows the same mounts as `wasi:filesystem`, through the same overlays: what one of the two changes the other sees,
+//! and all of it is committed together when the call succeeds (`FILE-21`). What is handed to a guest counts as memory of
+//! the call before it is allocated.
+
+use cofferdam_files::{
+    Charge, EntryKind, FileError, FileStore as _, Glob, MadeDirectory, Overlay, Scope, SearchQuery,
+    StorePath, WriteMode, search,
+};
+use cofferdam_tool::{FileAccess, MountName, Permission};
+
+use crate::guest::cofferdam::plugin::files::{
+    Entry, EntryStat, EntryType, Error, Host, Line, Query, SearchMatch, SearchResult, Store,
+    WriteMode as Mode,
+};
+use crate::imports::Capability;
+use crate::state::CallState;
+
+/// What an entry of a listing takes in memory beside its name, in bytes.
+const ENTRY_BYTES: u64 = 64;
+
+impl CallState {
+    /// The mount called `name`. That a plugin wants one that it was not granted is noted, if the name can be one.
+    fn store(&mut self, name: &str) -> Result<Overlay, Error> {
+        if let Some(overlay) = self.mounts().mounted(name) {
+            return Ok(overlay);
+        }
+        if let Ok(name) = MountName::new(name) {
+            let wanted = Permission::Files(Some(name), FileAccess::ReadOnly);
+            self.refuse(Capability::FileStores, &wanted.to_string());
+        }
+        Err(Error::UnknownStore)
+    }
+
+    /// A file of a mount.
+    fn file(&mut self, store: &str, path: &str) -> Result<(Overlay, StorePath), Error> {
+        Ok((
+            self.store(store)?,
+            StorePath::file(path).map_err(|error| Error::InvalidPath(error.to_string()))?,
+        ))
+    }
+
+    /// A directory of a mount.
+    fn directory(&mut self, store: &str, path: &str) -> Result<(Overlay, StorePath), Error> {
+        let overlay = self.store(store)?;
+        Ok((overlay, StorePath::directory(path).map_err(|error| Error::InvalidPath(error.to_string()))?))
+    }
+}
+
+impl Host for CallState {
+    async fn stores(&mut self) -> Vec<Store> {
+        self.mounts().names().map(|(name, writable)| Store { name: name.to_string(), writable }).collect()
+    }
+
+    async fn stat(&mut self, store: String, path: String) -> Result<EntryStat, Error> {
+        let (overlay, path) = self.directory(&store, &path)?;
+        let stat = overlay.stat(&path).await.map_err(told)?;
+        Ok(EntryStat { type_: entry_type(stat.kind), size: stat.bytes })
+    }
+
+    async fn read(
+        &mut self,
+        store: String,
+        path: String,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, Error> {
+        let (overlay, path) = self.file(&store, &path)?;
+        let stat = overlay.stat(&path).await.map_err(told)?;
+        let length = length.min(stat.bytes.saturating_sub(offset));
+        let _charge = overlay.budget().take(length).map_err(told)?;
+        overlay.read_range(&path, offset, length).await.map_err(told)
+    }
+
+    async fn write(
+        &mut self,
+        store: String,
+        path: String,
+        content: Vec<u8>,
+        mode: Mode,
+    ) -> Result<(), Error> {
+        let (overlay, path) = self.file(&store, &path)?;
+        let mode = match mode {
+            Mode::Create => WriteMode::Create,
+            Mode::Replace => WriteMode::Replace,
+        };
+        overlay.write(&path, content, mode).await.map_err(told)
+    }
+
+    async fn delete(&mut self, store: String, path: String) -> Result<(), Error> {
+        let (overlay, path) = self.file(&store, &path)?;
+        overlay.delete(&path).await.map_err(told)
+    }
+
+    async fn create_directory(&mut self, store: String, path: String) -> Result<(), Error> {
+        let (overlay, path) = self.directory(&store, &path)?;
+        match overlay.create_directory(&path).await.map_err(told)? {
+            MadeDirectory::Created => Ok(()),
+            MadeDirectory::Existed => Err(Error::AlreadyExists),
+        }
+    }
+
+    async fn list(
+        &mut self,
+        store: String,
+        directory: String,
+        glob: Option<String>,
+        recursive: bool,
+    ) -> Result<Vec<Entry>, Error> {
+        let (overlay, directory) = self.directory(&store, &directory)?;
+        let glob = Glob::new(glob.as_deref()).map_err(|error| Error::InvalidPattern(error.to_string()))?;
+        let listing = overlay.list(&directory, scope(recursive)).await.map_err(told)?;
+        if listing.is_truncated {
+            // Better than a guest that believes it has seen everything.
+            return Err(Error::Limit("the directory holds more than one listing goes through.".to_owned()));
+        }
+        let wanted: Vec<_> = listing.entries.into_iter().filter(|entry| glob.matches(&entry.name)).collect();
+        let _charge = charge(&overlay, wanted.iter().map(|entry| entry.name.len()))?;
+        let entry = |entry: cofferdam_files::Entry| Entry { type_: entry_type(entry.kind), name: entry.name };
+        Ok(wanted.into_iter().map(entry).collect())
+    }
+
+    async fn search(
+        &mut self,
+        store: String,
+        directory: String,
+        query: Query,
+    ) -> Result<SearchResult, Error> {
+        let (overlay, directory) = self.directory(&store, &directory)?;
+        let query = SearchQuery::new(&query.pattern, query.case_sensitive)
+            .and_then(|built| built.with_glob(query.glob.as_deref()))
+            .map_err(|error| Error::InvalidPattern(error.to_string()))?
+            .with_scope(scope(query.recursive));
+        let found = search(&overlay, &directory, &query).await.map_err(told)?;
+        let matches = found.files.into_iter().map(|file| SearchMatch {
+            path: file.file_name,
+            snippet: file.snippet,
+            lines: file
+                .matching_lines
+                .into_iter()
+                .map(|line| Line { number: line.line_number, text: line.line })
+                .collect(),
+        });
+        Ok(SearchResult { matches: matches.collect(), truncated: found.truncated.is_some() })
+    }
+}
+
+/// Takes what a listing needs out of the memory of the call.
+fn charge(overlay: &Overlay, names: impl Iterator<Item = usize>) -> Result<Charge, Error> {
+    let bytes =
+        names.map(|length| ENTRY_BYTES.saturating_add(u64::try_from(length).unwrap_or(u64::MAX))).sum();
+    overlay.budget().take(bytes).map_err(told)
+}
+
+fn scope(is_recursive: bool) -> Scope {
+    if is_recursive { Scope::Recursive } else { Scope::Children }
+}
+
+fn entry_type(kind: EntryKind) -> EntryType {
+    match kind {
+        EntryKind::File => EntryType::File,
+        EntryKind::Directory => EntryType::Directory,
+    }
+}
+
+/// An error of a store as the answer to a guest: the texts of the contract, and nothing of what the host said.
+fn told(error: FileError) -> Error {
+    let text = error.to_string();
+    match error {
+        FileError::NotFound => Error::NotFound,
+        FileError::AlreadyExists => Error::AlreadyExists,
+        FileError::Path(_) | FileError::Link => Error::InvalidPath(text),
+        FileError::ReadOnly => Error::ReadOnly,
+        FileError::CreateOnly => Error::Denied(text),
+        FileError::Quota(_) | FileError::Memory { .. } | FileError::TooLarge { .. } => Error::Limit(text),
+        FileError::Host(_) | FileError::Conflict { .. } => Error::Unavailable,
+        _ => Error::WrongType(text),
+    }
+}

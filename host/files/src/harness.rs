@@ -1,0 +1,189 @@
+//! The file-access tools: a model works on the files of one store (`FILE-34` to `FILE-47`).
+//!
+//! Nine tools, offered as a [`ToolSource`] like any plugin's. What they answer, refusals included, is ordinary text for the
+//! model and never a tool error (`FILE-43`); only a store that fails by itself says so in other words than the contract's.
+//! A tool is one operation on the store: others see its change as a whole or not at all, and two edits of one file at
+//! the same time are both made, one after the other.
+//!
+//! Limits: what one answer holds is bounded by [`FileAccessOptions`], what a store holds by its quota. A file larger than 64 MiB
+//! can be read in lines but not edited.
+
+mod declarations;
+mod edit;
+mod lines;
+mod operations;
+mod requests;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use cofferdam_tool::{
+    CallContext, CallRecord, Completion, DeclarationError, ErrorType, FileChange, FileChangeKind, Outcome,
+    Output, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource, check_declarations,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::declarations::{INSTRUCTIONS, Tool};
+use crate::{FileStore, SearchCaps};
+
+/// How the tools behave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct FileAccessOptions {
+    /// Offer only the tools that change nothing (`FILE-45`).
+    pub is_read_only: bool,
+    /// Deleting needs a person's approval.
+    pub require_delete_approval: bool,
+    /// So does every other tool that changes something.
+    pub require_write_approval: bool,
+    /// The longest content that one answer holds, in bytes (`FILE-35`).
+    pub read_bytes_max: u64,
+    /// Entries of one listing (`FILE-33`).
+    pub entries_max: usize,
+    /// What one search gives.
+    pub search: SearchCaps,
+}
+
+impl Default for FileAccessOptions {
+    fn default() -> Self {
+        Self {
+            is_read_only: false,
+            require_delete_approval: true,
+            require_write_approval: false,
+            read_bytes_max: 1_048_576,
+            entries_max: 10_000,
+            search: SearchCaps::default(),
+        }
+    }
+}
+
+/// The file-access tools over one store.
+pub struct FileAccessTools {
+    name: String,
+    store: Arc<dyn FileStore>,
+    options: FileAccessOptions,
+    definitions: Arc<[Arc<ToolDefinition>]>,
+}
+
+/// What a tool has to say, and what it changed.
+pub(crate) struct Answer {
+    value: Value,
+    changed: Vec<FileChange>,
+}
+
+impl FileAccessTools {
+    /// The tools over `store`, which people call `name`. A store that is read-only gets the tools of the read-only mode.
+    ///
+    /// # Errors
+    /// None of the tools' own declarations is refused by the rules for declarations; that this is so is tested.
+    pub fn new(
+        name: impl Into<String>,
+        store: Arc<dyn FileStore>,
+        mut options: FileAccessOptions,
+    ) -> Result<Self, DeclarationError> {
+        options.is_read_only |= store.is_read_only();
+        Self::offering(name.into(), store, options)
+    }
+
+    fn offering(
+        name: String,
+        store: Arc<dyn FileStore>,
+        options: FileAccessOptions,
+    ) -> Result<Self, DeclarationError> {
+        let offered = Tool::ALL.iter().filter(|tool| !(options.is_read_only && tool.writes()));
+        let declarations: Vec<_> = offered.map(|tool| tool.declaration()).collect();
+        let definitions = check_declarations(&declarations)?.into_iter().map(Arc::new).collect();
+        Ok(Self { name, store, options, definitions })
+    }
+
+    /// All nine tools, whatever the store is: those that write say that they may not.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn with_every_tool(
+        name: impl Into<String>,
+        store: Arc<dyn FileStore>,
+        options: FileAccessOptions,
+    ) -> Result<Self, DeclarationError> {
+        Self::offering(name.into(), store, FileAccessOptions { is_read_only: false, ..options })
+    }
+
+    /// The store that the tools work on.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn FileStore> {
+        &self.store
+    }
+
+    async fn answer(&self, call: &ToolCall) -> Result<Answer, ToolError> {
+        let unknown = || ToolError::new(ErrorType::PluginUnavailable).with_detail("no such file-access tool");
+        let tool = Tool::named(call.tool.name.as_str()).ok_or_else(unknown)?;
+        let arguments = Value::Object(call.arguments.value().clone());
+        let request = tool.request(arguments).map_err(|error| {
+            // Decoding by the declared schema has seen to that.
+            ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string())
+        })?;
+        Ok(self.run(request).await)
+    }
+
+    fn change(&self, path: &crate::StorePath, what: FileChangeKind, bytes: usize) -> FileChange {
+        FileChange {
+            mount: self.name.clone(),
+            path: path.to_string(),
+            what,
+            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+#[async_trait]
+impl ToolSource for FileAccessTools {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+        Arc::clone(&self.definitions)
+    }
+
+    fn instructions(&self) -> Option<&str> {
+        Some(INSTRUCTIONS)
+    }
+
+    fn needs_approval(&self, tool: &ToolName) -> bool {
+        match Tool::named(tool.as_str()) {
+            Some(Tool::DeleteFile) => self.options.require_delete_approval,
+            Some(tool) => tool.writes() && self.options.require_write_approval,
+            None => false,
+        }
+    }
+
+    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+        let started = Instant::now();
+        let answered = tokio::select! {
+            biased;
+            () = context.given_up() => None,
+            answered = self.answer(&call) => Some(answered),
+        };
+        let mut record = CallRecord::default();
+        let outcome = match answered {
+            None => Outcome::Cancelled,
+            Some(Err(error)) => Outcome::Error(error),
+            Some(Ok(answer)) => {
+                record.set_files(answer.changed);
+                Outcome::Ok(Output::Value(answer.value))
+            }
+        };
+        record.call_id.clone_from(&context.call_id);
+        record.session.clone_from(&context.session);
+        record.tool = Some(call.tool.name.clone());
+        record.attempts = 1;
+        record.phases.run = started.elapsed();
+        record.set_outcome(&outcome);
+        Completion { outcome, record }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! Changing a part of a file (`FILE-40`, `FILE-41`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::operations::{Refusal, utf8};
+use super::requests::LineEdit;
+use crate::path::quoted;
+use crate::{Budget, FileError, FileStore, Overlay, QuotaExceeded, StorePath, WriteMode};
+
+/// The longest file that is edited, before and after, in bytes.
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// How often an edit is made anew because another one came first.
+const TRIES_MAX: usize = 16;
+
+/// A file after an edit.
+pub(super) struct Edited {
+    /// How many places were changed.
+    pub(super) count: usize,
+    /// How long it is now.
+    pub(super) bytes: usize,
+}
+
+/// The new content of a file, and how many places are changed in it.
+type Changed = Result<(String, usize), Refusal>;
+
+/// Reads `path`, changes it and writes it back, unless somebody else has written it meanwhile: then that is what is
+/// changed. So of several edits at a time none is lost.
+pub(super) async fn edit(
+    store: &Arc<dyn FileStore>,
+    path: &StorePath,
+    change: impl Fn(&str) -> Changed,
+) -> Result<Edited, Refusal> {
+    let mut lost = None;
+    for _ in 0..TRIES_MAX {
+        let overlay = Overlay::new(Arc::clone(store), &Budget::new(u64::MAX));
+        let content = utf8(overlay.read(path, FILE_BYTES_MAX).await?, path)?;
+        let (content, count) = change(&content)?;
+        let bytes = content.len();
+        overlay.write(path, content.into_bytes(), WriteMode::Replace).await.map_err(Refusal::reason)?;
+        match overlay.commit_changes().await {
+            Ok(_) => return Ok(Edited { count, bytes }),
+            Err(error @ FileError::Conflict { .. }) => lost = Some(error),
+            Err(error) => return Err(Refusal::reason(error)),
+        }
+    }
+    Err(lost.map_or(Refusal::NotFound, Refusal::reason))
+}
+
+/// `content` with `old` replaced by `new`.
+pub(super) fn replaced(content: &str, old: &str, new: &str, replaces_all: bool) -> Changed {
+    let count = content.matches(old).count();
+    if count == 0 {
+        return Err(Refusal::Reason(format!("old_string not found: '{}'.", quoted(old))));
+    }
+    if count > 1 && !replaces_all {
+        return Err(Refusal::Reason(format!(
+            "old_string occurs {count} times; pass replace_all=true to replace all, or provide a more specific old_string."
+        )));
+    }
+    let kept = content.len().saturating_sub(old.len().saturating_mul(count));
+    check_bytes(kept.saturating_add(new.len().saturating_mul(count)))?;
+    Ok((content.replace(old, new), count))
+}
+
+/// `content` with lines replaced by number, all or none.
+pub(super) fn lines_replaced(content: &str, edits: &[LineEdit]) -> Changed {
+    // A content that ends in a line feed has one more, empty line (`FILE-30`); so has an empty one.
+    let last = if content.is_empty() || content.ends_with('\n') { Some("") } else { None };
+    let lines: Vec<&str> = content.split_inclusive('\n').chain(last).collect();
+    let mut replacements = BTreeMap::new();
+    for edit in edits {
+        let number = &edit.line_number;
+        let index = edit.line_number.positive().and_then(|number| usize::try_from(number - 1).ok());
+        if index.is_some_and(|index| replacements.contains_key(&index)) {
+            return Err(Refusal::Reason(format!("Duplicate line_number {number} in edits.")));
+        }
+        let found = index.and_then(|index| Some((index, lines.get(index)?)));
+        let Some((index, line)) = found else {
+            let count = lines.len();
+            return Err(Refusal::Reason(format!(
+                "line_number {number} is out of range (file has {count} lines)."
+            )));
+        };
+        if edit.expected_line.as_ref().is_some_and(|expected| bare(expected) != bare(line)) {
+            return Err(Refusal::Reason(format!(
+                "line_number {number} does not match the expected text. Re-read the file to get current line numbers."
+            )));
+        }
+        replacements.insert(index, edit.new_line.as_str());
+    }
+    let added: usize = replacements.values().map(|line| line.len()).sum();
+    check_bytes(content.len().saturating_add(added))?;
+    let new = lines.iter().enumerate().map(|(index, line)| replacements.get(&index).unwrap_or(line));
+    Ok((new.copied().collect(), replacements.len()))
+}
+
+/// A line without its terminator.
+fn bare(line: &str) -> &str {
+    match line.strip_suffix('\n') {
+        Some(line) => line.strip_suffix('\r').unwrap_or(line),
+        None => line,
+    }
+}
+
+/// Before anything is allocated.
+fn check_bytes(bytes: usize) -> Result<(), Refusal> {
+    if u64::try_from(bytes).is_ok_and(|bytes| bytes <= FILE_BYTES_MAX) {
+        return Ok(());
+    }
+    Err(Refusal::reason(FileError::Quota(QuotaExceeded::FileBytes { limit: FILE_BYTES_MAX })))
+}

@@ -1,0 +1,213 @@
+//! Reading some lines of a file (`FILE-39`), which may be larger than what is read at once.
+
+use std::fmt::Write as _;
+
+use super::operations::Refusal;
+use super::requests::LineNumber;
+use crate::{FileError, FileStore, StorePath};
+
+/// Files up to this size are read in one step, so that what is seen of them is one version.
+const WHOLE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// What is read at once of larger ones.
+const CHUNK_BYTES: u64 = 1024 * 1024;
+/// How often a larger file is read anew when it was changed meanwhile.
+const TRIES_MAX: usize = 4;
+
+/// Lines by number, from 1.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LineRange {
+    start: u64,
+    end: u64,
+}
+
+impl LineRange {
+    /// The reasons that need no file, in their order.
+    pub(super) fn new(start_line: &LineNumber, end_line: Option<&LineNumber>) -> Result<Self, Refusal> {
+        let positive = |name: &str, line: &LineNumber| {
+            line.positive()
+                .ok_or_else(|| Refusal::Reason(format!("{name} must be a positive integer, got {line}.")))
+        };
+        let start = positive("start_line", start_line)?;
+        let Some(end_line) = end_line else { return Ok(Self { start, end: u64::MAX }) };
+        let end = positive("end_line", end_line)?;
+        if end < start {
+            let reason = format!("end_line ({end_line}) must not be less than start_line ({start_line}).");
+            return Err(Refusal::Reason(reason));
+        }
+        Ok(Self { start, end })
+    }
+
+    fn holds(self, number: u64) -> bool {
+        (self.start..=self.end).contains(&number)
+    }
+}
+
+/// The lines of `range`, each with its number and a tab before it.
+pub(super) async fn read(
+    store: &dyn FileStore,
+    path: &StorePath,
+    range: LineRange,
+    bytes_max: u64,
+) -> Result<String, Refusal> {
+    match store.read(path, WHOLE_BYTES_MAX).await {
+        Ok(content) => {
+            let mut lines = Lines::new(range, bytes_max);
+            lines.push(&content, path)?;
+            lines.finish(path)
+        }
+        Err(FileError::TooLarge { .. }) => read_in_chunks(store, path, range, bytes_max).await,
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn read_in_chunks(
+    store: &dyn FileStore,
+    path: &StorePath,
+    range: LineRange,
+    bytes_max: u64,
+) -> Result<String, Refusal> {
+    for _ in 0..TRIES_MAX {
+        let version = store.stat(path).await?.version;
+        let mut lines = Lines::new(range, bytes_max);
+        let mut offset = 0;
+        loop {
+            let chunk = store.read_range(path, offset, CHUNK_BYTES).await?;
+            if chunk.is_empty() {
+                break;
+            }
+            offset = offset.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
+            lines.push(&chunk, path)?;
+        }
+        if store.stat(path).await?.version == version {
+            return lines.finish(path);
+        }
+    }
+    Err(Refusal::reason(FileError::Conflict { path: path.clone() }))
+}
+
+/// Goes through a text piece by piece and keeps the lines that are wanted.
+struct Lines {
+    range: LineRange,
+    bytes_max: u64,
+    /// The line that comes next, or goes on.
+    number: u64,
+    is_at_start: bool,
+    /// The beginning of a character that the next piece ends.
+    split: Vec<u8>,
+    kept: String,
+}
+
+impl Lines {
+    fn new(range: LineRange, bytes_max: u64) -> Self {
+        Self { range, bytes_max, number: 1, is_at_start: true, split: Vec::new(), kept: String::new() }
+    }
+
+    fn push(&mut self, piece: &[u8], path: &StorePath) -> Result<(), Refusal> {
+        let joined;
+        let piece = if self.split.is_empty() {
+            piece
+        } else {
+            joined = [std::mem::take(&mut self.split).as_slice(), piece].concat();
+            &joined
+        };
+        let text = match std::str::from_utf8(piece) {
+            Ok(text) => text,
+            // The end may be the beginning of a character; anything else is not text.
+            Err(error) if error.error_len().is_none() => {
+                let (whole, split) = piece.split_at(error.valid_up_to());
+                self.split = split.to_vec();
+                std::str::from_utf8(whole).map_err(|_| not_text(path))?
+            }
+            Err(_) => return Err(not_text(path)),
+        };
+        text.split_inclusive('\n').try_for_each(|part| self.keep(part))
+    }
+
+    fn keep(&mut self, part: &str) -> Result<(), Refusal> {
+        if self.range.holds(self.number) {
+            self.begin();
+            self.kept.push_str(part);
+            if u64::try_from(self.kept.len()).unwrap_or(u64::MAX) > self.bytes_max {
+                return Err(Refusal::Reason(format!(
+                    "these lines are longer than {} bytes together; ask for fewer lines.",
+                    self.bytes_max
+                )));
+            }
+        }
+        self.is_at_start = part.ends_with('\n');
+        if self.is_at_start {
+            self.number = self.number.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self) {
+        if self.is_at_start {
+            // Writing to a string cannot fail.
+            let _ = write!(self.kept, "{}\t", self.number);
+        }
+    }
+
+    fn finish(mut self, path: &StorePath) -> Result<String, Refusal> {
+        if !self.split.is_empty() {
+            return Err(not_text(path));
+        }
+        if self.range.start > self.number {
+            let (start, count) = (self.range.start, self.number);
+            return Err(Refusal::Reason(format!(
+                "start_line {start} is out of range (file has {count} lines)."
+            )));
+        }
+        // A file that ends in a line feed has one more, empty line (`FILE-30`).
+        if self.range.holds(self.number) {
+            self.begin();
+        }
+        Ok(self.kept)
+    }
+}
+
+fn not_text(path: &StorePath) -> Refusal {
+    Refusal::reason(FileError::not_text(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path() -> StorePath {
+        StorePath::file("d/a").unwrap()
+    }
+
+    fn in_pieces(text: &[u8], pieces: usize, start: u64, end: u64) -> Result<String, String> {
+        let mut lines = Lines::new(LineRange { start, end }, 1000);
+        let told = |refusal| match refusal {
+            Refusal::NotFound => "not found".to_owned(),
+            Refusal::Reason(reason) => reason,
+        };
+        for piece in text.chunks(pieces) {
+            lines.push(piece, &path()).map_err(told)?;
+        }
+        lines.finish(&path()).map_err(told)
+    }
+
+    #[test]
+    fn pieces_of_any_size_give_the_same_lines() {
+        let text = "eins\r\nzwölf €\n𝄞\n\nlast".as_bytes();
+        for pieces in 1..=text.len() {
+            assert_eq!(
+                in_pieces(text, pieces, 1, u64::MAX).unwrap(),
+                "1\teins\r\n2\tzwölf €\n3\t𝄞\n4\t\n5\tlast"
+            );
+            assert_eq!(in_pieces(text, pieces, 2, 3).unwrap(), "2\tzwölf €\n3\t𝄞\n");
+            assert_eq!(in_pieces(b"a\n", pieces, 2, 9).unwrap(), "2\t");
+            assert!(in_pieces(b"a\n\xe2\x82", pieces, 1, 1).unwrap_err().contains("not UTF-8"));
+            assert!(in_pieces(b"\xff\nb", pieces, 2, 2).unwrap_err().contains("not UTF-8"));
+        }
+    }
+
+    #[test]
+    fn an_answer_is_bounded() {
+        assert!(in_pieces(&[b'x'; 2000], 100, 1, 1).unwrap_err().contains("longer than 1000 bytes"));
+        assert!(in_pieces(&[b'\n'; 5000], 100, 4990, 5010).is_ok());
+    }
+}

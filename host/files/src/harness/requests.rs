@@ -1,0 +1,126 @@
+//! The arguments of the file-access tools, after they were decoded by the declared schema.
+
+use serde::Deserialize;
+use serde_json::{Number, Value};
+
+use super::declarations::Tool;
+
+#[derive(Debug)]
+pub(super) enum Request {
+    SaveFile(SaveFile),
+    ReadFile(OneFile),
+    DeleteFile(OneFile),
+    ListFiles(ListFiles),
+    SearchFiles(SearchFiles),
+    ReadLines(ReadLines),
+    Replace(Replace),
+    ReplaceLines(ReplaceLines),
+    CreateDirectory(CreateDirectory),
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct SaveFile {
+    pub(super) file_name: String,
+    pub(super) content: String,
+    pub(super) overwrite: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct OneFile {
+    pub(super) file_name: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ListFiles {
+    #[serde(default)]
+    pub(super) directory: Option<String>,
+    #[serde(default)]
+    pub(super) glob_pattern: Option<String>,
+    pub(super) recursive: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct SearchFiles {
+    pub(super) regex_pattern: String,
+    #[serde(default)]
+    pub(super) glob_pattern: Option<String>,
+    #[serde(default)]
+    pub(super) directory: Option<String>,
+    pub(super) recursive: bool,
+    pub(super) case_sensitive: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ReadLines {
+    pub(super) file_name: String,
+    pub(super) start_line: LineNumber,
+    #[serde(default)]
+    pub(super) end_line: Option<LineNumber>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Replace {
+    pub(super) file_name: String,
+    pub(super) old_string: String,
+    pub(super) new_string: String,
+    pub(super) replace_all: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ReplaceLines {
+    pub(super) file_name: String,
+    pub(super) edits: Vec<LineEdit>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct LineEdit {
+    pub(super) line_number: LineNumber,
+    pub(super) new_line: String,
+    #[serde(default)]
+    pub(super) expected_line: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct CreateDirectory {
+    pub(super) directory: String,
+}
+
+/// Any whole number that a model may send. It is shown as it came.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub(super) struct LineNumber(Number);
+
+impl LineNumber {
+    /// The number of a line, counted from 1; `None` for what is not one. No file has as many lines as the largest.
+    pub(super) fn positive(&self) -> Option<u64> {
+        match self.0.as_u64() {
+            Some(0) => None,
+            Some(number) => Some(number),
+            // Beyond what 64 bits hold.
+            None => self.0.as_f64().filter(|number| *number >= 1.0).map(|_| u64::MAX),
+        }
+    }
+}
+
+impl std::fmt::Display for LineNumber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Tool {
+    pub(super) fn request(self, arguments: Value) -> serde_json::Result<Request> {
+        use serde_json::from_value as read;
+        Ok(match self {
+            Self::SaveFile => Request::SaveFile(read(arguments)?),
+            Self::ReadFile => Request::ReadFile(read(arguments)?),
+            Self::DeleteFile => Request::DeleteFile(read(arguments)?),
+            Self::ListFiles => Request::ListFiles(read(arguments)?),
+            Self::SearchFiles => Request::SearchFiles(read(arguments)?),
+            Self::ReadLines => Request::ReadLines(read(arguments)?),
+            Self::Replace => Request::Replace(read(arguments)?),
+            Self::ReplaceLines => Request::ReplaceLines(read(arguments)?),
+            Self::CreateDirectory => Request::CreateDirectory(read(arguments)?),
+        })
+    }
+}

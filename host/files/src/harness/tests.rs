@@ -1,0 +1,174 @@
+//! What the conformance rows do not say about the tools.
+
+use std::sync::Arc;
+
+use cofferdam_tool::{CallContext, Outcome, Toolset};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{MemoryStore, Quota, ReadOnly, StorePath, WriteMode};
+
+fn toolset(store: Arc<dyn FileStore>, options: FileAccessOptions) -> Toolset {
+    let mut toolset = Toolset::new();
+    toolset.add(Arc::new(FileAccessTools::new("workspace", store, options).unwrap())).unwrap();
+    toolset
+}
+
+async fn call(toolset: &Toolset, tool: &str, arguments: Value) -> Completion {
+    let arguments = arguments.to_string();
+    toolset.call(tool, Some(arguments.as_bytes()), &CallContext::new("c")).await.unwrap()
+}
+
+async fn text(toolset: &Toolset, tool: &str, arguments: Value) -> String {
+    call(toolset, tool, arguments).await.outcome.shown().unwrap().text()
+}
+
+fn memory() -> Arc<dyn FileStore> {
+    Arc::new(MemoryStore::new(Quota::default()))
+}
+
+async fn put(store: &dyn FileStore, path: &str, content: impl Into<Vec<u8>>) {
+    store.write(&StorePath::file(path).unwrap(), content.into(), WriteMode::Replace).await.unwrap();
+}
+
+#[tokio::test]
+async fn every_tool_has_a_declaration_that_is_taken() {
+    let tools = FileAccessTools::new("w", memory(), FileAccessOptions::default()).unwrap();
+    assert_eq!(tools.definitions().len(), 9);
+    assert!(tools.definitions().iter().all(|tool| tool.annotations.read_only.is_some()));
+}
+
+#[tokio::test]
+async fn a_read_only_store_has_the_tools_of_the_read_only_mode() {
+    let tools =
+        FileAccessTools::new("w", Arc::new(ReadOnly::new(memory())), FileAccessOptions::default()).unwrap();
+    let names: Vec<_> = tools.definitions().iter().map(|tool| tool.name.to_string()).collect();
+    let kept =
+        ["read_file", "list_files", "search_files", "read_lines"].map(|name| format!("file_access_{name}"));
+    assert_eq!(names, kept);
+}
+
+#[tokio::test]
+async fn of_many_edits_at_a_time_none_is_lost() {
+    let store = memory();
+    put(&*store, "a", "0\n".repeat(16)).await;
+    let toolset = Arc::new(toolset(Arc::clone(&store), FileAccessOptions::default()));
+    let edits = (1..=16).map(|line| {
+        let toolset = Arc::clone(&toolset);
+        tokio::spawn(async move {
+            let edit = json!({"line_number": line, "new_line": format!("{line}\n"), "expected_line": "0"});
+            text(&toolset, "file_access_replace_lines", json!({"file_name": "a", "edits": [edit]})).await
+        })
+    });
+    for edit in edits.collect::<Vec<_>>() {
+        assert_eq!(edit.await.unwrap(), "Replaced 1 line(s) in 'a'.");
+    }
+    let content = store.read(&StorePath::file("a").unwrap(), 999).await.unwrap();
+    let expected: String = (1..=16).map(|line| format!("{line}\n")).collect();
+    assert_eq!(String::from_utf8(content).unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_file_that_is_too_long_to_read_is_read_in_lines() {
+    let quota = Quota { file_bytes_max: u64::MAX, bytes_max: u64::MAX, ..Quota::default() };
+    let store: Arc<dyn FileStore> = Arc::new(MemoryStore::new(quota));
+    put(&*store, "long", "x".repeat(999).into_bytes().repeat(1)).await;
+    put(&*store, "large", "é is line\n".repeat(1_000_000)).await;
+    let toolset = toolset(store, FileAccessOptions { read_bytes_max: 500, ..FileAccessOptions::default() });
+    assert_eq!(
+        text(&toolset, "file_access_read_file", json!({"file_name": "long"})).await,
+        "Could not read file 'long': it is 999 bytes long; one read returns at most 500 bytes. \
+         Use file_access_read_lines."
+    );
+    let lines = json!({"file_name": "large", "start_line": 999_999, "end_line": 2_000_000});
+    assert_eq!(
+        text(&toolset, "file_access_read_lines", lines).await,
+        "999999\té is line\n1000000\té is line\n1000001\t"
+    );
+    let all = text(&toolset, "file_access_read_lines", json!({"file_name": "large", "start_line": 1})).await;
+    assert!(all.contains("longer than 500 bytes together"), "{all}");
+}
+
+#[tokio::test]
+async fn an_edit_that_would_blow_a_file_up_is_refused_before_it_is_made() {
+    let quota = Quota { file_bytes_max: u64::MAX, bytes_max: u64::MAX, ..Quota::default() };
+    let store: Arc<dyn FileStore> = Arc::new(MemoryStore::new(quota));
+    put(&*store, "a", "x".repeat(8_000_000)).await;
+    let toolset = toolset(store, FileAccessOptions::default());
+    let blow_up =
+        json!({"file_name": "a", "old_string": "x", "new_string": "y".repeat(100_000), "replace_all": true});
+    assert_eq!(
+        text(&toolset, "file_access_replace", blow_up).await,
+        "Could not replace in file 'a': the file would be larger than the limit of 67108864 bytes."
+    );
+}
+
+#[tokio::test]
+async fn line_numbers_of_any_size_are_answered() {
+    let store = memory();
+    put(&*store, "a", "one").await;
+    let toolset = toolset(store, FileAccessOptions::default());
+    for (line, reason) in [
+        (json!(u64::MAX), "start_line 18446744073709551615 is out of range (file has 1 lines)."),
+        (json!(i64::MIN), "start_line must be a positive integer, got -9223372036854775808."),
+    ] {
+        let arguments = json!({"file_name": "a", "start_line": line});
+        let told = text(&toolset, "file_access_read_lines", arguments).await;
+        assert_eq!(told, format!("Could not read lines from file 'a': {reason}"));
+        let edits = json!({"file_name": "a", "edits": [{"line_number": line, "new_line": ""}]});
+        let told = text(&toolset, "file_access_replace_lines", edits).await;
+        assert_eq!(
+            told,
+            format!("Could not edit file 'a': line_number {line} is out of range (file has 1 lines).")
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_record_says_what_was_changed() {
+    let toolset = toolset(memory(), FileAccessOptions::default());
+    let save = json!({"file_name": "d/a", "content": "12345", "overwrite": true});
+    let steps = [
+        ("file_access_save_file", save.clone(), "created d/a 5"),
+        ("file_access_save_file", save, "changed d/a 5"),
+        ("file_access_create_directory", json!({"directory": "e"}), "created e/ 0"),
+        (
+            "file_access_replace",
+            json!({"file_name": "d/a", "old_string": "1", "new_string": ""}),
+            "changed d/a 4",
+        ),
+        ("file_access_delete_file", json!({"file_name": "d/a"}), "deleted d/a 0"),
+    ];
+    for (tool, arguments, expected) in steps {
+        let completion = call(&toolset, tool, arguments).await;
+        let files: Vec<_> = completion
+            .record
+            .files
+            .iter()
+            .map(|file| format!("{} {} {}", json!(file.what).as_str().unwrap(), file.path, file.bytes))
+            .collect();
+        assert_eq!(files, [expected]);
+        assert!(completion.record.files.iter().all(|file| file.mount == "workspace"));
+    }
+}
+
+#[tokio::test]
+async fn a_listing_is_capped_after_the_glob() {
+    let store = memory();
+    for number in 0..20 {
+        put(&*store, &format!("{number}.{}", if number % 2 == 0 { "a" } else { "b" }), "").await;
+    }
+    let options = FileAccessOptions { entries_max: 10, ..FileAccessOptions::default() };
+    let toolset = toolset(store, options);
+    let listed = async |arguments| {
+        let Outcome::Ok(Output::Value(Value::Array(entries))) =
+            call(&toolset, "file_access_list_files", arguments).await.outcome
+        else {
+            panic!("no array")
+        };
+        entries
+    };
+    assert_eq!(listed(json!({"glob_pattern": "*.a"})).await.len(), 10);
+    let all = listed(json!({})).await;
+    assert_eq!((all.len(), all.last()), (11, Some(&json!({"truncated": true, "reason": "entries"}))));
+}

@@ -1,0 +1,138 @@
+//! Does the operations of `cofferdam:plugin/files` that its argument names, and says what came of each.
+//!
+//! `script` is steps with `;` between them, each an operation and its words, which are written in hexadecimal digits so that
+//! they can hold anything. The answers come back one per line in the same digits.
+
+use cofferdam_test_programs::files::{self, EntryType, Error, Query, WriteMode};
+use cofferdam_test_programs::*;
+
+struct Program;
+
+fn unhex(word: &str) -> String {
+    let digits: Vec<_> = word.chars().map(|digit| digit.to_digit(16).unwrap_or(0) as u8).collect();
+    String::from_utf8(digits.chunks(2).map(|pair| pair[0] * 16 + pair[1]).collect()).unwrap_or_default()
+}
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn told(error: Error) -> String {
+    match error {
+        Error::UnknownStore => "unknown-store".into(),
+        Error::NotFound => "not-found".into(),
+        Error::AlreadyExists => "already-exists".into(),
+        Error::WrongType(text) => format!("wrong-type: {text}"),
+        Error::InvalidPath(text) => format!("invalid-path: {text}"),
+        Error::ReadOnly => "read-only".into(),
+        Error::Denied(text) => format!("denied: {text}"),
+        Error::Limit(text) => format!("limit: {text}"),
+        Error::InvalidPattern(text) => format!("invalid-pattern: {text}"),
+        Error::Unavailable => "unavailable".into(),
+    }
+}
+
+fn kind(kind: EntryType) -> &'static str {
+    match kind {
+        EntryType::File => "file",
+        EntryType::Directory => "directory",
+    }
+}
+
+fn step(words: &[String]) -> Result<String, Error> {
+    let word = |at: usize| words.get(at).map_or("", String::as_str);
+    let (store, path) = (word(1), word(2));
+    let optional = |at: usize| Some(word(at).to_owned()).filter(|word| !word.is_empty());
+    match word(0) {
+        "stores" => {
+            let stores = files::stores();
+            let lines = stores.iter().map(|store| format!("{} {}", store.name, store.writable));
+            Ok(lines.collect::<Vec<_>>().join(", "))
+        }
+        "stat" => files::stat(store, path).map(|stat| format!("{} {}", kind(stat.type_), stat.size)),
+        "read" => {
+            let (offset, length) = (word(3).parse().unwrap_or(0), word(4).parse().unwrap_or(u64::MAX));
+            files::read(store, path, offset, length)
+                .map(|content| String::from_utf8_lossy(&content).into_owned())
+        }
+        "create" => files::write(store, path, word(3).as_bytes(), WriteMode::Create).map(|()| "done".into()),
+        "replace" => {
+            files::write(store, path, word(3).as_bytes(), WriteMode::Replace).map(|()| "done".into())
+        }
+        "delete" => files::delete(store, path).map(|()| "done".into()),
+        "create_directory" => files::create_directory(store, path).map(|()| "done".into()),
+        "list" => {
+            let entries = files::list(store, path, optional(3).as_deref(), word(4) == "recursive")?;
+            let lines = entries.iter().map(|entry| format!("{} {}", kind(entry.type_), entry.name));
+            Ok(lines.collect::<Vec<_>>().join(", "))
+        }
+        "search" => {
+            let query = Query {
+                pattern: word(3).to_owned(),
+                case_sensitive: false,
+                glob: optional(4),
+                recursive: true,
+            };
+            let found = files::search(store, path, &query)?;
+            let matches = found.matches.iter().map(|file| {
+                let lines = file.lines.iter().map(|line| format!("{}:{}", line.number, line.text));
+                format!("{} [{}]", file.path, lines.collect::<Vec<_>>().join("|"))
+            });
+            Ok(format!("{} {}", matches.collect::<Vec<_>>().join(", "), found.truncated))
+        }
+        // Through the standard library, which sees the same files.
+        "std_read" => Ok(std::fs::read_to_string(path).unwrap_or_else(|error| format!("{:?}", error.kind()))),
+        "std_write" => {
+            let done = std::fs::write(path, word(3));
+            Ok(done.map_or_else(|error| format!("{:?}", error.kind()), |()| "done".into()))
+        }
+        // For whoever waits until the call has come so far.
+        "tell" => {
+            call::progress(1.0, None, Some(store));
+            Ok("told".into())
+        }
+        // Until somebody else has committed a file.
+        "await" => {
+            while files::stat(store, path).is_err() {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+            Ok("there".into())
+        }
+        "trap" => panic!("as asked"),
+        "exit" => std::process::exit(3),
+        "spin" => loop {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        },
+        other => panic!("no such operation: {other}"),
+    }
+}
+
+impl Guest for Program {
+    fn list_tools() -> Vec<ToolDefinition> {
+        let schema = r#"{"type":"object","properties":{"script":{"type":"string"}},"required":["script"]}"#;
+        // The same work under a schema that its answer never satisfies.
+        let mut liar = with_schema("lies_about_stores", schema);
+        liar.output_schema = Some(r#"{"type":"object","required":["never"]}"#.into());
+        vec![with_schema("stores", schema), liar]
+    }
+
+    fn call_tool(name: String, arguments: String) -> Result<Vec<Content>, Failure> {
+        let script = arguments.split('"').nth(3).unwrap_or("").to_owned();
+        let mut answers = Vec::new();
+        for text in script.split(';') {
+            let words: Vec<String> = text.split(' ').map(unhex).collect();
+            if words.first().is_some_and(|word| word == "fail") {
+                let message = answers.join("\n");
+                return Err(Failure { message, suggestion: None, transient: None, value: None });
+            }
+            answers.push(hex(&step(&words).unwrap_or_else(told)));
+        }
+        Ok(vec![if name == "stores" {
+            Content::Text(answers.join("\n"))
+        } else {
+            Content::Json("{}".into())
+        }])
+    }
+}
+
+export!(Program);
