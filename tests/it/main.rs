@@ -16,6 +16,7 @@
 //! | `typed` | components without code of ours, whose functions are tools |
 //! | `cache` | compiled code on disk |
 //! | `cli` | the binary: output, exit codes, messages |
+//! | `cli_files` | the binary and files: the file-access tools, dry runs, diffs |
 //! | `cli_grants` | the binary and permissions: grant, revoke, approve, inspect |
 //! | `cli_author` | the binary for authors of tools: check, args |
 //! | `samples` | the sample tools through the host, and the demo's script |
@@ -34,6 +35,7 @@
 mod cache;
 mod cli;
 mod cli_author;
+mod cli_files;
 mod cli_grants;
 mod conformance;
 mod ends;

@@ -9,7 +9,7 @@ use cofferdam_files::{
     DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Quota, Scope, StorePath, WriteMode,
 };
 use cofferdam_tests::Host;
-use cofferdam_tool::{CallContext, Completion, FileAccess, FileChange, MountName};
+use cofferdam_tool::{CallContext, Completion, FileAccess, FileChange, LimitsAsked, MountName};
 use tempfile::TempDir;
 
 /// A directory of the host behind the mount `/data`.
@@ -342,7 +342,7 @@ async fn pipes_and_devices_block_nothing() {
 
 #[tokio::test]
 async fn a_call_that_does_not_succeed_leaves_no_trace() {
-    let mut scene = Directory::new().await;
+    let scene = Directory::new().await;
     std::fs::create_dir(scene.inside("d")).unwrap();
     std::fs::write(scene.inside("d/a"), "old").unwrap();
     let before = scene.shown();
@@ -371,12 +371,9 @@ async fn a_call_that_does_not_succeed_leaves_no_trace() {
     canceller.await.unwrap();
     assert_eq!((ended.record.outcome, scene.shown()), ("cancelled", before.clone()));
 
-    let mounts = std::mem::take(&mut scene.host.grants.mounts);
-    scene.host = Host::new();
-    scene.host.limits.wall_ms_max = 500;
-    scene.host.grants.mounts = mounts;
-    scene.host.load("files").await;
-    let ended = scene.host.call("files", &spin).await;
+    let limits = LimitsAsked { wall_ms_max: Some(500), ..LimitsAsked::default() };
+    let context = CallContext { limits: Some(Arc::new(limits)), ..CallContext::new("late") };
+    let ended = scene.host.try_call("files", &spin, &context).await.unwrap();
     assert_eq!(ended.record.error_type.as_deref(), Some("Timeout"));
     assert_eq!(scene.shown(), before);
     // And the same work without a bad end stays.

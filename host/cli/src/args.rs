@@ -45,6 +45,8 @@ Examples:
   cofferdam call word_count '{\"text\":\"to be or not\"}' --plugin text.wasm
   cofferdam call schema '{\"file\":\"/data/sales.csv\"}' --plugin csv.wasm --mount data=./reports:ro
   cofferdam call word_count @arguments.json --config cofferdam.toml --json
+  cofferdam call convert '{\"file\":\"/data/sales.csv\"}' --plugin csv.wasm --mount data=./reports --dry-run
+  cofferdam call file_access_search_files '{\"regex_pattern\":\"TODO\"}' --files ./src:ro
   echo '{\"text\":\"x\"}' | cofferdam call word_count - --plugin text.wasm")]
     Call(CallArgs),
     /// List the tools of plugins
@@ -158,6 +160,9 @@ pub(crate) struct PluginArgs {
     /// A configuration file with plugins, file stores, grants and limits
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,
+    /// Offer the file_access tools over a store: a directory or `memory` [`:ro` at the end: only reading]
+    #[arg(long, short = 'f', value_name = "[NAME=]STORE")]
+    pub(crate) files: Option<String>,
     /// Wall-clock time for one call, such as 500ms, 5s or 2m [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
@@ -174,6 +179,12 @@ pub(crate) struct CallArgs {
     pub(crate) arguments: Option<String>,
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
+    /// Show what the call would change in files, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Show what the call has changed in files, line by line
+    #[arg(long)]
+    pub(crate) diff: bool,
     /// Print outcome, result and call record as one JSON object
     #[arg(long)]
     pub(crate) json: bool,

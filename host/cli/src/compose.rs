@@ -8,14 +8,15 @@ use cofferdam_engine::{
     Compiler, Component, Engine, EngineConfig, Grants, LoadError, LoadEvent, LoadObserver, Plugin,
     PluginInfo, PluginOptions, PoolSize,
 };
-use cofferdam_tool::{Declaration, Limits, PluginName, Toolset};
+use cofferdam_files::FileAccessTools;
+use cofferdam_tool::{Declaration, Limits, PluginName, ToolSource, Toolset};
 use etcetera::BaseStrategy;
 
 use crate::args::{Global, PluginArgs};
 use crate::config::{ConfigFile, PluginConfig};
 use crate::exit::UsageError;
 use crate::offer::Values;
-use crate::{consent, offer, print};
+use crate::{consent, offer, print, workspace};
 
 /// Calls that one command makes at the same time.
 const CONCURRENT_CALLS_MAX: u32 = 4;
@@ -84,8 +85,8 @@ pub(crate) fn plugin_specs(args: &PluginArgs, values: Values) -> anyhow::Result<
         let options = PluginOptions { name, grants, limits: Limits::default() };
         specs.push(PluginSpec { path, options, config: None, is_pinned: false });
     }
-    if specs.is_empty() {
-        return Err(usage("no plugin is named; pass --plugin PATH or --config FILE"));
+    if specs.is_empty() && args.files.is_none() {
+        return Err(usage("no tools are named; pass --plugin PATH, --config FILE or --files STORE"));
     }
     if args.plugins.is_empty() && !mounts.is_empty() {
         return Err(usage("--mount is for plugins named with --plugin; a configuration has its own grants"));
@@ -95,6 +96,16 @@ pub(crate) fn plugin_specs(args: &PluginArgs, values: Values) -> anyhow::Result<
     }
     check_reach(&specs)?;
     Ok(specs)
+}
+
+/// The file-access tools that the flags name, beside the plugins of `specs`.
+pub(crate) fn file_tools(
+    args: &PluginArgs,
+    specs: &[PluginSpec],
+) -> anyhow::Result<Option<Arc<FileAccessTools>>> {
+    let deciding: Vec<_> = deciding(specs).into_iter().chain(args.config.clone()).collect();
+    let tools = args.files.as_deref().map(|text| workspace::tools(text, &deciding)).transpose()?;
+    Ok(tools.map(Arc::new))
 }
 
 /// No plugin may write what decides about its own grants or another's.
@@ -237,11 +248,15 @@ pub(crate) async fn examine(engine: &Engine, path: &Path) -> anyhow::Result<(Plu
     Ok(examined.map_err(|source| PluginError { path: path.to_owned(), source })?)
 }
 
-/// One toolset over `plugins`.
-pub(crate) fn toolset(plugins: &[Arc<Plugin>]) -> anyhow::Result<Toolset> {
+/// One toolset over `plugins` and the file-access tools.
+pub(crate) fn toolset(
+    plugins: &[Arc<Plugin>],
+    file_tools: Option<Arc<FileAccessTools>>,
+) -> anyhow::Result<Toolset> {
     let mut toolset = Toolset::new();
-    for plugin in plugins {
-        toolset.add(Arc::clone(plugin) as _).map_err(|error| usage(error.to_string()))?;
+    let plugins = plugins.iter().map(|plugin| Arc::clone(plugin) as Arc<dyn ToolSource>);
+    for source in plugins.chain(file_tools.map(|tools| tools as Arc<dyn ToolSource>)) {
+        toolset.add(source).map_err(|error| usage(error.to_string()))?;
     }
     Ok(toolset)
 }

@@ -16,6 +16,7 @@ mod offer;
 mod pins;
 mod policy_file;
 mod print;
+mod workspace;
 
 use std::time::Duration;
 

@@ -170,19 +170,30 @@ pub(crate) fn open_directory(directory: &Path, access: FileAccess) -> anyhow::Re
 /// Refuses mounts that can be written to and hold one of `deciding`: what decides about grants. A plugin could otherwise
 /// grant itself whatever it wants.
 pub(crate) fn check_mounts(mounts: &[Mount], deciding: &[PathBuf]) -> anyhow::Result<()> {
-    for mount in mounts.iter().filter(|mount| mount.access != FileAccess::ReadOnly) {
-        let Some(Ok(root)) = mount.store.root_ambient().map(Path::canonicalize) else { continue };
-        let is_inside = |path: &&PathBuf| path.canonicalize().is_ok_and(|path| path.starts_with(&root));
-        if let Some(inside) = deciding.iter().find(is_inside) {
-            return Err(usage(format!(
-                "the mount `{}` holds {}, which decides what a plugin may do; mount another directory, or this one for reading \
-                 only",
-                mount.name,
-                inside.display()
-            )));
-        }
+    mounts.iter().try_for_each(|mount| {
+        check_store(&format!("the mount `{}`", mount.name), &*mount.store, mount.access, deciding)
+    })
+}
+
+/// The same for one store, which people know as `what`.
+pub(crate) fn check_store(
+    what: &str,
+    store: &dyn FileStore,
+    access: FileAccess,
+    deciding: &[PathBuf],
+) -> anyhow::Result<()> {
+    if access == FileAccess::ReadOnly {
+        return Ok(());
     }
-    Ok(())
+    let Some(Ok(root)) = store.root_ambient().map(Path::canonicalize) else { return Ok(()) };
+    let is_inside = |path: &&PathBuf| path.canonicalize().is_ok_and(|path| path.starts_with(&root));
+    match deciding.iter().find(is_inside) {
+        None => Ok(()),
+        Some(inside) => Err(usage(format!(
+            "{what} holds {}, which decides what a plugin may do; use another directory, or this one for reading only",
+            inside.display()
+        ))),
+    }
 }
 
 fn usage(message: impl Into<String>) -> anyhow::Error {

@@ -19,9 +19,9 @@ mod write;
 
 use std::sync::Arc;
 
-use cofferdam_files::{Budget, ChangeKind, CreateOnly, EntryKind, FileError, FileStore, Overlay, ReadOnly};
+use cofferdam_files::{Budget, CreateOnly, FileError, FileStore, Overlay, ReadOnly, finish};
 use cofferdam_tool::{
-    CallContext, Completion, ErrorType, FileAccess, FileChange, FileChangeKind, MountName, Outcome, ToolError,
+    CallContext, Completion, ErrorType, FileAccess, FileEffects, MountName, Outcome, ToolError,
 };
 use wasmtime::component::{HasData, ResourceTable};
 
@@ -66,7 +66,7 @@ impl CallFiles {
         };
         if is_given_up {
             completion.outcome = Outcome::Cancelled;
-        } else if let Err(error) = self.commit(completion).await {
+        } else if let Err(error) = self.commit(completion, context.file_effects).await {
             completion.outcome = Outcome::Error(error);
         } else {
             return;
@@ -74,24 +74,12 @@ impl CallFiles {
         completion.record.set_outcome(&completion.outcome);
     }
 
-    async fn commit(&self, completion: &mut Completion) -> Result<(), ToolError> {
+    async fn commit(&self, completion: &mut Completion, effects: FileEffects) -> Result<(), ToolError> {
         let mut changes = Vec::new();
-        for mount in &*self.mounts {
-            let changed =
-                mount.overlay.commit_changes().await.map_err(|error| failed(&mount.name, &error))?;
-            changes.extend(changed.into_iter().map(|changed| {
-                let end = if changed.kind == EntryKind::Directory { "/" } else { "" };
-                FileChange {
-                    mount: mount.name.to_string(),
-                    path: format!("{}{end}", changed.path),
-                    what: match changed.what {
-                        ChangeKind::Changed => FileChangeKind::Changed,
-                        ChangeKind::Deleted => FileChangeKind::Deleted,
-                        _ => FileChangeKind::Created,
-                    },
-                    bytes: changed.bytes,
-                }
-            }));
+        for MountedFiles { name, overlay } in &*self.mounts {
+            let mut changed =
+                finish(overlay, name.as_str(), effects).await.map_err(|error| failed(name, &error))?;
+            changes.append(&mut changed);
         }
         completion.record.set_files(changes);
         Ok(())

@@ -19,14 +19,18 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, DeclarationError, ErrorType, FileChange, FileChangeKind, Outcome,
+    CallContext, CallRecord, Completion, DeclarationError, ErrorType, FileChange, FileEffects, Outcome,
     Output, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource, check_declarations,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::declarations::{INSTRUCTIONS, Tool};
-use crate::{FileStore, SearchCaps};
+use crate::{Budget, FileError, FileStore, Overlay, SearchCaps, finish};
+
+/// The memory that the changes of a call may take that are kept apart first, in bytes: twice the largest file that is
+/// edited.
+const CHANGED_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
 /// How the tools behave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,8 +71,15 @@ pub struct FileAccessTools {
     definitions: Arc<[Arc<ToolDefinition>]>,
 }
 
+/// What one call works with.
+struct Work<'a> {
+    name: &'a str,
+    store: &'a Arc<dyn FileStore>,
+    options: &'a FileAccessOptions,
+}
+
 /// What a tool has to say, and what it changed.
-pub(crate) struct Answer {
+struct Answer {
     value: Value,
     changed: Vec<FileChange>,
 }
@@ -116,7 +127,8 @@ impl FileAccessTools {
         &self.store
     }
 
-    async fn answer(&self, call: &ToolCall) -> Result<Answer, ToolError> {
+    /// Runs one call. The changes of a dry run, and those that are to be shown, are made in an overlay first.
+    async fn answer(&self, call: &ToolCall, effects: FileEffects) -> Result<Answer, ToolError> {
         let unknown = || ToolError::new(ErrorType::PluginUnavailable).with_detail("no such file-access tool");
         let tool = Tool::named(call.tool.name.as_str()).ok_or_else(unknown)?;
         let arguments = Value::Object(call.arguments.value().clone());
@@ -124,16 +136,21 @@ impl FileAccessTools {
             // Decoding by the declared schema has seen to that.
             ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string())
         })?;
-        Ok(self.run(request).await)
-    }
-
-    fn change(&self, path: &crate::StorePath, what: FileChangeKind, bytes: usize) -> FileChange {
-        FileChange {
-            mount: self.name.clone(),
-            path: path.to_string(),
-            what,
-            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+        if effects == FileEffects::default() || !tool.writes() {
+            let work = Work { name: &self.name, store: &self.store, options: &self.options };
+            return Ok(work.run(request).await);
         }
+        let overlay = Overlay::new(Arc::clone(&self.store), &Budget::new(CHANGED_BYTES_MAX));
+        let store: Arc<dyn FileStore> = Arc::new(overlay.clone());
+        let mut answer = Work { name: &self.name, store: &store, options: &self.options }.run(request).await;
+        answer.changed = finish(&overlay, &self.name, effects).await.map_err(|error| {
+            let error_type = match error {
+                FileError::Conflict { .. } => ErrorType::Conflict,
+                _ => ErrorType::PluginUnavailable,
+            };
+            ToolError::new(error_type).with_detail(error.to_string())
+        })?;
+        Ok(answer)
     }
 }
 
@@ -164,7 +181,7 @@ impl ToolSource for FileAccessTools {
         let answered = tokio::select! {
             biased;
             () = context.given_up() => None,
-            answered = self.answer(&call) => Some(answered),
+            answered = self.answer(&call, context.file_effects) => Some(answered),
         };
         let mut record = CallRecord::default();
         let outcome = match answered {

@@ -20,8 +20,10 @@
 
 mod blocking;
 mod changes;
+mod diff;
 mod directory;
 mod error;
+mod finish;
 mod glob;
 mod guard;
 mod harness;
@@ -35,8 +37,10 @@ mod store;
 pub mod testing;
 
 pub use changes::Changes;
+pub use diff::unified_diff;
 pub use directory::{DirectoryOptions, DirectoryStore, OpenDirectoryError};
 pub use error::{FileError, HostFailure};
+pub use finish::finish;
 pub use glob::{Glob, GlobError};
 pub use guard::{CreateOnly, ReadOnly};
 pub use harness::{FileAccessOptions, FileAccessTools};

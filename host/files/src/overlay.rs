@@ -81,6 +81,17 @@ impl Overlay {
         }
     }
 
+    /// The store below.
+    #[must_use]
+    pub fn base(&self) -> &Arc<dyn FileStore> {
+        &self.base
+    }
+
+    /// What [`commit_changes`](Self::commit_changes) would change.
+    pub async fn changed_files(&self) -> Vec<ChangedFile> {
+        self.state.lock().await.report()
+    }
+
     /// Makes the changes in the store below and says what they were. The overlay is then one without changes.
     ///
     /// # Errors

@@ -60,8 +60,19 @@ pub struct CallContext {
     pub cancellation: CancellationToken,
     /// Limits below the plugin's own, for this call alone. They lower a limit and never raise it.
     pub limits: Option<Arc<LimitsAsked>>,
+    /// What becomes of the changes that the call makes to files.
+    pub file_effects: FileEffects,
     /// Where the tool's progress goes.
     pub progress: Option<Arc<dyn ProgressSink>>,
+}
+
+/// What becomes of the changes that a call makes to files. The default is that they are made when it succeeds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FileEffects {
+    /// They are recorded and not made.
+    pub is_dry_run: bool,
+    /// The record shows them line by line.
+    pub shows_diffs: bool,
 }
 
 /// How far a call has come, as the tool says.

@@ -34,7 +34,8 @@ pub struct CallRecord {
     pub dropped: Vec<String>,
     /// Capabilities that the guest asked for and did not get (`RES-10`).
     pub refused: Vec<Refusal>,
-    /// Files and directories that the call created, changed and deleted, once that was made for good.
+    /// Files and directories that the call created, changed and deleted, once that was made for good; in a dry run, those
+    /// that it would have.
     pub files: Vec<FileChange>,
     /// How many more there were than `files` has room for.
     pub files_left_out: u64,
@@ -89,6 +90,9 @@ pub struct FileChange {
     pub what: FileChangeKind,
     /// The length that a file has by now, in bytes.
     pub bytes: u64,
+    /// What is different in it, as a unified diff, where the caller asked for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
 }
 
 /// What happened to a file.

@@ -136,6 +136,7 @@ impl Redactor {
             if let Cow::Owned(clean) = self.text(&change.path) {
                 change.path = clean;
             }
+            change.diff = change.diff.take().map(|diff| self.string(diff));
         }
         for host in &mut record.hosts {
             if let Cow::Owned(clean) = self.text(&host.host) {

@@ -49,9 +49,10 @@ fn schema_of_file(path: &Path) -> anyhow::Result<(String, Arc<InputSchema>)> {
 
 async fn schema_of_tool(global: &Global, args: &ArgsArgs, tool: &str) -> anyhow::Result<Arc<InputSchema>> {
     let specs = compose::plugin_specs(&args.plugins, Values::Leave)?;
+    let file_tools = compose::file_tools(&args.plugins, &specs)?;
     let engine = compose::engine(global)?;
     let plugins = compose::load(&engine, specs).await?;
-    let toolset = compose::toolset(&plugins)?;
+    let toolset = compose::toolset(&plugins, file_tools)?;
     let definition = toolset.definition(tool).map_err(|refused| UsageError(explained(&refused)))?;
     Ok(Arc::clone(&definition.input))
 }

@@ -4,7 +4,9 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
-use cofferdam_tool::{CallContext, Completion, Outcome, Refused};
+use cofferdam_tool::{
+    CallContext, CallRecord, Completion, FileChange, FileChangeKind, FileEffects, Outcome, Refused,
+};
 
 use crate::args::{CallArgs, Global};
 use crate::exit::{Exit, UsageError};
@@ -17,11 +19,16 @@ const ARGUMENTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit> {
     let arguments = args.arguments.as_deref().map(read_arguments).transpose()?;
     let specs = compose::plugin_specs(&args.plugins, Values::Read)?;
+    let file_tools = compose::file_tools(&args.plugins, &specs)?;
     let engine = compose::engine(global)?;
     let config = args.plugins.config.clone();
     let plugins = compose::load_to_call(&engine, specs).await?;
-    let toolset = compose::toolset(&plugins)?;
-    let context = CallContext { cancellation: commands::cancelled_by_ctrl_c(), ..CallContext::new("cli") };
+    let toolset = compose::toolset(&plugins, file_tools)?;
+    let context = CallContext {
+        cancellation: commands::cancelled_by_ctrl_c(),
+        file_effects: FileEffects { is_dry_run: args.dry_run, shows_diffs: args.dry_run || args.diff },
+        ..CallContext::new("cli")
+    };
     match toolset.call(&args.tool, arguments.as_deref(), &context).await {
         Ok(completion) => {
             let exit = show(&args, &completion)?;
@@ -60,10 +67,43 @@ fn show(args: &CallArgs, completion: &Completion) -> anyhow::Result<Exit> {
     } else {
         print::note("interrupted: the call was stopped");
     }
+    if !args.json && (args.dry_run || args.diff) && matches!(completion.outcome, Outcome::Ok(_)) {
+        show_changes(&completion.record, args.dry_run);
+    }
     if args.verbose {
         show_record(completion);
     }
     Ok(Exit::of_outcome(&completion.outcome))
+}
+
+/// Says what became of files, or would have.
+fn show_changes(record: &CallRecord, is_dry_run: bool) {
+    let title = match (record.files.is_empty(), is_dry_run) {
+        (true, _) => "no file was changed",
+        (false, true) => "dry run: these changes were not made",
+        (false, false) => "changed:",
+    };
+    print::note(title);
+    for FileChange { mount, path, what, bytes, .. } in &record.files {
+        let what = match what {
+            FileChangeKind::Created => "created",
+            FileChangeKind::Changed => "changed",
+            FileChangeKind::Deleted => "deleted",
+            _ => "touched",
+        };
+        let size = if path.ends_with('/') || what == "deleted" {
+            String::new()
+        } else {
+            format!(" ({})", print::bytes(*bytes))
+        };
+        print::note(&format!("  {what} {mount}/{path}{size}"));
+    }
+    if record.files_left_out > 0 {
+        print::note(&format!("  and {} more", record.files_left_out));
+    }
+    for diff in record.files.iter().filter_map(|change| change.diff.as_deref()) {
+        print::note(diff.trim_end_matches('\n'));
+    }
 }
 
 /// Says on standard error what the model is not told.

@@ -13,19 +13,29 @@ use crate::{columns, compose, json, print};
 
 pub(crate) async fn run(global: &Global, args: ListArgs) -> anyhow::Result<Exit> {
     let specs = compose::plugin_specs(&args.plugins, Values::Leave)?;
+    let file_tools = compose::file_tools(&args.plugins, &specs)?;
     let engine = compose::engine(global)?;
     let plugins = compose::load(&engine, specs).await?;
     // Two tools of one name cannot be called side by side: better to learn that here.
-    compose::toolset(&plugins)?;
+    compose::toolset(&plugins, file_tools.clone())?;
     if args.grants {
         return show_grants(&args, &plugins);
     }
     if args.json {
-        let tools: Vec<_> = plugins.iter().flat_map(tools).collect();
+        let mut tools: Vec<_> = plugins.iter().flat_map(tools).collect();
+        tools.extend(file_tools.iter().flat_map(|source| {
+            source.definitions().iter().map(|tool| json::definition(tool)).collect::<Vec<_>>()
+        }));
         print::result(&Value::Array(tools).to_string())?;
     } else {
         for plugin in &plugins {
-            print::result(&section(plugin))?;
+            print::result(&section(
+                &format!("{}{}", plugin.info().identity.name, mounts(plugin)),
+                &**plugin,
+            ))?;
+        }
+        if let Some(tools) = &file_tools {
+            print::result(&section(&format!("files in {}", tools.name()), &**tools))?;
         }
     }
     Ok(Exit::Ok)
@@ -49,10 +59,10 @@ fn tools(plugin: &Arc<Plugin>) -> Vec<Value> {
     plugin.definitions().iter().map(|definition| tool(definition)).collect()
 }
 
-fn section(plugin: &Plugin) -> String {
-    let definitions = plugin.definitions();
+fn section(title: &str, source: &dyn ToolSource) -> String {
+    let definitions = source.definitions();
     let width = definitions.iter().map(|d| d.name.as_str().len()).max().unwrap_or(0);
-    let mut lines = vec![format!("{}{}", plugin.info().identity.name, mounts(plugin))];
+    let mut lines = vec![title.to_owned()];
     for definition in definitions.iter() {
         let summary = definition.description.lines().next().unwrap_or_default();
         lines.push(format!("  {:width$}  {summary}", definition.name.as_str()));

@@ -41,9 +41,10 @@ struct Call {
 pub(crate) async fn run(global: &Global, args: PlayArgs) -> anyhow::Result<Exit> {
     let replies = read_script(&args.script)?;
     let specs = compose::plugin_specs(&args.plugins, Values::Read)?;
+    let file_tools = compose::file_tools(&args.plugins, &specs)?;
     let engine = compose::engine(global)?;
     let plugins = compose::load_to_call(&engine, specs).await?;
-    let toolset = compose::toolset(&plugins)?;
+    let toolset = compose::toolset(&plugins, file_tools)?;
     let cancellation = commands::cancelled_by_ctrl_c();
     let mut calls_made = 0;
     for reply in replies {

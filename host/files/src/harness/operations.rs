@@ -1,6 +1,6 @@
 //! What each tool does, and what it says.
 
-use cofferdam_tool::FileChangeKind;
+use cofferdam_tool::{FileChange, FileChangeKind};
 use serde_json::{Value, json};
 
 use super::edit::{self, Edited};
@@ -8,7 +8,7 @@ use super::lines::{self, LineRange};
 use super::requests::{
     CreateDirectory, ListFiles, OneFile, ReadLines, Replace, ReplaceLines, Request, SaveFile, SearchFiles,
 };
-use super::{Answer, FileAccessTools};
+use super::{Answer, Work};
 use crate::path::quoted;
 use crate::{
     FileError, Glob, MadeDirectory, Scope, SearchQuery, SearchResults, StorePath, Truncation, WriteMode,
@@ -40,7 +40,7 @@ impl From<FileError> for Refusal {
 
 type Answered = Result<Answer, Refusal>;
 
-impl FileAccessTools {
+impl Work<'_> {
     /// Carries out one request.
     pub(super) async fn run(&self, request: Request) -> Answer {
         match request {
@@ -142,7 +142,7 @@ impl FileAccessTools {
             .with_scope(scope(request.recursive))
             .with_caps(self.options.search);
         let SearchResults { files, truncated: left_out, .. } =
-            search(&*self.store, &directory, &query).await.map_err(Refusal::reason)?;
+            search(&**self.store, &directory, &query).await.map_err(Refusal::reason)?;
         let mut shown: Vec<Value> = files.iter().map(|file| json!(file)).collect();
         shown.extend(left_out.map(truncated));
         Ok(Answer { value: shown.into(), changed: Vec::new() })
@@ -152,7 +152,7 @@ impl FileAccessTools {
     async fn read_lines(&self, request: &ReadLines) -> Answered {
         let path = file(&request.file_name)?;
         let range = LineRange::new(&request.start_line, request.end_line.as_ref())?;
-        lines::read(&*self.store, &path, range, self.options.read_bytes_max).await.map(text)
+        lines::read(&**self.store, &path, range, self.options.read_bytes_max).await.map(text)
     }
 
     /// `FILE-40`
@@ -161,7 +161,7 @@ impl FileAccessTools {
         if request.old_string.is_empty() {
             return Err(Refusal::reason("old_string must not be empty."));
         }
-        let edited = edit::edit(&self.store, &path, |content| {
+        let edited = edit::edit(self.store, &path, |content| {
             edit::replaced(content, &request.old_string, &request.new_string, request.replace_all)
         });
         let Edited { count, bytes } = edited.await?;
@@ -177,7 +177,7 @@ impl FileAccessTools {
         if request.edits.is_empty() {
             return Err(Refusal::reason("At least one line edit must be provided."));
         }
-        let edited = edit::edit(&self.store, &path, |content| edit::lines_replaced(content, &request.edits));
+        let edited = edit::edit(self.store, &path, |content| edit::lines_replaced(content, &request.edits));
         let Edited { count, bytes } = edited.await?;
         Ok(Answer {
             value: format!("Replaced {count} line(s) in '{}'.", quoted(&request.file_name)).into(),
@@ -196,6 +196,18 @@ impl FileAccessTools {
                 change.path.push('/');
                 Ok(Answer { value: format!("Directory '{shown}' created.").into(), changed: vec![change] })
             }
+        }
+    }
+}
+
+impl Work<'_> {
+    fn change(&self, path: &StorePath, what: FileChangeKind, bytes: usize) -> FileChange {
+        FileChange {
+            mount: self.name.to_owned(),
+            path: path.to_string(),
+            what,
+            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+            diff: None,
         }
     }
 }

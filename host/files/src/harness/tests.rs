@@ -172,3 +172,21 @@ async fn a_listing_is_capped_after_the_glob() {
     let all = listed(json!({})).await;
     assert_eq!((all.len(), all.last()), (11, Some(&json!({"truncated": true, "reason": "entries"}))));
 }
+
+#[tokio::test]
+async fn a_dry_run_shows_what_would_change_and_changes_nothing() {
+    let store = memory();
+    put(&*store, "a", "one\ntwo\n").await;
+    let toolset = toolset(Arc::clone(&store), FileAccessOptions::default());
+    let arguments = json!({"file_name": "a", "old_string": "two", "new_string": "2"}).to_string();
+    for is_dry_run in [true, false] {
+        let file_effects = FileEffects { is_dry_run, shows_diffs: true };
+        let context = CallContext { file_effects, ..CallContext::new("c") };
+        let called = toolset.call("file_access_replace", Some(arguments.as_bytes()), &context).await.unwrap();
+        assert_eq!(called.outcome.shown().unwrap().text(), "Replaced 1 occurrence(s) in 'a'.");
+        let diff = called.record.files[0].diff.as_deref().unwrap();
+        assert_eq!(diff, "--- workspace/a\n+++ workspace/a\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n");
+        let content = store.read(&StorePath::file("a").unwrap(), 99).await.unwrap();
+        assert_eq!(content, if is_dry_run { &b"one\ntwo\n"[..] } else { b"one\n2\n" });
+    }
+}

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::state::{Now, State, length};
+use super::file::FileNode;
+use super::state::{Now, State};
 use crate::changes::{Filled, Vacated, stage};
 use crate::{Changes, EntryKind, StorePath, WriteMode};
 
@@ -56,6 +57,18 @@ impl Difference {
 impl State {
     /// All changes. Afterwards there are none.
     pub(super) fn take_changes(&mut self) -> (Changes, Vec<ChangedFile>) {
+        let mut difference = self.difference(FileNode::take_content);
+        (difference.changes.before, difference.changes.after) = self.reset();
+        (difference.changes, difference.report)
+    }
+
+    /// What [`take_changes`](Self::take_changes) would report.
+    pub(super) fn report(&self) -> Vec<ChangedFile> {
+        self.difference(|_| Vec::new()).report
+    }
+
+    /// The changes, with the content that `content` gives of each file that was written.
+    fn difference(&self, content: fn(&FileNode) -> Vec<u8>) -> Difference {
         let mut difference = Difference::default();
         for (path, node) in &self.nodes {
             // A node below something that is gone shows nothing.
@@ -67,7 +80,12 @@ impl State {
             match &node.now {
                 Now::Gone => {}
                 Now::File(file) if file.is_changed() => {
-                    self.write_of(&mut difference, path, natural.as_ref(), file, is_in_place);
+                    let mode = self.mode_of(&mut difference, path, natural.as_ref(), file, is_in_place);
+                    let what =
+                        if mode == WriteMode::Replace { ChangeKind::Changed } else { ChangeKind::Created };
+                    difference.report(path, EntryKind::File, what, file.bytes());
+                    let written = Filled::File { content: content(file), mode };
+                    difference.changes.filled.push((path.clone(), written));
                 }
                 Now::File(_) | Now::Directory { origin: Some(_), .. } if is_in_place => {}
                 Now::File(file) => {
@@ -90,19 +108,19 @@ impl State {
             }
         }
         self.vacate(&mut difference);
-        (difference.changes.before, difference.changes.after) = self.reset();
         difference.report.sort();
-        (difference.changes, difference.report)
+        difference
     }
 
-    fn write_of(
+    /// How a changed file is to be written.
+    fn mode_of(
         &self,
         difference: &mut Difference,
         path: &StorePath,
         natural: Option<&StorePath>,
-        file: &super::file::FileNode,
+        file: &FileNode,
         is_in_place: bool,
-    ) {
+    ) -> WriteMode {
         let replaces_hidden = natural
             .filter(|natural| self.hidden.get(natural).is_some_and(|hidden| hidden.kind == EntryKind::File));
         let mut mode = WriteMode::Create;
@@ -118,10 +136,7 @@ impl State {
         } else {
             self.expect_free(difference, natural);
         }
-        let what = if mode == WriteMode::Replace { ChangeKind::Changed } else { ChangeKind::Created };
-        let content = file.take_content();
-        difference.report(path, EntryKind::File, what, length(content.len()));
-        difference.changes.filled.push((path.clone(), Filled::File { content, mode }));
+        mode
     }
 
     /// Nobody else may have put something where the call saw nothing.

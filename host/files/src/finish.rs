@@ -1,0 +1,53 @@
+//! The end of a call: its changes are made, or only told.
+
+use cofferdam_tool::{FILE_CHANGES_MAX, FileChange, FileChangeKind, FileEffects};
+
+use crate::{ChangeKind, ChangedFile, EntryKind, FileError, Overlay, unified_diff};
+
+/// The longest diffs of one call together, in bytes. What comes after them is listed without.
+const DIFFS_BYTES_MAX: usize = 1024 * 1024;
+
+/// Commits what was changed in `overlay`, unless it is a dry run, and says what it was. In the record the store is called
+/// `name`.
+///
+/// # Errors
+/// As for [`Overlay::commit_changes`]. Then the changes are lost.
+pub async fn finish(
+    overlay: &Overlay,
+    name: &str,
+    effects: FileEffects,
+) -> Result<Vec<FileChange>, FileError> {
+    if effects == FileEffects::default() {
+        let changed = overlay.commit_changes().await?;
+        return Ok(changed.iter().map(|change| file_change(name, change)).collect());
+    }
+    let changed = overlay.changed_files().await;
+    let mut told: Vec<_> = changed.iter().map(|change| file_change(name, change)).collect();
+    if effects.shows_diffs {
+        let mut bytes_left = DIFFS_BYTES_MAX;
+        for (told, change) in told.iter_mut().zip(&changed).take(FILE_CHANGES_MAX) {
+            let diff = unified_diff(overlay, name, change).await.filter(|diff| diff.len() <= bytes_left);
+            bytes_left = bytes_left.saturating_sub(diff.as_ref().map_or(0, String::len));
+            told.diff = diff;
+        }
+    }
+    if !effects.is_dry_run {
+        overlay.commit_changes().await?;
+    }
+    Ok(told)
+}
+
+fn file_change(name: &str, change: &ChangedFile) -> FileChange {
+    let end = if change.kind == EntryKind::Directory { "/" } else { "" };
+    FileChange {
+        mount: name.to_owned(),
+        path: format!("{}{end}", change.path),
+        what: match change.what {
+            ChangeKind::Created => FileChangeKind::Created,
+            ChangeKind::Changed => FileChangeKind::Changed,
+            ChangeKind::Deleted => FileChangeKind::Deleted,
+        },
+        bytes: change.bytes,
+        diff: None,
+    }
+}
