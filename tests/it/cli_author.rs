@@ -82,24 +82,6 @@ fn advice_is_fine_unless_it_is_asked_to_count() {
 }
 
 #[test]
-fn imports_that_are_never_granted_are_advice() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("caller.wasm");
-    let component = r#"(component
-        (import "cofferdam:plugin/toolbox@0.1.0" (instance (export "list-tools" (func (result u32)))))
-        (core module $m (func (export "f") (result i32) (i32.const 1)))
-        (core instance $i (instantiate $m))
-        (func (export "f") (result u32) (canon lift (core func $i "f"))))"#;
-    std::fs::write(&file, wat::parse_str(component).unwrap()).unwrap();
-    let (code, stdout, _) = run(&["check", &file.display().to_string(), "--json"]);
-    let report: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!(code, 0);
-    assert!(rules(&report, "advice").contains(&"import-not-granted".to_owned()), "{report}");
-    // The network can be granted.
-    assert!(!rules(&check("connects", &[]).1, "advice").contains(&"import-not-granted".to_owned()));
-}
-
-#[test]
 fn what_is_no_plugin_is_a_refusal_and_what_is_not_there_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("text.wasm");

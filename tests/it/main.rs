@@ -10,6 +10,7 @@
 //! | `scheduling` | many calls at once: who runs, who waits, and what one may cost the others |
 //! | `mounts` | files of a guest: quotas, names, access, transactions |
 //! | `stores` | the same through `cofferdam:plugin/files` |
+//! | `toolbox` | tools that call other tools |
 //! | `network` | what a guest can do on the network |
 //! | `hostile` | attacks, each with its expected end; see there |
 //! | `loading` | what is refused as a plugin, and why |
@@ -51,4 +52,5 @@ mod sandbox;
 mod scheduling;
 mod stores;
 mod tidy;
+mod toolbox;
 mod typed;

@@ -18,8 +18,8 @@ use crate::exit::UsageError;
 use crate::offer::Values;
 use crate::{consent, offer, print, workspace};
 
-/// Calls that one command makes at the same time.
-const CONCURRENT_CALLS_MAX: u32 = 4;
+/// Calls that one command makes at the same time, inner ones included.
+const CONCURRENT_CALLS_MAX: u32 = 8;
 
 /// A plugin that is asked for, before it is loaded.
 pub(crate) struct PluginSpec {

@@ -77,11 +77,8 @@ pub(crate) fn definition(definition: &ToolDefinition) -> Value {
 
 /// A component.
 pub(crate) fn info(info: &PluginInfo) -> Value {
-    let capabilities: Vec<_> = info
-        .capabilities
-        .iter()
-        .map(|c| json!({"capability": c, "means": c.in_plain_words(), "can_be_granted": c.can_be_granted()}))
-        .collect();
+    let capabilities: Vec<_> =
+        info.capabilities.iter().map(|c| json!({"capability": c, "means": c.in_plain_words()})).collect();
     json!({
         "name": info.identity.name,
         "digest": info.identity.digest,

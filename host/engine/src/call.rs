@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use cofferdam_tool::{
     Arguments, CallContext, CallRecord, Completion, ErrorType, Limits, Outcome, PluginName, ToolError,
+    Toolset,
 };
 use wasmtime::component::{Instance, Val};
 use wasmtime::{Store, UpdateDeadline};
@@ -34,12 +35,17 @@ use crate::wasi_files::CallFiles;
 /// resources, and borrows in flight.
 const COMPONENT_HANDLES_EXTRA: usize = 1024;
 
+/// How long an inner call waits for a place.
+const INNER_PATIENCE: Duration = Duration::from_secs(2);
+
 /// Everything that one call needs.
 pub(crate) struct Invocation<'a> {
     pub(crate) engine: &'a EngineInner,
     pub(crate) plugin: &'a PluginName,
     pub(crate) given: &'a Arc<Given>,
     pub(crate) files: &'a CallFiles,
+    /// The tools that stand beside the one that is called.
+    pub(crate) toolset: Option<&'a Toolset>,
     pub(crate) limits: &'a Limits,
     pub(crate) context: &'a CallContext,
     /// Whether the last call like this one computed for long. Written when this one ends.
@@ -277,6 +283,7 @@ impl Invocation<'_> {
         record.stdout_tail = state.stdout.text();
         record.stderr_tail = state.stderr.text();
         record.refused = state.refused;
+        state.toolbox.report(record);
         state.network.report(record);
         match (result, interrupt) {
             (Some(Ok(value)), _) => Ended::Returned(value),
@@ -284,6 +291,13 @@ impl Invocation<'_> {
             (None, Some(Interrupt::TimeUp)) => Ended::Error(ToolError::new(ErrorType::Timeout)),
             (None, _) => Ended::Cancelled,
         }
+    }
+
+    /// How long to wait for a place. An inner call is impatient: the calls that have all places may be those that wait for
+    /// it.
+    fn patience(&self) -> Duration {
+        let wall = self.limits.wall();
+        if self.context.outer.is_some() { wall.min(INNER_PATIENCE) } else { wall }
     }
 
     async fn wait_for_place(&self) -> Ended<Place> {
@@ -295,7 +309,7 @@ impl Invocation<'_> {
         tokio::select! {
             biased;
             () = self.context.given_up() => Ended::Cancelled,
-            waited = tokio::time::timeout(self.limits.wall(), ticket) => match waited {
+            waited = tokio::time::timeout(self.patience(), ticket) => match waited {
                 Ok(place) => Ended::Returned(place),
                 Err(_elapsed) => {
                     Ended::Error(unavailable("all places for concurrent calls stayed taken".to_owned()))
@@ -311,8 +325,7 @@ impl Invocation<'_> {
         place: Arc<Place>,
         pulse: Arc<Pulse>,
     ) -> wasmtime::Result<Store<CallState>> {
-        let client = &self.engine.client;
-        let state = CallState::new(self.given, self.files, client, self.limits, self.context, ends_at, place);
+        let state = CallState::new(self, ends_at, place);
         let mut store = Store::new(&runtime.wasmtime, state);
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(usize::try_from(self.limits.hostcall_bytes_max).unwrap_or(usize::MAX));

@@ -8,11 +8,12 @@ wasmtime::component::bindgen!({
             import cofferdam:plugin/call@0.1.0;
             import cofferdam:plugin/files@0.1.0;
             import cofferdam:plugin/secrets@0.1.0;
+            import cofferdam:plugin/toolbox@0.1.0;
             export cofferdam:plugin/tools@0.1.0;
         }
     ",
     world: "cofferdam:host/served",
-    imports: { "cofferdam:plugin/files@0.1.0": async },
+    imports: { "cofferdam:plugin/files@0.1.0": async, "cofferdam:plugin/toolbox@0.1.0": async },
     exports: { default: async },
     anyhow: false,
 });

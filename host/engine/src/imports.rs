@@ -46,8 +46,6 @@ pub(crate) enum Standing {
     Offered,
     /// Linked for a plugin that was granted something of the kind, and to a refusal for all others.
     IfGranted,
-    /// Known, but never granted: linked to a refusal.
-    Withheld,
 }
 
 impl Capability {
@@ -59,7 +57,7 @@ impl Capability {
             Self::FileStores => "reads, writes and searches mounts that are granted",
             Self::Http => "makes HTTP requests that are granted",
             Self::Sockets => "opens network connections that are granted",
-            Self::Toolbox => "calls other tools",
+            Self::Toolbox => "calls other tools that are granted",
             Self::Secrets => "reads secrets that are granted",
             Self::Config => "reads configuration values that are granted",
             Self::Environment => "reads environment variables that are granted",
@@ -71,12 +69,6 @@ impl Capability {
             Self::Call => "asks about its call and reports progress",
             Self::Plumbing => "uses the types and streams that the others need",
         }
-    }
-
-    /// Whether this version of the host can give the capability to a plugin at all.
-    #[must_use]
-    pub fn can_be_granted(self) -> bool {
-        !matches!(self, Self::Toolbox)
     }
 }
 
@@ -92,8 +84,7 @@ pub(crate) fn look_up(import: &str) -> Option<(Capability, Standing)> {
     };
     let standing = match capability {
         Capability::Sockets => Standing::IfGranted,
-        _ if capability.can_be_granted() => Standing::Offered,
-        _ => Standing::Withheld,
+        _ => Standing::Offered,
     };
     Some((capability, standing))
 }

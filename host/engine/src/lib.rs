@@ -45,6 +45,7 @@ mod screen;
 mod sections;
 mod state;
 mod ticker;
+mod toolbox;
 mod trap;
 mod turns;
 mod typed;

@@ -14,7 +14,7 @@ use wasmtime_wasi::p2::bindings::{cli, filesystem, random};
 use wasmtime_wasi_http::p2::bindings::http;
 use wasmtime_wasi_http::{WasiHttp, WasiHttpView};
 
-use crate::guest::cofferdam::plugin::{call, files, secrets};
+use crate::guest::cofferdam::plugin::{call, files, secrets, toolbox};
 use crate::imports::{self, Capability, Standing};
 use crate::network;
 use crate::state::CallState;
@@ -49,6 +49,7 @@ pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Call
     filesystem::preopens::add_to_linker::<CallState, WasiFiles>(l, CallState::files)?;
     call::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
     files::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
+    toolbox::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
     secrets::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
     wasmtime_wasi_config::add_to_linker(l, |state| state.config())?;
     http::types::add_to_linker::<CallState, WasiHttp>(
@@ -78,7 +79,7 @@ pub(crate) fn with_refusals(
         let ComponentItem::ComponentInstance(interface) = item.ty else { continue };
         let withheld = match imports::look_up(import) {
             Some((_, Standing::IfGranted)) if has_sockets => None,
-            Some((capability, Standing::Withheld | Standing::IfGranted)) => Some(capability),
+            Some((capability, Standing::IfGranted)) => Some(capability),
             _ => None,
         };
         for (name, export) in interface.exports(engine) {

@@ -230,12 +230,13 @@ impl Plugin {
         }
         // Every definition has an entry.
         let unknown = AtomicBool::default();
-        let files = CallFiles::new(&self.given.grants);
+        let files = CallFiles::new(&self.given.grants, context);
         let invocation = Invocation {
             engine: &self.engine,
             plugin: &self.options.name,
             given: &self.given,
             files: &files,
+            toolset: call.toolset.as_ref(),
             limits,
             context,
             was_busy: self.was_busy.get(&call.tool.name).unwrap_or(&unknown),

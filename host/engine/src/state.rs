@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cofferdam_network::Client;
 use cofferdam_tool::{CallContext, Limits, Permission, Progress, Redactor, Refusal, UnfitSecret};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -11,12 +10,14 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_config::{WasiConfig, WasiConfigVariables};
 
+use crate::call::Invocation;
 use crate::guest::cofferdam::plugin::{call, secrets};
 use crate::imports::Capability;
 use crate::limiter::Limiter;
 use crate::log::LogTail;
 use crate::network::Network;
 use crate::places::Place;
+use crate::toolbox::Toolbox;
 use crate::wasi_files::{CallFiles, FilesView};
 use crate::{Grants, clocks};
 
@@ -58,25 +59,19 @@ pub(crate) struct CallState {
     pub(crate) refused: Vec<Refusal>,
     given: Arc<Given>,
     pub(crate) network: Network,
+    pub(crate) toolbox: Toolbox,
     context: CallContext,
     ends_at: Instant,
     progress_at: Option<Instant>,
 }
 
 impl CallState {
-    /// The state of a call that ends at `ends_at`, sees `files`, and has what is `given` and nothing else.
-    pub(crate) fn new(
-        given: &Arc<Given>,
-        files: &CallFiles,
-        client: &Client,
-        limits: &Limits,
-        context: &CallContext,
-        ends_at: Instant,
-        place: Arc<Place>,
-    ) -> Self {
+    /// The state of a call that ends at `ends_at`, and has what it was given and nothing else.
+    pub(crate) fn new(call: &Invocation<'_>, ends_at: Instant, place: Arc<Place>) -> Self {
+        let Invocation { given, files, limits, context, .. } = *call;
         let log_bytes_max = usize::try_from(limits.log_bytes_max).unwrap_or(usize::MAX);
         let (stdout, stderr) = (LogTail::new(log_bytes_max), LogTail::new(log_bytes_max));
-        let mut network = Network::new(given, client, limits);
+        let mut network = Network::new(given, &call.engine.client, limits);
         let mut resources = ResourceTable::new();
         resources.set_max_capacity(usize::try_from(limits.handles_max).unwrap_or(usize::MAX));
         Self {
@@ -89,6 +84,7 @@ impl CallState {
             refused: Vec::new(),
             given: Arc::clone(given),
             network,
+            toolbox: Toolbox::new(call.toolset, files.transaction(), context),
             context: context.clone(),
             ends_at,
             progress_at: None,
@@ -103,6 +99,19 @@ impl CallState {
     /// The mounts of the call, for the functions of `cofferdam:plugin/files`.
     pub(crate) fn mounts(&self) -> &CallFiles {
         &self.files
+    }
+
+    pub(crate) fn grants(&self) -> &Grants {
+        &self.given.grants
+    }
+
+    pub(crate) fn context(&self) -> &CallContext {
+        &self.context
+    }
+
+    /// When the call is out of time.
+    pub(crate) fn ends_at(&self) -> Instant {
+        self.ends_at
     }
 
     /// Notes that the guest used a capability that it was not granted: an import, or a permission in its written form. There

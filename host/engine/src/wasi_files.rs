@@ -19,10 +19,8 @@ mod write;
 
 use std::sync::Arc;
 
-use cofferdam_files::{Budget, CreateOnly, FileError, FileStore, Overlay, ReadOnly, finish};
-use cofferdam_tool::{
-    CallContext, Completion, ErrorType, FileAccess, FileEffects, MountName, Outcome, ToolError,
-};
+use cofferdam_files::{Budget, CommitError, FileError, FileStore as _, Overlay, Transaction};
+use cofferdam_tool::{CallContext, Completion, ErrorType, MountName, Outcome, ToolError};
 use wasmtime::component::{HasData, ResourceTable};
 
 use crate::{Grants, Mount};
@@ -35,6 +33,7 @@ const CHANGED_BYTES_MAX: u64 = 80 * 1024 * 1024;
 #[derive(Clone)]
 pub(crate) struct CallFiles {
     mounts: Arc<[MountedFiles]>,
+    transaction: Transaction,
 }
 
 struct MountedFiles {
@@ -44,13 +43,21 @@ struct MountedFiles {
 
 impl CallFiles {
     /// What a call sees that has changed nothing yet.
-    pub(crate) fn new(grants: &Grants) -> Self {
+    pub(crate) fn new(grants: &Grants, context: &CallContext) -> Self {
         let budget = Budget::new(CHANGED_BYTES_MAX);
+        let outer = context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
+        let transaction =
+            outer.map_or_else(|| Transaction::new(budget.clone()), |outer| outer.inner(budget.clone()));
         let mounted = |mount: &Mount| MountedFiles {
             name: mount.name.clone(),
-            overlay: Overlay::new(guarded(mount), &budget),
+            overlay: transaction.view(mount.name.as_str(), &mount.store, mount.access),
         };
-        Self { mounts: grants.mounts.iter().map(mounted).collect() }
+        Self { mounts: grants.mounts.iter().map(mounted).collect(), transaction }
+    }
+
+    /// What inner calls take part in.
+    pub(crate) fn transaction(&self) -> &Transaction {
+        &self.transaction
     }
 
     /// Makes the changes of a call that has succeeded; those of any other call are forgotten. A call whose changes cannot
@@ -66,23 +73,16 @@ impl CallFiles {
         };
         if is_given_up {
             completion.outcome = Outcome::Cancelled;
-        } else if let Err(error) = self.commit(completion, context.file_effects).await {
-            completion.outcome = Outcome::Error(error);
         } else {
-            return;
+            match self.transaction.finish(context.file_effects).await {
+                Ok(changes) => {
+                    completion.record.set_files(changes);
+                    return;
+                }
+                Err(error) => completion.outcome = Outcome::Error(failed(&error)),
+            }
         }
         completion.record.set_outcome(&completion.outcome);
-    }
-
-    async fn commit(&self, completion: &mut Completion, effects: FileEffects) -> Result<(), ToolError> {
-        let mut changes = Vec::new();
-        for MountedFiles { name, overlay } in &*self.mounts {
-            let mut changed =
-                finish(overlay, name.as_str(), effects).await.map_err(|error| failed(name, &error))?;
-            changes.append(&mut changed);
-        }
-        completion.record.set_files(changes);
-        Ok(())
     }
 }
 
@@ -98,28 +98,17 @@ impl CallFiles {
     }
 }
 
-/// The store of a mount with what the access forbids taken away.
-fn guarded(mount: &Mount) -> Arc<dyn FileStore> {
-    let store = Arc::clone(&mount.store);
-    match mount.access {
-        FileAccess::ReadOnly => Arc::new(ReadOnly::new(store)),
-        FileAccess::CreateOnly => Arc::new(CreateOnly::new(store)),
-        FileAccess::ReadWrite => store,
-    }
-}
-
 /// A commit fails over what others did meanwhile, or because the host could not do it.
-fn failed(mount: &MountName, error: &FileError) -> ToolError {
-    let error_type = match error {
+fn failed(error: &CommitError) -> ToolError {
+    let error_type = match error.source {
         FileError::Conflict { .. } | FileError::Quota(_) | FileError::Link => ErrorType::Conflict,
         _ => ErrorType::PluginUnavailable,
     };
-    let path = match error {
-        FileError::Conflict { path } => format!(" at `{path}`"),
+    let path = match &error.source {
+        FileError::Conflict { path } => format!(" (at `{path}`)"),
         _ => String::new(),
     };
-    ToolError::new(error_type)
-        .with_detail(format!("the changes in `{mount}` could not be committed{path}: {error}"))
+    ToolError::new(error_type).with_detail(format!("{error}{path}"))
 }
 
 /// The functions of `wasi:filesystem` while one of them runs.

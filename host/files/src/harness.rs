@@ -19,14 +19,14 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, DeclarationError, ErrorType, FileChange, FileEffects, Outcome,
-    Output, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource, check_declarations,
+    CallContext, CallRecord, Completion, DeclarationError, ErrorType, FileAccess, FileChange, FileEffects,
+    Outcome, Output, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource, check_declarations,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::declarations::{INSTRUCTIONS, Tool};
-use crate::{Budget, FileError, FileStore, Overlay, SearchCaps, finish};
+use crate::{Budget, FileError, FileStore, Overlay, SearchCaps, Transaction, finish};
 
 /// The memory that the changes of a call may take that are kept apart first, in bytes: twice the largest file that is
 /// edited.
@@ -128,7 +128,7 @@ impl FileAccessTools {
     }
 
     /// Runs one call. The changes of a dry run, and those that are to be shown, are made in an overlay first.
-    async fn answer(&self, call: &ToolCall, effects: FileEffects) -> Result<Answer, ToolError> {
+    async fn answer(&self, call: &ToolCall, context: &CallContext) -> Result<Answer, ToolError> {
         let unknown = || ToolError::new(ErrorType::PluginUnavailable).with_detail("no such file-access tool");
         let tool = Tool::named(call.tool.name.as_str()).ok_or_else(unknown)?;
         let arguments = Value::Object(call.arguments.value().clone());
@@ -136,6 +136,14 @@ impl FileAccessTools {
             // Decoding by the declared schema has seen to that.
             ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string())
         })?;
+        // What a plugin has called is a part of its call; what a model has called is an operation of its own (`FILE-23`).
+        let outer = context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
+        if let Some(outer) = outer {
+            let store: Arc<dyn FileStore> =
+                Arc::new(outer.view(&self.name, &self.store, FileAccess::ReadWrite));
+            return Ok(Work { name: &self.name, store: &store, options: &self.options }.run(request).await);
+        }
+        let effects = context.file_effects;
         if effects == FileEffects::default() || !tool.writes() {
             let work = Work { name: &self.name, store: &self.store, options: &self.options };
             return Ok(work.run(request).await);
@@ -181,7 +189,7 @@ impl ToolSource for FileAccessTools {
         let answered = tokio::select! {
             biased;
             () = context.given_up() => None,
-            answered = self.answer(&call, context.file_effects) => Some(answered),
+            answered = self.answer(&call, context) => Some(answered),
         };
         let mut record = CallRecord::default();
         let outcome = match answered {

@@ -35,6 +35,7 @@ mod search;
 mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod transaction;
 
 pub use changes::Changes;
 pub use diff::unified_diff;
@@ -52,3 +53,4 @@ pub use search::{
     FileMatches, MatchingLine, SearchCaps, SearchError, SearchQuery, SearchResults, Truncation, search,
 };
 pub use store::{Entry, EntryKind, FileStore, Listing, MadeDirectory, Room, Scope, Stat, Version, WriteMode};
+pub use transaction::{CommitError, Transaction};

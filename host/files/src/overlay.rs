@@ -42,19 +42,31 @@ pub struct Overlay {
     base: Arc<dyn FileStore>,
     budget: Budget,
     state: Arc<Mutex<State>>,
+    /// Whether nothing may be changed through this one of the clones.
+    is_read_only: bool,
 }
 
 impl Overlay {
     /// An overlay without changes, whose changes may take what `budget` has left.
     pub fn new(base: Arc<dyn FileStore>, budget: &Budget) -> Self {
         let state = State::new(Arc::clone(&base), budget.clone());
-        Self { base, budget: budget.clone(), state: Arc::new(Mutex::new(state)) }
+        Self { base, budget: budget.clone(), state: Arc::new(Mutex::new(state)), is_read_only: false }
     }
 
     /// The memory that this and the other overlays of the call may take.
     #[must_use]
     pub fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    /// The same overlay for someone who may change nothing. What others change is seen.
+    #[must_use]
+    pub fn read_only(&self) -> Self {
+        Self { is_read_only: true, ..self.clone() }
+    }
+
+    fn require_writable(&self) -> Result<(), FileError> {
+        if self.is_read_only { Err(FileError::ReadOnly) } else { Ok(()) }
     }
 
     /// Opens a file. It stays open, under whatever path, until it is dropped.
@@ -64,8 +76,21 @@ impl Overlay {
     /// [`FileError::IsDirectory`], [`FileError::ParentIsFile`], [`FileError::Quota`], [`FileError::Memory`],
     /// [`FileError::ReadOnly`], [`FileError::CreateOnly`], [`FileError::Link`].
     pub async fn open(&self, path: &StorePath, mode: OpenMode) -> Result<OpenFile, FileError> {
-        let node = self.state.lock().await.open(path, mode).await?;
-        Ok(OpenFile::new(self.clone(), node))
+        if mode.writes || mode.truncates {
+            self.require_writable()?;
+        }
+        let found = if self.is_read_only && mode.creates {
+            // What is there can be opened, and what is not can be neither found nor created.
+            let existing = OpenMode { creates: false, ..mode };
+            match self.state.lock().await.open(path, existing).await {
+                Ok(_) if mode.is_exclusive => Err(FileError::AlreadyExists),
+                Err(FileError::NotFound) => Err(FileError::ReadOnly),
+                found => found,
+            }
+        } else {
+            self.state.lock().await.open(path, mode).await
+        };
+        Ok(OpenFile::new(self.clone(), found?))
     }
 
     /// What tells one file or directory of this overlay from another, for as long as it exists.
@@ -108,7 +133,7 @@ impl Overlay {
 #[async_trait]
 impl FileStore for Overlay {
     fn is_read_only(&self) -> bool {
-        self.base.is_read_only()
+        self.is_read_only || self.base.is_read_only()
     }
 
     fn root_ambient(&self) -> Option<&Path> {
@@ -141,10 +166,12 @@ impl FileStore for Overlay {
     }
 
     async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
+        self.require_writable()?;
         self.state.lock().await.write(path, content, mode).await
     }
 
     async fn delete(&self, path: &StorePath) -> Result<(), FileError> {
+        self.require_writable()?;
         self.state.lock().await.delete(path).await
     }
 
@@ -153,14 +180,17 @@ impl FileStore for Overlay {
     }
 
     async fn create_directory(&self, path: &StorePath) -> Result<MadeDirectory, FileError> {
+        self.require_writable()?;
         self.state.lock().await.create_directory(path).await
     }
 
     async fn remove_directory(&self, path: &StorePath) -> Result<(), FileError> {
+        self.require_writable()?;
         self.state.lock().await.remove_directory(path).await
     }
 
     async fn rename(&self, from: &StorePath, to: &StorePath) -> Result<(), FileError> {
+        self.require_writable()?;
         self.state.lock().await.rename(from, to).await
     }
 
@@ -169,6 +199,7 @@ impl FileStore for Overlay {
     }
 
     async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+        self.require_writable()?;
         self.state.lock().await.take_over(changes).await
     }
 }

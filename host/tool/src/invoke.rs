@@ -1,12 +1,13 @@
 //! The interface between whoever calls tools and whatever offers them.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Arguments, Completion, LimitsAsked, ToolDefinition, ToolName};
+use crate::{Arguments, Completion, LimitsAsked, ToolDefinition, ToolName, Toolset};
 
 /// Lists and invokes tools: a plugin, a set of host functions, a remote server.
 ///
@@ -39,12 +40,23 @@ pub trait ToolSource: Send + Sync {
 }
 
 /// One call with decoded arguments.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ToolCall {
     /// The definition that the arguments were decoded by.
     pub tool: Arc<ToolDefinition>,
     /// The decoded arguments.
     pub arguments: Arguments,
+    /// The tools that stand beside this one, for a tool that calls others.
+    pub toolset: Option<Toolset>,
+}
+
+/// The call that has made this one.
+#[derive(Clone)]
+pub struct OuterCall {
+    /// How many calls this one is in.
+    pub depth: u32,
+    /// What the calls share of their files, in terms of the crate that knows them.
+    pub files: Arc<dyn Any + Send + Sync>,
 }
 
 /// What a call knows about the one who makes it.
@@ -58,6 +70,8 @@ pub struct CallContext {
     pub deadline: Option<Instant>,
     /// Cancelled when the caller gives up.
     pub cancellation: CancellationToken,
+    /// The call that has made this one, if a tool did.
+    pub outer: Option<OuterCall>,
     /// Limits below the plugin's own, for this call alone. They lower a limit and never raise it.
     pub limits: Option<Arc<LimitsAsked>>,
     /// What becomes of the changes that the call makes to files.
@@ -110,6 +124,15 @@ impl CallContext {
             () = self.cancellation.cancelled() => {}
             () = deadline_passed => {}
         }
+    }
+}
+
+impl std::fmt::Debug for ToolCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolCall")
+            .field("tool", &self.tool.name)
+            .field("arguments", &self.arguments)
+            .finish_non_exhaustive()
     }
 }
 

@@ -8,6 +8,8 @@ use crate::{Outcome, PluginName, ToolName};
 
 /// Hosts that a record lists.
 const HOSTS_MAX: usize = 64;
+/// Inner calls that a record lists.
+const INNER_MAX: usize = 32;
 
 /// The record of one call (`RES-13`, `RES-14`). It states the true outcome and may hold guest output, engine
 /// messages and call stacks: it is for the person who runs the host and never for a model.
@@ -47,6 +49,12 @@ pub struct CallRecord {
     pub http_sent_bytes: u64,
     /// What came back.
     pub http_received_bytes: u64,
+    /// Calls of other tools that this one has made, in their order; at most 32.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inner: Vec<CallRecord>,
+    /// Inner calls beyond those.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub inner_left_out: u64,
     /// How often the tool was tried.
     pub attempts: u32,
     /// Where the time went.
@@ -172,6 +180,12 @@ fn as_micros<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result
     serializer.serialize_u64(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
 }
 
+// serde hands the field by reference.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl Phases {
     /// The whole duration.
     #[must_use]
@@ -214,6 +228,15 @@ impl CallRecord {
             Some(mine) => mine.requests = mine.requests.saturating_add(contact.requests),
             None if has_room => self.hosts.push(contact),
             None => self.hosts_unlisted = self.hosts_unlisted.saturating_add(contact.requests),
+        }
+    }
+
+    /// Notes a call that this one has made.
+    pub fn add_inner(&mut self, record: CallRecord) {
+        if self.inner.len() < INNER_MAX {
+            self.inner.push(record);
+        } else {
+            self.inner_left_out = self.inner_left_out.saturating_add(1);
         }
     }
 

@@ -138,6 +138,7 @@ impl Redactor {
             }
             change.diff = change.diff.take().map(|diff| self.string(diff));
         }
+        record.inner.iter_mut().for_each(|inner| self.record(inner));
         for host in &mut record.hosts {
             if let Cow::Owned(clean) = self.text(&host.host) {
                 host.host = clean;

@@ -140,7 +140,9 @@ mod tests {
             output: None,
             annotations: Annotations::default(),
         });
-        Retrying::new(Arc::new(script), policy).invoke(ToolCall { tool, arguments }, context).await
+        Retrying::new(Arc::new(script), policy)
+            .invoke(ToolCall { tool, arguments, toolset: None }, context)
+            .await
     }
 
     fn timeout() -> Outcome {

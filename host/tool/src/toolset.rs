@@ -19,13 +19,21 @@ use crate::{
 ///
 /// It is a snapshot: what a source adds later is not seen. A toolset is cheap to build, so that an edge whose
 /// sources change builds a new one.
-#[derive(Default)]
+///
+/// Clones are cheap and share everything; adding to one leaves the others as they are.
+#[derive(Clone, Default)]
 pub struct Toolset {
+    inner: Arc<Inner>,
+}
+
+#[derive(Clone, Default)]
+struct Inner {
     entries: Vec<Entry>,
     names: Names,
     decode: DecodeOptions,
 }
 
+#[derive(Clone)]
 struct Entry {
     definition: Arc<ToolDefinition>,
     source: Arc<dyn ToolSource>,
@@ -95,7 +103,7 @@ impl Toolset {
     /// Decodes arguments with `options` instead of the defaults.
     #[must_use]
     pub fn with_decode_options(mut self, options: DecodeOptions) -> Self {
-        self.decode = options;
+        Arc::make_mut(&mut self.inner).decode = options;
         self
     }
 
@@ -108,9 +116,10 @@ impl Toolset {
         if let Some(taken) = definitions.iter().find_map(|definition| self.taken(&source, &definition.name)) {
             return Err(taken);
         }
+        let Inner { entries, names, .. } = Arc::make_mut(&mut self.inner);
         for definition in definitions.iter() {
-            self.names.take(&definition.name, self.entries.len());
-            self.entries.push(Entry {
+            names.take(&definition.name, entries.len());
+            entries.push(Entry {
                 definition: Arc::clone(definition),
                 source: Arc::clone(&source),
                 usage: None,
@@ -120,7 +129,7 @@ impl Toolset {
     }
 
     fn taken(&self, source: &Arc<dyn ToolSource>, name: &ToolName) -> Option<DuplicateTool> {
-        let entry = self.entries.get(self.names.taken(name)?)?;
+        let entry = self.inner.entries.get(self.inner.names.taken(name)?)?;
         Some(DuplicateTool {
             name: name.clone(),
             source_name: source.name().to_owned(),
@@ -131,13 +140,14 @@ impl Toolset {
 
     /// Counts the calls of a tool against its limits (`RES-23`). Says whether there is such a tool.
     pub fn count_usage(&mut self, tool: &str, usage: Arc<Usage>) -> bool {
-        let entry = self.names.find(tool).and_then(|index| self.entries.get_mut(index));
+        let Inner { entries, names, .. } = Arc::make_mut(&mut self.inner);
+        let entry = names.find(tool).and_then(|index| entries.get_mut(index));
         entry.map(|entry| entry.usage = Some(usage)).is_some()
     }
 
     /// The definitions in the order in which they were added.
     pub fn definitions(&self) -> impl ExactSizeIterator<Item = &Arc<ToolDefinition>> {
-        self.entries.iter().map(|entry| &entry.definition)
+        self.inner.entries.iter().map(|entry| &entry.definition)
     }
 
     /// Looks up `name`, decodes `arguments` (JSON text, `None` for absent) and runs the call to its end.
@@ -152,11 +162,11 @@ impl Toolset {
     ) -> Result<Completion, Refused> {
         let entry = self.lookup(name)?;
         let started = Instant::now();
-        let arguments = entry.definition.input.decode(name, arguments, &self.decode)?;
+        let arguments = entry.definition.input.decode(name, arguments, &self.inner.decode)?;
         let decode = started.elapsed();
         let dropped = arguments.dropped().to_vec();
         entry.start()?;
-        let call = ToolCall { tool: Arc::clone(&entry.definition), arguments };
+        let call = ToolCall { tool: Arc::clone(&entry.definition), arguments, toolset: Some(self.clone()) };
         let mut completion = entry.source.invoke(call, context).await;
         entry.end(&completion.outcome);
         completion.record.dropped = dropped;
@@ -179,8 +189,9 @@ impl Toolset {
     }
 
     fn lookup(&self, name: &str) -> Result<&Entry, Refused> {
-        self.names.find(name).and_then(|index| self.entries.get(index)).ok_or_else(|| {
-            let names = self.entries.iter().map(|e| e.definition.name.as_str());
+        let Inner { entries, names, .. } = &*self.inner;
+        names.find(name).and_then(|index| entries.get(index)).ok_or_else(|| {
+            let names = entries.iter().map(|e| e.definition.name.as_str());
             let nearest = crate::name::nearest(name, names).and_then(|n| ToolName::new(n).ok());
             Refused::UnknownTool { name: name.to_owned(), nearest }
         })

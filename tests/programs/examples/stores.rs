@@ -86,6 +86,15 @@ fn step(words: &[String]) -> Result<String, Error> {
             let done = std::fs::write(path, word(3));
             Ok(done.map_or_else(|error| format!("{:?}", error.kind()), |()| "done".into()))
         }
+        // Another tool, by its name and with its arguments.
+        "call" => Ok(match toolbox::call_tool(word(1), word(2)) {
+            Ok(contents) => contents.iter().map(shown).collect(),
+            Err(error) => format!("{error:?}"),
+        }),
+        "tools" => {
+            let names: Vec<_> = toolbox::list_tools().into_iter().map(|tool| tool.name).collect();
+            Ok(names.join(" "))
+        }
         // For whoever waits until the call has come so far.
         "tell" => {
             call::progress(1.0, None, Some(store));
@@ -104,6 +113,13 @@ fn step(words: &[String]) -> Result<String, Error> {
             std::thread::sleep(std::time::Duration::from_millis(1));
         },
         other => panic!("no such operation: {other}"),
+    }
+}
+
+fn shown(content: &Content) -> String {
+    match content {
+        Content::Text(text) | Content::Json(text) => text.clone(),
+        Content::Blob(blob) => format!("{} bytes", blob.data.len()),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use cofferdam_engine::{CompileError, LoadError, PluginInfo};
+use cofferdam_engine::{CompileError, LoadError};
 use cofferdam_tool::{DeclarationError, Remark, Review, review};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::{compose, print};
 pub(crate) async fn run(global: &Global, args: CheckArgs) -> anyhow::Result<Exit> {
     let engine = compose::engine(global)?;
     let report = match compose::examine(&engine, &args.component).await {
-        Ok((info, declarations)) => Report::new(&info, declarations.len(), review(&declarations)),
+        Ok((_, declarations)) => Report::new(declarations.len(), review(&declarations)),
         Err(error) => Report::of_error(error)?,
     };
     if args.json {
@@ -36,16 +36,9 @@ struct Report {
 }
 
 impl Report {
-    fn new(info: &PluginInfo, tools: usize, mut review: Review) -> Self {
+    fn new(tools: usize, mut review: Review) -> Self {
         if tools == 0 {
             review.advice.push(Remark::of_plugin("no-tools", "the plugin offers no tools"));
-        }
-        for capability in info.capabilities.iter().filter(|capability| !capability.can_be_granted()) {
-            let message = format!(
-                "the plugin imports what this version never grants, so using it is refused ({})",
-                capability.in_plain_words()
-            );
-            review.advice.push(Remark::of_plugin("import-not-granted", message));
         }
         Self { refused: None, tools, review }
     }

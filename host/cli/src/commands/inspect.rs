@@ -53,8 +53,7 @@ fn report(plugin: &Plugin) -> String {
             continue;
         }
         said.push(words);
-        let never = if capability.can_be_granted() { "" } else { "  (not granted by this version)" };
-        let _ = writeln!(text, "  - {words}{never}");
+        let _ = writeln!(text, "  - {words}");
     }
     let _ = writeln!(text, "\nIts manifest asks for:");
     for ask in pins::asks(plugin.asked()) {

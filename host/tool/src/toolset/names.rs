@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use crate::ToolName;
 
 /// The names that are taken, and by which entry.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Names {
     exact: HashMap<ToolName, usize>,
     folded: HashMap<String, usize>,

@@ -1,0 +1,212 @@
+//! `cofferdam:plugin/toolbox`: tools that call other tools.
+//!
+//! An inner call takes the way of every call, through the toolset that the outer one came through: its arguments are
+//! decoded, its own plugin's grants and limits hold, and it has a record. It gains nothing from its caller and the caller
+//! gains nothing but its answer. What it changes in files belongs to the outer call ([`cofferdam_files::Transaction`]).
+//!
+//! It runs in a task of its own, with an instance of its own, while the outer guest waits. It ends when the outer call ends.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use cofferdam_files::Transaction;
+use cofferdam_tool::{
+    CallContext, CallRecord, Completion, Content as ToolContent, ErrorType, Outcome, OuterCall, Output,
+    Permission, Refusal, Refused, ToolDefinition, ToolFailure, ToolName, Toolset,
+};
+use serde_json::Value;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+use crate::guest::cofferdam::plugin::toolbox::{Error, Host};
+use crate::guest::cofferdam::plugin::types;
+use crate::guest::{Content, Failure};
+use crate::imports::Capability;
+use crate::state::CallState;
+
+/// How deep calls may be in each other.
+const DEPTH_MAX: u32 = 4;
+
+/// What a call needs to make others.
+pub(crate) struct Toolbox {
+    toolset: Option<Toolset>,
+    /// The embedder's: an inner call is not a part of what the outer one computes.
+    runtime: Option<Handle>,
+    files: Transaction,
+    depth: u32,
+    made: u64,
+    records: Vec<CallRecord>,
+}
+
+impl Toolbox {
+    pub(crate) fn new(toolset: Option<&Toolset>, files: &Transaction, context: &CallContext) -> Self {
+        Self {
+            toolset: toolset.cloned(),
+            runtime: Handle::try_current().ok(),
+            files: files.clone(),
+            depth: context.outer.as_ref().map_or(0, |outer| outer.depth),
+            made: 0,
+            records: Vec::new(),
+        }
+    }
+
+    /// Writes the calls that were made into the record of the one that made them.
+    pub(crate) fn report(self, record: &mut CallRecord) {
+        self.records.into_iter().for_each(|inner| record.add_inner(inner));
+    }
+
+    /// What an inner call knows about its caller.
+    fn context(&mut self, outer: &CallContext, ends_at: Instant) -> CallContext {
+        self.made = self.made.saturating_add(1);
+        CallContext {
+            call_id: format!("{}.{}", outer.call_id, self.made),
+            session: outer.session.clone(),
+            deadline: Some(ends_at.into()),
+            cancellation: outer.cancellation.child_token(),
+            outer: Some(OuterCall {
+                depth: self.depth.saturating_add(1),
+                files: Arc::new(self.files.clone()),
+            }),
+            ..CallContext::default()
+        }
+    }
+}
+
+/// A call in a task of its own, which ends with whoever waits for it.
+struct Running(JoinHandle<Result<Completion, Refused>>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl CallState {
+    /// The granted tools that there are.
+    fn granted_tools(&self) -> impl Iterator<Item = &Arc<ToolDefinition>> {
+        let granted = &self.grants().tools;
+        let all = self.toolbox.toolset.as_ref().into_iter().flat_map(Toolset::definitions);
+        all.filter(|definition| granted.contains(&definition.name))
+    }
+
+    /// Notes that the guest wanted to call a tool that it may not.
+    fn refuse_tool(&mut self, name: ToolName, reason: Option<&str>) {
+        let wanted = Permission::Tool(name).to_string();
+        self.refuse(Capability::Toolbox, &wanted);
+        if let Some(refusal) =
+            self.refused.iter_mut().find(|refusal: &&mut Refusal| refusal.capability == wanted)
+        {
+            refusal.reason = reason.map(str::to_owned);
+        }
+    }
+}
+
+impl Host for CallState {
+    async fn list_tools(&mut self) -> Vec<types::ToolDefinition> {
+        self.granted_tools().map(|definition| told_definition(definition)).collect()
+    }
+
+    async fn call_tool(&mut self, name: String, arguments_json: String) -> Result<Vec<Content>, Error> {
+        if !self.granted_tools().any(|definition| definition.name.as_str() == name) {
+            if let Ok(name) = ToolName::new(name) {
+                self.refuse_tool(name, None);
+            }
+            return Err(Error::UnknownTool);
+        }
+        if self.toolbox.depth >= DEPTH_MAX {
+            return Err(Error::TooDeep);
+        }
+        let (Some(toolset), Some(runtime)) = (self.toolbox.toolset.clone(), self.toolbox.runtime.clone())
+        else {
+            return Err(Error::UnknownTool);
+        };
+        if toolset.needs_approval(&name) {
+            if let Ok(name) = ToolName::new(name) {
+                self.refuse_tool(
+                    name,
+                    Some("each call of this tool needs a person's approval, which no tool can give"),
+                );
+            }
+            return Err(Error::Ended(ErrorType::CapabilityDenied.name().to_owned()));
+        }
+        let context = self.inner_context();
+        let mut running = Running(
+            runtime
+                .spawn(async move { toolset.call(&name, Some(arguments_json.as_bytes()), &context).await }),
+        );
+        match (&mut running.0).await {
+            Ok(Ok(Completion { outcome, record })) => {
+                self.toolbox.records.push(record);
+                told(outcome)
+            }
+            Ok(Err(Refused::UnknownTool { .. })) => Err(Error::UnknownTool),
+            Ok(Err(Refused::InvalidArguments(error))) => Err(Error::InvalidArguments(error.to_string())),
+            Ok(Err(refused)) => Err(Error::Failed(told_failure(ToolFailure::new(refused.to_string())))),
+            // It has panicked, or the runtime is shutting down.
+            Err(_) => Err(Error::Ended(ErrorType::PluginUnavailable.name().to_owned())),
+        }
+    }
+}
+
+impl CallState {
+    fn inner_context(&mut self) -> CallContext {
+        let ends_at = self.ends_at();
+        let outer = self.context().clone();
+        self.toolbox.context(&outer, ends_at)
+    }
+}
+
+fn told(outcome: Outcome) -> Result<Vec<Content>, Error> {
+    match outcome {
+        Outcome::Ok(output) => Ok(contents(output)),
+        Outcome::Failure(failure) => Err(Error::Failed(told_failure(failure))),
+        Outcome::Error(error) => Err(Error::Ended(error.type_name().to_owned())),
+        _ => Err(Error::Ended("Cancelled".to_owned())),
+    }
+}
+
+/// An output as the guest would have returned it.
+fn contents(output: Output) -> Vec<Content> {
+    match output {
+        Output::Value(Value::Null) => Vec::new(),
+        Output::Value(Value::String(text)) => vec![Content::Text(text)],
+        Output::Value(value) => vec![Content::Json(value.to_string())],
+        Output::Contents(contents) => contents.into_iter().filter_map(content).collect(),
+    }
+}
+
+fn content(content: ToolContent) -> Option<Content> {
+    Some(match content {
+        ToolContent::Text(text) => Content::Text(text),
+        ToolContent::Json(value) => Content::Json(value.to_string()),
+        ToolContent::Blob { media_type, data } => Content::Blob(types::Blob { media_type, data }),
+        _ => return None,
+    })
+}
+
+fn told_failure(failure: ToolFailure) -> Failure {
+    Failure {
+        value: failure.value.map(|value| value.to_string()),
+        message: failure.message,
+        suggestion: failure.suggestion,
+        transient: failure.transient,
+    }
+}
+
+fn told_definition(definition: &ToolDefinition) -> types::ToolDefinition {
+    let annotations = definition.annotations;
+    types::ToolDefinition {
+        name: definition.name.to_string(),
+        title: definition.title.clone(),
+        description: definition.description.clone(),
+        input_schema: definition.input.published().to_string(),
+        output_schema: definition.output.as_ref().map(|schema| schema.published().to_string()),
+        annotations: types::Annotations {
+            read_only: annotations.read_only,
+            destructive: annotations.destructive,
+            idempotent: annotations.idempotent,
+            open_world: annotations.open_world,
+            long_running: annotations.long_running,
+        },
+    }
+}

@@ -1,0 +1,260 @@
+//! `cofferdam:plugin/toolbox`: tools that call other tools.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cofferdam_engine::{Component, Grants, Mount, PluginOptions};
+use cofferdam_files::{
+    FileAccessOptions, FileAccessTools, FileStore, MemoryStore, Quota, StorePath, WriteMode,
+};
+use cofferdam_tests::{Host, guest};
+use cofferdam_tool::{CallContext, Completion, FileAccess, Limits, MountName, PluginName, ToolName, Toolset};
+use serde_json::json;
+
+/// A plugin `stores` that may call tools, and others beside it.
+struct Scene {
+    host: Host,
+    toolset: Toolset,
+    store: Arc<dyn FileStore>,
+}
+
+impl Scene {
+    /// `access` is what the plugin that calls may do with the store; the one that is called may write.
+    async fn new(tools: &[&str], access: FileAccess) -> Self {
+        let store: Arc<dyn FileStore> = Arc::new(MemoryStore::new(Quota::default()));
+        let mut scene = Self { host: Host::new(), toolset: Toolset::new(), store };
+        let tools = tools.iter().map(|name| ToolName::new(*name).unwrap()).collect();
+        scene.load("stores", scene.mount("data", access), tools).await;
+        scene.load("files", scene.mount("data", FileAccess::ReadWrite), BTreeSet::new()).await;
+        scene.load("crash", Vec::new(), BTreeSet::new()).await;
+        let options = FileAccessOptions::default();
+        let files = FileAccessTools::new("workspace", Arc::clone(&scene.store), options).unwrap();
+        scene.toolset.add(Arc::new(files)).unwrap();
+        scene
+    }
+
+    fn mount(&self, name: &str, access: FileAccess) -> Vec<Mount> {
+        vec![Mount { name: MountName::new(name).unwrap(), store: Arc::clone(&self.store), access }]
+    }
+
+    async fn load(&mut self, name: &str, mounts: Vec<Mount>, tools: BTreeSet<ToolName>) {
+        let options = PluginOptions {
+            name: PluginName::new(name).unwrap(),
+            grants: Grants { mounts, tools, ..Grants::default() },
+            limits: Limits::default(),
+        };
+        let component = Component::from_file_ambient(guest(name));
+        let plugin = self.host.engine.load(&component, options, &()).await.unwrap();
+        self.toolset.add(Arc::new(plugin)).unwrap();
+    }
+
+    async fn run(&self, steps: &[&[&str]], context: &CallContext) -> Completion {
+        let hex = |word: &&str| word.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let step = |words: &&[&str]| words.iter().map(hex).collect::<Vec<_>>().join(" ");
+        let script = steps.iter().map(step).collect::<Vec<_>>().join(";");
+        let arguments = json!({ "script": script }).to_string();
+        self.toolset.call("stores", Some(arguments.as_bytes()), context).await.unwrap()
+    }
+
+    async fn answers(&self, steps: &[&[&str]]) -> Vec<String> {
+        let completion = self.run(steps, &CallContext::new("c")).await;
+        let shown = completion.outcome.shown().unwrap();
+        assert!(!shown.is_error, "{:?}", completion.outcome);
+        let unhex = |line: &str| {
+            let pair = |at: usize| u8::from_str_radix(&line[at..at + 2], 16).unwrap();
+            String::from_utf8((0..line.len()).step_by(2).map(pair).collect()).unwrap()
+        };
+        shown.text().split('\n').map(unhex).collect()
+    }
+
+    async fn content(&self, path: &str) -> Option<String> {
+        let content = self.store.read(&StorePath::file(path).unwrap(), 999).await.ok()?;
+        Some(String::from_utf8(content).unwrap())
+    }
+}
+
+fn files(script: &str) -> String {
+    json!({ "script": script }).to_string()
+}
+
+#[tokio::test]
+async fn only_granted_tools_are_listed_and_called() {
+    let scene = Scene::new(&["ok", "file_access_read_file", "not_there"], FileAccess::ReadWrite).await;
+    let answers = scene.answers(&[&["tools"], &["call", "ok", "{}"], &["call", "abort", "{}"]]).await;
+    assert_eq!(answers, ["ok file_access_read_file", "ok", "Error::UnknownTool"]);
+    let completion = scene.run(&[&["call", "abort", "{}"]], &CallContext::new("c")).await;
+    let refused: Vec<_> =
+        completion.record.refused.iter().map(|refusal| refusal.capability.as_str()).collect();
+    assert_eq!(refused, ["tool:abort"]);
+    let ungranted = Scene::new(&[], FileAccess::ReadWrite).await;
+    assert_eq!(ungranted.answers(&[&["tools"], &["call", "ok", "{}"]]).await, ["", "Error::UnknownTool"]);
+}
+
+#[tokio::test]
+async fn every_way_in_which_an_inner_call_can_end_is_told_and_recorded() {
+    let scene = Scene::new(&["ok", "fail", "abort", "panic"], FileAccess::ReadWrite).await;
+    let steps: &[&[&str]] = &[
+        &["call", "ok", "{}"],
+        &["call", "fail", "{}"],
+        &["call", "abort", "{}"],
+        &["call", "panic", r#"{"message":7.5}"#],
+    ];
+    let answers = scene.answers(steps).await;
+    assert_eq!(answers[0], "ok");
+    assert!(answers[1].starts_with("Error::Failed(Failure"), "{}", answers[1]);
+    assert!(answers[2].starts_with("Error::Ended(\"Trap."), "{}", answers[2]);
+    assert!(answers[3].starts_with("Error::"), "{}", answers[3]);
+    let completion = scene.run(steps, &CallContext::new("outer")).await;
+    let inner: Vec<_> =
+        completion.record.inner.iter().map(|record| (record.call_id.as_str(), record.outcome)).collect();
+    assert_eq!(inner[..3], [("outer.1", "ok"), ("outer.2", "failure"), ("outer.3", "error")]);
+}
+
+#[tokio::test]
+async fn inner_calls_take_part_in_the_transaction_of_the_outer_one() {
+    // The outer plugin may only read what the tools that it calls may write.
+    let tools = ["files", "file_access_save_file", "file_access_replace"];
+    let scene = Scene::new(&tools, FileAccess::ReadOnly).await;
+    let work: &[&[&str]] = &[
+        &["call", "files", &files("write /data/a one; create_dir /data/d")],
+        &["read", "data", "a"],
+        &["call", "file_access_save_file", r#"{"file_name":"d/b","content":"two"}"#],
+        &["call", "file_access_replace", r#"{"file_name":"a","old_string":"one","new_string":"1"}"#],
+        &["call", "files", &files("read /data/a; read /data/d/b")],
+        &["create", "data", "c", "x"],
+    ];
+    let expected =
+        ["done; done", "one", "File 'd/b' saved.", "Replaced 1 occurrence(s) in 'a'.", "1; two", "read-only"];
+    // A call that ends badly takes the changes of its inner calls with it.
+    for end in ["trap", "fail"] {
+        let ended = scene.run(&[work, &[&[end]]].concat(), &CallContext::new("c")).await;
+        assert_ne!(ended.record.outcome, "ok");
+        assert_eq!((scene.content("a").await, scene.content("d/b").await), (None, None), "{end}");
+    }
+    assert_eq!(scene.answers(work).await, expected);
+    assert_eq!(scene.content("a").await.as_deref(), Some("1"));
+    assert_eq!(scene.content("d/b").await.as_deref(), Some("two"));
+}
+
+#[tokio::test]
+async fn an_inner_call_that_fails_leaves_no_trace_in_the_outer_one() {
+    let scene = Scene::new(&["files"], FileAccess::ReadWrite).await;
+    let steps: &[&[&str]] = &[
+        &["create", "data", "a", "mine"],
+        &["call", "files", &files("write /data/a theirs; write /data/b x; trap")],
+        &["read", "data", "a"],
+        &["stat", "data", "b"],
+    ];
+    let answers = scene.answers(steps).await;
+    assert_eq!(answers[0], "done");
+    assert!(answers[1].starts_with("Error::Ended(\"Trap."), "{}", answers[1]);
+    assert_eq!(answers[2..], ["mine", "not-found"]);
+    assert_eq!(scene.content("a").await.as_deref(), Some("mine"));
+}
+
+#[tokio::test]
+async fn what_somebody_else_commits_meanwhile_is_a_conflict_of_the_outer_call() {
+    let scene = Scene::new(&["files"], FileAccess::ReadOnly).await;
+    let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
+    struct Told(tokio::sync::mpsc::UnboundedSender<()>);
+    impl cofferdam_tool::ProgressSink for Told {
+        fn report(&self, _: &str, _: cofferdam_tool::Progress) {
+            let _ = self.0.send(());
+        }
+    }
+    let context = CallContext { progress: Some(Arc::new(Told(sender))), ..CallContext::new("c") };
+    let write = files("write /data/a inner");
+    let steps: &[&[&str]] = &[&["call", "files", &write], &["tell", "x"], &["await", "data", "go"]];
+    let other = async {
+        told.recv().await.unwrap();
+        for name in ["a", "go"] {
+            let path = StorePath::file(name).unwrap();
+            scene.store.write(&path, b"other".to_vec(), WriteMode::Replace).await.unwrap();
+        }
+    };
+    let (ended, ()) = tokio::join!(scene.run(steps, &context), other);
+    assert_eq!(ended.record.error_type.as_deref(), Some("Conflict"));
+    assert_eq!(scene.content("a").await.as_deref(), Some("other"));
+}
+
+#[tokio::test]
+async fn tools_that_need_a_persons_approval_cannot_be_called_by_tools() {
+    let scene = Scene::new(&["file_access_delete_file"], FileAccess::ReadWrite).await;
+    let path = StorePath::file("a").unwrap();
+    scene.store.write(&path, b"x".to_vec(), WriteMode::Create).await.unwrap();
+    let steps: &[&[&str]] = &[&["call", "file_access_delete_file", r#"{"file_name":"a"}"#]];
+    assert_eq!(scene.answers(steps).await, [r#"Error::Ended("CapabilityDenied")"#]);
+    let completion = scene.run(steps, &CallContext::new("c")).await;
+    assert!(completion.record.refused[0].reason.as_deref().unwrap().contains("approval"));
+    assert_eq!(scene.content("a").await.as_deref(), Some("x"));
+}
+
+#[tokio::test]
+async fn calls_can_only_be_so_deep_in_each_other() {
+    let scene = Scene::new(&["stores"], FileAccess::ReadWrite).await;
+    let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let mut script = hex("tools");
+    for _ in 0..6 {
+        let arguments = json!({ "script": script }).to_string();
+        script = format!("{} {} {}", hex("call"), hex("stores"), hex(&arguments));
+    }
+    let arguments = json!({ "script": script }).to_string();
+    let called =
+        scene.toolset.call("stores", Some(arguments.as_bytes()), &CallContext::new("c")).await.unwrap();
+    let mut text = called.outcome.shown().unwrap().text();
+    let unhex = |line: &str| {
+        let pair = |at: usize| u8::from_str_radix(&line[at..at + 2], 16).unwrap();
+        String::from_utf8((0..line.len()).step_by(2).map(pair).collect()).unwrap()
+    };
+    let mut depth = 0;
+    while text != "Error::TooDeep" {
+        depth += 1;
+        assert!(depth < 20, "{text}");
+        text = unhex(&text);
+    }
+    let mut record = &called.record;
+    let mut levels = 0;
+    while let Some(inner) = record.inner.first() {
+        record = inner;
+        levels += 1;
+    }
+    assert_eq!(levels, 4);
+}
+
+#[tokio::test]
+async fn many_calls_that_wait_for_inner_ones_do_not_wait_for_ever() {
+    let scene = Arc::new(Scene::new(&["stores", "ok"], FileAccess::ReadWrite).await);
+    let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let inner = json!({ "script": format!("{} {} {}", hex("call"), hex("ok"), hex("{}")) }).to_string();
+    let calls: Vec<_> = (0..24)
+        .map(|_| {
+            let (scene, inner) = (Arc::clone(&scene), inner.clone());
+            tokio::spawn(async move {
+                scene.run(&[&["call", "stores", &inner]], &CallContext::new("c")).await.record.outcome
+            })
+        })
+        .collect();
+    for call in calls {
+        let ended = tokio::time::timeout(Duration::from_secs(60), call).await;
+        assert_eq!(ended.expect("it ends").unwrap(), "ok");
+    }
+}
+
+#[tokio::test]
+async fn an_inner_call_ends_with_the_outer_one() {
+    let scene = Scene::new(&["files"], FileAccess::ReadWrite).await;
+    let context = CallContext::new("c");
+    let cancellation = context.cancellation.clone();
+    let canceller = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        cancellation.cancel();
+    };
+    let spin = files("write /data/a x; spin");
+    let steps: &[&[&str]] = &[&["call", "files", &spin]];
+    let ended = tokio::time::timeout(Duration::from_secs(20), async {
+        tokio::join!(scene.run(steps, &context), canceller).0
+    });
+    assert_eq!(ended.await.expect("it ends").record.outcome, "cancelled");
+    assert_eq!(scene.content("a").await, None);
+}
