@@ -144,7 +144,7 @@ impl Tree {
     }
 
     /// The regular file at `path` and its length.
-    fn open_file(&self, path: &StorePath) -> Result<(File, u64), FileError> {
+    pub(super) fn open_file(&self, path: &StorePath) -> Result<(File, u64), FileError> {
         let (parent, name) = path.split().ok_or(FileError::NotFound)?;
         let directory = self.existing_directory(&parent)?;
         require_file(&directory, name)?;

@@ -9,7 +9,7 @@
 //! in the line in which it begins.
 
 use regex_automata::Input;
-use regex_automata::meta::{BuildError, Regex};
+use regex_automata::meta::Regex;
 use regex_automata::nfa::thompson::WhichCaptures;
 use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange};
 use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
@@ -25,15 +25,15 @@ const CACHE_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub(super) struct Candidates(Regex);
 
 impl Candidates {
-    /// What finds the candidates for `pattern`.
-    pub(super) fn compile(pattern: &Hir) -> Result<Self, BuildError> {
+    /// What finds the candidates for `pattern`, if it is not too large.
+    pub(super) fn compile(pattern: &Hir) -> Option<Self> {
         let config = Regex::config()
             .nfa_size_limit(Some(COMPILED_BYTES_MAX))
             .hybrid_cache_capacity(CACHE_BYTES_MAX)
             .which_captures(WhichCaptures::Implicit)
             // The text may turn out not to be UTF-8.
             .utf8_empty(false);
-        Regex::builder().configure(config).build_from_hir(&within_a_line(pattern)).map(Self)
+        Regex::builder().configure(config).build_from_hir(&within_a_line(pattern)).ok().map(Self)
     }
 
     /// A place in, or at the end of, the first candidate that begins at `from` or later, which is where a line begins.

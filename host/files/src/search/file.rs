@@ -26,8 +26,12 @@ pub(super) async fn search(
     // What was read and is not searched yet: the beginning of a line.
     let mut text = Vec::new();
     let mut offset = 0_u64;
+    let reader = store.reader(path);
     while is_wanted() {
-        let part = store.read_range(path, offset, PART_BYTES).await.ok()?;
+        let part = match &reader {
+            Some(reader) => reader.read_at(offset, PART_BYTES).await.ok()?,
+            None => store.read_range(path, offset, PART_BYTES).await.ok()?,
+        };
         let part_bytes = u64::try_from(part.len()).ok()?;
         offset = offset.saturating_add(part_bytes);
         let first_line = memchr(b'\n', &part).unwrap_or(part.len()).saturating_add(text.len());

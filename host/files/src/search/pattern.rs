@@ -57,7 +57,7 @@ pub(super) fn compile(pattern: &str, is_case_sensitive: bool) -> Result<Pattern,
     let built = RegexBuilder::new(pattern).case_insensitive(!is_case_sensitive).build();
     // What parses may still be too large to compile.
     let line = built.map_err(|error| invalid(&one_line(&error.to_string())))?;
-    Ok(Pattern { line, candidates: Candidates::compile(&parsed).ok() })
+    Ok(Pattern { line, candidates: Candidates::compile(&parsed) })
 }
 
 fn refusal(error: &regex_syntax::Error) -> SearchError {

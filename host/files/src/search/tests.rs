@@ -91,7 +91,7 @@ async fn the_snippet_is_file_31() {
 
 #[tokio::test]
 async fn caps_are_file_33() {
-    let caps = SearchCaps { matches_max: 2, line_bytes_max: 4, ..SearchCaps::default() };
+    let caps = SearchCaps { matches_max: 2, line_bytes_max: 4 };
     let capped = |pattern| query(pattern).with_caps(caps);
     let found = find(capped("two|nothing"), "").await;
     assert_eq!(found.files.len(), 2);
