@@ -22,6 +22,7 @@ mod file;
 mod names;
 mod nested;
 mod open;
+mod reader;
 mod state;
 
 use std::path::Path;
@@ -34,7 +35,10 @@ pub use open::{OpenFile, OpenMode};
 use state::{Found, State};
 use tokio::sync::Mutex;
 
-use crate::{Changes, FileError, FileStore, Listing, MadeDirectory, Room, Scope, Stat, StorePath, WriteMode};
+use crate::{
+    Changes, FileError, FileReader, FileStore, Listing, MadeDirectory, Room, Scope, Stat, StorePath,
+    WriteMode,
+};
 
 /// A store and the changes that one call has made to it. Clones are the same overlay.
 #[derive(Clone)]
@@ -105,7 +109,7 @@ impl FileStore for Overlay {
     }
 
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {
-        match self.state.lock().await.look(path).await? {
+        match self.look(path).await? {
             Found::Missing { .. } | Found::BelowFile | Found::Special => Err(FileError::NotFound),
             Found::File { node, .. } => Ok(node.stat()),
             Found::BaseFile { stat, .. } | Found::Directory { stat, .. } => Ok(stat),
@@ -127,6 +131,10 @@ impl FileStore for Overlay {
             Readable::Node(node) => self.read_node(&node, offset, length).await,
             Readable::Base(natural) => self.base.read_range(&natural, offset, length).await,
         }
+    }
+
+    fn reader(&self, path: &StorePath) -> Option<Arc<dyn FileReader>> {
+        Some(Arc::new(reader::OverlayReader::new(self.clone(), path.clone())))
     }
 
     async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
@@ -168,8 +176,20 @@ enum Readable {
 }
 
 impl Overlay {
+    /// As [`State::look`], for who only reads: nobody waits while the store below is asked.
+    async fn look(&self, path: &StorePath) -> Result<Found, FileError> {
+        let above = self.state.lock().await.look_above(path);
+        match above {
+            Ok(found) => Ok(found),
+            Err(natural) => {
+                let probed = self.base.probe(&natural).await;
+                self.state.lock().await.found_below(natural, probed)
+            }
+        }
+    }
+
     async fn readable(&self, path: &StorePath) -> Result<Readable, FileError> {
-        match self.state.lock().await.look(path).await? {
+        match self.look(path).await? {
             Found::File { node, .. } => Ok(Readable::Node(node)),
             Found::BaseFile { natural, .. } => Ok(Readable::Base(natural)),
             Found::Missing { .. } | Found::BelowFile | Found::Special | Found::Directory { .. } => {
