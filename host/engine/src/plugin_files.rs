@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use cofferdam_files::{
-    Charge, EntryKind, FileError, FileStore, Glob, MadeDirectory, Overlay, Scope, SearchQuery,
-    StorePath, WriteMode, search,
+    Charge, EntryKind, FileError, FileStore, Glob, MadeDirectory, Overlay, Scope, SearchQuery, StorePath,
+    WriteMode, search,
 };
 use cofferdam_tool::{FileAccess, MountName, Permission};
 

@@ -35,14 +35,7 @@ pub(super) async fn search(
     paths: Vec<StorePath>,
     query: &SearchQuery,
 ) -> Result<SearchResults, FileError> {
-    let job = Arc::new(Job {
-        store: Arc::clone(store),
-        query: query.clone(),
-        next: AtomicUsize::new(0),
-        end: AtomicUsize::new(paths.len()),
-        tally: Mutex::new(Tally::new(paths.len(), query.caps.matches_max)),
-        paths,
-    });
+    let job = Arc::new(Job::new(store, paths, query));
     let _stop = StopOnDrop(&job);
     if blocking::can_spawn() {
         let start = || {
@@ -66,6 +59,17 @@ fn worker_count(files: usize) -> usize {
 }
 
 impl Job {
+    fn new(store: &Arc<dyn FileStore>, paths: Vec<StorePath>, query: &SearchQuery) -> Self {
+        Self {
+            store: Arc::clone(store),
+            query: query.clone(),
+            next: AtomicUsize::new(0),
+            end: AtomicUsize::new(paths.len()),
+            tally: Mutex::new(Tally::new(paths.len(), query.caps.matches_max)),
+            paths,
+        }
+    }
+
     async fn work(&self) {
         let pattern = Pattern::clone(&self.query.pattern);
         loop {
@@ -93,5 +97,26 @@ struct StopOnDrop<'j>(&'j Job);
 impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.end.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryStore, WriteMode};
+
+    #[tokio::test]
+    async fn workers_stop_when_the_search_is_given_up() {
+        let store = MemoryStore::default();
+        let paths: Vec<_> = ["a", "b", "c"].map(|name| StorePath::file(name).unwrap()).into();
+        for path in &paths {
+            store.write(path, b"match".to_vec(), WriteMode::Create).await.unwrap();
+        }
+        let query = SearchQuery::new("match", true).unwrap();
+        let job = Job::new(&(Arc::new(store) as Arc<dyn FileStore>), paths, &query);
+        drop(StopOnDrop(&job));
+        job.work().await;
+        assert_eq!(job.take_results(), SearchResults::default());
+        assert!(job.next.load(Ordering::Relaxed) <= 1);
     }
 }
