@@ -22,6 +22,7 @@
 
 mod change;
 mod commit;
+mod descent;
 mod ledger;
 mod moves;
 mod publish;

@@ -33,12 +33,15 @@ pub use budget::{Budget, Charge};
 pub use difference::{ChangeKind, ChangedFile};
 pub use open::{OpenFile, OpenMode};
 use state::{Found, State};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 
 use crate::{
     Changes, FileError, FileReader, FileStore, Listing, MadeDirectory, Room, Scope, Stat, StorePath,
     WriteMode,
 };
+
+/// A few microseconds.
+const TRIES_BEFORE_WAITING: u32 = 100;
 
 /// A store and the changes that one call has made to it. Clones are the same overlay.
 #[derive(Clone)]
@@ -178,14 +181,26 @@ enum Readable {
 impl Overlay {
     /// As [`State::look`], for who only reads: nobody waits while the store below is asked.
     async fn look(&self, path: &StorePath) -> Result<Found, FileError> {
-        let above = self.state.lock().await.look_above(path);
+        let above = self.state_for_a_moment().await.look_above(path);
         match above {
             Ok(found) => Ok(found),
             Err(natural) => {
                 let probed = self.base.probe(&natural).await;
-                self.state.lock().await.found_below(natural, probed)
+                self.state_for_a_moment().await.found_below(natural, probed)
             }
         }
+    }
+
+    /// The state, for who gives it back at once. Others mostly do that too, so that it is free again sooner than a thread
+    /// could go to sleep and wake up; and once one waits in the queue, all of them do.
+    async fn state_for_a_moment(&self) -> MutexGuard<'_, State> {
+        for _ in 0..TRIES_BEFORE_WAITING {
+            if let Ok(state) = self.state.try_lock() {
+                return state;
+            }
+            std::hint::spin_loop();
+        }
+        self.state.lock().await
     }
 
     async fn readable(&self, path: &StorePath) -> Result<Readable, FileError> {
