@@ -118,7 +118,7 @@ fn lint() -> anyhow::Result<()> {
 }
 
 /// Benchmarks that neither need plugins nor the engine, which takes minutes to build.
-const BENCHES_WITHOUT_CALLS: [&str; 1] = ["search"];
+const BENCHES_WITHOUT_CALLS: [&str; 2] = ["search", "throughput"];
 
 fn bench(json: bool, only: Option<&str>) -> anyhow::Result<()> {
     let has_calls = only.is_none_or(|name| !BENCHES_WITHOUT_CALLS.contains(&name));

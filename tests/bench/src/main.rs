@@ -11,6 +11,7 @@ mod decode;
 mod noisy_neighbour;
 mod ratio;
 mod search;
+mod throughput;
 
 use clap::Parser;
 
@@ -44,9 +45,10 @@ async fn main() -> anyhow::Result<()> {
         }
     }
     if wanted(search::NAME) {
-        for ratio in search::measure().await? {
-            show(&cli, &ratio);
-        }
+        search::measure().await?.iter().for_each(|ratio| show(&cli, ratio));
+    }
+    if wanted(throughput::NAME) {
+        throughput::measure().await?.iter().for_each(|ratio| show(&cli, ratio));
     }
     Ok(())
 }
@@ -60,6 +62,7 @@ fn names() -> Vec<&'static str> {
         #[cfg(feature = "calls")]
         noisy_neighbour::NAME,
         search::NAME,
+        throughput::NAME,
     ]
 }
 
