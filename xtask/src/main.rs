@@ -117,12 +117,22 @@ fn lint() -> anyhow::Result<()> {
     deny::run()
 }
 
+/// Benchmarks that neither need plugins nor the engine, which takes minutes to build.
+const BENCHES_WITHOUT_CALLS: [&str; 2] = ["search", "throughput"];
+
 fn bench(json: bool, only: Option<&str>) -> anyhow::Result<()> {
-    guests::build()?;
-    section("building in release mode");
-    cargo(&["build", "--release", "--package", "cofferdam", "--package", "cofferdam-bench"])?;
+    let has_calls = only.is_none_or(|name| !BENCHES_WITHOUT_CALLS.contains(&name));
+    if has_calls {
+        guests::build()?;
+        section("building in release mode");
+        cargo(&["build", "--release", "--package", "cofferdam", "--package", "cofferdam-bench"])?;
+    }
     section("measuring");
-    let mut arguments = vec!["run", "--quiet", "--release", "--package", "cofferdam-bench", "--"];
+    let mut arguments = vec!["run", "--quiet", "--release", "--package", "cofferdam-bench"];
+    if !has_calls {
+        arguments.push("--no-default-features");
+    }
+    arguments.push("--");
     if json {
         arguments.push("--json");
     }

@@ -4,9 +4,11 @@
 //! and all of it is committed together when the call succeeds (`FILE-21`). What is handed to a guest counts as memory of
 //! the call before it is allocated.
 
+use std::sync::Arc;
+
 use cofferdam_files::{
-    Charge, EntryKind, FileError, FileStore as _, Glob, MadeDirectory, Overlay, Scope, SearchQuery,
-    StorePath, WriteMode, search,
+    Charge, EntryKind, FileError, FileStore, Glob, MadeDirectory, Overlay, Scope, SearchQuery, StorePath,
+    WriteMode, search,
 };
 use cofferdam_tool::{FileAccess, MountName, Permission};
 
@@ -132,7 +134,8 @@ impl Host for CallState {
             .and_then(|built| built.with_glob(query.glob.as_deref()))
             .map_err(|error| Error::InvalidPattern(error.to_string()))?
             .with_scope(scope(query.recursive));
-        let found = search(&overlay, &directory, &query).await.map_err(told)?;
+        let store: Arc<dyn FileStore> = Arc::new(overlay);
+        let found = search(&store, &directory, &query).await.map_err(told)?;
         let matches = found.files.into_iter().map(|file| SearchMatch {
             path: file.file_name,
             snippet: file.snippet,

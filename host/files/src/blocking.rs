@@ -1,15 +1,99 @@
 //! Where work that may take long is done.
+//!
+//! Usually a step of it at a time is handed to tokio's blocking pool. Work that consists of very many short steps moves
+//! there as a whole instead, and its steps then run in place: handing each of them over would cost more than the step.
+
+use std::cell::Cell;
+use std::future::Future;
 
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
 use crate::FileError;
 
-/// Runs `work` on a thread of tokio's blocking pool, or in place when there is no runtime. Dropping the future does not
-/// stop work that has begun.
+thread_local! {
+    /// Whether this thread belongs to [`spawn`] at the moment, so that nobody waits for it but the work itself.
+    static MAY_BLOCK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` on a thread of tokio's blocking pool, or in place when there is no runtime or the thread is one of
+/// [`spawn`]. Dropping the future does not stop work that has begun.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
 ) -> Result<T, FileError> {
+    if MAY_BLOCK.get() {
+        return work();
+    }
     let Ok(runtime) = Handle::try_current() else { return work() };
     // It fails when the runtime is shutting down.
     runtime.spawn_blocking(work).await.unwrap_or_else(|error| Err(std::io::Error::other(error).into()))
+}
+
+/// Whether [`spawn`] has another thread to run on.
+pub(crate) fn can_spawn() -> bool {
+    !MAY_BLOCK.get() && Handle::try_current().is_ok()
+}
+
+/// Runs the future that `start` gives on one thread of tokio's blocking pool from its beginning to its end. Dropping the
+/// handle does not stop it.
+///
+/// The thread drives nothing else: sockets and timers that the future waits for are those of the runtime that this is
+/// called in. The future begins on its thread, which is why it need not be `Send`.
+///
+/// # Panics
+/// Outside of a runtime; see [`can_spawn`].
+pub(crate) fn spawn<F: Future<Output: Send + 'static>>(
+    start: impl FnOnce() -> F + Send + 'static,
+) -> JoinHandle<F::Output> {
+    let runtime = Handle::current();
+    tokio::task::spawn_blocking(move || {
+        let _mark = Mark::set();
+        runtime.block_on(start())
+    })
+}
+
+/// Takes the mark off again, also when the work panics: the thread goes back to the pool.
+struct Mark;
+
+impl Mark {
+    fn set() -> Self {
+        MAY_BLOCK.set(true);
+        Self
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        MAY_BLOCK.set(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    async fn thread_of_a_step() -> thread::ThreadId {
+        blocking(|| Ok(thread::current().id())).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn steps_of_work_that_was_moved_run_in_place_and_others_do_not() {
+        let here = thread::current().id();
+        assert_ne!(thread_of_a_step().await, here);
+        let (there, step) =
+            spawn(|| async { (thread::current().id(), thread_of_a_step().await) }).await.unwrap();
+        assert_ne!(there, here);
+        assert_eq!(there, step);
+    }
+
+    #[tokio::test]
+    async fn a_thread_that_goes_back_to_the_pool_is_not_marked() {
+        let panicked = spawn(|| async { panic!("on purpose") }).await;
+        assert!(panicked.is_err());
+        for _ in 0..8 {
+            assert!(!tokio::task::spawn_blocking(|| MAY_BLOCK.get()).await.unwrap());
+        }
+    }
 }

@@ -106,6 +106,6 @@ data/binary: not text
 ";
         assert_eq!(shown, expected);
         // Looking has changed nothing.
-        assert_eq!(overlay.commit_changes().await.unwrap().len(), 6);
+        assert_eq!(overlay.commit_changes().await.unwrap().len(), 7);
     }
 }

@@ -22,9 +22,12 @@
 
 mod change;
 mod commit;
+mod descent;
 mod ledger;
 mod moves;
 mod publish;
+#[cfg(unix)]
+mod reader;
 mod tree;
 mod walk;
 
@@ -41,7 +44,8 @@ use tree::Tree;
 
 use crate::blocking::blocking;
 use crate::{
-    Changes, FileError, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat, StorePath, WriteMode,
+    Changes, FileError, FileReader, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat, StorePath,
+    WriteMode,
 };
 
 /// How a directory is used.
@@ -163,6 +167,11 @@ impl FileStore for DirectoryStore {
     async fn read_range(&self, path: &StorePath, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
         let path = path.clone();
         self.read_with(move |tree| tree.read_range(&path, offset, length)).await
+    }
+
+    #[cfg(unix)]
+    fn reader(&self, path: &StorePath) -> Option<Arc<dyn FileReader>> {
+        Some(Arc::new(reader::DirectoryReader::new(Arc::clone(&self.tree), path.clone())))
     }
 
     async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    Changes, EntryKind, FileError, FileStore, Listing, MadeDirectory, Room, Scope, Stat, StorePath, WriteMode,
+    Changes, EntryKind, FileError, FileReader, FileStore, Listing, MadeDirectory, Room, Scope, Stat,
+    StorePath, WriteMode,
 };
 
 /// A store that refuses every change with the text of `FILE-20` and hands everything else on.
@@ -48,6 +49,10 @@ impl FileStore for ReadOnly {
 
     async fn read_range(&self, path: &StorePath, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
         self.store.read_range(path, offset, length).await
+    }
+
+    fn reader(&self, path: &StorePath) -> Option<Arc<dyn FileReader>> {
+        self.store.reader(path)
     }
 
     async fn write(&self, _: &StorePath, _: Vec<u8>, _: WriteMode) -> Result<(), FileError> {

@@ -52,5 +52,7 @@ pub use quota::{Quota, QuotaExceeded, Usage};
 pub use search::{
     FileMatches, MatchingLine, SearchCaps, SearchError, SearchQuery, SearchResults, Truncation, search,
 };
-pub use store::{Entry, EntryKind, FileStore, Listing, MadeDirectory, Room, Scope, Stat, Version, WriteMode};
+pub use store::{
+    Entry, EntryKind, FileReader, FileStore, Listing, MadeDirectory, Room, Scope, Stat, Version, WriteMode,
+};
 pub use transaction::{CommitError, Transaction};

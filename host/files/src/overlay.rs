@@ -22,6 +22,7 @@ mod file;
 mod names;
 mod nested;
 mod open;
+mod reader;
 mod state;
 
 use std::path::Path;
@@ -32,9 +33,15 @@ pub use budget::{Budget, Charge};
 pub use difference::{ChangeKind, ChangedFile};
 pub use open::{OpenFile, OpenMode};
 use state::{Found, State};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 
-use crate::{Changes, FileError, FileStore, Listing, MadeDirectory, Room, Scope, Stat, StorePath, WriteMode};
+use crate::{
+    Changes, FileError, FileReader, FileStore, Listing, MadeDirectory, Room, Scope, Stat, StorePath,
+    WriteMode,
+};
+
+/// A few microseconds.
+const TRIES_BEFORE_WAITING: u32 = 100;
 
 /// A store and the changes that one call has made to it. Clones are the same overlay.
 #[derive(Clone)]
@@ -141,7 +148,7 @@ impl FileStore for Overlay {
     }
 
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {
-        match self.state.lock().await.look(path).await? {
+        match self.look(path).await? {
             Found::Missing { .. } | Found::BelowFile | Found::Special => Err(FileError::NotFound),
             Found::File { node, .. } => Ok(node.stat()),
             Found::BaseFile { stat, .. } | Found::Directory { stat, .. } => Ok(stat),
@@ -163,6 +170,10 @@ impl FileStore for Overlay {
             Readable::Node(node) => self.read_node(&node, offset, length).await,
             Readable::Base(natural) => self.base.read_range(&natural, offset, length).await,
         }
+    }
+
+    fn reader(&self, path: &StorePath) -> Option<Arc<dyn FileReader>> {
+        Some(Arc::new(reader::OverlayReader::new(self.clone(), path.clone())))
     }
 
     async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
@@ -210,8 +221,32 @@ enum Readable {
 }
 
 impl Overlay {
+    /// As [`State::look`], for who only reads: nobody waits while the store below is asked.
+    async fn look(&self, path: &StorePath) -> Result<Found, FileError> {
+        let above = self.state_for_a_moment().await.look_above(path);
+        match above {
+            Ok(found) => Ok(found),
+            Err(natural) => {
+                let probed = self.base.probe(&natural).await;
+                self.state_for_a_moment().await.found_below(natural, probed)
+            }
+        }
+    }
+
+    /// The state, for who gives it back at once. Others mostly do that too, so that it is free again sooner than a thread
+    /// could go to sleep and wake up; and once one waits in the queue, all of them do.
+    async fn state_for_a_moment(&self) -> MutexGuard<'_, State> {
+        for _ in 0..TRIES_BEFORE_WAITING {
+            if let Ok(state) = self.state.try_lock() {
+                return state;
+            }
+            std::hint::spin_loop();
+        }
+        self.state.lock().await
+    }
+
     async fn readable(&self, path: &StorePath) -> Result<Readable, FileError> {
-        match self.state.lock().await.look(path).await? {
+        match self.look(path).await? {
             Found::File { node, .. } => Ok(Readable::Node(node)),
             Found::BaseFile { natural, .. } => Ok(Readable::Base(natural)),
             Found::Missing { .. } | Found::BelowFile | Found::Special | Found::Directory { .. } => {

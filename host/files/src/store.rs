@@ -1,6 +1,7 @@
 //! The trait that every file store implements.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -12,7 +13,7 @@ use crate::{Changes, FileError, Quota, StorePath, Usage};
 ///
 /// The contract of every implementation (`FILE-10`: same results, same texts):
 ///
-/// * **Calls.** Any number at a time, from any thread, in any order. Nothing is opened, so nothing need be closed.
+/// * **Calls.** Any number at a time, from any thread, in any order. What is open is a [`FileReader`], until it is dropped.
 /// * **Blocking.** A future never blocks its thread on I/O; it may wait for other changes of the same store. A path at
 ///   which the host has a pipe, a socket or a device fails at once.
 /// * **Cancellation.** Dropping the future of a change leaves it done as a whole or not at all; which of the two is not
@@ -67,6 +68,14 @@ pub trait FileStore: Send + Sync {
     /// # Errors
     /// As for [`read`](Self::read), without the limit.
     async fn read_range(&self, path: &StorePath, offset: u64, length: u64) -> Result<Vec<u8>, FileError>;
+
+    /// Something to read the file at `path` with in several steps, which costs less than as many calls of
+    /// [`read_range`](Self::read_range). `None` when it would not, as in a store that has nothing to open. Whether there
+    /// is a file at all shows when it is read.
+    fn reader(&self, path: &StorePath) -> Option<Arc<dyn FileReader>> {
+        let _ = path;
+        None
+    }
 
     /// Writes the whole content of a file in one step and creates missing parents (`FILE-12`, `FILE-13`): readers see
     /// what was there before or all of `content`.
@@ -128,6 +137,17 @@ pub trait FileStore: Send + Sync {
     /// [`FileError::Conflict`], [`FileError::Quota`], [`FileError::ReadOnly`], [`FileError::Link`] before anything has
     /// changed. After any other error a part of the changes may be there.
     async fn commit(&self, changes: Changes) -> Result<(), FileError>;
+}
+
+/// A file of a store that is being read. It may hold on to resources of the system until it is dropped.
+#[async_trait]
+pub trait FileReader: Send + Sync {
+    /// As [`FileStore::read_range`]. The file is the one that the first read has found, also when it is replaced or deleted
+    /// after that; the store may also be unable to keep it and read what is there by then.
+    ///
+    /// # Errors
+    /// As for [`FileStore::read`], without the limit.
+    async fn read_at(&self, offset: u64, length: u64) -> Result<Vec<u8>, FileError>;
 }
 
 /// What a store may hold, and what it holds.

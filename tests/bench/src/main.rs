@@ -1,10 +1,17 @@
 //! Benchmarks as ratios: both sides are measured in the same run, in alternating rounds, so that what else the machine does
 //! meets both alike. Absolute times are printed for orientation and mean nothing on another machine.
+//!
+//! Those that call plugins are behind the feature `calls`, which is on by default: the others build without the engine.
 
+#[cfg(feature = "calls")]
 mod call_floor;
+#[cfg(feature = "calls")]
 mod decode;
+#[cfg(feature = "calls")]
 mod noisy_neighbour;
 mod ratio;
+mod search;
+mod throughput;
 
 use clap::Parser;
 
@@ -17,7 +24,7 @@ struct Cli {
     #[arg(long)]
     json: bool,
     /// Only this benchmark
-    #[arg(long, value_name = "NAME", value_parser = [call_floor::NAME, decode::NAME, noisy_neighbour::NAME])]
+    #[arg(long, value_name = "NAME", value_parser = names())]
     only: Option<String>,
 }
 
@@ -25,16 +32,38 @@ struct Cli {
 async fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     let wanted = |name: &str| cli.only.as_deref().is_none_or(|only| only == name);
-    if wanted(call_floor::NAME) {
-        show(&cli, &call_floor::measure().await?);
+    #[cfg(feature = "calls")]
+    {
+        if wanted(call_floor::NAME) {
+            show(&cli, &call_floor::measure().await?);
+        }
+        if wanted(decode::NAME) {
+            show(&cli, &decode::measure().await?);
+        }
+        if wanted(noisy_neighbour::NAME) {
+            show(&cli, &noisy_neighbour::measure().await?);
+        }
     }
-    if wanted(decode::NAME) {
-        show(&cli, &decode::measure().await?);
+    if wanted(search::NAME) {
+        search::measure().await?.iter().for_each(|ratio| show(&cli, ratio));
     }
-    if wanted(noisy_neighbour::NAME) {
-        show(&cli, &noisy_neighbour::measure().await?);
+    if wanted(throughput::NAME) {
+        throughput::measure().await?.iter().for_each(|ratio| show(&cli, ratio));
     }
     Ok(())
+}
+
+fn names() -> Vec<&'static str> {
+    vec![
+        #[cfg(feature = "calls")]
+        call_floor::NAME,
+        #[cfg(feature = "calls")]
+        decode::NAME,
+        #[cfg(feature = "calls")]
+        noisy_neighbour::NAME,
+        search::NAME,
+        throughput::NAME,
+    ]
 }
 
 #[expect(clippy::print_stdout, reason = "the result of a benchmark")]

@@ -6,8 +6,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
 
-use super::DirectoryOptions;
 use super::walk::{Found, Kind};
+use super::{DirectoryOptions, descent};
 use crate::path::RESERVED_PREFIX;
 use crate::{Entry, FileError, Listing, Scope, Stat, StorePath, Version};
 
@@ -118,6 +118,11 @@ impl Tree {
 
     /// Follows `path` down as far as there are directories.
     pub(super) fn descend(&self, path: &StorePath) -> Result<Reached, FileError> {
+        if !path.is_root()
+            && let Some(directory) = descent::open(&self.root, path)
+        {
+            return Ok(Reached::Directory(directory));
+        }
         let mut deepest = self.root.try_clone()?;
         let mut names = path.segments();
         while let Some(name) = names.next() {
@@ -144,7 +149,7 @@ impl Tree {
     }
 
     /// The regular file at `path` and its length.
-    fn open_file(&self, path: &StorePath) -> Result<(File, u64), FileError> {
+    pub(super) fn open_file(&self, path: &StorePath) -> Result<(File, u64), FileError> {
         let (parent, name) = path.split().ok_or(FileError::NotFound)?;
         let directory = self.existing_directory(&parent)?;
         require_file(&directory, name)?;

@@ -142,7 +142,7 @@ impl Work<'_> {
             .with_scope(scope(request.recursive))
             .with_caps(self.options.search);
         let SearchResults { files, truncated: left_out, .. } =
-            search(&**self.store, &directory, &query).await.map_err(Refusal::reason)?;
+            search(self.store, &directory, &query).await.map_err(Refusal::reason)?;
         let mut shown: Vec<Value> = files.iter().map(|file| json!(file)).collect();
         shown.extend(left_out.map(truncated));
         Ok(Answer { value: shown.into(), changed: Vec::new() })

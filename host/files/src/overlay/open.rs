@@ -1,10 +1,10 @@
 //! Files that are open: reading and writing anywhere in them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::Overlay;
 use super::file::FileNode;
-use crate::{FileError, Stat};
+use crate::{FileError, FileReader, Stat};
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,11 +24,13 @@ pub struct OpenMode {
 pub struct OpenFile {
     overlay: Overlay,
     node: Arc<FileNode>,
+    /// For the file of the store below, since the first read of it.
+    reader: Arc<OnceLock<Option<Arc<dyn FileReader>>>>,
 }
 
 impl OpenFile {
     pub(super) fn new(overlay: Overlay, node: Arc<FileNode>) -> Self {
-        Self { overlay, node }
+        Self { overlay, node, reader: Arc::default() }
     }
 
     /// Kind, length and time.
@@ -61,7 +63,14 @@ impl OpenFile {
     /// [`FileError::NotFound`], [`FileError::Link`] when the store below has something else by now;
     /// [`FileError::Host`].
     pub async fn read_at(&self, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
-        self.overlay.read_node(&self.node, offset, length).await
+        if let Some(content) = self.node.range(offset, length) {
+            return Ok(content);
+        }
+        let path = self.node.base_path()?;
+        match self.reader.get_or_init(|| self.overlay.base.reader(path)) {
+            Some(reader) => reader.read_at(offset, length).await,
+            None => self.overlay.base.read_range(path, offset, length).await,
+        }
     }
 
     /// Writes all of `data` at `offset`, or nothing. What lies between the end of the file and `offset` is zero and counts.

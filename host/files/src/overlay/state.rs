@@ -178,6 +178,17 @@ impl State {
 
     /// What is at `path`, links refused by the store below.
     pub(super) async fn look(&mut self, path: &StorePath) -> Result<Found, FileError> {
+        match self.look_above(path) {
+            Ok(found) => Ok(found),
+            Err(natural) => {
+                let probed = self.base.probe(&natural).await;
+                self.found_below(natural, probed)
+            }
+        }
+    }
+
+    /// What is at `path`, or, as the error, where the store below may have it.
+    pub(super) fn look_above(&self, path: &StorePath) -> Result<Found, StorePath> {
         if path.is_root() {
             let root = StorePath::ROOT;
             let identity = identity_of(&root);
@@ -197,14 +208,19 @@ impl State {
                 Ok(Found::Directory { base: origin, natural, stat, identity })
             }
             None => match natural {
-                Some(natural) => self.look_below(natural).await,
+                Some(natural) => Err(natural),
                 None => Ok(Found::Missing { natural }),
             },
         }
     }
 
-    async fn look_below(&mut self, natural: StorePath) -> Result<Found, FileError> {
-        let found = match self.base.probe(&natural).await {
+    /// What the store below said of `natural`, which the call has now seen.
+    pub(super) fn found_below(
+        &mut self,
+        natural: StorePath,
+        probed: Result<Option<Stat>, FileError>,
+    ) -> Result<Found, FileError> {
+        let found = match probed {
             Err(FileError::Special) => return Ok(Found::Special),
             found => found?,
         };

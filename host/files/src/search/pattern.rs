@@ -5,24 +5,59 @@ use regex_syntax::ParserBuilder;
 use regex_syntax::ast::{self, ErrorKind};
 
 use super::SearchError;
+use super::candidate::Candidates;
 
 /// Longest pattern in characters (`FILE-29`).
 const PATTERN_CHARS_MAX: usize = 256;
 
-pub(super) fn compile(pattern: &str, is_case_sensitive: bool) -> Result<Regex, SearchError> {
+/// A pattern, ready to be searched for. A clone has caches of its own, so that threads do not wait for each other's.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern {
+    /// Judges a line.
+    line: Regex,
+    /// Finds lines that are worth judging; without it, all of them are.
+    candidates: Option<Candidates>,
+}
+
+impl Pattern {
+    /// A place in the first line of `text` that may match, among those that begin at `from` or later. The line is the one
+    /// that the place is in or at the end of. `from` is where a line begins, and not beyond the end of `text`.
+    pub(super) fn candidate(&self, text: &[u8], from: usize) -> Option<usize> {
+        self.candidates.as_ref().map_or(Some(from), |candidates| candidates.next(text, from))
+    }
+
+    /// Whether lines are skipped that cannot match.
+    #[cfg(test)]
+    pub(super) fn has_candidates(&self) -> bool {
+        self.candidates.is_some()
+    }
+
+    /// Where `line` matches, from and to.
+    pub(super) fn find(&self, line: &str) -> Option<(usize, usize)> {
+        self.line.find(line).map(|found| (found.start(), found.end()))
+    }
+
+    /// Whether `line` matches, which is known sooner than where.
+    pub(super) fn is_match(&self, line: &str) -> bool {
+        self.line.is_match(line)
+    }
+}
+
+pub(super) fn compile(pattern: &str, is_case_sensitive: bool) -> Result<Pattern, SearchError> {
     let chars = pattern.chars().count();
     if chars > PATTERN_CHARS_MAX {
         return Err(SearchError::TooLong { chars });
     }
     // The parser of the regex crate by itself: it tells by type why a pattern is refused.
-    ParserBuilder::new()
+    let parsed = ParserBuilder::new()
         .case_insensitive(!is_case_sensitive)
         .build()
         .parse(pattern)
         .map_err(|error| refusal(&error))?;
     let built = RegexBuilder::new(pattern).case_insensitive(!is_case_sensitive).build();
     // What parses may still be too large to compile.
-    built.map_err(|error| invalid(&one_line(&error.to_string())))
+    let line = built.map_err(|error| invalid(&one_line(&error.to_string())))?;
+    Ok(Pattern { line, candidates: Candidates::compile(&parsed) })
 }
 
 fn refusal(error: &regex_syntax::Error) -> SearchError {

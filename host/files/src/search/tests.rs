@@ -1,7 +1,12 @@
+mod one_by_one;
+
+use std::future::Future as _;
+use std::task::{Context, Poll, Waker};
+
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{MemoryStore, WriteMode};
+use crate::{DirectoryOptions, DirectoryStore, MemoryStore, Quota, WriteMode};
 
 const FILES: [(&str, &[u8]); 6] = [
     ("b/x.md", b"one\r\nTWO two\nthree\r"),
@@ -12,12 +17,12 @@ const FILES: [(&str, &[u8]); 6] = [
     ("c", b"nothing"),
 ];
 
-async fn store() -> MemoryStore {
+async fn store() -> Arc<dyn FileStore> {
     let store = MemoryStore::default();
     for (path, content) in FILES {
         store.write(&StorePath::file(path).unwrap(), content.to_vec(), WriteMode::Create).await.unwrap();
     }
-    store
+    Arc::new(store)
 }
 
 async fn find(query: SearchQuery, directory: &str) -> SearchResults {
@@ -31,7 +36,7 @@ async fn names(query: SearchQuery, directory: &str) -> Vec<String> {
 
 /// What a search of one file with `content` gives, as JSON.
 async fn lines_of(content: &str, query: SearchQuery) -> Value {
-    let store = MemoryStore::default();
+    let store: Arc<dyn FileStore> = Arc::new(MemoryStore::default());
     store.write(&StorePath::file("f").unwrap(), content.into(), WriteMode::Create).await.unwrap();
     let results = search(&store, &StorePath::ROOT, &query).await.unwrap();
     serde_json::to_value(results.files).unwrap()
@@ -48,7 +53,8 @@ fn refusal(pattern: &str) -> String {
 #[test]
 fn caps_are_pinned() {
     let caps = SearchCaps::default();
-    assert_eq!((caps.matches_max, caps.line_bytes_max, caps.file_bytes_max), (1000, 2000, 67_108_864));
+    assert_eq!((caps.matches_max, caps.line_bytes_max), (1000, 2000));
+    assert_eq!(file::LINE_BYTES_MAX, 8_388_608);
 }
 
 #[tokio::test]
@@ -88,7 +94,7 @@ async fn the_snippet_is_file_31() {
 
 #[tokio::test]
 async fn caps_are_file_33() {
-    let caps = SearchCaps { matches_max: 2, line_bytes_max: 4, ..SearchCaps::default() };
+    let caps = SearchCaps { matches_max: 2, line_bytes_max: 4 };
     let capped = |pattern| query(pattern).with_caps(caps);
     let found = find(capped("two|nothing"), "").await;
     assert_eq!(found.files.len(), 2);
@@ -101,8 +107,6 @@ async fn caps_are_file_33() {
         cut[0]["matching_lines"],
         json!([{"line_number": 1, "line": "aaé…"}, {"line_number": 2, "line": "aaaa"}])
     );
-    let small = SearchCaps { file_bytes_max: 4, ..SearchCaps::default() };
-    assert_eq!(names(query("o").with_caps(small), "").await, ["a.txt"]);
 }
 
 #[test]
@@ -128,7 +132,117 @@ fn refusals_are_file_29() {
 
 #[tokio::test]
 async fn long_texts_are_searched_as_well() {
-    let text = format!("{}\nmatch\n", "aaaa\n".repeat(INLINE_BYTES_MAX / 4));
+    let text = format!("{}\nmatch\n", "aaaa\n".repeat(100_000));
     let lines = lines_of(&text, query("^(a|aa)+b|match$")).await;
     assert_eq!(lines[0]["matching_lines"].as_array().unwrap().len(), 1);
+}
+
+/// Whether a search for `pattern` finds a file with `content`.
+async fn is_found(content: Vec<u8>, pattern: &str) -> bool {
+    let large = Quota { bytes_max: u64::MAX, file_bytes_max: u64::MAX, ..Quota::default() };
+    let store: Arc<dyn FileStore> = Arc::new(MemoryStore::new(large));
+    store.write(&StorePath::file("f").unwrap(), content, WriteMode::Create).await.unwrap();
+    let results = search(&store, &StorePath::ROOT, &query(pattern)).await.unwrap();
+    !results.files.is_empty()
+}
+
+#[tokio::test]
+async fn a_file_that_turns_out_not_to_be_text_is_passed_over_as_a_whole() {
+    let text = format!("match\n{}", "some words\n".repeat(60_000)).into_bytes();
+    assert!(is_found(text.clone(), "match").await);
+    assert!(!is_found([text, b"\xff".to_vec()].concat(), "match").await);
+    assert!(!is_found(b"match\n\xff".to_vec(), "match").await);
+}
+
+#[tokio::test]
+async fn a_file_with_a_line_that_is_too_long_is_passed_over_as_a_whole() {
+    let with_line = |bytes: usize| [&b"match\n"[..], &vec![b' '; bytes], b"\nend"].concat();
+    assert!(is_found(with_line(file::LINE_BYTES_MAX), "match").await);
+    assert!(is_found(with_line(file::LINE_BYTES_MAX), "^ +$").await);
+    assert!(!is_found(with_line(file::LINE_BYTES_MAX + 1), "match").await);
+}
+
+#[tokio::test]
+async fn a_snippet_may_span_the_parts_in_which_a_file_is_read() {
+    let part_bytes = 256 * 1024;
+    for before in [part_bytes - 30, part_bytes - 8, part_bytes - 6, part_bytes] {
+        let text = format!("{}é\nMATCH\n{}", "1234567\n".repeat(before / 8), "ü\n".repeat(part_bytes));
+        let found = lines_of(&text, query("match")).await;
+        let (before, _) = text.split_once("MATCH").unwrap();
+        let before: Vec<_> = before.chars().rev().take(50).collect();
+        let before: String = before.into_iter().rev().collect();
+        assert_eq!(
+            found[0]["snippet"],
+            format!("{before}MATCH\n{}", "ü\n".repeat(50).chars().take(49).collect::<String>())
+        );
+    }
+}
+
+#[tokio::test]
+async fn several_threads_find_what_one_does() {
+    let store = MemoryStore::default();
+    for number in 0..300 {
+        let content = format!("line\n{}", "match\n".repeat(number % 7));
+        let path = StorePath::file(&format!("d{}/{number}", number % 5)).unwrap();
+        store.write(&path, content.into(), WriteMode::Create).await.unwrap();
+    }
+    let store: Arc<dyn FileStore> = Arc::new(store);
+    for matches_max in [0, 1, 100, 500, 10_000] {
+        let query = query("match").with_caps(SearchCaps { matches_max, ..SearchCaps::default() });
+        let several = search(&store, &StorePath::ROOT, &query).await.unwrap();
+        // Without a runtime there is one thread, and a store in memory makes nobody wait.
+        let (store, query) = (Arc::clone(&store), query.clone());
+        let one = std::thread::spawn(move || {
+            let root = StorePath::ROOT;
+            let mut search = Box::pin(search(&store, &root, &query));
+            match search.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(results) => results.unwrap(),
+                Poll::Pending => panic!("a search in memory waits"),
+            }
+        });
+        assert_eq!(several, one.join().unwrap(), "{matches_max}");
+        let lines: usize = several.files.iter().map(|file| file.matching_lines.len()).sum();
+        assert_eq!(lines as u64, matches_max.min(897));
+        assert_eq!(several.truncated, (matches_max < 897).then_some(Truncation::Matches));
+    }
+}
+
+/// The variable by which the process of the next test knows that it is the one that is measured.
+const MEASURED: &str = "COFFERDAM_SEARCHED_DIRECTORY";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_line_of_a_gigabyte_takes_neither_memory_nor_time() {
+    if let Some(directory) = std::env::var_os(MEASURED) {
+        return print_peak_of_search(directory.as_ref());
+    }
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("z"), "match").unwrap();
+    for name in ["a", "b", "c", "d"] {
+        std::fs::File::create(directory.path().join(name)).unwrap().set_len(1 << 30).unwrap();
+    }
+    let name = "search::tests::a_line_of_a_gigabyte_takes_neither_memory_nor_time";
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([name, "--exact", "--nocapture"])
+        .env(MEASURED, directory.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kib < 200 * 1024, "the search took {kib} KiB");
+}
+
+/// Prints the most memory that this process has had by the end of a search.
+#[cfg(target_os = "linux")]
+fn print_peak_of_search(directory: &std::path::Path) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = DirectoryStore::open_ambient(directory, DirectoryOptions::default()).unwrap();
+    let store: Arc<dyn FileStore> = Arc::new(store);
+    let results = runtime.block_on(search(&store, &StorePath::ROOT, &query("match|\0"))).unwrap();
+    let names: Vec<_> = results.files.iter().map(|file| file.file_name.as_str()).collect();
+    assert_eq!(names, ["z"]);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    println!("\n{}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap());
 }

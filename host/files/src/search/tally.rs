@@ -1,0 +1,82 @@
+//! Putting together what is found in files that are searched at the same time.
+//!
+//! The answer is the one that searching the files one after the other gives, whoever is done first. It is bounded while it
+//! grows: as soon as the files that are done have more matching lines than an answer holds, those behind them in the list
+//! cannot add to it, and what was found there is forgotten.
+
+use std::collections::BTreeMap;
+
+use super::lines::Matches;
+use super::{FileMatches, SearchResults, Truncation};
+use crate::StorePath;
+
+/// The matches of the files that are done, by their places in the list.
+#[derive(Debug)]
+pub(super) struct Tally {
+    matches_max: u64,
+    found: BTreeMap<usize, Matches>,
+    /// Matching lines in `found`. The one that a truncated file had more counts.
+    lines: u64,
+    /// No file from this place on can add to the answer.
+    end: usize,
+}
+
+impl Tally {
+    /// Nothing found yet in `files` files.
+    pub(super) fn new(files: usize, matches_max: u64) -> Self {
+        Self { matches_max, found: BTreeMap::new(), lines: 0, end: files }
+    }
+
+    /// Adds what was found in the file at `place`. Gives the place from which on files need not be searched.
+    pub(super) fn add(&mut self, place: usize, matches: Matches) -> usize {
+        if matches.lines() > 0 && place < self.end {
+            self.lines = self.lines.saturating_add(matches.lines());
+            self.found.insert(place, matches);
+        }
+        while self.lines > self.matches_max {
+            let Some(last) = self.found.last_entry() else { break };
+            let others = self.lines.saturating_sub(last.get().lines());
+            self.end = self.end.min(last.key().saturating_add(1));
+            if others <= self.matches_max {
+                break;
+            }
+            self.end = *last.key();
+            self.lines = others;
+            last.remove();
+        }
+        self.end
+    }
+
+    /// Matching lines that are in memory at the moment.
+    #[cfg(test)]
+    pub(super) fn lines_held(&self) -> u64 {
+        self.found.values().map(Matches::lines).sum()
+    }
+
+    /// The answer, `paths` being the list.
+    pub(super) fn into_results(self, paths: &[StorePath]) -> SearchResults {
+        let mut results = SearchResults::default();
+        let mut lines_left = usize::try_from(self.matches_max).unwrap_or(usize::MAX);
+        for (place, mut matches) in self.found {
+            if matches.is_truncated || matches.matching_lines.len() > lines_left {
+                results.truncated = Some(Truncation::Matches);
+            }
+            matches.matching_lines.truncate(lines_left);
+            lines_left = lines_left.saturating_sub(matches.matching_lines.len());
+            if let (Some(path), Some(snippet), false) =
+                (paths.get(place), matches.around_first, matches.matching_lines.is_empty())
+            {
+                let (file_name, matching_lines) = (path.to_string(), matches.matching_lines);
+                results.files.push(FileMatches { file_name, snippet, matching_lines });
+            }
+        }
+        results
+    }
+}
+
+impl Matches {
+    fn lines(&self) -> u64 {
+        let lines = u64::try_from(self.matching_lines.len()).unwrap_or(u64::MAX);
+        lines.saturating_add(u64::from(self.is_truncated))
+    }
+}

@@ -1,0 +1,122 @@
+//! Several files at the same time.
+//!
+//! Each worker has a thread of the blocking pool to itself, takes the next file of the list, reads it and searches it
+//! there. There are no more workers than processors: searching is work for those. When the search is given up, the
+//! workers stop before they read on.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::pattern::Pattern;
+use super::tally::Tally;
+use super::{SearchQuery, SearchResults, file};
+use crate::{FileError, FileStore, StorePath, blocking};
+
+/// More do not help: then the list of files and the memory are what is waited for.
+const WORKERS_MAX: usize = 8;
+/// Fewer files than this are not worth another thread.
+const FILES_PER_WORKER_MIN: usize = 4;
+
+/// What the workers of one search share.
+struct Job {
+    store: Arc<dyn FileStore>,
+    query: SearchQuery,
+    paths: Vec<StorePath>,
+    /// The place of the next file that nobody has taken.
+    next: AtomicUsize,
+    /// Files from this place on are not wanted.
+    end: AtomicUsize,
+    tally: Mutex<Tally>,
+}
+
+/// Searches `paths` and gives what was found in their order.
+pub(super) async fn search(
+    store: &Arc<dyn FileStore>,
+    paths: Vec<StorePath>,
+    query: &SearchQuery,
+) -> Result<SearchResults, FileError> {
+    let job = Arc::new(Job::new(store, paths, query));
+    let _stop = StopOnDrop(&job);
+    if blocking::can_spawn() {
+        let start = || {
+            let job = Arc::clone(&job);
+            blocking::spawn(|| async move { job.work().await })
+        };
+        let workers: Vec<_> = (0..worker_count(job.paths.len())).map(|_| start()).collect();
+        for worker in workers {
+            // It fails when the runtime is shutting down.
+            worker.await.map_err(std::io::Error::other)?;
+        }
+    } else {
+        job.work().await;
+    }
+    Ok(job.take_results())
+}
+
+fn worker_count(files: usize) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    files.div_ceil(FILES_PER_WORKER_MIN).min(processors).min(WORKERS_MAX)
+}
+
+impl Job {
+    fn new(store: &Arc<dyn FileStore>, paths: Vec<StorePath>, query: &SearchQuery) -> Self {
+        Self {
+            store: Arc::clone(store),
+            query: query.clone(),
+            next: AtomicUsize::new(0),
+            end: AtomicUsize::new(paths.len()),
+            tally: Mutex::new(Tally::new(paths.len(), query.caps.matches_max)),
+            paths,
+        }
+    }
+
+    async fn work(&self) {
+        let pattern = Pattern::clone(&self.query.pattern);
+        loop {
+            let place = self.next.fetch_add(1, Ordering::Relaxed);
+            let is_wanted = || place < self.end.load(Ordering::Relaxed);
+            let Some(path) = self.paths.get(place).filter(|_| is_wanted()) else { return };
+            let found = file::search(&*self.store, path, &pattern, self.query.caps, is_wanted).await;
+            if let Some(matches) = found {
+                let end = self.tally.lock().unwrap_or_else(PoisonError::into_inner).add(place, matches);
+                self.end.fetch_min(end, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// What was found. Every worker is done.
+    fn take_results(&self) -> SearchResults {
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *tally, Tally::new(0, 0)).into_results(&self.paths)
+    }
+}
+
+/// Stops the workers when nobody waits for them any more.
+struct StopOnDrop<'j>(&'j Job);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.end.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryStore, WriteMode};
+
+    #[tokio::test]
+    async fn workers_stop_when_the_search_is_given_up() {
+        let store = MemoryStore::default();
+        let paths: Vec<_> = ["a", "b", "c"].map(|name| StorePath::file(name).unwrap()).into();
+        for path in &paths {
+            store.write(path, b"match".to_vec(), WriteMode::Create).await.unwrap();
+        }
+        let query = SearchQuery::new("match", true).unwrap();
+        let job = Job::new(&(Arc::new(store) as Arc<dyn FileStore>), paths, &query);
+        drop(StopOnDrop(&job));
+        job.work().await;
+        assert_eq!(job.take_results(), SearchResults::default());
+        assert!(job.next.load(Ordering::Relaxed) <= 1);
+    }
+}
