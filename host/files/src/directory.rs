@@ -1,10 +1,10 @@
 //! A file store in one directory of the host.
 //!
 //! The directory is opened once and everything below it is reached from that handle, one segment at a time, each
-//! opened relative to the one before without following a link (`FILE-18`). So check and use are one step: whoever
-//! swaps a directory for a link at the wrong moment gets a refusal or a file inside the directory, never one outside.
-//! Before anything is opened for reading its kind is looked up, and it is opened without blocking and looked at again:
-//! a pipe cannot make a thread wait.
+//! opened relative to the one before without following a link (`FILE-18`); Linux can do that in one step (see
+//! [`descent`]). So check and use are one step: whoever swaps a directory for a link at the wrong moment gets a refusal
+//! or a file inside the directory, never one outside. Before anything is opened for reading its kind is looked up, and
+//! it is opened without blocking and looked at again: a pipe cannot make a thread wait.
 //!
 //! A file is written under a temporary name in its own directory, flushed to disk and then given its name, so that
 //! readers and crashes see the old or the new content (`FILE-13`). Temporary names are reserved and invisible; those of

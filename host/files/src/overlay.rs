@@ -9,7 +9,8 @@
 //! stays where it is. Moving a file or a directory copies nothing.
 //!
 //! What the call sees of paths that it does not change is the last state that was committed (`FILE-23`); a file that is
-//! read in several steps while another call replaces it may be seen partly old, partly new. Remembered for each path that
+//! read in several steps while another call replaces it may be seen partly old, partly new, unless the store below has
+//! readers ([`FileStore::reader`]) and it is read through one of them. Remembered for each path that
 //! the call looks at is which state it saw first: if that is no longer the state when the changes of that path are to be
 //! committed, the commit ends as [`FileError::Conflict`].
 //!

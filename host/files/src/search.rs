@@ -3,7 +3,7 @@
 //! Patterns are regular expressions without look-around and back-references, so that a search takes time in proportion
 //! to pattern length times text length. Files are read in parts and searched on threads of the blocking pool, several at
 //! a time; the answer is the same as if it had been one after the other. Dropping the future stops the threads, each at
-//! the end of the part that it is at.
+//! the end of the part that it is at: a part of 256 KiB, or a line, if that is longer.
 //!
 //! What it costs: for each thread a part of a file and the line at its end in memory, which is a few hundred KiB and never
 //! more than 17 MiB, and of what was found about twice as much as an answer holds.

@@ -83,7 +83,7 @@ impl Tree {
             return Err(FileError::TooLarge { bytes, bytes_max });
         }
         // Another process may append meanwhile; one byte more than allowed shows that it did.
-        let content = read_some(file, bytes_max.saturating_add(1))?;
+        let content = read_some(file, bytes_max.saturating_add(1), bytes)?;
         let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
         if bytes > bytes_max { Err(FileError::TooLarge { bytes, bytes_max }) } else { Ok(content) }
     }
@@ -100,7 +100,7 @@ impl Tree {
             return Ok(Vec::new());
         }
         file.seek(SeekFrom::Start(offset))?;
-        Ok(read_some(file, length)?)
+        Ok(read_some(file, length, bytes.saturating_sub(offset))?)
     }
 
     pub(super) fn list(&self, path: &StorePath, scope: Scope) -> Result<Listing, FileError> {
@@ -262,8 +262,12 @@ fn enter(parent: &Dir, name: &str) -> Result<Entered, FileError> {
     Err(failure.into())
 }
 
-fn read_some(file: File, length: u64) -> io::Result<Vec<u8>> {
+/// At most `length` bytes of what is probably `bytes_left`. With room for those and one more, the end is found without
+/// growing.
+fn read_some(file: File, length: u64, bytes_left: u64) -> io::Result<Vec<u8>> {
+    let room = usize::try_from(length.min(bytes_left.saturating_add(1))).unwrap_or(usize::MAX);
     let mut content = Vec::new();
+    content.try_reserve_exact(room).map_err(|_| io::ErrorKind::OutOfMemory)?;
     file.take(length).read_to_end(&mut content)?;
     Ok(content)
 }
