@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cofferdam_engine::Mount;
 use cofferdam_files::{DirectoryOptions, DirectoryStore};
 use cofferdam_tests::Host;
-use cofferdam_tool::{FileAccess, MountName};
+use cofferdam_tool::{FileAccess, MountName, ToolName};
 use serde_json::{Value, json};
 
 /// Calls a tool of a plugin with a folder mounted read-only as `/data`.
@@ -58,4 +58,30 @@ async fn markdown_tools_on_text() {
     let folder = tempfile::tempdir().unwrap();
     let html = call("markdown", "to_html", json!({"text": "# Hi *there*"}), folder.path()).await;
     assert_eq!(html.as_str().unwrap().trim(), "<h1>Hi <em>there</em></h1>");
+}
+
+#[tokio::test]
+async fn remarks_are_collected_with_a_tool_of_another_plugin() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("src")).unwrap();
+    std::fs::write(folder.path().join("src/a.rs"), "fn a() {}\n// TODO: name it\n").unwrap();
+    std::fs::write(folder.path().join("b.md"), "Nothing. FIXME later\n").unwrap();
+    let options = DirectoryOptions { is_durable: false, ..DirectoryOptions::default() };
+    let store = Arc::new(DirectoryStore::open_ambient(folder.path(), options).unwrap());
+    let mut host = Host::new();
+    host.load("text").await;
+    let name = MountName::new("work").unwrap();
+    host.grants.mounts = vec![Mount { name, store, access: FileAccess::ReadWrite }];
+    host.grants.tools = [ToolName::new("word_count").unwrap()].into();
+    host.load("remarks").await;
+    let listed = host.call("collect_remarks", r#"{"store":"work","glob":"*.rs"}"#).await;
+    let expected = json!([{"file": "src/a.rs", "line": 2, "text": "// TODO: name it"}]);
+    assert_eq!(listed.outcome.shown().unwrap().text(), expected.to_string());
+    let reported = host.call("report_remarks", r#"{"store":"work","file":"d/r.md"}"#).await;
+    assert_eq!(reported.outcome.shown().unwrap().text(), "2 remarks, 11 words, are in d/r.md");
+    assert_eq!(reported.record.inner.len(), 1);
+    let report = std::fs::read_to_string(folder.path().join("d/r.md")).unwrap();
+    assert_eq!(report, "- b.md:1 Nothing. FIXME later\n- src/a.rs:2 // TODO: name it\n");
+    let unknown = host.call("collect_remarks", r#"{"store":"other"}"#).await;
+    assert!(unknown.outcome.shown().unwrap().text().contains("there is work"));
 }

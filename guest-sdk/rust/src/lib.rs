@@ -37,6 +37,7 @@ pub mod call;
 mod content;
 mod definition;
 mod failure;
+pub mod files;
 #[cfg(target_arch = "wasm32")]
 mod guest;
 mod plugin;
@@ -44,6 +45,7 @@ mod returned;
 mod schema;
 pub mod secrets;
 pub mod testing;
+pub mod toolbox;
 
 pub use arguments::Arguments;
 pub use content::{Blob, Content};

@@ -1,0 +1,402 @@
+//! The file stores that were granted to the plugin, without a file system between.
+//!
+//! The standard library sees the same stores: one called `data` is the directory `/data`, and `std::fs` is the way to go
+//! for most tools. This module adds what a file system has not: search at the host's speed, globs, exclusive creation
+//! and replacement of whole files in one step, and errors that say which limit was met.
+//!
+//! The changes of a call become visible to others together when the tool has succeeded. If it fails, none remain.
+//!
+//! A component that uses nothing of this does not import `cofferdam:plugin/files`. Outside of a component (in a unit
+//! test) no store is granted.
+//!
+//! ```
+//! use cofferdam::files::{Query, Store};
+//! # fn tool() -> Result<String, cofferdam::ToolFailure> {
+//! let store = Store::named("data");
+//! let found = store.search("", &Query::new("TODO|FIXME").glob("*.rs"))?;
+//! store.create("todo.txt", format!("{} files", found.matches.len()))?;
+//! # Ok(store.read_to_string("todo.txt")?)
+//! # }
+//! ```
+
+use std::fmt;
+
+/// A store. Naming one asks for nothing: whether it was granted shows when it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Store {
+    name: String,
+}
+
+/// A store that was granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    /// Its name.
+    pub name: String,
+    /// Whether something can be changed in it.
+    pub writable: bool,
+}
+
+/// The two kinds of entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+}
+
+/// What is known of a file or directory without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// File or directory.
+    pub kind: Kind,
+    /// Length in bytes; 0 for a directory.
+    pub bytes: u64,
+}
+
+/// A line of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The name; below the listed directory a path from there.
+    pub name: String,
+    /// File or directory.
+    pub kind: Kind,
+}
+
+/// What to search for. Case does not count and directories below are searched, unless it says otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    pattern: String,
+    glob: Option<String>,
+    is_case_sensitive: bool,
+    is_recursive: bool,
+}
+
+/// What a search has found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// The matching files, bytewise by path.
+    pub matches: Vec<Match>,
+    /// Whether something was left out because there was too much.
+    pub is_truncated: bool,
+}
+
+/// A file with at least one matching line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match {
+    /// Its path in the store.
+    pub path: String,
+    /// The text around the first match.
+    pub snippet: String,
+    /// The matching lines, each with its number from 1.
+    pub lines: Vec<(u64, String)>,
+}
+
+/// Why an operation was refused. It has changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// No store of that name was granted.
+    UnknownStore,
+    /// No regular file, or no directory, at that path.
+    NotFound,
+    /// The path is taken.
+    AlreadyExists,
+    /// The path, or one above it, is taken by something of another kind.
+    WrongType(String),
+    /// The path breaks a rule.
+    InvalidPath(String),
+    /// The store may only be read.
+    ReadOnly,
+    /// The grant does not reach that far.
+    Denied(String),
+    /// A limit of the store or of the call.
+    Limit(String),
+    /// A pattern is not valid.
+    InvalidPattern(String),
+    /// Content that should be text is none.
+    NotText,
+    /// The store cannot be reached, or somebody else has changed the file meanwhile. Trying again may help.
+    Unavailable,
+}
+
+/// The stores that were granted, by name.
+#[must_use]
+pub fn granted() -> Vec<Granted> {
+    host::granted()
+}
+
+impl Store {
+    /// The store called `name`.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into() }
+    }
+
+    /// What is at `path`; `""` is the root.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if nothing is.
+    pub fn stat(&self, path: &str) -> Result<Stat, Error> {
+        host::stat(&self.name, path)
+    }
+
+    /// The whole content of a file.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], also for a directory; [`Error::Limit`] when it is larger than a call may hold.
+    pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
+        self.read_range(path, 0, u64::MAX)
+    }
+
+    /// The whole content of a text file.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read), and [`Error::NotText`].
+    pub fn read_to_string(&self, path: &str) -> Result<String, Error> {
+        String::from_utf8(self.read(path)?).map_err(|_| Error::NotText)
+    }
+
+    /// At most `length` bytes from `offset` on; fewer where the file ends.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn read_range(&self, path: &str, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
+        host::read(&self.name, path, offset, length)
+    }
+
+    /// Writes a new file in one step and creates missing directories above it.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`]; of several that create it at the same time exactly one succeeds.
+    pub fn create(&self, path: &str, content: impl AsRef<[u8]>) -> Result<(), Error> {
+        host::create(&self.name, path, content.as_ref())
+    }
+
+    /// Writes a whole file in one step, whether it is there or not, and creates missing directories above it.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`], [`Error::Limit`], [`Error::ReadOnly`].
+    pub fn replace(&self, path: &str, content: impl AsRef<[u8]>) -> Result<(), Error> {
+        host::replace(&self.name, path, content.as_ref())
+    }
+
+    /// Deletes a file.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], also for a directory.
+    pub fn delete(&self, path: &str) -> Result<(), Error> {
+        host::delete(&self.name, path)
+    }
+
+    /// Creates a directory and missing ones above it.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`] if it is there.
+    pub fn create_directory(&self, path: &str) -> Result<(), Error> {
+        host::create_directory(&self.name, path)
+    }
+
+    /// The children of a directory: directories first, then files, each bytewise by name. A missing directory has none.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPath`], [`Error::Limit`].
+    pub fn list(&self, directory: &str) -> Result<Vec<Entry>, Error> {
+        host::list(&self.name, directory, None, false)
+    }
+
+    /// Everything below a directory whose path matches `glob`: `*`, `?`, `**`, `[ab]`, `{a,b}`, case ignored; a pattern
+    /// without `/` is compared with the last part of the path.
+    ///
+    /// # Errors
+    /// As for [`list`](Self::list), and [`Error::InvalidPattern`].
+    pub fn find(&self, directory: &str, glob: &str) -> Result<Vec<Entry>, Error> {
+        host::list(&self.name, directory, Some(glob), true)
+    }
+
+    /// Searches the text files below a directory.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPattern`], [`Error::InvalidPath`].
+    pub fn search(&self, directory: &str, query: &Query) -> Result<Found, Error> {
+        host::search(&self.name, directory, query)
+    }
+}
+
+impl Query {
+    /// A search for `pattern`, in the syntax of the Rust `regex` crate, matched per line; at most 256 characters.
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self { pattern: pattern.into(), glob: None, is_case_sensitive: false, is_recursive: true }
+    }
+
+    /// Only in files whose path matches.
+    #[must_use]
+    pub fn glob(mut self, glob: impl Into<String>) -> Self {
+        self.glob = Some(glob.into());
+        self
+    }
+
+    /// Upper and lower case differ.
+    #[must_use]
+    pub fn case_sensitive(mut self) -> Self {
+        self.is_case_sensitive = true;
+        self
+    }
+
+    /// Only the files of the directory itself.
+    #[must_use]
+    pub fn direct(mut self) -> Self {
+        self.is_recursive = false;
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownStore => "no store of that name was granted",
+            Self::NotFound => "not found",
+            Self::AlreadyExists => "it exists already",
+            Self::ReadOnly => "the store may only be read",
+            Self::NotText => "the content is not UTF-8 text",
+            Self::Unavailable => "the store cannot be reached at the moment",
+            Self::WrongType(text)
+            | Self::InvalidPath(text)
+            | Self::Denied(text)
+            | Self::Limit(text)
+            | Self::InvalidPattern(text) => text,
+        })
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(target_arch = "wasm32")]
+mod host {
+    use super::{Entry, Error, Found, Granted, Kind, Match, Query, Stat};
+    use crate::guest::bindings::cofferdam::plugin::files::{self, EntryType, WriteMode};
+
+    pub(super) fn granted() -> Vec<Granted> {
+        let stores = files::stores().into_iter();
+        stores.map(|store| Granted { name: store.name, writable: store.writable }).collect()
+    }
+
+    pub(super) fn stat(store: &str, path: &str) -> Result<Stat, Error> {
+        let stat = files::stat(store, path)?;
+        Ok(Stat { kind: stat.type_.into(), bytes: stat.size })
+    }
+
+    pub(super) fn read(store: &str, path: &str, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
+        Ok(files::read(store, path, offset, length)?)
+    }
+
+    pub(super) fn create(store: &str, path: &str, content: &[u8]) -> Result<(), Error> {
+        Ok(files::write(store, path, content, WriteMode::Create)?)
+    }
+
+    pub(super) fn replace(store: &str, path: &str, content: &[u8]) -> Result<(), Error> {
+        Ok(files::write(store, path, content, WriteMode::Replace)?)
+    }
+
+    pub(super) fn delete(store: &str, path: &str) -> Result<(), Error> {
+        Ok(files::delete(store, path)?)
+    }
+
+    pub(super) fn create_directory(store: &str, path: &str) -> Result<(), Error> {
+        Ok(files::create_directory(store, path)?)
+    }
+
+    pub(super) fn list(
+        store: &str,
+        directory: &str,
+        glob: Option<&str>,
+        is_recursive: bool,
+    ) -> Result<Vec<Entry>, Error> {
+        let entries = files::list(store, directory, glob, is_recursive)?.into_iter();
+        Ok(entries.map(|entry| Entry { kind: entry.type_.into(), name: entry.name }).collect())
+    }
+
+    pub(super) fn search(store: &str, directory: &str, query: &Query) -> Result<Found, Error> {
+        let asked = files::Query {
+            pattern: query.pattern.clone(),
+            case_sensitive: query.is_case_sensitive,
+            glob: query.glob.clone(),
+            recursive: query.is_recursive,
+        };
+        let found = files::search(store, directory, &asked)?;
+        let matches = found.matches.into_iter().map(|file| Match {
+            path: file.path,
+            snippet: file.snippet,
+            lines: file.lines.into_iter().map(|line| (line.number, line.text)).collect(),
+        });
+        Ok(Found { matches: matches.collect(), is_truncated: found.truncated })
+    }
+
+    impl From<EntryType> for Kind {
+        fn from(kind: EntryType) -> Self {
+            match kind {
+                EntryType::File => Self::File,
+                EntryType::Directory => Self::Directory,
+            }
+        }
+    }
+
+    impl From<files::Error> for Error {
+        fn from(error: files::Error) -> Self {
+            match error {
+                files::Error::UnknownStore => Self::UnknownStore,
+                files::Error::NotFound => Self::NotFound,
+                files::Error::AlreadyExists => Self::AlreadyExists,
+                files::Error::WrongType(text) => Self::WrongType(text),
+                files::Error::InvalidPath(text) => Self::InvalidPath(text),
+                files::Error::ReadOnly => Self::ReadOnly,
+                files::Error::Denied(text) => Self::Denied(text),
+                files::Error::Limit(text) => Self::Limit(text),
+                files::Error::InvalidPattern(text) => Self::InvalidPattern(text),
+                files::Error::Unavailable => Self::Unavailable,
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+mod host {
+    use super::{Entry, Error, Found, Granted, Query, Stat};
+
+    pub(super) fn granted() -> Vec<Granted> {
+        Vec::new()
+    }
+
+    pub(super) fn stat(_: &str, _: &str) -> Result<Stat, Error> {
+        Err(Error::UnknownStore)
+    }
+
+    pub(super) fn read(_: &str, _: &str, _: u64, _: u64) -> Result<Vec<u8>, Error> {
+        Err(Error::UnknownStore)
+    }
+
+    pub(super) fn create(_: &str, _: &str, _: &[u8]) -> Result<(), Error> {
+        Err(Error::UnknownStore)
+    }
+
+    pub(super) fn replace(_: &str, _: &str, _: &[u8]) -> Result<(), Error> {
+        Err(Error::UnknownStore)
+    }
+
+    pub(super) fn delete(_: &str, _: &str) -> Result<(), Error> {
+        Err(Error::UnknownStore)
+    }
+
+    pub(super) fn create_directory(_: &str, _: &str) -> Result<(), Error> {
+        Err(Error::UnknownStore)
+    }
+
+    pub(super) fn list(_: &str, _: &str, _: Option<&str>, _: bool) -> Result<Vec<Entry>, Error> {
+        Err(Error::UnknownStore)
+    }
+
+    pub(super) fn search(_: &str, _: &str, query: &Query) -> Result<Found, Error> {
+        // What a query holds is the host's to read.
+        let Query { pattern: _, glob: _, is_case_sensitive: _, is_recursive: _ } = query;
+        Err(Error::UnknownStore)
+    }
+}

@@ -1,0 +1,157 @@
+//! Other tools that were granted to the plugin.
+//!
+//! A tool that is called runs with its own grants and limits, in a sandbox of its own. What it changes in files belongs to the
+//! call that made it: if that fails, nothing of it remains. Tools that need a person's approval cannot be called.
+//!
+//! A component that uses nothing of this does not import `cofferdam:plugin/toolbox`. Outside of a component (in a unit
+//! test) no tool is granted.
+//!
+//! ```
+//! # fn tool() -> Result<i64, cofferdam::ToolFailure> {
+//! use cofferdam::{json, toolbox};
+//!
+//! let counts = toolbox::call("word_count", &json!({"text": "to be or not to be"}))?;
+//! # Ok(counts["words"].as_i64().unwrap_or(0))
+//! # }
+//! ```
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::{Content, ToolFailure};
+
+/// How a call can fail to give a value.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// No such tool was granted.
+    UnknownTool,
+    /// The arguments do not fit the tool's schema. The text names every problem.
+    InvalidArguments(String),
+    /// The tool reported a failure.
+    Failed(ToolFailure),
+    /// The tool ended without an answer; the text is the name of the error type, for example `Trap.Unreachable`.
+    Ended(String),
+    /// Calls are nested too deeply.
+    TooDeep,
+    /// The result is not JSON, although it says so.
+    NotJson,
+}
+
+/// The names of the tools that were granted, each with its description.
+#[must_use]
+pub fn granted() -> Vec<(String, String)> {
+    host::granted()
+}
+
+/// Calls a tool and gives its value as a model would see it: null, a text or a JSON value; several items come as an array.
+///
+/// # Errors
+/// [`Error`]. Each becomes a [`ToolFailure`] with `?`.
+pub fn call(name: &str, arguments: &Value) -> Result<Value, Error> {
+    let mut values = contents(name, arguments)?.into_iter().map(value).collect::<Result<Vec<_>, Error>>()?;
+    Ok(match values.len() {
+        0 => Value::Null,
+        1 => values.swap_remove(0),
+        _ => Value::Array(values),
+    })
+}
+
+/// Calls a tool and gives the items of its result.
+///
+/// # Errors
+/// [`Error`].
+pub fn contents(name: &str, arguments: &Value) -> Result<Vec<Content>, Error> {
+    host::call(name, &arguments.to_string())
+}
+
+fn value(content: Content) -> Result<Value, Error> {
+    match content {
+        Content::Text(text) => Ok(Value::String(text)),
+        Content::Json(json) => serde_json::from_str(&json).map_err(|_| Error::NotJson),
+        Content::Blob(blob) => {
+            Ok(serde_json::json!({"media_type": blob.media_type, "bytes": blob.data.len()}))
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownTool => f.write_str("no tool of that name was granted"),
+            Self::InvalidArguments(text) => f.write_str(text),
+            Self::Failed(failure) => write!(f, "{failure}"),
+            Self::Ended(name) => write!(f, "the tool that was called ended as {name}"),
+            Self::TooDeep => f.write_str("tools call each other too deeply"),
+            Self::NotJson => f.write_str("the tool that was called gave a result that is not JSON"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(target_arch = "wasm32")]
+mod host {
+    use super::Error;
+    use crate::guest::bindings::cofferdam::plugin::{toolbox, types};
+    use crate::{Blob, Content, ToolFailure};
+
+    pub(super) fn granted() -> Vec<(String, String)> {
+        toolbox::list_tools().into_iter().map(|tool| (tool.name, tool.description)).collect()
+    }
+
+    pub(super) fn call(name: &str, arguments_json: &str) -> Result<Vec<Content>, Error> {
+        let contents = toolbox::call_tool(name, arguments_json)?;
+        Ok(contents.into_iter().map(content).collect())
+    }
+
+    fn content(content: types::Content) -> Content {
+        match content {
+            types::Content::Text(text) => Content::Text(text),
+            types::Content::Json(json) => Content::Json(json),
+            types::Content::Blob(types::Blob { media_type, data }) => {
+                Content::Blob(Blob { media_type, data })
+            }
+        }
+    }
+
+    impl From<toolbox::Error> for Error {
+        fn from(error: toolbox::Error) -> Self {
+            match error {
+                toolbox::Error::UnknownTool => Self::UnknownTool,
+                toolbox::Error::InvalidArguments(text) => Self::InvalidArguments(text),
+                toolbox::Error::Failed(failure) => Self::Failed(told(failure)),
+                toolbox::Error::Ended(name) => Self::Ended(name),
+                toolbox::Error::TooDeep => Self::TooDeep,
+            }
+        }
+    }
+
+    fn told(failure: types::Failure) -> ToolFailure {
+        let told = ToolFailure::new(failure.message);
+        let told = match failure.suggestion {
+            Some(suggestion) => told.suggestion(suggestion),
+            None => told,
+        };
+        match failure.transient {
+            Some(true) => told.transient(),
+            Some(false) => told.permanent(),
+            None => told,
+        }
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+mod host {
+    use super::Error;
+    use crate::Content;
+
+    pub(super) fn granted() -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    pub(super) fn call(_: &str, _: &str) -> Result<Vec<Content>, Error> {
+        Err(Error::UnknownTool)
+    }
+}
