@@ -8,7 +8,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::testing;
 
+mod commits;
 mod hostile;
+mod planted;
 
 const FAST: DirectoryOptions =
     DirectoryOptions { is_read_only: false, quota: QUOTA_DEFAULT, is_durable: false };

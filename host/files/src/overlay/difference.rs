@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::state::{Now, State, length};
 use crate::changes::{Filled, Vacated, stage};
-use crate::{Changes, EntryKind, StorePath, WriteMode};
+use crate::{Changes, EntryKind, StorePath};
 
 /// What a commit did to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -105,23 +105,24 @@ impl State {
     ) {
         let replaces_hidden = natural
             .filter(|natural| self.hidden.get(natural).is_some_and(|hidden| hidden.kind == EntryKind::File));
-        let mut mode = WriteMode::Create;
+        let mut replaces = None;
         if let (true, Some(natural), Some(origin)) = (is_in_place, natural, &file.origin) {
-            mode = WriteMode::Replace;
+            replaces = Some(natural.clone());
             difference.changes.expected.push((natural.clone(), Some(origin.version)));
         } else if let Some(natural) = replaces_hidden {
             // Only where the file that is written will be at the very path of the one that is gone.
             if natural == path {
-                mode = WriteMode::Replace;
+                replaces = Some(natural.clone());
                 difference.kept.insert(natural.clone());
             }
         } else {
             self.expect_free(difference, natural);
         }
-        let what = if mode == WriteMode::Replace { ChangeKind::Changed } else { ChangeKind::Created };
+        let what = if replaces.is_some() { ChangeKind::Changed } else { ChangeKind::Created };
         let content = file.take_content();
         difference.report(path, EntryKind::File, what, length(content.len()));
-        difference.changes.filled.push((path.clone(), Filled::File { content, mode }));
+        let origin = file.origin.as_ref().map(|origin| origin.path.clone());
+        difference.changes.filled.push((path.clone(), Filled::File { content, origin, replaces }));
     }
 
     /// Nobody else may have put something where the call saw nothing.

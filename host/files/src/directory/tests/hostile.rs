@@ -17,7 +17,7 @@ const BELOW_FILE: &str = "a parent path is already a file. Choose a different pa
 /// Nothing here waits for anything, so whatever takes this long waits for ever.
 const FOREVER: Duration = Duration::from_secs(20);
 
-fn make_fifo(path: &Path) {
+pub(super) fn make_fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
 }
 
