@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::time::Duration;
 
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
@@ -17,6 +18,10 @@ use super::staging::FLUSHED_SINGLY_MAX;
 use super::tree::{Node, Reached, Tree, look};
 use crate::changes::blame;
 use crate::{FileError, StorePath};
+
+/// How often a commit is tried to be taken back, and the pause in between.
+const UNDONE_MAX: usize = 20;
+const UNDO_PAUSE: Duration = Duration::from_millis(1);
 
 /// A commit whose record is written.
 pub(super) struct Commit<'t> {
@@ -41,7 +46,7 @@ impl<'t> Commit<'t> {
             Phase::Unfill | Phase::Unvacate => Ok(()),
         };
         if made.is_err() || matches!(self.phase, Phase::Unfill | Phase::Unvacate) {
-            self.undo()?;
+            self.undo_again_and_again()?;
         }
         drop(alone);
         self.flush();
@@ -68,6 +73,19 @@ impl<'t> Commit<'t> {
             self.fill(number, coming).map_err(|error| explain(error, &coming.path))?;
         }
         Ok(())
+    }
+
+    /// Tries more than once, because somebody who plays with the names in the store may be in the way for a moment.
+    fn undo_again_and_again(&mut self) -> Result<(), FileError> {
+        let mut undone = self.undo();
+        for _ in 1..UNDONE_MAX {
+            match &undone {
+                Ok(()) | Err(FileError::Host(_)) => break,
+                Err(_) => std::thread::sleep(UNDO_PAUSE),
+            }
+            undone = self.undo();
+        }
+        undone
     }
 
     fn undo(&mut self) -> Result<(), FileError> {
