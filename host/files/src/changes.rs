@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::content::Content;
 use crate::quota::Quota;
 use crate::{FileError, StorePath, Usage, Version, WriteMode};
 
@@ -46,7 +47,7 @@ pub(crate) enum Filled {
         from: StorePath,
     },
     File {
-        content: Vec<u8>,
+        content: Content,
         /// The file of the store that it was, under the path from before: it keeps its permissions.
         origin: Option<StorePath>,
         /// The file of the store whose place it takes, under the path from before.
@@ -62,7 +63,7 @@ pub(crate) trait Steps {
     fn remove_directory(&mut self, path: &StorePath) -> Result<(), FileError>;
     fn rename(&mut self, from: &StorePath, to: &StorePath) -> Result<(), FileError>;
     fn create_directory(&mut self, path: &StorePath) -> Result<(), FileError>;
-    fn write(&mut self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError>;
+    fn write(&mut self, path: &StorePath, content: Content, mode: WriteMode) -> Result<(), FileError>;
 }
 
 impl Changes {
@@ -83,6 +84,16 @@ impl Changes {
     /// Whether one step makes them, which needs no journal.
     pub(crate) fn is_one_step(&self) -> bool {
         self.vacated.len().saturating_add(self.filled.len()) == 1
+    }
+
+    /// With all contents in memory, for stores that keep them there. Blocks.
+    pub(crate) fn load(mut self) -> Result<Self, FileError> {
+        for (_, filled) in &mut self.filled {
+            if let Filled::File { content, .. } = filled {
+                *content = Content::Bytes(std::mem::take(content).into_bytes()?);
+            }
+        }
+        Ok(self)
     }
 
     /// What a store holds that held `usage` before.

@@ -63,6 +63,7 @@ use tokio::sync::Mutex;
 use tree::Tree;
 
 use crate::blocking::blocking;
+use crate::content::Content;
 use crate::{
     Changes, FileError, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat, StorePath, WriteMode,
 };
@@ -213,8 +214,10 @@ impl FileStore for DirectoryStore {
 
     async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
         let path = path.clone();
-        self.change_with(move |tree, ledger| tree.write(ledger, &path, &content, mode, &tree.options.quota))
-            .await
+        self.change_with(move |tree, ledger| {
+            tree.write(ledger, &path, &Content::Bytes(content), mode, &tree.options.quota)
+        })
+        .await
     }
 
     async fn delete(&self, path: &StorePath) -> Result<(), FileError> {

@@ -74,6 +74,12 @@ pub enum FileError {
         /// The limit.
         bytes_max: u64,
     },
+    /// The changes that a call keeps on disk, because they are too large for memory, would take more than they may.
+    #[error("the changes of one call may take {bytes_max} bytes of disk at most.")]
+    Disk {
+        /// The limit.
+        bytes_max: u64,
+    },
     /// A store that keeps changes for a commit does not take the commit of another one.
     #[error("changes cannot be nested.")]
     Nested,

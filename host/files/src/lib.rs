@@ -20,6 +20,7 @@
 
 mod blocking;
 mod changes;
+mod content;
 mod directory;
 mod error;
 mod glob;
@@ -39,7 +40,7 @@ pub use error::{FileError, HostFailure};
 pub use glob::{Glob, GlobError};
 pub use guard::{CreateOnly, ReadOnly};
 pub use memory::MemoryStore;
-pub use overlay::{Budget, ChangeKind, ChangedFile, Charge, OpenFile, OpenMode, Overlay};
+pub use overlay::{Budget, ChangeKind, ChangedFile, Charge, OpenFile, OpenMode, Overlay, SpillOptions};
 pub use path::{PathError, StorePath};
 pub use quota::{Quota, QuotaExceeded, Usage};
 pub use search::{

@@ -9,6 +9,7 @@ use super::apply::Commit;
 use super::ledger::Ledger;
 use super::tree::{Reached, Tree};
 use crate::changes::Steps;
+use crate::content::Content;
 use crate::{Changes, FileError, Quota, Scope, StorePath, Version, WriteMode};
 
 impl Tree {
@@ -66,7 +67,7 @@ impl Steps for Working<'_> {
         self.tree.create_directory(self.ledger, path, &Quota::UNLIMITED).map(drop)
     }
 
-    fn write(&mut self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
+    fn write(&mut self, path: &StorePath, content: Content, mode: WriteMode) -> Result<(), FileError> {
         self.tree.write(self.ledger, path, &content, mode, &Quota::UNLIMITED)
     }
 }

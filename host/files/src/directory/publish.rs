@@ -1,6 +1,6 @@
 //! Writing a file in one step: under a temporary name first, then under its own.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,6 +8,7 @@ use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
 use super::tree::{Node, look};
 use crate::WriteMode;
+use crate::content::Content;
 use crate::path::RESERVED_PREFIX;
 
 /// How many temporary names are tried. Only an enemy could have taken the first.
@@ -19,13 +20,13 @@ const NAMES_MAX: usize = 16;
 pub(super) fn publish(
     directory: &Dir,
     name: &str,
-    content: &[u8],
+    content: &Content,
     mode: WriteMode,
     replaced: Option<&Metadata>,
     is_durable: bool,
 ) -> io::Result<()> {
-    let (mut temporary, mut file) = Temporary::create(directory, replaced)?;
-    file.write_all(content)?;
+    let (mut temporary, file) = Temporary::create(directory, replaced)?;
+    let file = write_content(file, content)?;
     keep_permissions(&file, replaced)?;
     if is_durable {
         file.sync_all()?;
@@ -37,6 +38,13 @@ pub(super) fn publish(
     }
     temporary.is_published = true;
     Ok(())
+}
+
+/// Writes all of `content` to a file that was just created.
+pub(super) fn write_content(file: File, content: &Content) -> io::Result<File> {
+    let mut file = file.into_std();
+    content.write_to(&mut file)?;
+    Ok(File::from_std(file))
 }
 
 /// Makes what happened to the names in `directory` durable.
@@ -235,7 +243,7 @@ mod tests {
         let directory = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
         directory.create_dir("d").unwrap();
         for mode in [WriteMode::Create, WriteMode::Replace] {
-            publish(&directory, "d", b"x", mode, None, false).unwrap_err();
+            publish(&directory, "d", &Content::Bytes(b"x".to_vec()), mode, None, false).unwrap_err();
         }
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
     }

@@ -1,17 +1,18 @@
 //! The first part of a commit: everything that can fail for want of room happens here, beside the store and not in it.
 
 use std::collections::HashMap;
-use std::io::{self, Write as _};
+use std::io;
 
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
 use super::apply::Commit;
 use super::fault::Step;
-use super::publish::{flush_all, flush_names, keep_permissions, restrict};
+use super::publish::{flush_all, flush_names, keep_permissions, restrict, write_content};
 use super::record::{Coming, End, Leaving, Phase, Record, Source};
 use super::tree::{Node, Tree, look};
 use crate::changes::{Filled, Vacated, blame};
+use crate::content::Content;
 use crate::{Changes, EntryKind, FileError, StorePath};
 
 /// The directory in which a commit is prepared and from which it can be finished after a crash. No path of a store denotes
@@ -170,12 +171,11 @@ impl Staging<'_> {
         if is_flushed_singly { Ok(()) } else { Ok(flush_all(self.directory)?) }
     }
 
-    fn write(&self, name: &str, content: &[u8], model: Option<&Metadata>) -> io::Result<File> {
+    fn write(&self, name: &str, content: &Content, model: Option<&Metadata>) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         restrict(&mut options, model);
-        let mut file = self.directory.open_with(name, &options)?;
-        file.write_all(content)?;
+        let file = write_content(self.directory.open_with(name, &options)?, content)?;
         keep_permissions(&file, model)?;
         Ok(file)
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::state::{Now, State, length};
+use super::state::{Now, State};
 use crate::changes::{Filled, Vacated, stage};
 use crate::{Changes, EntryKind, StorePath};
 
@@ -120,7 +120,7 @@ impl State {
         }
         let what = if replaces.is_some() { ChangeKind::Changed } else { ChangeKind::Created };
         let content = file.take_content();
-        difference.report(path, EntryKind::File, what, length(content.len()));
+        difference.report(path, EntryKind::File, what, content.bytes());
         let origin = file.origin.as_ref().map(|origin| origin.path.clone());
         difference.changes.filled.push((path.clone(), Filled::File { content, origin, replaces }));
     }
