@@ -13,7 +13,7 @@ use cap_std::fs::Dir;
 
 use super::fault::Step;
 use super::publish::{flush_all, flush_names, rename_exclusive};
-use super::record::{Coming, End, Leaving, Phase, Record, Source};
+use super::record::{Coming, End, Leaving, Phase, Record, Source, state};
 use super::staging::FLUSHED_SINGLY_MAX;
 use super::tree::{Node, Reached, Tree, look};
 use crate::changes::blame;
@@ -137,7 +137,7 @@ impl<'t> Commit<'t> {
         if !self.holds(&name)? {
             let (parent, leaf) = leaving.path.split().ok_or(FileError::Root)?;
             let parent = self.tree.existing_directory(&parent)?;
-            require_kind(&parent, leaf, leaving.is_directory)?;
+            require_same(&parent, leaf, leaving)?;
             self.tree.faults.point(Step::Vacate)?;
             let is_linked =
                 leaving.end == End::Replaced && parent.hard_link(leaf, &self.directory, &name).is_ok();
@@ -147,8 +147,8 @@ impl<'t> Commit<'t> {
             }
         }
         self.tree.faults.point(Step::LookAtVacated)?;
-        // It may have been swapped in the last moment, or filled.
-        require_kind(&self.directory, &name, leaving.is_directory)?;
+        // It may have been swapped or changed in the last moment, or filled.
+        require_same(&self.directory, &name, leaving)?;
         if leaving.is_directory
             && leaving.end == End::Deleted
             && self.directory.open_dir_nofollow(&name)?.entries()?.next().is_some()
@@ -169,25 +169,18 @@ impl<'t> Commit<'t> {
             Reached::Missing { .. } => return Err(FileError::NotFound),
             Reached::NotDirectory { .. } => return Err(FileError::ParentIsFile),
         };
-        if let Some(replaced) = coming.replaces {
-            self.require_unchanged(&Record::vacated_name(replaced), &parent, leaf)?;
-        }
         self.tree.faults.point(Step::Fill)?;
+        // Where it could not be given a second name it is not there.
+        if let Some(replaced) = coming.replaces.and_then(|number| self.record.leaving.get(number))
+            && !matches!(look(&parent, leaf)?, Node::Missing)
+        {
+            require_same(&parent, leaf, replaced)?;
+        }
         match coming.replaces {
             Some(_) => self.directory.rename(&source, &parent, leaf)?,
             None => rename_exclusive(&self.directory, &source, &parent, leaf)?,
         }
         Ok(())
-    }
-
-    /// Fails when somebody else has put another file where one is to be replaced.
-    fn require_unchanged(&self, kept: &str, parent: &Dir, leaf: &str) -> Result<(), FileError> {
-        match (look(parent, leaf)?, look(&self.directory, kept)?) {
-            (Node::Missing, Node::File(_)) => Ok(()),
-            (Node::File(now), Node::File(before)) if is_same(&now, &before) => Ok(()),
-            (Node::Link, _) => Err(FileError::Link),
-            _ => Err(FileError::AlreadyExists),
-        }
     }
 
     fn unfill(&self, number: usize, coming: &Coming) -> Result<(), FileError> {
@@ -268,26 +261,13 @@ fn source_name(number: usize, coming: &Coming) -> String {
     }
 }
 
-/// Fails unless `name` is what it is expected to be.
-fn require_kind(directory: &Dir, name: &str, is_directory: bool) -> Result<(), FileError> {
+/// Fails unless `name` is what is expected to leave.
+fn require_same(directory: &Dir, name: &str, leaving: &Leaving) -> Result<(), FileError> {
     match look(directory, name)? {
-        Node::File(_) if !is_directory => Ok(()),
-        Node::Directory(_) if is_directory => Ok(()),
+        Node::File(metadata) if !leaving.is_directory && state(&metadata) == leaving.state => Ok(()),
+        Node::Directory(metadata) if leaving.is_directory && state(&metadata) == leaving.state => Ok(()),
         Node::Link => Err(FileError::Link),
         _ => Err(FileError::NotFound),
-    }
-}
-
-/// Whether both are the same file.
-fn is_same(one: &cap_std::fs::Metadata, other: &cap_std::fs::Metadata) -> bool {
-    #[cfg(unix)]
-    {
-        use cap_std::fs::MetadataExt as _;
-        (one.dev(), one.ino()) == (other.dev(), other.ino())
-    }
-    #[cfg(not(unix))]
-    {
-        one.len() == other.len()
     }
 }
 

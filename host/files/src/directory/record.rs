@@ -5,10 +5,11 @@
 //! nothing else.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read as _, Write as _};
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{Dir, Metadata, OpenOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::StorePath;
@@ -49,6 +50,8 @@ pub(super) struct Leaving {
     pub(super) path: StorePath,
     pub(super) is_directory: bool,
     pub(super) end: End,
+    /// The [`state`] in which it is expected.
+    pub(super) state: u64,
 }
 
 /// What becomes of something that leaves.
@@ -81,6 +84,22 @@ pub(super) enum Source {
     Staged,
     /// It left another path.
     Vacated(usize),
+}
+
+/// What is the same until a file is replaced or written to, or a directory is replaced. Unlike its version, it is the same under another
+/// name. Another build may compute it otherwise: then a commit that was interrupted is taken back.
+pub(super) fn state(metadata: &Metadata) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    #[cfg(unix)]
+    {
+        use cap_std::fs::MetadataExt as _;
+        metadata.ino().hash(&mut hasher);
+    }
+    if metadata.is_file() {
+        metadata.len().hash(&mut hasher);
+        metadata.modified().ok().map(cap_std::time::SystemTime::into_std).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// A record that no commit has written.
@@ -215,7 +234,7 @@ mod tests {
     #[test]
     fn a_record_reads_back_as_it_was_written() {
         let path = |text| StorePath::file(text).unwrap();
-        let leaving = |text, end| Leaving { path: path(text), is_directory: false, end };
+        let leaving = |text, end| Leaving { path: path(text), is_directory: false, end, state: u64::MAX };
         let record = Record::new(
             vec![leaving("a", End::Replaced), leaving("b", End::Moved), leaving("d/ü \"", End::Deleted)],
             vec![
@@ -232,7 +251,8 @@ mod tests {
         let record = |leaving: &str, coming: &str| {
             read_back(&format!(r#"{{"format":1,"leaving":[{leaving}],"coming":[{coming}]}}"#))
         };
-        let leaving = |path: &str| format!(r#"{{"path":"{path}","is_directory":false,"end":"moved"}}"#);
+        let leaving =
+            |path: &str| format!(r#"{{"path":"{path}","is_directory":false,"end":"moved","state":1}}"#);
         let coming = |path: &str, from: &str| {
             format!(r#"{{"path":"{path}","is_directory":false,"from":{from},"replaces":null}}"#)
         };

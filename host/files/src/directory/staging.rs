@@ -9,11 +9,11 @@ use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 use super::apply::Commit;
 use super::fault::Step;
 use super::publish::{flush_all, flush_names, keep_permissions, restrict, write_content};
-use super::record::{Coming, End, Leaving, Phase, Record, Source};
+use super::record::{Coming, End, Leaving, Phase, Record, Source, state};
 use super::tree::{Node, Tree, look};
 use crate::changes::{Filled, Vacated, blame};
 use crate::content::Content;
-use crate::{Changes, EntryKind, FileError, StorePath};
+use crate::{Changes, FileError, StorePath};
 
 /// The directory in which a commit is prepared and from which it can be finished after a crash. No path of a store denotes
 /// the name.
@@ -94,19 +94,16 @@ impl Staging<'_> {
         for (_, filled) in &changes.filled {
             if let Filled::File { replaces: Some(path), .. } = filled {
                 replaced.insert(path, leaving.len());
-                leaving.push(Leaving { path: path.clone(), is_directory: false, end: End::Replaced });
+                leaving.push(self.leaving(path, End::Replaced)?);
             }
         }
         let mut moved = HashMap::new();
         for vacated in &changes.vacated {
             leaving.push(match vacated {
-                Vacated::File(path) => Leaving { path: path.clone(), is_directory: false, end: End::Deleted },
-                Vacated::Directory(path) => {
-                    Leaving { path: path.clone(), is_directory: true, end: End::Deleted }
-                }
+                Vacated::File(path) | Vacated::Directory(path) => self.leaving(path, End::Deleted)?,
                 Vacated::Staged { from, stage } => {
                     moved.insert(stage, leaving.len());
-                    self.moving(from)?
+                    self.leaving(from, End::Moved)?
                 }
             });
         }
@@ -122,7 +119,7 @@ impl Staging<'_> {
                     let number = match moved.get(from) {
                         Some(number) => *number,
                         None => {
-                            leaving.push(self.moving(from)?);
+                            leaving.push(self.leaving(from, End::Moved)?);
                             leaving.len().saturating_sub(1)
                         }
                     };
@@ -135,10 +132,16 @@ impl Staging<'_> {
         Ok(Record::new(leaving, coming))
     }
 
-    fn moving(&self, from: &StorePath) -> Result<Leaving, FileError> {
-        let stat = self.tree.stat(from).map_err(|error| blame(error, from))?;
-        let is_directory = stat.kind == EntryKind::Directory;
-        Ok(Leaving { path: from.clone(), is_directory, end: End::Moved })
+    fn leaving(&self, path: &StorePath, end: End) -> Result<Leaving, FileError> {
+        let (parent, name) = path.split().ok_or(FileError::Root)?;
+        let parent = self.tree.existing_directory(&parent).map_err(|error| blame(error, path))?;
+        let (metadata, is_directory) = match look(&parent, name)? {
+            Node::File(metadata) => (metadata, false),
+            Node::Directory(metadata) => (metadata, true),
+            Node::Link => return Err(FileError::Link),
+            Node::Missing | Node::Special => return Err(blame(FileError::NotFound, path)),
+        };
+        Ok(Leaving { path: path.clone(), is_directory, end, state: state(&metadata) })
     }
 
     /// Writes everything that is new. Contents are given up one after another, so that they are not in memory and in the

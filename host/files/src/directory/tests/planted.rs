@@ -38,7 +38,7 @@ fn set_aside(scene: &Scene) -> Vec<String> {
 fn record(leaving: &[(&str, &str)], coming: &[(&str, &str)]) -> String {
     let leaving: Vec<_> = leaving
         .iter()
-        .map(|(path, end)| format!(r#"{{"path":"{path}","is_directory":false,"end":"{end}"}}"#))
+        .map(|(path, end)| format!(r#"{{"path":"{path}","is_directory":false,"end":"{end}","state":1}}"#))
         .collect();
     let coming: Vec<_> = coming
         .iter()
