@@ -291,7 +291,7 @@ struct Intrusion {
     own: &'static str,
 }
 
-const INTRUSIONS: [Intrusion; 5] = [
+const INTRUSIONS: [Intrusion; 6] = [
     Intrusion {
         name: "takes a path at which something is created",
         act: |root| fs::write(root.join("new"), "theirs"),
@@ -314,6 +314,14 @@ const INTRUSIONS: [Intrusion; 5] = [
             fs::rename(root.join("theirs"), root.join("r"))
         },
         own: "r",
+    },
+    Intrusion {
+        name: "replaces a file that is deleted",
+        act: |root| {
+            fs::write(root.join("theirs"), "theirs")?;
+            fs::rename(root.join("theirs"), root.join("gone"))
+        },
+        own: "gone",
     },
     Intrusion {
         name: "makes a link where something is created",
@@ -356,7 +364,8 @@ fn what_somebody_else_does_in_the_middle_is_a_conflict_and_is_never_lost() {
             // It came too late, for the commit or for itself.
             End::Done => {
                 if has_acted.load(Ordering::Relaxed) {
-                    let theirs = left.insert((*own).to_owned(), after[*own].clone());
+                    let theirs = left.remove(*own);
+                    left.extend(after.get_key_value(*own).map(|(path, state)| (path.clone(), state.clone())));
                     assert_eq!(theirs.unwrap().1.as_deref(), Some("theirs"), "{where_it_was}");
                 }
                 assert_eq!(left, after, "{where_it_was}");
