@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use cofferdam_engine::Mount;
 use cofferdam_files::{
-    DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Quota, Scope, StorePath, WriteMode,
+    DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Quota, Scope, SpillOptions, StorePath,
+    WriteMode,
 };
 use cofferdam_tests::Host;
 use cofferdam_tool::{CallContext, Completion, FileAccess, FileChange, LimitsAsked, MountName};
@@ -245,6 +246,33 @@ async fn the_memory_of_one_call_is_bounded_whatever_the_quota() {
         ("fill /data/b 3000000", "done"),
     ];
     check(&host, &steps).await;
+}
+
+#[tokio::test]
+async fn changes_that_are_too_large_for_memory_go_to_disk() {
+    let (folder, spilled) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let unlimited = Quota { bytes_max: 1 << 40, file_bytes_max: 1 << 40, ..Quota::default() };
+    let mut config = cofferdam_tests::config();
+    config.cache_directory = Some(cofferdam_tests::shared_cache());
+    config.spill = Some(SpillOptions {
+        directory_ambient: spilled.path().to_owned(),
+        bytes_max: 120 << 20,
+        file_bytes_min: 4 << 20,
+    });
+    let mut host = Host::with(config);
+    host.grants.mounts = vec![mount("data", open(folder.path(), unlimited), FileAccess::ReadWrite)];
+    host.load("files").await;
+    let bytes = 100 << 20;
+    let script =
+        format!("fill /data/large {bytes}; size /data/large; write /data/small x; fill /data/more {bytes}");
+    assert_eq!(answers(&host, &script).await, format!("done; {bytes}; done; {FULL}"));
+    assert_eq!(std::fs::metadata(folder.path().join("large")).unwrap().len(), bytes);
+    assert_eq!(std::fs::read_dir(spilled.path()).unwrap().count(), 0);
+
+    let exposed = open(spilled.path(), unlimited);
+    host.grants.mounts = vec![mount("data", exposed, FileAccess::ReadOnly)];
+    let component = cofferdam_engine::Component::from_file_ambient(cofferdam_tests::guest("files"));
+    assert!(host.try_load(&component).await.is_err());
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use cofferdam_engine::{
     Compiler, Component, Engine, EngineConfig, Grants, LoadError, LoadEvent, LoadObserver, Plugin,
     PluginInfo, PluginOptions, PoolSize,
 };
-use cofferdam_files::FileAccessTools;
+use cofferdam_files::{FileAccessTools, SpillOptions};
 use cofferdam_tool::{Declaration, Limits, PluginName, ToolSource, Toolset};
 use etcetera::BaseStrategy;
 
@@ -52,7 +52,20 @@ pub(crate) fn engine(global: &Global) -> anyhow::Result<Engine> {
     let mut config = EngineConfig::new(Compiler::Child { program, arguments: vec!["compile-child".into()] });
     config.pool = PoolSize { concurrent_calls_max: CONCURRENT_CALLS_MAX, ..PoolSize::default() };
     config.cache_directory = cache_directory(global)?;
+    config.spill = config.cache_directory.as_deref().and_then(spill);
     Ok(Engine::new(config)?)
+}
+
+/// Changes of a call that are too large for memory go beside the cache. Where that directory cannot be made they stay in
+/// memory, and a call that changes too much is told so.
+fn spill(cache: &Path) -> Option<SpillOptions> {
+    let directory = cache.join("spill");
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(&directory).ok()?;
+    let directory_ambient = directory.canonicalize().ok()?;
+    Some(SpillOptions { directory_ambient, bytes_max: 256 << 20, file_bytes_min: 4 << 20 })
 }
 
 fn cache_directory(global: &Global) -> anyhow::Result<Option<PathBuf>> {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use cofferdam_files::SpillOptions;
 use cofferdam_network::ClientConfig;
 
 use crate::{Compiler, ScreenLimits};
@@ -31,6 +32,9 @@ pub struct EngineConfig {
     pub screen: ScreenLimits,
     /// How requests of guests are sent.
     pub network: ClientConfig,
+    /// Where the changes of a call go that are too large for memory; `None` keeps all of them in memory, up to 80 MiB for
+    /// each call. No mount may hold the directory or lie in it.
+    pub spill: Option<SpillOptions>,
 }
 
 /// What all calls of an engine may take together, besides the places of [`PoolSize::concurrent_calls_max`]. One plugin
@@ -100,6 +104,7 @@ impl EngineConfig {
             budget: ProcessBudget::default(),
             screen: ScreenLimits::default(),
             network: ClientConfig::default(),
+            spill: None,
         }
     }
 }

@@ -334,7 +334,7 @@ impl<'a> Loading<'a> {
             engine: self.engine,
             plugin: self.plugin,
             given: &Arc::default(),
-            files: &CallFiles::new(&Grants::default(), &CallContext::default()),
+            files: &CallFiles::new(&Grants::default(), &CallContext::default(), None),
             toolset: None,
             limits: &limits,
             context: &CallContext::default(),

@@ -131,17 +131,19 @@ impl Engine {
         Ok((PluginInfo::new(name, &loading.digest, description), declarations))
     }
 
-    /// The cache holds the key that its entries are authenticated with: whoever can read and write it can run native
+    /// What calls keep on disk is theirs alone. The cache holds the key that its entries are authenticated with: whoever can read and write it can run native
     /// code, so no grant may reach it.
     fn check_mounts(&self, grants: &Grants) -> Result<(), LoadError> {
-        let Some(cache) = self.cache_directory() else { return Ok(()) };
-        let overlaps = |root: &Path| root.starts_with(cache) || cache.starts_with(root);
-        match grants.mounts.iter().find(|mount| mount.store.root_ambient().is_some_and(overlaps)) {
-            None => Ok(()),
-            Some(mount) => {
-                Err(LoadError::MountExposesCache { mount: mount.name.to_string(), cache: cache.to_owned() })
+        let spill = self.inner.config.spill.as_ref().map(|spill| spill.directory_ambient.as_path());
+        for ours in self.cache_directory().into_iter().chain(spill) {
+            let overlaps = |root: &Path| root.starts_with(ours) || ours.starts_with(root);
+            let exposed = grants.mounts.iter().find(|mount| mount.store.root_ambient().is_some_and(overlaps));
+            if let Some(mount) = exposed {
+                let (mount, cache) = (mount.name.to_string(), ours.to_owned());
+                return Err(LoadError::MountExposesCache { mount, cache });
             }
         }
+        Ok(())
     }
 }
 
@@ -230,7 +232,7 @@ impl Plugin {
         }
         // Every definition has an entry.
         let unknown = AtomicBool::default();
-        let files = CallFiles::new(&self.given.grants, context);
+        let files = CallFiles::new(&self.given.grants, context, self.engine.config.spill.as_ref());
         let invocation = Invocation {
             engine: &self.engine,
             plugin: &self.options.name,

@@ -176,8 +176,11 @@ fn told(error: FileError) -> Error {
         FileError::Path(_) | FileError::Link => Error::InvalidPath(text),
         FileError::ReadOnly => Error::ReadOnly,
         FileError::CreateOnly => Error::Denied(text),
-        FileError::Quota(_) | FileError::Memory { .. } | FileError::TooLarge { .. } => Error::Limit(text),
-        FileError::Host(_) | FileError::Conflict { .. } => Error::Unavailable,
+        FileError::Quota(_)
+        | FileError::Memory { .. }
+        | FileError::Disk { .. }
+        | FileError::TooLarge { .. } => Error::Limit(text),
+        FileError::Host(_) | FileError::Conflict { .. } | FileError::Busy => Error::Unavailable,
         _ => Error::WrongType(text),
     }
 }

@@ -19,7 +19,7 @@ mod write;
 
 use std::sync::Arc;
 
-use cofferdam_files::{Budget, CommitError, FileError, FileStore as _, Overlay, Transaction};
+use cofferdam_files::{Budget, CommitError, FileError, FileStore as _, Overlay, SpillOptions, Transaction};
 use cofferdam_tool::{CallContext, Completion, ErrorType, MountName, Outcome, ToolError};
 use wasmtime::component::{HasData, ResourceTable};
 
@@ -43,8 +43,11 @@ struct MountedFiles {
 
 impl CallFiles {
     /// What a call sees that has changed nothing yet.
-    pub(crate) fn new(grants: &Grants, context: &CallContext) -> Self {
-        let budget = Budget::new(CHANGED_BYTES_MAX);
+    pub(crate) fn new(grants: &Grants, context: &CallContext, spill: Option<&SpillOptions>) -> Self {
+        let budget = match spill {
+            Some(spill) => Budget::with_spill_ambient(CHANGED_BYTES_MAX, spill.clone()),
+            None => Budget::new(CHANGED_BYTES_MAX),
+        };
         let outer = context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
         let transaction =
             outer.map_or_else(|| Transaction::new(budget.clone()), |outer| outer.inner(budget.clone()));
@@ -101,7 +104,9 @@ impl CallFiles {
 /// A commit fails over what others did meanwhile, or because the host could not do it.
 fn failed(error: &CommitError) -> ToolError {
     let error_type = match error.source {
-        FileError::Conflict { .. } | FileError::Quota(_) | FileError::Link => ErrorType::Conflict,
+        FileError::Conflict { .. } | FileError::Busy | FileError::Quota(_) | FileError::Link => {
+            ErrorType::Conflict
+        }
         _ => ErrorType::PluginUnavailable,
     };
     let path = match &error.source {

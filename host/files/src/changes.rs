@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::content::Content;
 use crate::quota::Quota;
 use crate::{FileError, StorePath, Usage, Version, WriteMode};
 
@@ -42,8 +43,16 @@ pub(crate) enum Vacated {
 #[derive(Debug)]
 pub(crate) enum Filled {
     Directory,
-    Moved { from: StorePath },
-    File { content: Vec<u8>, mode: WriteMode },
+    Moved {
+        from: StorePath,
+    },
+    File {
+        content: Content,
+        /// The file of the store that it was, under the path from before: it keeps its permissions.
+        origin: Option<StorePath>,
+        /// The file of the store whose place it takes, under the path from before.
+        replaces: Option<StorePath>,
+    },
 }
 
 /// The single changes of a store, none of which asks for a quota.
@@ -54,7 +63,7 @@ pub(crate) trait Steps {
     fn remove_directory(&mut self, path: &StorePath) -> Result<(), FileError>;
     fn rename(&mut self, from: &StorePath, to: &StorePath) -> Result<(), FileError>;
     fn create_directory(&mut self, path: &StorePath) -> Result<(), FileError>;
-    fn write(&mut self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError>;
+    fn write(&mut self, path: &StorePath, content: Content, mode: WriteMode) -> Result<(), FileError>;
 }
 
 impl Changes {
@@ -66,18 +75,49 @@ impl Changes {
     /// Whether nothing that exists is touched.
     pub(crate) fn only_create(&self) -> bool {
         self.vacated.is_empty()
-            && self.filled.iter().all(|(_, filled)| {
-                matches!(filled, Filled::Directory | Filled::File { mode: WriteMode::Create, .. })
-            })
+            && self
+                .filled
+                .iter()
+                .all(|(_, filled)| matches!(filled, Filled::Directory | Filled::File { replaces: None, .. }))
     }
 
-    /// Everything that can be said before anything has changed.
-    pub(crate) fn check(&self, quota: &Quota, usage: Usage, steps: &mut impl Steps) -> Result<(), FileError> {
+    /// Whether one step makes them, which needs no journal.
+    pub(crate) fn is_one_step(&self) -> bool {
+        self.vacated.len().saturating_add(self.filled.len()) == 1
+    }
+
+    /// With all contents in memory, for stores that keep them there. Blocks.
+    pub(crate) fn load(mut self) -> Result<Self, FileError> {
+        for (_, filled) in &mut self.filled {
+            if let Filled::File { content, .. } = filled {
+                *content = Content::Bytes(std::mem::take(content).into_bytes()?);
+            }
+        }
+        Ok(self)
+    }
+
+    /// What a store holds that held `usage` before.
+    pub(crate) fn usage_after(&self, usage: Usage) -> Usage {
+        let change = |now: u64, before: u64, after: u64| now.saturating_add(after).saturating_sub(before);
+        Usage {
+            bytes: change(usage.bytes, self.before.bytes, self.after.bytes),
+            entries: change(usage.entries, self.before.entries, self.after.entries),
+        }
+    }
+
+    /// Whether each path is still as the call saw it.
+    pub(crate) fn check_versions(&self, steps: &mut impl Steps) -> Result<(), FileError> {
         for (path, version) in &self.expected {
             if steps.version(path)? != *version {
                 return Err(conflict(path));
             }
         }
+        Ok(())
+    }
+
+    /// Everything that can be said before anything has changed.
+    pub(crate) fn check(&self, quota: &Quota, usage: Usage, steps: &mut impl Steps) -> Result<(), FileError> {
+        self.check_versions(steps)?;
         let vacated: BTreeSet<_> = self.vacated.iter().map(Vacated::path).collect();
         for change in &self.vacated {
             let Vacated::Directory(path) = change else { continue };
@@ -102,7 +142,10 @@ impl Changes {
             let made = match filled {
                 Filled::Directory => steps.create_directory(&path),
                 Filled::Moved { from } => steps.rename(&from, &path),
-                Filled::File { content, mode } => steps.write(&path, content, mode),
+                Filled::File { content, replaces, .. } => {
+                    let mode = if replaces.is_some() { WriteMode::Replace } else { WriteMode::Create };
+                    steps.write(&path, content, mode)
+                }
             };
             made.map_err(|error| blame(error, &path))?;
         }
@@ -119,7 +162,7 @@ impl Vacated {
 }
 
 /// What cannot be, after all checks, is the work of somebody else.
-fn blame(error: FileError, path: &StorePath) -> FileError {
+pub(crate) fn blame(error: FileError, path: &StorePath) -> FileError {
     match error {
         FileError::NotFound
         | FileError::AlreadyExists

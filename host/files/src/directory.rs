@@ -10,25 +10,48 @@
 //! readers and crashes see the old or the new content (`FILE-13`). Temporary names are reserved and invisible; those of
 //! a host that was killed are removed by a later count once they are an hour old.
 //!
-//! What it costs: every operation runs on a thread of tokio's blocking pool (in place when there is no runtime). Changes
-//! of one store take place one after another and are flushed, which is milliseconds on a disk; reads wait for nobody.
-//! The quota needs the size of everything in the directory, which is counted at the first change and again when others
-//! may have changed it, at a fiftieth of the time at most (see [`ledger`]).
+//! Several changes of one call are a transaction (`FILE-21`): they are prepared in a directory with a reserved name
+//! in the root, recorded there, made by renames, and the record is removed. A host that is killed before the record
+//! has its name has changed nothing; what one that is killed later has left is finished when the directory is next
+//! opened for changes, or before its next change, so that all of the call is there or nothing. Nobody was told of its
+//! success before that. If a change cannot be made after all (a full disk, somebody else who was faster), those
+//! before it are taken back. Readers through the same store see all changes of a commit or none; other programs see
+//! them come one after another, within milliseconds.
 //!
-//! What it does not do: it cannot tell a hard link from any other file, it crosses mount points inside the directory
-//! (whoever mounts there decides), and two hosts on one directory do not see each other's changes for a moment, so
-//! that together they may exceed a quota. On a file system that ignores case, so do the names (`FILE-11` wants it
-//! otherwise). On Windows directories are not flushed.
+//! Changes of several hosts, or of several stores of one host, to one directory take turns, each waiting ten seconds
+//! at most, where the file system has locks (`flock`). Where it has none, nobody may change the directory beside this
+//! store.
+//!
+//! What it costs: every operation runs on a thread of tokio's blocking pool (in place when there is no runtime).
+//! Changes are flushed, which is milliseconds on a disk, about the same for a call that changes one file and for one
+//! that changes hundreds. Reads wait for nobody, except for the moment in which a commit of several changes takes its
+//! place; such a commit waits for reads that have begun. The quota needs the size of everything in the directory,
+//! which is counted at the first change and again when others may have changed it, at a fiftieth of the time at most
+//! (see [`ledger`]).
+//!
+//! What it does not do: it cannot tell a hard link from any other file, and two hosts on one directory do not see
+//! each other's changes in the count for a moment, so that together they may exceed a quota. It crosses mount points
+//! inside the directory (whoever mounts there decides), but a call that changes more than one thing cannot commit
+//! across one ([`FileError::MountPoint`]). What comes with a commit of several changes gets its group and its default
+//! access rights from the root and not from the directory it is put into. On a file system that ignores case, so do
+//! the names (`FILE-11` wants it otherwise). On Windows directories are not flushed, and several hosts do not take
+//! turns.
 
+mod apply;
 mod change;
 mod commit;
 mod descent;
+mod fault;
 mod ledger;
 mod moves;
 mod publish;
 #[cfg(unix)]
 mod reader;
+mod record;
+mod recovery;
+mod staging;
 mod tree;
+mod turn;
 mod walk;
 
 use std::path::{Path, PathBuf};
@@ -43,6 +66,7 @@ use tokio::sync::Mutex;
 use tree::Tree;
 
 use crate::blocking::blocking;
+use crate::content::Content;
 use crate::{
     Changes, FileError, FileReader, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat, StorePath,
     WriteMode,
@@ -89,21 +113,22 @@ impl DirectoryStore {
     /// Opens the directory `path` of the host, with the rights of this process. A link in `path` itself is followed:
     /// the person who wrote it may. Blocks for as long as that takes, and counts nothing yet.
     ///
+    /// If a host was killed while it committed changes to the directory, its commit is finished first, unless the store is to
+    /// be read-only.
+    ///
     /// # Errors
-    /// When `path` is not a directory that can be opened.
+    /// When `path` is not a directory that can be opened, or the commit of a killed host cannot be finished.
     pub fn open_ambient(path: &Path, options: DirectoryOptions) -> Result<Self, OpenDirectoryError> {
         let opened = path.canonicalize().and_then(|root| {
             let directory = Dir::open_ambient_dir(&root, ambient_authority())?;
-            Ok((root, directory))
+            let tree = Tree::new(directory, options);
+            if !options.is_read_only {
+                finish_commits(&tree)?;
+            }
+            Ok((root, tree))
         });
-        let (root, directory) =
-            opened.map_err(|source| OpenDirectoryError { path: path.to_owned(), source })?;
-        Ok(Self {
-            tree: Arc::new(Tree::new(directory, options)),
-            ledger: Arc::default(),
-            root: root.into(),
-            options,
-        })
+        let (root, tree) = opened.map_err(|source| OpenDirectoryError { path: path.to_owned(), source })?;
+        Ok(Self { tree: Arc::new(tree), ledger: Arc::default(), root: root.into(), options })
     }
 
     /// The canonical path that the directory had when it was opened.
@@ -121,10 +146,14 @@ impl DirectoryStore {
         read: impl FnOnce(&Tree) -> Result<T, FileError> + Send + 'static,
     ) -> Result<T, FileError> {
         let tree = Arc::clone(&self.tree);
-        blocking(move || read(&tree)).await
+        blocking(move || {
+            let _whole = tree.reading();
+            read(&tree)
+        })
+        .await
     }
 
-    /// Runs `change` where it may block, alone among the changes of this store. The ledger moves into the work, so that
+    /// Runs `change` where it may block, alone among the changes of the directory. The ledger moves into the work, so that
     /// a caller who stops waiting does not let the next change in before this one is over.
     async fn change_with<T: Send + 'static>(
         &self,
@@ -135,7 +164,25 @@ impl DirectoryStore {
         }
         let tree = Arc::clone(&self.tree);
         let mut ledger = Arc::clone(&self.ledger).lock_owned().await;
-        blocking(move || change(&tree, &mut ledger)).await
+        blocking(move || {
+            let _turn = tree.turn()?;
+            if tree.recover()? {
+                ledger.forget();
+            }
+            change(&tree, &mut ledger)
+        })
+        .await
+    }
+}
+
+/// Finishes what a killed host has left. Another host that is at work finishes by itself.
+fn finish_commits(tree: &Tree) -> io::Result<()> {
+    if !tree.has_unfinished_commit()? {
+        return Ok(());
+    }
+    match tree.turn().and_then(|_turn| tree.recover()) {
+        Ok(_) | Err(FileError::Busy) => Ok(()),
+        Err(error) => Err(io::Error::other(error)),
     }
 }
 
@@ -176,8 +223,10 @@ impl FileStore for DirectoryStore {
 
     async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
         let path = path.clone();
-        self.change_with(move |tree, ledger| tree.write(ledger, &path, &content, mode, &tree.options.quota))
-            .await
+        self.change_with(move |tree, ledger| {
+            tree.write(ledger, &path, &Content::Bytes(content), mode, &tree.options.quota)
+        })
+        .await
     }
 
     async fn delete(&self, path: &StorePath) -> Result<(), FileError> {

@@ -61,9 +61,22 @@ pub enum FileError {
         /// The path, as it was when the call began.
         path: StorePath,
     },
+    /// Another program was changing the directory of the store for all the time that a change waits for its turn.
+    #[error("the file store is being changed by another program.")]
+    Busy,
+    /// A commit of several changes would have to move something into or out of a file system that is mounted inside the
+    /// store, which cannot be done in one step.
+    #[error("several changes cannot be made together across a mount point inside the file store.")]
+    MountPoint,
     /// The changes that a call holds in memory would take more than they may.
     #[error("the changes of one call may take {bytes_max} bytes of memory at most.")]
     Memory {
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// The changes that a call keeps on disk, because they are too large for memory, would take more than they may.
+    #[error("the changes of one call may take {bytes_max} bytes of disk at most.")]
+    Disk {
         /// The limit.
         bytes_max: u64,
     },
@@ -92,6 +105,13 @@ pub enum FileError {
 pub struct HostFailure {
     #[source]
     source: io::Error,
+}
+
+impl HostFailure {
+    /// What kind of failure it was.
+    pub(crate) fn kind(&self) -> io::ErrorKind {
+        self.source.kind()
+    }
 }
 
 impl From<io::Error> for FileError {

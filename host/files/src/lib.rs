@@ -20,6 +20,7 @@
 
 mod blocking;
 mod changes;
+mod content;
 mod diff;
 mod directory;
 mod error;
@@ -46,7 +47,7 @@ pub use glob::{Glob, GlobError};
 pub use guard::{CreateOnly, ReadOnly};
 pub use harness::{FileAccessOptions, FileAccessTools};
 pub use memory::MemoryStore;
-pub use overlay::{Budget, ChangeKind, ChangedFile, Charge, OpenFile, OpenMode, Overlay};
+pub use overlay::{Budget, ChangeKind, ChangedFile, Charge, OpenFile, OpenMode, Overlay, SpillOptions};
 pub use path::{PathError, StorePath};
 pub use quota::{Quota, QuotaExceeded, Usage};
 pub use search::{

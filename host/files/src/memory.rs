@@ -11,7 +11,9 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 
+use crate::blocking::blocking;
 use crate::changes::Steps;
+use crate::content::Content;
 use crate::quota::{Change, Usage};
 use crate::{
     Changes, Entry, EntryKind, FileError, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat,
@@ -113,6 +115,7 @@ impl FileStore for MemoryStore {
     }
 
     async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+        let changes = blocking(move || changes.load()).await?;
         let mut tree = self.tree_mut();
         let usage = tree.usage;
         changes.check(&self.quota, usage, &mut *tree)?;
@@ -320,8 +323,8 @@ impl Steps for Tree {
         Self::create_directory(self, path, &Quota::UNLIMITED).map(drop)
     }
 
-    fn write(&mut self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
-        Self::write(self, path, content, mode, &Quota::UNLIMITED)
+    fn write(&mut self, path: &StorePath, content: Content, mode: WriteMode) -> Result<(), FileError> {
+        Self::write(self, path, content.into_bytes()?, mode, &Quota::UNLIMITED)
     }
 }
 

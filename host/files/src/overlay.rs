@@ -1,12 +1,15 @@
 //! The changes of one call, kept apart from the store until the call has succeeded (`FILE-21`, `FILE-22`).
 //!
-//! An [`Overlay`] looks like the store below with the changes of the call made to it. They are held in memory and are
-//! gone when the overlay is dropped; [`Overlay::commit_changes`] makes them in the store. The quotas of the store count
-//! them, and a [`Budget`], which all overlays of a call share, bounds the memory that they take. Both are asked before
-//! anything is allocated.
+//! An [`Overlay`] looks like the store below with the changes of the call made to it. They are held in memory, or in
+//! files without names where they are too large for that, and are gone when the overlay is dropped;
+//! [`Overlay::commit_changes`] makes them in the store. The quotas of the store count them, and a [`Budget`], which
+//! all overlays of a call share, bounds the memory and the disk that they take. Both are asked before anything is
+//! allocated.
 //!
-//! What it costs: a file that is changed is copied into memory as a whole at the first change. A file that is only read
-//! stays where it is. Moving a file or a directory copies nothing.
+//! What it costs: a file that is changed is copied as a whole at the first change. A file that is only read stays
+//! where it is. Moving a file or a directory copies nothing. What is on disk is read and written in place and not on
+//! another thread, so that a change is made in one go whenever its future is dropped: it meets the cache of the
+//! system, which makes the thread wait when the disk cannot keep up.
 //!
 //! What the call sees of paths that it does not change is the last state that was committed (`FILE-23`); a file that is
 //! read in several steps while another call replaces it may be seen partly old, partly new, unless the store below has
@@ -30,12 +33,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-pub use budget::{Budget, Charge};
+pub use budget::{Budget, Charge, SpillOptions};
 pub use difference::{ChangeKind, ChangedFile};
 pub use open::{OpenFile, OpenMode};
 use state::{Found, State};
 use tokio::sync::{Mutex, MutexGuard};
 
+use crate::blocking::blocking;
 use crate::{
     Changes, FileError, FileReader, FileStore, Listing, MadeDirectory, Room, Scope, Stat, StorePath,
     WriteMode,
@@ -158,10 +162,8 @@ impl FileStore for Overlay {
 
     async fn read(&self, path: &StorePath, bytes_max: u64) -> Result<Vec<u8>, FileError> {
         match self.readable(path).await? {
-            Readable::Node(node) => match node.whole(bytes_max)? {
-                Some(content) => Ok(content),
-                None => self.base.read(node.base_path()?, bytes_max).await,
-            },
+            Readable::Node(node) if node.is_loaded() => blocking(move || node.whole(bytes_max)).await,
+            Readable::Node(node) => self.base.read(node.base_path()?, bytes_max).await,
             Readable::Base(natural) => self.base.read(&natural, bytes_max).await,
         }
     }
@@ -258,7 +260,7 @@ impl Overlay {
 
     async fn read_node(&self, node: &file::FileNode, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
         match node.range(offset, length) {
-            Some(content) => Ok(content),
+            Some(content) => content,
             None => self.base.read_range(node.base_path()?, offset, length).await,
         }
     }

@@ -134,8 +134,9 @@ pub trait FileStore: Send + Sync {
     /// change of this store comes in between.
     ///
     /// # Errors
-    /// [`FileError::Conflict`], [`FileError::Quota`], [`FileError::ReadOnly`], [`FileError::Link`] before anything has
-    /// changed. After any other error a part of the changes may be there.
+    /// [`FileError::Conflict`], [`FileError::Quota`], [`FileError::ReadOnly`], [`FileError::Link`],
+    /// [`FileError::MountPoint`] and [`FileError::Busy`]: nothing has changed. After any other error a store that is not
+    /// on this machine may hold a part of the changes.
     async fn commit(&self, changes: Changes) -> Result<(), FileError>;
 }
 

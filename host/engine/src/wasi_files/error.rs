@@ -14,11 +14,11 @@ pub(super) fn code(error: &FileError) -> ErrorCode {
         FileError::IsDirectory => ErrorCode::IsDirectory,
         FileError::IsFile | FileError::ParentIsFile | FileError::NotDirectory => ErrorCode::NotDirectory,
         FileError::NotEmpty => ErrorCode::NotEmpty,
-        FileError::Root | FileError::Conflict { .. } => ErrorCode::Busy,
+        FileError::Root | FileError::Conflict { .. } | FileError::Busy => ErrorCode::Busy,
         FileError::Quota(QuotaExceeded::FileBytes { .. }) => ErrorCode::FileTooLarge,
         FileError::Quota(_) => ErrorCode::Quota,
         FileError::ReadOnly => ErrorCode::ReadOnly,
-        FileError::Memory { .. } => ErrorCode::InsufficientSpace,
+        FileError::Memory { .. } | FileError::Disk { .. } => ErrorCode::InsufficientSpace,
         FileError::TooLarge { .. } => ErrorCode::Overflow,
         _ => ErrorCode::Io,
     }

@@ -8,6 +8,7 @@ use cap_std::fs::{Dir, Metadata};
 use super::ledger::Ledger;
 use super::publish::{flush_names, publish};
 use super::tree::{Node, Reached, Tree, look};
+use crate::content::Content;
 use crate::quota::Change;
 use crate::{FileError, MadeDirectory, Quota, StorePath, WriteMode};
 
@@ -16,14 +17,14 @@ impl Tree {
         &self,
         ledger: &mut Ledger,
         path: &StorePath,
-        content: &[u8],
+        content: &Content,
         mode: WriteMode,
         quota: &Quota,
     ) -> Result<(), FileError> {
         let (parent, name) = path.split().ok_or(FileError::IsDirectory)?;
         let place = self.place(&parent)?;
         let replaced = if place.names.is_empty() { writable(&place.deepest, name, mode)? } else { None };
-        let bytes_added = length(content.len());
+        let bytes_added = content.bytes();
         quota.check_file(path.depth(), bytes_added)?;
         let change = Change {
             entries_added: length(place.names.len()).saturating_add(u64::from(replaced.is_none())),

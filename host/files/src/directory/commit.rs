@@ -1,19 +1,32 @@
 //! Taking over the changes of a call.
 //!
-//! Everything that can be known beforehand is checked before the first change; then the changes are made one after
-//! another. A host that is killed in between, or a disk that fails, leaves a part of them.
+//! Everything that can be known beforehand is checked before the first change. One change by itself is made as if there
+//! were no call. Several are prepared beside the store (`staging.rs`), recorded, and then made (`apply.rs`); the record
+//! is removed when all is done. A host that is killed before the record has its name has changed nothing; what one that is killed
+//! later has begun is finished by the next that changes something or opens the directory (`recovery.rs`).
 
+use super::apply::Commit;
 use super::ledger::Ledger;
 use super::tree::{Reached, Tree};
 use crate::changes::Steps;
+use crate::content::Content;
 use crate::{Changes, FileError, Quota, Scope, StorePath, Version, WriteMode};
 
 impl Tree {
     pub(super) fn commit(&self, ledger: &mut Ledger, changes: Changes) -> Result<(), FileError> {
         let usage = ledger.usage(self)?;
-        let mut steps = Working { tree: self, ledger };
-        changes.check(&self.options.quota, usage, &mut steps)?;
-        changes.apply(&mut steps)
+        changes.check(&self.options.quota, usage, &mut Working { tree: self, ledger })?;
+        if changes.is_one_step() {
+            return changes.apply(&mut Working { tree: self, ledger });
+        }
+        let usage = changes.usage_after(usage);
+        let recheck = |changes: &Changes| changes.check_versions(&mut Working { tree: self, ledger });
+        let committed = self.stage(changes, recheck).and_then(Commit::carry_out);
+        match committed {
+            Ok(()) => ledger.enter(usage),
+            Err(_) => ledger.forget(),
+        }
+        committed
     }
 }
 
@@ -54,7 +67,7 @@ impl Steps for Working<'_> {
         self.tree.create_directory(self.ledger, path, &Quota::UNLIMITED).map(drop)
     }
 
-    fn write(&mut self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
+    fn write(&mut self, path: &StorePath, content: Content, mode: WriteMode) -> Result<(), FileError> {
         self.tree.write(self.ledger, path, &content, mode, &Quota::UNLIMITED)
     }
 }

@@ -1,12 +1,14 @@
 //! Writing a file in one step: under a temporary name first, then under its own.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
+use super::tree::{Node, look};
 use crate::WriteMode;
+use crate::content::Content;
 use crate::path::RESERVED_PREFIX;
 
 /// How many temporary names are tried. Only an enemy could have taken the first.
@@ -18,13 +20,13 @@ const NAMES_MAX: usize = 16;
 pub(super) fn publish(
     directory: &Dir,
     name: &str,
-    content: &[u8],
+    content: &Content,
     mode: WriteMode,
     replaced: Option<&Metadata>,
     is_durable: bool,
 ) -> io::Result<()> {
-    let (mut temporary, mut file) = Temporary::create(directory, replaced)?;
-    file.write_all(content)?;
+    let (mut temporary, file) = Temporary::create(directory, replaced)?;
+    let file = write_content(file, content)?;
     keep_permissions(&file, replaced)?;
     if is_durable {
         file.sync_all()?;
@@ -32,10 +34,17 @@ pub(super) fn publish(
     drop(file);
     match mode {
         WriteMode::Replace => directory.rename(&temporary.name, directory, name)?,
-        WriteMode::Create => rename_exclusive(directory, &temporary.name, name)?,
+        WriteMode::Create => publish_exclusive(directory, &temporary.name, name)?,
     }
     temporary.is_published = true;
     Ok(())
+}
+
+/// Writes all of `content` to a file that was just created.
+pub(super) fn write_content(file: File, content: &Content) -> io::Result<File> {
+    let mut file = file.into_std();
+    content.write_to(&mut file)?;
+    Ok(File::from_std(file))
 }
 
 /// Makes what happened to the names in `directory` durable.
@@ -52,6 +61,26 @@ pub(super) fn flush_names(directory: &Dir) {
     }
     #[cfg(not(unix))]
     let _ = directory;
+}
+
+/// Makes everything durable that has been written to the file system of `directory`. For many files this is much faster than
+/// one after another.
+///
+/// # Errors
+/// Where the system cannot do that, or could not.
+pub(super) fn flush_all(directory: &Dir) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{Mode, OFlags, openat, syncfs};
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let readable = openat(directory, ".", flags, Mode::empty())?;
+        Ok(syncfs(readable)?)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = directory;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// A file under a temporary name, removed unless it was published.
@@ -89,7 +118,7 @@ impl Drop for Temporary<'_> {
 }
 
 /// A name that no other write uses: not in this process by the number, hardly in another by the rest.
-fn temporary_name() -> String {
+pub(super) fn temporary_name() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
@@ -98,17 +127,11 @@ fn temporary_name() -> String {
 
 /// Renames a file unless the new name is taken. Where the system cannot do that in one step, a second name is made
 /// instead, which fails just so, and the first one removed.
-fn rename_exclusive(directory: &Dir, from: &str, to: &str) -> io::Result<()> {
-    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
-    {
-        use rustix::fs::{RenameFlags, renameat_with};
-        use rustix::io::Errno;
-        match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
-            result => return Ok(result?),
-        }
+fn publish_exclusive(directory: &Dir, from: &str, to: &str) -> io::Result<()> {
+    match rename_unless_taken(directory, from, directory, to) {
+        Some(result) => result,
+        None => link_exclusive(directory, from, to),
     }
-    link_exclusive(directory, from, to)
 }
 
 fn link_exclusive(directory: &Dir, from: &str, to: &str) -> io::Result<()> {
@@ -118,13 +141,46 @@ fn link_exclusive(directory: &Dir, from: &str, to: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Renames anything unless the new name is taken. Where the system cannot do that in one step, a look comes before it.
+pub(super) fn rename_exclusive(source: &Dir, from: &str, target: &Dir, to: &str) -> io::Result<()> {
+    match rename_unless_taken(source, from, target, to) {
+        Some(result) => result,
+        None => look_and_rename(source, from, target, to),
+    }
+}
+
+fn look_and_rename(source: &Dir, from: &str, target: &Dir, to: &str) -> io::Result<()> {
+    match look(target, to)? {
+        Node::Missing => source.rename(from, target, to),
+        _ => Err(io::ErrorKind::AlreadyExists.into()),
+    }
+}
+
+/// `None` where the system has no such operation.
+fn rename_unless_taken(source: &Dir, from: &str, target: &Dir, to: &str) -> Option<io::Result<()>> {
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+    {
+        use rustix::fs::{RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        match renameat_with(source, from, target, to, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => None,
+            result => Some(result.map_err(io::Error::from)),
+        }
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+    {
+        let (_, _, _, _) = (source, from, target, to);
+        None
+    }
+}
+
 /// The permission bits that content written by others may keep: not those that lend the owner's rights.
 #[cfg(unix)]
 const PERMISSIONS_KEPT: u32 = 0o777;
 
 /// Creates the file with no more permissions than it will have, so that private content is private from its first byte.
 #[cfg(unix)]
-fn restrict(options: &mut OpenOptions, replaced: Option<&Metadata>) {
+pub(super) fn restrict(options: &mut OpenOptions, replaced: Option<&Metadata>) {
     use cap_std::fs::{OpenOptionsExt as _, PermissionsExt as _};
     if let Some(metadata) = replaced {
         options.mode(metadata.permissions().mode() & PERMISSIONS_KEPT);
@@ -132,7 +188,7 @@ fn restrict(options: &mut OpenOptions, replaced: Option<&Metadata>) {
 }
 
 #[cfg(unix)]
-fn keep_permissions(file: &File, replaced: Option<&Metadata>) -> io::Result<()> {
+pub(super) fn keep_permissions(file: &File, replaced: Option<&Metadata>) -> io::Result<()> {
     use cap_std::fs::{Permissions, PermissionsExt as _};
     let Some(metadata) = replaced else { return Ok(()) };
     let wanted = metadata.permissions().mode() & PERMISSIONS_KEPT;
@@ -144,10 +200,10 @@ fn keep_permissions(file: &File, replaced: Option<&Metadata>) -> io::Result<()> 
 }
 
 #[cfg(not(unix))]
-fn restrict(_: &mut OpenOptions, _: Option<&Metadata>) {}
+pub(super) fn restrict(_: &mut OpenOptions, _: Option<&Metadata>) {}
 
 #[cfg(not(unix))]
-fn keep_permissions(_: &File, _: Option<&Metadata>) -> io::Result<()> {
+pub(super) fn keep_permissions(_: &File, _: Option<&Metadata>) -> io::Result<()> {
     Ok(())
 }
 
@@ -158,10 +214,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_of_an_exclusive_rename_fail_when_the_name_is_taken() {
+    fn all_ways_of_an_exclusive_rename_fail_when_the_name_is_taken() {
         let root = tempfile::tempdir().unwrap();
         let directory = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
-        for rename in [rename_exclusive, link_exclusive] {
+        type Way = fn(&Dir, &str, &str) -> io::Result<()>;
+        let ways: [Way; 4] = [
+            publish_exclusive,
+            link_exclusive,
+            |directory, from, to| rename_exclusive(directory, from, directory, to),
+            |directory, from, to| look_and_rename(directory, from, directory, to),
+        ];
+        for rename in ways {
             directory.write("taken", "old").unwrap();
             directory.write("from", "new").unwrap();
             let error = rename(&directory, "from", "taken").unwrap_err();
@@ -180,7 +243,7 @@ mod tests {
         let directory = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
         directory.create_dir("d").unwrap();
         for mode in [WriteMode::Create, WriteMode::Replace] {
-            publish(&directory, "d", b"x", mode, None, false).unwrap_err();
+            publish(&directory, "d", &Content::Bytes(b"x".to_vec()), mode, None, false).unwrap_err();
         }
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
     }

@@ -54,7 +54,10 @@ impl FileReader for DirectoryReader {
             if let Some(open) = open.get() {
                 return Ok(read_at(&open.file, offset, length)?);
             }
-            let (file, _) = tree.open_file(&path)?;
+            let (file, _) = {
+                let _whole = tree.reading();
+                tree.open_file(&path)?
+            };
             let content = read_at(&file, offset, length)?;
             if let Some(place) = Place::take() {
                 open.get_or_init(|| OpenFile { file, _place: place });

@@ -8,7 +8,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::testing;
 
+mod commits;
 mod hostile;
+mod planted;
 
 const FAST: DirectoryOptions =
     DirectoryOptions { is_read_only: false, quota: QUOTA_DEFAULT, is_durable: false };
@@ -27,7 +29,10 @@ impl Scene {
     }
 
     fn with(options: DirectoryOptions) -> Self {
-        let host = tempfile::tempdir().unwrap();
+        Self::on(tempfile::tempdir().unwrap(), options)
+    }
+
+    fn on(host: TempDir, options: DirectoryOptions) -> Self {
         fs::create_dir(host.path().join("store")).unwrap();
         let store = DirectoryStore::open_ambient(&host.path().join("store"), options).unwrap();
         Self { host, store }

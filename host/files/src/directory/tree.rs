@@ -2,10 +2,13 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
 
+use super::fault::Faults;
+use super::turn::{Turn, Turns};
 use super::walk::{Found, Kind};
 use super::{DirectoryOptions, descent};
 use crate::path::RESERVED_PREFIX;
@@ -16,8 +19,12 @@ const LOOKS_MAX: usize = 8;
 
 /// A directory and everything below it.
 pub(super) struct Tree {
-    root: Dir,
+    pub(super) root: Dir,
     pub(super) options: DirectoryOptions,
+    turns: Turns,
+    /// Taken by reads, and by a commit while some of its changes are there and some are not.
+    view: RwLock<()>,
+    pub(super) faults: Faults,
 }
 
 /// What a name stands for in a directory, links not followed.
@@ -50,7 +57,23 @@ pub(super) enum Reached {
 
 impl Tree {
     pub(super) fn new(root: Dir, options: DirectoryOptions) -> Self {
-        Self { root, options }
+        let turns = Turns::new(&root);
+        Self { root, options, turns, view: RwLock::new(()), faults: Faults::new() }
+    }
+
+    /// Waits until nobody else changes the directory.
+    pub(super) fn turn(&self) -> Result<Turn<'_>, FileError> {
+        self.turns.take()
+    }
+
+    /// While this is held no commit shows half of its changes.
+    pub(super) fn reading(&self) -> RwLockReadGuard<'_, ()> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// While this is held nobody reads.
+    pub(super) fn without_readers(&self) -> RwLockWriteGuard<'_, ()> {
+        self.view.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {

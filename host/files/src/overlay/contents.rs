@@ -4,8 +4,13 @@ use std::sync::Arc;
 
 use super::file::{FileNode, Origin};
 use super::state::{Found, Now, State, length};
+use crate::blocking::blocking;
+use crate::content::{Content, Spilled};
 use crate::quota::Change;
 use crate::{FileError, OpenMode, Stat, StorePath, Usage, WriteMode};
+
+/// How much of a file of the store below is copied to disk at a time.
+const COPIED_BYTES: u64 = 1024 * 1024;
 
 /// How often files are opened before those that are closed and unchanged are forgotten.
 const OPENS_PER_SWEEP: u32 = 1024;
@@ -49,7 +54,7 @@ impl State {
         self.quota().await?.check_depth(path.depth())?;
         let usage = self.admit(Change { entries_added: 1, ..Change::default() }).await?;
         let charge = self.charge_name(path)?;
-        let node = Arc::new(FileNode::with(self.number(), Vec::new(), self.budget.take(0)?));
+        let node = Arc::new(FileNode::empty(self.number(), self.budget.take(0)?));
         self.insert(path, Now::File(Arc::clone(&node)), charge);
         self.enter(|_| usage);
         Ok(node)
@@ -84,20 +89,21 @@ impl State {
         let usage = self.admit(change).await?;
         match found {
             Found::File { node, .. } => {
-                node.charge(bytes_added)?;
+                let content = self.keep(&node, content).await?;
                 node.set(content);
             }
             Found::BaseFile { natural, stat } => {
                 let node = self.track(path, natural, &stat)?;
-                node.charge(bytes_added)?;
+                let content = self.keep(&node, content).await?;
                 node.set(content);
             }
             _ => {
                 let charges = self.charge_names(&missing)?;
                 let charge = self.charge_name(path)?;
-                let content_charge = self.budget.take(bytes_added)?;
+                let node = FileNode::empty(self.number(), self.budget.take(0)?);
+                let content = self.keep(&node, content).await?;
+                node.set(content);
                 self.insert_directories(missing, charges);
-                let node = FileNode::with(self.number(), content, content_charge);
                 self.insert(path, Now::File(Arc::new(node)), charge);
             }
         }
@@ -132,7 +138,36 @@ impl State {
         Ok(())
     }
 
-    /// Has the content of a file in memory, and the memory that it will take with another length. Everything is checked
+    /// Takes what the whole new content of a file needs, and puts it on disk if it is too large for memory. Nothing has
+    /// changed for anybody before the file is given what comes back.
+    async fn keep(&self, node: &FileNode, content: Vec<u8>) -> Result<Content, FileError> {
+        let bytes = length(content.len());
+        if !self.budget.prefers_disk(bytes) {
+            match node.charge(bytes) {
+                Ok(()) => return Ok(Content::Bytes(content)),
+                Err(error) if !self.budget.allows_disk(bytes) => return Err(error),
+                Err(_) => {}
+            }
+        }
+        let budget = self.budget.clone();
+        let spilled = match budget.spill(bytes) {
+            Ok(spilled) => spilled,
+            // Memory may do.
+            Err(error) => {
+                return node.charge(bytes).map(|()| Content::Bytes(content)).map_err(|_| error);
+            }
+        };
+        let spilled = blocking(move || {
+            let mut spilled = spilled;
+            spilled.write(0, &content)?;
+            Ok(spilled)
+        })
+        .await?;
+        node.charge(0)?;
+        Ok(Content::Spilled(spilled))
+    }
+
+    /// Has the content of a file at hand, and what it will take with another length. Everything is checked
     /// before anything is taken. Gives the usage to be entered when the length has changed.
     async fn prepare(&mut self, node: &FileNode, bytes: u64) -> Result<Option<Usage>, FileError> {
         self.require_writable()?;
@@ -146,20 +181,33 @@ impl State {
             usage = Some(self.admit(change).await?);
         }
         if node.is_loaded() {
-            node.charge(bytes)?;
+            node.make_room(&self.budget, bytes)?;
         } else {
             self.load(node, bytes_before, bytes).await?;
         }
         Ok(usage)
     }
 
-    /// Copies the content of a file of the store below into memory, unless none of it will stay.
+    /// Copies the content of a file of the store below, unless none of it will stay.
     async fn load(&mut self, node: &FileNode, bytes_before: u64, bytes: u64) -> Result<(), FileError> {
         if bytes == 0 {
-            node.set(Vec::new());
+            node.set(Content::default());
             return Ok(());
         }
-        node.charge(bytes_before.max(bytes))?;
+        let most = bytes_before.max(bytes);
+        let refused = if self.budget.prefers_disk(most) { None } else { node.charge(most).err() };
+        match refused {
+            None if !self.budget.prefers_disk(most) => {}
+            Some(error) if !self.budget.allows_disk(most) => return Err(error),
+            _ => match self.budget.spill(most) {
+                Ok(spilled) => {
+                    self.load_to_disk(node, spilled, bytes_before).await?;
+                    return node.make_room(&self.budget, bytes);
+                }
+                // Memory may do.
+                Err(error) => node.charge(most).map_err(|_| error)?,
+            },
+        }
         let content = {
             let path = node.base_path()?;
             let changed = || FileError::Conflict { path: path.clone() };
@@ -170,13 +218,43 @@ impl State {
             }
         };
         match content {
-            Ok(content) => node.set(content),
+            Ok(content) => node.set(Content::Bytes(content)),
             Err(error) => {
                 node.charge(0)?;
                 return Err(error);
             }
         }
         node.charge(bytes)
+    }
+
+    async fn load_to_disk(
+        &mut self,
+        node: &FileNode,
+        mut spilled: Spilled,
+        bytes_before: u64,
+    ) -> Result<(), FileError> {
+        let path = node.base_path()?;
+        let changed = || FileError::Conflict { path: path.clone() };
+        loop {
+            // At the end one byte more is asked for, which nobody should have.
+            let wanted = bytes_before.saturating_sub(spilled.bytes()).clamp(1, COPIED_BYTES);
+            let part = match self.base.read_range(path, spilled.bytes(), wanted).await {
+                Err(FileError::NotFound) => return Err(changed()),
+                part => part?,
+            };
+            if part.is_empty() {
+                break;
+            }
+            if spilled.bytes() >= bytes_before {
+                return Err(changed());
+            }
+            spilled.write(spilled.bytes(), &part)?;
+        }
+        if spilled.bytes() < bytes_before {
+            return Err(changed());
+        }
+        node.set(Content::Spilled(spilled));
+        Ok(())
     }
 
     pub(super) async fn delete(&mut self, path: &StorePath) -> Result<(), FileError> {

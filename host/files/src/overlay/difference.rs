@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::file::FileNode;
 use super::state::{Now, State};
 use crate::changes::{Filled, Vacated, stage};
-use crate::{Changes, EntryKind, StorePath, WriteMode};
+use crate::content::Content;
+use crate::{Changes, EntryKind, StorePath};
 
 /// What a commit did to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -64,11 +65,11 @@ impl State {
 
     /// What [`take_changes`](Self::take_changes) would report.
     pub(super) fn report(&self) -> Vec<ChangedFile> {
-        self.difference(|_| Vec::new()).report
+        self.difference(|_| Content::default()).report
     }
 
     /// The changes, with the content that `content` gives of each file that was written.
-    fn difference(&self, content: fn(&FileNode) -> Vec<u8>) -> Difference {
+    fn difference(&self, content: fn(&FileNode) -> Content) -> Difference {
         let mut difference = Difference::default();
         for (path, node) in &self.nodes {
             // A node below something that is gone shows nothing.
@@ -80,11 +81,12 @@ impl State {
             match &node.now {
                 Now::Gone => {}
                 Now::File(file) if file.is_changed() => {
-                    let mode = self.mode_of(&mut difference, path, natural.as_ref(), file, is_in_place);
-                    let what =
-                        if mode == WriteMode::Replace { ChangeKind::Changed } else { ChangeKind::Created };
+                    let replaces =
+                        self.replaced_by(&mut difference, path, natural.as_ref(), file, is_in_place);
+                    let what = if replaces.is_some() { ChangeKind::Changed } else { ChangeKind::Created };
                     difference.report(path, EntryKind::File, what, file.bytes());
-                    let written = Filled::File { content: content(file), mode };
+                    let origin = file.origin.as_ref().map(|origin| origin.path.clone());
+                    let written = Filled::File { content: content(file), origin, replaces };
                     difference.changes.filled.push((path.clone(), written));
                 }
                 Now::File(_) | Now::Directory { origin: Some(_), .. } if is_in_place => {}
@@ -112,31 +114,31 @@ impl State {
         difference
     }
 
-    /// How a changed file is to be written.
-    fn mode_of(
+    /// The file of the store whose place a changed file takes.
+    fn replaced_by(
         &self,
         difference: &mut Difference,
         path: &StorePath,
         natural: Option<&StorePath>,
         file: &FileNode,
         is_in_place: bool,
-    ) -> WriteMode {
+    ) -> Option<StorePath> {
         let replaces_hidden = natural
             .filter(|natural| self.hidden.get(natural).is_some_and(|hidden| hidden.kind == EntryKind::File));
-        let mut mode = WriteMode::Create;
+        let mut replaces = None;
         if let (true, Some(natural), Some(origin)) = (is_in_place, natural, &file.origin) {
-            mode = WriteMode::Replace;
+            replaces = Some(natural.clone());
             difference.changes.expected.push((natural.clone(), Some(origin.version)));
         } else if let Some(natural) = replaces_hidden {
             // Only where the file that is written will be at the very path of the one that is gone.
             if natural == path {
-                mode = WriteMode::Replace;
+                replaces = Some(natural.clone());
                 difference.kept.insert(natural.clone());
             }
         } else {
             self.expect_free(difference, natural);
         }
-        mode
+        replaces
     }
 
     /// Nobody else may have put something where the call saw nothing.

@@ -1,10 +1,11 @@
-//! One file of an overlay: as it is in the store below, or in memory once it was changed.
+//! One file of an overlay: as it is in the store below, or once it was changed in memory or, if it is large, on disk.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use super::budget::Charge;
+use super::budget::{Budget, Charge};
+use crate::content::{Content, Spilled};
 use crate::memory::slice;
 use crate::{FileError, Stat, StorePath, Version};
 
@@ -26,33 +27,37 @@ pub(super) struct Origin {
 }
 
 struct Inner {
-    content: Content,
+    content: Held,
     modified: Option<SystemTime>,
     /// How often it was changed, which is the version of a changed file.
     changes: u64,
     /// Whether it has a path. One that was deleted while it is open no longer counts against the quota.
     is_linked: bool,
+    /// The memory that the content takes.
     charge: Charge,
+    /// Whether content on disk could not be read back.
+    is_unreadable: bool,
 }
 
-enum Content {
+/// Where the content is.
+enum Held {
     Base { bytes: u64 },
     Memory(Vec<u8>),
+    Disk(Spilled),
 }
 
 impl FileNode {
     /// A file of the store below.
     pub(super) fn of_base(number: u64, origin: Origin, charge: Charge) -> Self {
-        let (content, modified) = (Content::Base { bytes: origin.bytes }, origin.modified);
-        let inner = Inner { content, modified, changes: 0, is_linked: true, charge };
+        let (content, modified) = (Held::Base { bytes: origin.bytes }, origin.modified);
+        let inner = Inner { content, modified, changes: 0, is_linked: true, charge, is_unreadable: false };
         Self { number, origin: Some(origin), inner: Mutex::new(inner) }
     }
 
-    /// A new file.
-    pub(super) fn with(number: u64, content: Vec<u8>, charge: Charge) -> Self {
-        let modified = Some(SystemTime::now());
-        let inner =
-            Inner { content: Content::Memory(content), modified, changes: 1, is_linked: true, charge };
+    /// A new file without content.
+    pub(super) fn empty(number: u64, charge: Charge) -> Self {
+        let (content, modified) = (Held::Memory(Vec::new()), Some(SystemTime::now()));
+        let inner = Inner { content, modified, changes: 1, is_linked: true, charge, is_unreadable: false };
         Self { number, origin: None, inner: Mutex::new(inner) }
     }
 
@@ -95,9 +100,15 @@ impl FileNode {
         self.inner().is_linked = true;
     }
 
-    /// Whether the content is in memory.
+    /// Whether the content is no longer that of the store below.
     pub(super) fn is_loaded(&self) -> bool {
-        matches!(self.inner().content, Content::Memory(_))
+        !matches!(self.inner().content, Held::Base { .. })
+    }
+
+    /// Whether it is, and can be read.
+    pub(super) fn is_at_hand(&self) -> bool {
+        let inner = self.inner();
+        !matches!(inner.content, Held::Base { .. }) && !inner.is_unreadable
     }
 
     /// Where to read it in the store below.
@@ -105,23 +116,29 @@ impl FileNode {
         self.origin.as_ref().map(|origin| &origin.path).ok_or(FileError::NotFound)
     }
 
-    /// A part of the content, if it is in memory.
-    pub(super) fn range(&self, offset: u64, length: u64) -> Option<Vec<u8>> {
-        match &self.inner().content {
-            Content::Memory(content) => Some(slice(content, offset, length).to_vec()),
-            Content::Base { .. } => None,
-        }
+    /// A part of the content, unless it is that of the store below.
+    pub(super) fn range(&self, offset: u64, length: u64) -> Option<Result<Vec<u8>, FileError>> {
+        let mut inner = self.inner();
+        let read = match &inner.content {
+            Held::Base { .. } => return None,
+            Held::Memory(content) => return Some(Ok(slice(content, offset, length).to_vec())),
+            Held::Disk(spilled) => spilled.read(offset, length),
+        };
+        inner.is_unreadable = read.is_err();
+        Some(read.map_err(FileError::from))
     }
 
-    /// All of the content, if it is in memory.
-    pub(super) fn whole(&self, bytes_max: u64) -> Result<Option<Vec<u8>>, FileError> {
+    /// All of the content, which must not be that of the store below. Blocks.
+    pub(super) fn whole(&self, bytes_max: u64) -> Result<Vec<u8>, FileError> {
         let inner = self.inner();
-        let Content::Memory(content) = &inner.content else { return Ok(None) };
         let bytes = inner.bytes();
         if bytes > bytes_max {
-            Err(FileError::TooLarge { bytes, bytes_max })
-        } else {
-            Ok(Some(content.clone()))
+            return Err(FileError::TooLarge { bytes, bytes_max });
+        }
+        match &inner.content {
+            Held::Base { .. } => Err(FileError::NotFound),
+            Held::Memory(content) => Ok(content.clone()),
+            Held::Disk(spilled) => Ok(spilled.read(0, bytes)?),
         }
     }
 
@@ -130,29 +147,68 @@ impl FileNode {
         self.inner().charge.set(bytes)
     }
 
-    /// Replaces the content. The memory is taken already.
-    pub(super) fn set(&self, content: Vec<u8>) {
+    /// Takes what content of `bytes` will need, and moves the content to disk if it is too large for memory by then. The
+    /// content must not be that of the store below.
+    pub(super) fn make_room(&self, budget: &Budget, bytes: u64) -> Result<(), FileError> {
         let mut inner = self.inner();
-        inner.content = Content::Memory(content);
+        let inner = &mut *inner;
+        let content = match &mut inner.content {
+            Held::Disk(spilled) => return spilled.charge(bytes),
+            Held::Base { .. } => return inner.charge.set(bytes),
+            Held::Memory(content) => content,
+        };
+        let refused = if budget.prefers_disk(bytes) { None } else { inner.charge.set(bytes).err() };
+        match refused {
+            None if !budget.prefers_disk(bytes) => return Ok(()),
+            Some(error) if !budget.allows_disk(bytes) => return Err(error),
+            _ => {}
+        }
+        match budget.spill(bytes) {
+            Ok(mut spilled) => {
+                // A file that becomes shorter never comes here with more than it may keep.
+                spilled.write(0, slice(content, 0, bytes))?;
+                inner.content = Held::Disk(spilled);
+                inner.charge.set(0)
+            }
+            // Memory may do.
+            Err(error) => inner.charge.set(bytes).map_err(|_| error),
+        }
+    }
+
+    /// Replaces the content. What it takes is taken already.
+    pub(super) fn set(&self, content: Content) {
+        let mut inner = self.inner();
+        inner.content = match content {
+            Content::Bytes(content) => Held::Memory(content),
+            Content::Spilled(spilled) => Held::Disk(spilled),
+        };
         inner.touch();
     }
 
-    /// Cuts or extends content that is in memory; what is added is zero. The memory is taken already.
+    /// Cuts or extends the content; what is added is zero. What it takes is taken already.
     pub(super) fn resize(&self, bytes: u64) -> Result<(), FileError> {
         let mut inner = self.inner();
         inner.touch();
-        let Content::Memory(content) = &mut inner.content else { return Ok(()) };
+        let content = match &mut inner.content {
+            Held::Base { .. } => return Ok(()),
+            Held::Disk(spilled) => return Ok(spilled.resize(bytes)?),
+            Held::Memory(content) => content,
+        };
         let bytes = usize::try_from(bytes).map_err(|_| out_of_memory())?;
         reserve(content, bytes)?;
         content.resize(bytes, 0);
         Ok(())
     }
 
-    /// Writes into content that is in memory and extends it as needed. The memory is taken already.
+    /// Writes into the content and extends it as needed. What it takes is taken already.
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Result<(), FileError> {
         let mut inner = self.inner();
         inner.touch();
-        let Content::Memory(content) = &mut inner.content else { return Ok(()) };
+        let content = match &mut inner.content {
+            Held::Base { .. } => return Ok(()),
+            Held::Disk(spilled) => return Ok(spilled.write(offset, data)?),
+            Held::Memory(content) => content,
+        };
         let start = usize::try_from(offset).map_err(|_| out_of_memory())?;
         let end = start.checked_add(data.len()).ok_or_else(out_of_memory)?;
         reserve(content, end)?;
@@ -168,10 +224,11 @@ impl FileNode {
     }
 
     /// Gives the content away.
-    pub(super) fn take_content(&self) -> Vec<u8> {
-        match &mut self.inner().content {
-            Content::Memory(content) => std::mem::take(content),
-            Content::Base { .. } => Vec::new(),
+    pub(super) fn take_content(&self) -> Content {
+        match std::mem::replace(&mut self.inner().content, Held::Memory(Vec::new())) {
+            Held::Memory(content) => Content::Bytes(content),
+            Held::Disk(spilled) => Content::Spilled(spilled),
+            Held::Base { .. } => Content::default(),
         }
     }
 }
@@ -179,8 +236,9 @@ impl FileNode {
 impl Inner {
     fn bytes(&self) -> u64 {
         match &self.content {
-            Content::Base { bytes } => *bytes,
-            Content::Memory(content) => u64::try_from(content.len()).unwrap_or(u64::MAX),
+            Held::Base { bytes } => *bytes,
+            Held::Memory(content) => u64::try_from(content.len()).unwrap_or(u64::MAX),
+            Held::Disk(spilled) => spilled.bytes(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Taking over the changes of an overlay that lies over this one.
 
 use super::state::{Now, State};
+use crate::blocking::blocking;
 use crate::changes::{Filled, Vacated};
 use crate::{Changes, FileError, Quota, Scope, StorePath, Version, WriteMode};
 
@@ -70,10 +71,11 @@ impl State {
                     self.create_directory(&path).await?;
                 }
                 Filled::Moved { from } => self.rename(&from, &path).await?,
-                Filled::File { content, mode } => {
-                    if mode == WriteMode::Replace && self.version(&path).await?.is_some() {
+                Filled::File { content, .. } => {
+                    if self.version(&path).await?.is_some() {
                         self.delete(&path).await?;
                     }
+                    let content = blocking(move || Ok(content.into_bytes()?)).await?;
                     self.write(&path, content, WriteMode::Create).await?;
                 }
             }

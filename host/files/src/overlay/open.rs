@@ -45,16 +45,16 @@ impl OpenFile {
         self.node.identity()
     }
 
-    /// Whether the content is in memory, as that of every changed file is.
+    /// Whether the content is at hand, as that of every changed file is: in memory, or on disk where it was too large.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
-        self.node.is_loaded()
+        self.node.is_at_hand()
     }
 
-    /// [`read_at`](Self::read_at) without waiting, if the content is in memory.
+    /// [`read_at`](Self::read_at) without waiting, if the content is at hand.
     #[must_use]
     pub fn read_in_memory(&self, offset: u64, length: u64) -> Option<Vec<u8>> {
-        self.node.range(offset, length)
+        self.node.range(offset, length)?.ok()
     }
 
     /// At most `length` bytes from `offset` on: fewer where the file ends, none past its end.
@@ -64,7 +64,7 @@ impl OpenFile {
     /// [`FileError::Host`].
     pub async fn read_at(&self, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
         if let Some(content) = self.node.range(offset, length) {
-            return Ok(content);
+            return content;
         }
         let path = self.node.base_path()?;
         match self.reader.get_or_init(|| self.overlay.base.reader(path)) {
@@ -76,7 +76,7 @@ impl OpenFile {
     /// Writes all of `data` at `offset`, or nothing. What lies between the end of the file and `offset` is zero and counts.
     ///
     /// # Errors
-    /// [`FileError::Quota`], [`FileError::Memory`], [`FileError::ReadOnly`]; [`FileError::Conflict`] when the store below
+    /// [`FileError::Quota`], [`FileError::Memory`], [`FileError::Disk`], [`FileError::ReadOnly`]; [`FileError::Conflict`] when the store below
     /// has something else by now.
     pub async fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), FileError> {
         self.overlay.state.lock().await.write_at(&self.node, Some(offset), data).await

@@ -7,6 +7,14 @@ fn over_memory(quota: &Quota) -> Arc<dyn FileStore> {
     Arc::new(Overlay::new(Arc::new(MemoryStore::new(*quota)), &Budget::new(u64::MAX)))
 }
 
+/// Every file that is not empty goes to disk.
+fn over_memory_on_disk(quota: &Quota) -> Arc<dyn FileStore> {
+    let options =
+        SpillOptions { directory_ambient: std::env::temp_dir(), bytes_max: 1 << 20, file_bytes_min: 1 };
+    let budget = Budget::with_spill_ambient(u64::MAX, options);
+    Arc::new(Overlay::new(Arc::new(MemoryStore::new(*quota)), &budget))
+}
+
 proptest::proptest! {
     #[test]
     fn agrees_with_the_model(plan in testing::plan()) {
@@ -17,12 +25,18 @@ proptest::proptest! {
     fn takes_over_what_inner_calls_have_changed(plan in testing::plan()) {
         testing::check_commits(over_memory, &plan)?;
     }
+
+    #[test]
+    fn agrees_with_the_model_on_disk(plan in testing::plan()) {
+        testing::check_plan(over_memory_on_disk, &plan)?;
+    }
 }
 
 #[tokio::test]
 async fn keeps_the_contract_of_file_stores() {
     for check in testing::Check::all() {
         check.run(over_memory(&testing::QUOTA)).await.unwrap();
+        check.run(over_memory_on_disk(&testing::QUOTA)).await.unwrap();
     }
 }
 
@@ -53,6 +67,142 @@ async fn memory_is_refused_before_it_is_taken_and_given_back_after() {
     overlay.write(&path("b"), vec![0; 20_000], WriteMode::Create).await.unwrap();
     drop((file, overlay));
     assert_eq!(budget.bytes_taken(), 0);
+}
+
+/// Takes all there is.
+const LARGE: Quota =
+    Quota { bytes_max: u64::MAX, file_bytes_max: u64::MAX, entries_max: u64::MAX, depth_max: u64::MAX };
+const MIB: u64 = 1024 * 1024;
+
+/// Content of which every part is another.
+fn pattern(bytes: u64) -> Vec<u8> {
+    (0..bytes / 8).flat_map(u64::to_le_bytes).collect()
+}
+
+/// A directory for what is spilled, and a budget of `memory` and `disk` bytes for files from 4 MiB on.
+fn spilling(memory: u64, disk: u64) -> (tempfile::TempDir, Budget) {
+    let folder = tempfile::tempdir().unwrap();
+    let directory_ambient = folder.path().to_owned();
+    let options = SpillOptions { directory_ambient, bytes_max: disk, file_bytes_min: 4 * MIB };
+    (folder, Budget::with_spill_ambient(memory, options))
+}
+
+#[tokio::test]
+async fn what_is_too_large_for_memory_is_kept_on_disk_and_committed_from_there() {
+    let target = tempfile::tempdir().unwrap();
+    let (spilled, budget) = spilling(5 * MIB, 100 * MIB);
+    let options = DirectoryOptions { is_durable: false, quota: LARGE, ..DirectoryOptions::default() };
+    let store = Arc::new(DirectoryStore::open_ambient(target.path(), options).unwrap());
+    let old = pattern(6 * MIB);
+    std::fs::write(target.path().join("old"), &old).unwrap();
+    let overlay = Overlay::new(store, &budget);
+    // One grows, one comes as a whole, and of one that is there a little changes.
+    let (grown, whole) = (pattern(9 * MIB), pattern(5 * MIB));
+    let file = overlay.open(&path("grown"), WRITE).await.unwrap();
+    for part in grown.chunks(1 << 16) {
+        file.append(part).await.unwrap();
+    }
+    overlay.write(&path("whole"), whole.clone(), WriteMode::Create).await.unwrap();
+    let changed = overlay.open(&path("old"), WRITE).await.unwrap();
+    changed.write_at(3 * MIB, b"changed").await.unwrap();
+    assert_eq!(budget.bytes_spilled(), 20 * MIB);
+    assert!(budget.bytes_taken() < 10_000, "{}", budget.bytes_taken());
+    assert_eq!(std::fs::read_dir(spilled.path()).unwrap().count(), 0, "they have no names");
+    // It reads like any other file.
+    assert!(file.is_in_memory());
+    assert_eq!(file.read_in_memory(8 * MIB, 2 * MIB).unwrap(), grown[8 << 20..]);
+    assert_eq!(file.read_at(10 * MIB, 1).await.unwrap(), b"");
+    assert_eq!(overlay.read(&path("whole"), 5 * MIB).await.unwrap(), whole);
+    assert!(matches!(overlay.read(&path("whole"), MIB).await, Err(FileError::TooLarge { .. })));
+    changed.set_bytes(5 * MIB).await.unwrap();
+    assert_eq!(budget.bytes_spilled(), 19 * MIB);
+    drop((file, changed));
+    let report = overlay.commit_changes().await.unwrap();
+    assert_eq!(report.iter().map(|changed| changed.bytes).collect::<Vec<_>>(), [9 * MIB, 5 * MIB, 5 * MIB]);
+    let mut expected = old;
+    expected[3 << 20..][..7].copy_from_slice(b"changed");
+    expected.truncate(5 << 20);
+    for (name, content) in [("grown", &grown), ("whole", &whole), ("old", &expected)] {
+        assert!(std::fs::read(target.path().join(name)).unwrap() == *content, "{name}");
+    }
+    assert_eq!((budget.bytes_taken(), budget.bytes_spilled()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_memory_store_takes_what_was_on_disk() {
+    let (_spilled, budget) = spilling(MIB, 100 * MIB);
+    let store = Arc::new(MemoryStore::new(LARGE));
+    let overlay = Overlay::new(Arc::clone(&store) as Arc<dyn FileStore>, &budget);
+    overlay.write(&path("a"), pattern(5 * MIB), WriteMode::Create).await.unwrap();
+    overlay.commit_changes().await.unwrap();
+    assert!(store.read(&path("a"), u64::MAX).await.unwrap() == pattern(5 * MIB));
+}
+
+#[tokio::test]
+async fn the_disk_has_a_limit_and_says_so() {
+    let (_spilled, budget) = spilling(MIB, 10 * MIB);
+    let overlay = Overlay::new(Arc::new(MemoryStore::new(LARGE)), &budget);
+    let file = overlay.open(&path("a"), WRITE).await.unwrap();
+    file.set_bytes(9 * MIB).await.unwrap();
+    let refused = file.set_bytes(11 * MIB).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the changes of one call may take 10485760 bytes of disk at most.");
+    let refused = overlay.write(&path("b"), pattern(5 * MIB), WriteMode::Create).await;
+    assert!(matches!(refused, Err(FileError::Disk { bytes_max }) if bytes_max == 10 * MIB));
+    assert_eq!((file.stat().bytes, budget.bytes_spilled()), (9 * MIB, 9 * MIB));
+    assert!(matches!(overlay.stat(&path("b")).await, Err(FileError::NotFound)));
+    // Emptied, it gives back what it took.
+    file.set_bytes(0).await.unwrap();
+    assert_eq!(budget.bytes_spilled(), 0);
+    overlay.write(&path("b"), pattern(5 * MIB), WriteMode::Create).await.unwrap();
+}
+
+#[tokio::test]
+async fn files_go_to_disk_earlier_when_memory_is_short_but_only_so_many() {
+    let (_spilled, budget) = spilling(MIB, 100 * MIB);
+    let overlay = Overlay::new(Arc::new(MemoryStore::new(LARGE)), &budget);
+    let mut made = 0;
+    let refused = loop {
+        match overlay.write(&path(&made.to_string()), pattern(MIB / 8), WriteMode::Create).await {
+            Ok(()) => made += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert!(matches!(refused, FileError::Memory { .. }), "{refused:?}");
+    // Those in memory, and as many as there may be descriptors.
+    assert!((64..64 + 8).contains(&made), "{made}");
+    for name in 0..made {
+        assert!(overlay.read(&path(&name.to_string()), MIB).await.unwrap() == pattern(MIB / 8));
+    }
+    assert!(budget.bytes_taken() <= MIB);
+    // Nothing short ever takes a descriptor.
+    let (_spilled, budget) = spilling(4096, 100 * MIB);
+    let overlay = Overlay::new(Arc::new(MemoryStore::new(LARGE)), &budget);
+    let refused = overlay.write(&path("short"), vec![0; 5000], WriteMode::Create).await;
+    assert!(matches!(refused, Err(FileError::Memory { .. })));
+    assert_eq!(budget.bytes_spilled(), 0);
+}
+
+#[tokio::test]
+async fn a_file_that_others_cut_while_it_is_copied_to_disk_is_a_conflict() {
+    let (_spilled, budget) = spilling(MIB, 100 * MIB);
+    let folder = tempfile::tempdir().unwrap();
+    let options = DirectoryOptions { is_durable: false, quota: LARGE, ..DirectoryOptions::default() };
+    let store = Arc::new(DirectoryStore::open_ambient(folder.path(), options).unwrap());
+    for bytes in [MIB, 9 * MIB] {
+        std::fs::write(folder.path().join("a"), pattern(8 * MIB)).unwrap();
+        let overlay = Overlay::new(Arc::clone(&store) as Arc<dyn FileStore>, &budget);
+        let file = overlay.open(&path("a"), WRITE).await.unwrap();
+        std::fs::write(folder.path().join("a"), pattern(bytes)).unwrap();
+        assert!(matches!(file.write_at(0, b"x").await, Err(FileError::Conflict { .. })), "{bytes}");
+        drop((file, overlay));
+        assert_eq!(budget.bytes_spilled(), 0);
+    }
+}
+
+#[test]
+fn debug_does_not_show_where_the_disk_is() {
+    let (folder, budget) = spilling(MIB, MIB);
+    assert!(!format!("{budget:?}").contains(folder.path().to_str().unwrap()));
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ const BELOW_FILE: &str = "a parent path is already a file. Choose a different pa
 /// Nothing here waits for anything, so whatever takes this long waits for ever.
 const FOREVER: Duration = Duration::from_secs(20);
 
-fn make_fifo(path: &Path) {
+pub(super) fn make_fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
 }
 
@@ -170,6 +170,16 @@ async fn an_unreadable_directory_is_listed_and_passed_over() {
 
 /// Swaps two names in one step again and again while `body` runs.
 async fn while_swapping<T>(one: PathBuf, other: PathBuf, body: impl Future<Output = T>) -> T {
+    while_swapping_with_pauses(one, other, Duration::ZERO, body).await
+}
+
+/// The same with pauses, in which both are where they were, for what takes more steps than fit between two swaps.
+async fn while_swapping_with_pauses<T>(
+    one: PathBuf,
+    other: PathBuf,
+    pause: Duration,
+    body: impl Future<Output = T>,
+) -> T {
     let is_over = Arc::new(AtomicBool::new(false));
     let swapper = std::thread::spawn({
         let is_over = Arc::clone(&is_over);
@@ -178,6 +188,9 @@ async fn while_swapping<T>(one: PathBuf, other: PathBuf, body: impl Future<Outpu
             while !is_over.load(Ordering::Relaxed) || swaps % 2 == 1 {
                 renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
                 swaps += 1;
+                if swaps.is_multiple_of(256) {
+                    std::thread::sleep(pause);
+                }
             }
             swaps
         }
@@ -260,4 +273,71 @@ async fn swapping_a_directory_for_a_link_lets_nothing_out() {
             assert_eq!(fs::read_dir(scene.outside(directory)).unwrap().count(), 1);
         }
     }
+}
+
+/// Operations of the long race.
+const OPERATIONS: usize = 10_000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_operations_during_swaps_reach_nothing_outside() {
+    let mut went_well = [0_usize; 9];
+    let mut refused = went_well;
+    for target in ["../secret", "other"] {
+        let scene = scene_of_a_swap(target);
+        let pause = Duration::from_millis(1);
+        let seen = while_swapping_with_pauses(scene.inside("d"), scene.inside("swap"), pause, async {
+            let mut seen = Vec::new();
+            for number in 0..OPERATIONS / 2 {
+                let (kind, said) = operate(&scene.store, number).await;
+                // What is behind the link says who it is.
+                let is_outside = |said: &String| said.contains("secret") || said.contains("other");
+                assert!(!said.as_ref().is_ok_and(is_outside), "{kind}: {said:?}");
+                seen.push((kind, said.is_ok()));
+            }
+            seen
+        })
+        .await;
+        for (kind, is_well) in seen {
+            if is_well { went_well[kind] += 1 } else { refused[kind] += 1 }
+        }
+        for (directory, content) in [("secret", "secret"), ("store/other", "other")] {
+            assert_eq!(fs::read_to_string(scene.outside(directory).join("f")).unwrap(), content);
+            assert_eq!(fs::read_dir(scene.outside(directory)).unwrap().count(), 1, "{directory}");
+        }
+        assert!(scene.inside("swap").is_symlink(), "the link is not where it was");
+    }
+    let all = went_well.iter().zip(&refused).all(|(well, refused)| *well > 0 && *refused > 0);
+    assert!(all, "each kind goes well at times and is refused at others: {went_well:?}, {refused:?}");
+}
+
+/// One operation of nine kinds, in and around `d`. Gives its kind and what was seen.
+async fn operate(store: &DirectoryStore, number: usize) -> (usize, Result<String, FileError>) {
+    let (in_d, mine) = (file("d/f"), || b"mine".to_vec());
+    let text = |content: Vec<u8>| String::from_utf8(content).unwrap();
+    let kind = number % 9;
+    let said = match kind {
+        0 => store.read(&in_d, 99).await.map(text),
+        1 => store.read_range(&in_d, 0, 99).await.map(text),
+        2 => store.list(&file("d"), Scope::Recursive).await.map(|listing| format!("{:?}", listing.entries)),
+        3 => store.write(&in_d, mine(), WriteMode::Replace).await.map(|()| String::new()),
+        4 => store.write(&file("d/a"), mine(), WriteMode::Create).await.map(|()| String::new()),
+        5 => store.rename(&file("d/a"), &file("d/b")).await.map(|()| String::new()),
+        6 => store.delete(&file("d/b")).await.map(|()| String::new()),
+        7 => store.stat(&file("d/f")).await.map(|stat| format!("{:?}", stat.kind)),
+        _ => commit_around(store, number).await.map(|()| String::new()),
+    };
+    (kind, said)
+}
+
+/// A commit that replaces, creates, moves and deletes in `d`, into it and out of it.
+async fn commit_around(store: &DirectoryStore, number: usize) -> Result<(), FileError> {
+    let overlay = crate::Overlay::new(Arc::new(store.clone()), &crate::Budget::new(1 << 20));
+    overlay.write(&file("d/f"), b"mine".to_vec(), WriteMode::Replace).await?;
+    overlay.write(&file("d/new/deep"), number.to_string().into(), WriteMode::Replace).await?;
+    match number / 9 % 3 {
+        0 => overlay.write(&file("d/in"), b"mine".to_vec(), WriteMode::Replace).await?,
+        1 => overlay.rename(&file("d/in"), &file("out")).await?,
+        _ => overlay.rename(&file("out"), &file("d/in")).await?,
+    }
+    overlay.commit_changes().await.map(drop)
 }

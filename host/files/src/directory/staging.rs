@@ -1,0 +1,194 @@
+//! The first part of a commit: everything that can fail for want of room happens here, beside the store and not in it.
+
+use std::collections::HashMap;
+use std::io;
+
+use cap_fs_ext::DirExt as _;
+use cap_std::fs::{Dir, File, Metadata, OpenOptions};
+
+use super::apply::Commit;
+use super::fault::Step;
+use super::publish::{flush_all, flush_names, keep_permissions, restrict, write_content};
+use super::record::{Coming, End, Leaving, Phase, Record, Source, state};
+use super::tree::{Node, Tree, look};
+use crate::changes::{Filled, Vacated, blame};
+use crate::content::Content;
+use crate::{Changes, FileError, StorePath};
+
+/// The directory in which a commit is prepared and from which it can be finished after a crash. No path of a store denotes
+/// the name.
+pub(super) const COMMIT: &str = ".~cofferdam-commit";
+
+/// Up to this many files or directories are flushed one by one. Flushing the whole file system costs about as much as ten
+/// of them, and more when others have much to be flushed.
+pub(super) const FLUSHED_SINGLY_MAX: usize = 8;
+
+/// The name of a record that is not complete yet.
+const UNFINISHED: &str = "record";
+
+impl Tree {
+    /// Prepares `changes` up to the point from which on they will be made, whatever happens to the host. After an error
+    /// nothing has changed. `recheck` is asked last, because preparing takes time.
+    pub(super) fn stage(
+        &self,
+        changes: Changes,
+        recheck: impl FnOnce(&Changes) -> Result<(), FileError>,
+    ) -> Result<Commit<'_>, FileError> {
+        let directory = self.make_commit_directory()?;
+        let staged = Staging { tree: self, directory: &directory }.prepare(changes, recheck);
+        match staged {
+            Ok(record) => Ok(Commit::new(self, directory, record, Phase::Vacate)),
+            Err(error) => {
+                self.clear_commit(&directory);
+                Err(error)
+            }
+        }
+    }
+
+    fn make_commit_directory(&self) -> io::Result<Dir> {
+        #[cfg_attr(not(unix), expect(unused_mut, reason = "there are no permission bits"))]
+        let mut builder = cap_std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        {
+            use cap_std::fs::DirBuilderExt as _;
+            builder.mode(0o700);
+        }
+        self.root.create_dir_with(COMMIT, &builder)?;
+        self.root.open_dir_nofollow(COMMIT)
+    }
+}
+
+struct Staging<'t> {
+    tree: &'t Tree,
+    directory: &'t Dir,
+}
+
+impl Staging<'_> {
+    fn prepare(
+        &self,
+        mut changes: Changes,
+        recheck: impl FnOnce(&Changes) -> Result<(), FileError>,
+    ) -> Result<Record, FileError> {
+        let record = self.plan(&changes)?;
+        self.write_contents(&mut changes)?;
+        self.tree.faults.point(Step::WriteRecord)?;
+        let file = record.write(self.directory, UNFINISHED)?;
+        if self.tree.options.is_durable {
+            file.sync_all()?;
+        }
+        drop(file);
+        recheck(&changes)?;
+        self.tree.faults.point(Step::NameRecord)?;
+        self.directory.rename(UNFINISHED, self.directory, Phase::Vacate.file_name())?;
+        if self.tree.options.is_durable {
+            flush_names(self.directory);
+            flush_names(&self.tree.root);
+        }
+        Ok(record)
+    }
+
+    /// The steps. Names for what will be replaced come first, while every path is the one from before.
+    fn plan(&self, changes: &Changes) -> Result<Record, FileError> {
+        let mut leaving = Vec::new();
+        let mut replaced = HashMap::new();
+        for (_, filled) in &changes.filled {
+            if let Filled::File { replaces: Some(path), .. } = filled {
+                replaced.insert(path, leaving.len());
+                leaving.push(self.leaving(path, End::Replaced)?);
+            }
+        }
+        let mut moved = HashMap::new();
+        for vacated in &changes.vacated {
+            leaving.push(match vacated {
+                Vacated::File(path) | Vacated::Directory(path) => self.leaving(path, End::Deleted)?,
+                Vacated::Staged { from, stage } => {
+                    moved.insert(stage, leaving.len());
+                    self.leaving(from, End::Moved)?
+                }
+            });
+        }
+        let mut coming = Vec::new();
+        for (path, filled) in &changes.filled {
+            let (from, is_directory, replaces) = match filled {
+                Filled::Directory => (Source::Staged, true, None),
+                Filled::File { replaces, .. } => {
+                    let replaces = replaces.as_ref().and_then(|path| replaced.get(path)).copied();
+                    (Source::Staged, false, replaces)
+                }
+                Filled::Moved { from } => {
+                    let number = match moved.get(from) {
+                        Some(number) => *number,
+                        None => {
+                            leaving.push(self.leaving(from, End::Moved)?);
+                            leaving.len().saturating_sub(1)
+                        }
+                    };
+                    let is_directory = leaving.get(number).is_some_and(|leaving| leaving.is_directory);
+                    (Source::Vacated(number), is_directory, None)
+                }
+            };
+            coming.push(Coming { path: path.clone(), is_directory, from, replaces });
+        }
+        Ok(Record::new(leaving, coming))
+    }
+
+    fn leaving(&self, path: &StorePath, end: End) -> Result<Leaving, FileError> {
+        let (parent, name) = path.split().ok_or(FileError::Root)?;
+        let parent = self.tree.existing_directory(&parent).map_err(|error| blame(error, path))?;
+        let (metadata, is_directory) = match look(&parent, name)? {
+            Node::File(metadata) => (metadata, false),
+            Node::Directory(metadata) => (metadata, true),
+            Node::Link => return Err(FileError::Link),
+            Node::Missing | Node::Special => return Err(blame(FileError::NotFound, path)),
+        };
+        Ok(Leaving { path: path.clone(), is_directory, end, state: state(&metadata) })
+    }
+
+    /// Writes everything that is new. Contents are given up one after another, so that they are not in memory and in the
+    /// cache of the system at the same time.
+    fn write_contents(&self, changes: &mut Changes) -> Result<(), FileError> {
+        let files = changes.filled.iter().filter(|(_, filled)| matches!(filled, Filled::File { .. })).count();
+        let is_flushed_singly = cfg!(not(target_os = "linux")) || files <= FLUSHED_SINGLY_MAX;
+        // Flushed after all have been written, because the first flush then does most of the work for the others.
+        let mut open = Vec::new();
+        for (number, (_, filled)) in changes.filled.iter_mut().enumerate() {
+            let name = Record::staged_name(number);
+            self.tree.faults.point(Step::Stage)?;
+            match filled {
+                Filled::Moved { .. } => {}
+                Filled::Directory => self.directory.create_dir(&name)?,
+                Filled::File { content, origin, replaces } => {
+                    let model = self.permissions(origin.as_ref())?.or(self.permissions(replaces.as_ref())?);
+                    let file = self.write(&name, &std::mem::take(content), model.as_ref())?;
+                    if is_flushed_singly {
+                        open.push(file);
+                    }
+                }
+            }
+        }
+        self.tree.faults.point(Step::Flush)?;
+        if !self.tree.options.is_durable {
+            return Ok(());
+        }
+        open.iter().try_for_each(File::sync_all)?;
+        if is_flushed_singly { Ok(()) } else { Ok(flush_all(self.directory)?) }
+    }
+
+    fn write(&self, name: &str, content: &Content, model: Option<&Metadata>) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        restrict(&mut options, model);
+        let file = write_content(self.directory.open_with(name, &options)?, content)?;
+        keep_permissions(&file, model)?;
+        Ok(file)
+    }
+
+    /// The file whose permissions a new one gets.
+    fn permissions(&self, path: Option<&StorePath>) -> Result<Option<Metadata>, FileError> {
+        let Some((parent, name)) = path.and_then(StorePath::split) else { return Ok(None) };
+        match look(&self.tree.existing_directory(&parent)?, name)? {
+            Node::File(metadata) => Ok(Some(metadata)),
+            _ => Ok(None),
+        }
+    }
+}
