@@ -77,7 +77,11 @@ fn no_test_is_switched_off() {
 
 #[test]
 fn the_environment_is_read_in_the_binary_alone() {
-    let is_test = |path: &Path| path.ends_with("tests.rs") || path.starts_with("host/files/src/testing");
+    let is_test = |path: &Path| {
+        path.ends_with("tests.rs")
+            || path.starts_with("host/files/src/testing")
+            || path.starts_with("host/files/tests")
+    };
     let host = |path: &Path| path.starts_with("host") && !path.starts_with("host/cli") && !is_test(path);
     let mut looked_at = 0;
     for (path, text) in sources().into_iter().filter(|(path, _)| host(path)) {

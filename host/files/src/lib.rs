@@ -41,10 +41,10 @@ pub use error::{FileError, HostFailure};
 pub use glob::{Glob, GlobError};
 pub use guard::{CreateOnly, ReadOnly};
 pub use memory::MemoryStore;
-#[cfg(feature = "cloud")]
-pub use object::{BucketOptions, OpenBucketError};
 #[cfg(feature = "object")]
 pub use object::BucketStore;
+#[cfg(feature = "cloud")]
+pub use object::{BucketOptions, OpenBucketError};
 pub use overlay::{Budget, ChangeKind, ChangedFile, Charge, OpenFile, OpenMode, Overlay};
 pub use path::{PathError, StorePath};
 pub use quota::{Quota, QuotaExceeded, Usage};

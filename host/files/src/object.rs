@@ -121,7 +121,9 @@ impl BucketStore {
         let work = change(Arc::clone(&self.bucket), ledger);
         match Handle::try_current() {
             // It fails when the runtime is shutting down.
-            Ok(runtime) => runtime.spawn(work).await.unwrap_or_else(|error| Err(io::Error::other(error).into())),
+            Ok(runtime) => {
+                runtime.spawn(work).await.unwrap_or_else(|error| Err(io::Error::other(error).into()))
+            }
             Err(_) => work.await,
         }
     }
@@ -145,13 +147,19 @@ impl FileStore for BucketStore {
     }
 
     async fn read_range(&self, path: &StorePath, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
-        if path.is_root() { Err(FileError::NotFound) } else { self.bucket.get_range(path, offset, length).await }
+        if path.is_root() {
+            Err(FileError::NotFound)
+        } else {
+            self.bucket.get_range(path, offset, length).await
+        }
     }
 
     async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
         let path = path.clone();
-        self.change_with(async move |bucket, mut ledger| bucket.write(&mut ledger, &path, content, mode).await)
-            .await
+        self.change_with(async move |bucket, mut ledger| {
+            bucket.write(&mut ledger, &path, content, mode).await
+        })
+        .await
     }
 
     async fn delete(&self, path: &StorePath) -> Result<(), FileError> {

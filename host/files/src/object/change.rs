@@ -160,7 +160,8 @@ impl Bucket {
             (EntryKind::File, Some(Node::File(_))) => draft.know(to.as_str(), None),
             (_, None) => {}
         }
-        let below = if kind == EntryKind::Directory { self.know_below(&mut draft, from).await?.depth() } else { 0 };
+        let below =
+            if kind == EntryKind::Directory { self.know_below(&mut draft, from).await?.depth() } else { 0 };
         self.quota.check_depth(to.depth().saturating_add(below))?;
         if kind == EntryKind::File {
             draft.know(from.as_str(), None);

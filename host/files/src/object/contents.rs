@@ -90,7 +90,8 @@ impl Contents {
 
     /// Makes each name a file or a directory.
     fn settle(&mut self) {
-        let both: Vec<String> = self.files.keys().filter(|n| self.directories.contains(*n)).cloned().collect();
+        let both: Vec<String> =
+            self.files.keys().filter(|n| self.directories.contains(*n)).cloned().collect();
         for name in both {
             if self.files.get(&name) == Some(&0) {
                 self.files.remove(&name);
