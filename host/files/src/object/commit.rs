@@ -14,7 +14,7 @@ use super::keys;
 use super::ledger::Ledger;
 use super::requests::Bucket;
 use crate::changes::{Filled, Vacated};
-use crate::{Changes, FileError, StorePath, Usage, Version};
+use crate::{Changes, FileError, StorePath, Version};
 
 /// How many requests are under way at a time.
 const AT_ONCE: usize = 8;
@@ -31,7 +31,7 @@ impl Bucket {
         self.know_moved(&mut draft, &changes).await?;
         rearrange(&mut draft, changes);
         self.send(draft.into_difference()).await.inspect_err(|_| ledger.forget())?;
-        ledger.enter(difference(usage, before, after));
+        ledger.enter(usage.exchanged(before, after));
         Ok(())
     }
 
@@ -131,14 +131,5 @@ fn rearrange(draft: &mut Draft, changes: Changes) {
             Filled::Moved { from } => draft.rename(&from, &path),
             Filled::File { content, .. } => draft.write(&path, content),
         }
-    }
-}
-
-/// The usage when a difference has been made.
-fn difference(usage: Usage, before: Usage, after: Usage) -> Usage {
-    let replace = |now: u64, before: u64, after: u64| now.saturating_sub(before).saturating_add(after);
-    Usage {
-        bytes: replace(usage.bytes, before.bytes, after.bytes),
-        entries: replace(usage.entries, before.entries, after.entries),
     }
 }
