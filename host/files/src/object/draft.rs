@@ -110,8 +110,8 @@ impl Draft {
 
     /// What has to be sent.
     pub(super) fn into_difference(self) -> Difference {
-        let mut difference = Difference::default();
-        difference.deletes = self.before.keys().filter(|key| !self.now.contains_key(*key)).cloned().collect();
+        let deletes = self.before.keys().filter(|key| !self.now.contains_key(*key)).cloned().collect();
+        let mut difference = Difference { deletes, ..Difference::default() };
         for (key, holds) in self.now {
             let there = self.before.get(&key);
             match holds {

@@ -87,7 +87,8 @@ impl HttpConnector for Connector {
 #[async_trait]
 impl HttpService for Pooled {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let deadline = Instant::now() + self.request_timeout;
+        let now = Instant::now();
+        let deadline = now.checked_add(self.request_timeout).unwrap_or(now);
         let answered = timeout_at(deadline, self.client.request(request)).await;
         let answer = answered.map_err(|_| HttpError::new(HttpErrorKind::Timeout, Elapsed))?;
         let (head, body) = answer.map_err(of_client)?.into_parts();

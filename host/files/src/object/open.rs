@@ -264,3 +264,96 @@ fn gcs(_: &str, _: &BucketOptions, _: Option<Url>) -> Result<Service, OpenBucket
 fn azure(_: &str, _: &BucketOptions, _: Option<Url>) -> Result<Service, OpenBucketError> {
     Err(OpenBucketError::NotBuilt { scheme: "az", feature: "azure" })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::{FileStore as _, StorePath};
+
+    fn refused(url: &str, options: &BucketOptions) -> String {
+        BucketStore::open(url, options).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn addresses_that_are_none_are_refused() {
+        let options = BucketOptions::default();
+        for url in
+            ["bucket", "s3://", "s3:///x", "https://host/bucket", "s3://a b/x", "s3://user:key@bucket/x"]
+        {
+            assert!(refused(url, &options).contains("is not a bucket"), "{url}");
+        }
+        assert_eq!(refused("s3://bucket/a/../b", &options), "no key starts with this prefix");
+        for endpoint in ["ftp://host", "host:9000", "https://key:secret@host", "http://"] {
+            let options = BucketOptions { endpoint: Some(endpoint.to_owned()), ..BucketOptions::default() };
+            assert!(refused("s3://bucket", &options).starts_with("the endpoint "), "{endpoint}");
+        }
+        for url in ["s3://bucket", "s3://bucket/", "s3://bucket/team/x/"] {
+            assert!(BucketStore::open(url, &options).is_ok(), "{url}");
+        }
+    }
+
+    #[test]
+    fn neither_options_nor_store_show_a_secret() {
+        let options = BucketOptions {
+            access_key_id: Some("AKIA-id".to_owned()),
+            secret_key: Some("very-secret".to_owned()),
+            session_token: Some("token-secret".to_owned()),
+            ..BucketOptions::default()
+        };
+        let store = BucketStore::open("s3://bucket/hidden", &options).unwrap();
+        let shown = format!("{options:?} {store:?}");
+        assert!(!shown.contains("-secret") && !shown.contains("hidden"), "{shown}");
+    }
+
+    #[test]
+    fn defaults_are_pinned() {
+        let BucketOptions { connect_timeout, request_timeout, .. } = BucketOptions::default();
+        assert_eq!((connect_timeout.as_secs(), request_timeout.as_secs()), (10, 30));
+        assert_eq!((RETRIES_MAX, RETRY_TIMEOUT.as_secs()), (3, 60));
+    }
+
+    /// A store at a server that accepts connections and says nothing, or with `None` at a port where nobody listens.
+    fn store_at(listener: Option<&TcpListener>) -> BucketStore {
+        let unused = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = listener.map_or_else(unused, |listener| listener.local_addr().unwrap());
+        let options = BucketOptions {
+            endpoint: Some(format!("http://{address}")),
+            request_timeout: Duration::from_millis(100),
+            ..BucketOptions::default()
+        };
+        BucketStore::open("s3://bucket/hidden", &options).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_server_that_says_nothing_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let error = store_at(Some(&listener)).stat(&StorePath::file("a").unwrap()).await.unwrap_err();
+        assert_eq!(error.to_string(), "the file store failed: timed out.");
+        assert!(error.source().unwrap().to_string().contains("hidden"), "logs have the whole story");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_not_there_is_not_connected() {
+        let error = store_at(None).stat(&StorePath::file("a").unwrap()).await.unwrap_err();
+        assert_eq!(error.to_string(), "the file store failed: not connected.");
+    }
+
+    #[tokio::test]
+    async fn without_an_endpoint_of_that_kind_no_plain_http_is_spoken() {
+        use object_store::client::HttpConnector as _;
+        let client = Connector {
+            connect_timeout: Duration::from_secs(1),
+            request_timeout: Duration::from_secs(1),
+            allows_http: false,
+        };
+        let client = client.connect(&object_store::ClientOptions::new()).unwrap();
+        let request = object_store::client::HttpRequest::new(object_store::client::HttpRequestBody::empty());
+        let (mut head, body) = request.into_parts();
+        head.uri = "http://127.0.0.1:9/".parse().unwrap();
+        let refused = client.execute(object_store::client::HttpRequest::from_parts(head, body)).await;
+        assert!(refused.is_err_and(|error| error.kind() == object_store::client::HttpErrorKind::Connect));
+    }
+}
