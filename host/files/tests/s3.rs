@@ -1,6 +1,13 @@
 //! Bucket stores on a server that speaks S3. `cargo xtask s3` starts one and runs these tests; without
 //! `COFFERDAM_S3_ENDPOINT` they say that they are skipped.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and says on standard output when it is skipped"
+)]
+
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU32, Ordering};

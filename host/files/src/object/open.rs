@@ -296,6 +296,27 @@ mod tests {
     }
 
     #[test]
+    fn every_service_can_be_opened_or_says_what_it_needs() {
+        let options = BucketOptions { access_key_id: Some("account".to_owned()), ..BucketOptions::default() };
+        let anonymous = BucketOptions { access_key_id: None, ..options.clone() };
+        let services = [
+            ("s3", cfg!(feature = "s3"), &anonymous),
+            ("gs", cfg!(feature = "gcs"), &anonymous),
+            ("az", cfg!(feature = "azure"), &options),
+        ];
+        for (scheme, is_built, options) in services {
+            match BucketStore::open(&format!("{scheme}://bucket/x"), options) {
+                Ok(_) => assert!(is_built, "{scheme}"),
+                Err(error) => {
+                    assert!(!is_built, "{scheme}: {error:?}");
+                    let expected = format!("`{scheme}://` needs a build of cofferdam with the feature ");
+                    assert!(error.to_string().starts_with(&expected), "{error}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn neither_options_nor_store_show_a_secret() {
         let options = BucketOptions {
             access_key_id: Some("AKIA-id".to_owned()),
