@@ -22,6 +22,8 @@
 //!   in place.
 //! * Copies and deletes are not conditional. Of two hosts that move or delete while the other one writes, one may undo
 //!   the other's work unseen; two hosts may together exceed a quota, or make a name a file and a directory at a time.
+//! * What became of a request that was never answered is not known. It counts as not done; when the service did it all the
+//!   same, a commit that failed leaves that one change, and a create may be refused by the file that it made itself.
 //! * A directory that is created anew cannot be told from the one that was there.
 //! * A key with an empty segment, or one of `.` or `..`, makes the listings that meet it fail; a key that ends in `/` (an
 //!   empty directory of some tools) is an empty file in recursive ones.
