@@ -4,6 +4,7 @@ mod demo;
 mod deny;
 mod guests;
 mod run;
+mod s3;
 
 use clap::{Parser, Subcommand};
 
@@ -32,6 +33,12 @@ enum Command {
     Ci,
     /// Build the sample tools and the test programs for wasm32-wasip2
     Guests,
+    /// Start a server that speaks S3 and run the tests of bucket stores on it; installs the server into target/s3
+    S3 {
+        /// Only start the server and say where it is
+        #[arg(long)]
+        serve: bool,
+    },
     /// Measure the host against the floor and print ratios
     Bench {
         /// One JSON object per line: name, ours, reference, ratio, spread
@@ -52,6 +59,7 @@ fn main() -> anyhow::Result<()> {
         Command::Deny => deny::run(),
         Command::Ci => lint().and_then(|()| test()),
         Command::Guests => guests::build(),
+        Command::S3 { serve } => s3::run(serve),
         Command::Bench { json, only } => bench(json, only.as_deref()),
     }
 }
@@ -67,7 +75,14 @@ fn test() -> anyhow::Result<()> {
         }
     }
     section("testing the workspace, its parts and end to end");
-    cargo(&["test", "--workspace"])?;
+    let bucket_server = s3::for_tests()?;
+    let mut tests = run::command("cargo", &["test", "--workspace"]);
+    if let Some(server) = &bucket_server {
+        let (name, value) = server.variable();
+        tests = tests.env(name, &value);
+    }
+    tests.run(&root())?;
+    drop(bucket_server);
     // Tests are quiet about what passes; the areas of the contract are worth a line each.
     conformance()
 }

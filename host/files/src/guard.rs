@@ -1,9 +1,16 @@
 //! Stores around a store.
 
+mod audited;
+mod limited;
+mod subtree;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+pub use audited::{Access, AccessKind, AccessOutcome, Audited};
+pub use limited::WithQuota;
+pub use subtree::Subtree;
 
 use crate::{
     Changes, EntryKind, FileError, FileReader, FileStore, Listing, MadeDirectory, Room, Scope, Stat,

@@ -1,9 +1,11 @@
 //! File stores: what a tool, a plugin or a model may see of files, and nothing else.
 //!
 //! A [`FileStore`] holds files and directories under [`StorePath`]s, the only paths it accepts. [`MemoryStore`] keeps
-//! them in memory, [`DirectoryStore`] in one directory of the host; [`ReadOnly`] takes the changes away from any
-//! store, [`CreateOnly`] everything but new files. An [`Overlay`] keeps the changes of one call until they are wanted. All stores give the same results for the same operations, texts included (`FILE-10`), which the suite in the
-//! module `testing` (a feature) checks for each of them.
+//! them in memory, [`DirectoryStore`] in one directory of the host, and `BucketStore` (a feature) in a bucket. [`ReadOnly`]
+//! takes the changes away from any store, [`CreateOnly`] everything but new files, [`Subtree`] everything but one directory;
+//! [`WithQuota`] narrows the limits, [`Audited`] tells of every access, and [`Sharing`] says which part a session sees. An
+//! [`Overlay`] keeps the changes of one call until they are wanted. All stores give the same results for the same
+//! operations, texts included (`FILE-10`), which the suite in the module `testing` (a feature) checks for each of them.
 //!
 //! What holds everywhere:
 //!
@@ -29,9 +31,12 @@ mod glob;
 mod guard;
 mod harness;
 mod memory;
+#[cfg(feature = "object")]
+mod object;
 mod overlay;
 mod path;
 mod quota;
+mod scope;
 mod search;
 mod store;
 #[cfg(any(test, feature = "testing"))]
@@ -44,12 +49,17 @@ pub use directory::{DirectoryOptions, DirectoryStore, OpenDirectoryError};
 pub use error::{FileError, HostFailure};
 pub use finish::finish;
 pub use glob::{Glob, GlobError};
-pub use guard::{CreateOnly, ReadOnly};
+pub use guard::{Access, AccessKind, AccessOutcome, Audited, CreateOnly, ReadOnly, Subtree, WithQuota};
 pub use harness::{FileAccessOptions, FileAccessTools};
 pub use memory::MemoryStore;
+#[cfg(feature = "object")]
+pub use object::BucketStore;
+#[cfg(feature = "cloud")]
+pub use object::{BucketOptions, OpenBucketError};
 pub use overlay::{Budget, ChangeKind, ChangedFile, Charge, OpenFile, OpenMode, Overlay, SpillOptions};
 pub use path::{PathError, StorePath};
 pub use quota::{Quota, QuotaExceeded, Usage};
+pub use scope::{Sharing, session_stem};
 pub use search::{
     FileMatches, MatchingLine, SearchCaps, SearchError, SearchQuery, SearchResults, Truncation, search,
 };

@@ -15,6 +15,7 @@ use std::fmt;
 pub use refusal::PathError;
 pub(crate) use refusal::quoted;
 use refusal::{PathRefusal, SegmentRefusal};
+pub(crate) use segment::is_device;
 
 /// Longest path in bytes (`FILE-5`).
 const PATH_BYTES_MAX: usize = 4096;

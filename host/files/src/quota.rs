@@ -136,6 +136,15 @@ impl Usage {
         }
     }
 
+    /// The usage when a difference has been made.
+    pub(crate) fn exchanged(self, before: Self, after: Self) -> Self {
+        let exchange = |now: u64, before: u64, after: u64| now.saturating_sub(before).saturating_add(after);
+        Self {
+            bytes: exchange(self.bytes, before.bytes, after.bytes),
+            entries: exchange(self.entries, before.entries, after.entries),
+        }
+    }
+
     /// The usage without one directory.
     pub(crate) fn without_directory(self) -> Self {
         Self { entries: self.entries.saturating_sub(1), ..self }

@@ -41,6 +41,11 @@ impl PathError {
         Self { given: None, refusal: PathRefusal::Empty }
     }
 
+    /// A path that is too long where another store keeps it.
+    pub(crate) fn too_long(path: &super::StorePath) -> Self {
+        Self::new(path.as_str(), PathRefusal::TooLong)
+    }
+
     pub(super) fn new(given: &str, refusal: PathRefusal) -> Self {
         Self { given: Some(given.to_owned()), refusal }
     }

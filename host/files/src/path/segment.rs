@@ -41,7 +41,7 @@ pub(super) fn is_drive_root(text: &str) -> bool {
 
 /// Whether Windows takes the name for a device. It looks at what stands before the first dot and ignores spaces at
 /// the end of that.
-fn is_device(segment: &str) -> bool {
+pub(crate) fn is_device(segment: &str) -> bool {
     let stem = segment.split('.').next().unwrap_or_default().trim_end_matches(' ').to_ascii_lowercase();
     let is_numbered = |device: &&str| stem.strip_prefix(*device).is_some_and(is_one_device_digit);
     DEVICES.contains(&stem.as_str()) || NUMBERED_DEVICES.iter().any(is_numbered)

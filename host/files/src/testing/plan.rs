@@ -143,7 +143,10 @@ pub fn check_commits(
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Mismatch> {
-    tokio::runtime::Builder::new_current_thread().build().map_err(|error| Mismatch(error.to_string()))
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Mismatch(error.to_string()))
 }
 
 /// Operations that together see all there is.

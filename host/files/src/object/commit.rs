@@ -1,0 +1,137 @@
+//! Taking over the changes of a call.
+//!
+//! Everything is checked first, with a request for each path that the call changed. The puts that follow are conditional
+//! on what those requests saw, so that two hosts do not overwrite each other's files. Copies and deletes cannot be
+//! conditional in a bucket: what another host does to such a path between check and request is not noticed.
+
+use std::collections::BTreeSet;
+
+use futures_util::{StreamExt as _, TryStreamExt as _};
+
+use super::change::Node;
+use super::draft::Draft;
+use super::keys;
+use super::ledger::Ledger;
+use super::requests::Bucket;
+use crate::changes::{Filled, Vacated};
+use crate::{Changes, FileError, StorePath, Version};
+
+/// How many requests are under way at a time.
+const AT_ONCE: usize = 8;
+
+impl Bucket {
+    pub(super) async fn commit(&self, ledger: &mut Ledger, changes: Changes) -> Result<(), FileError> {
+        let mut draft = Draft::default();
+        self.check_expected(&mut draft, &changes.expected).await?;
+        self.check_vacated(&mut draft, &changes.vacated).await?;
+        self.check_above(&changes).await?;
+        let usage = ledger.usage(self).await?;
+        let (before, after) = (changes.before, changes.after);
+        self.quota.check_difference(usage, before, after)?;
+        self.know_moved(&mut draft, &changes).await?;
+        rearrange(&mut draft, changes)?;
+        self.send(draft.into_difference()).await.inspect_err(|_| ledger.forget())?;
+        ledger.enter(usage.exchanged(before, after));
+        Ok(())
+    }
+
+    /// Each path is as the call saw it. Files are known from now on.
+    async fn check_expected(
+        &self,
+        draft: &mut Draft,
+        expected: &[(StorePath, Option<Version>)],
+    ) -> Result<(), FileError> {
+        let looks = expected.iter().cloned().map(|(path, version)| {
+            let bucket = self.clone();
+            async move {
+                let node = bucket.look(&path).await?;
+                Ok::<_, FileError>((path, version, node))
+            }
+        });
+        // Before an owned list of futures there is nothing that could be borrowed for too short.
+        let looks: Vec<_> = looks.collect();
+        let mut looks = futures_util::stream::iter(looks).buffered(AT_ONCE);
+        while let Some((path, version, node)) = looks.try_next().await? {
+            if node.as_ref().map(|node| node.stat().version) != version {
+                return Err(FileError::Conflict { path });
+            }
+            if let Some(Node::File(object)) = node {
+                draft.know(path.as_str(), Some(object.state));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is in the directories that go away goes away itself.
+    async fn check_vacated(&self, draft: &mut Draft, vacated: &[Vacated]) -> Result<(), FileError> {
+        let going: BTreeSet<_> = vacated.iter().map(Vacated::path).collect();
+        for change in vacated {
+            let Vacated::Directory(directory) = change else { continue };
+            let contents = self.know_below(draft, directory).await?;
+            let names = contents.files.keys().chain(&contents.directories);
+            let children = names.filter(|name| !name.contains('/')).map(|name| directory.join(name));
+            if let Some(path) = children.into_iter().find(|child| !going.contains(child)) {
+                return Err(FileError::Conflict { path });
+            }
+            if contents.hides_entries {
+                return Err(FileError::Conflict { path: directory.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing comes below a file that somebody else has put there.
+    async fn check_above(&self, changes: &Changes) -> Result<(), FileError> {
+        let vacated: BTreeSet<_> = changes.vacated.iter().map(|change| change.path().clone()).collect();
+        let mut seen: BTreeSet<StorePath> = changes.filled.iter().map(|(path, _)| path.clone()).collect();
+        for (path, _) in &changes.filled {
+            for above in path.ancestors() {
+                if !seen.insert(above.clone()) {
+                    break;
+                }
+                if !vacated.contains(&above) && self.head(above.as_str()).await?.is_some() {
+                    return Err(FileError::Conflict { path: path.clone() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whatever moves is known, with everything below it.
+    async fn know_moved(&self, draft: &mut Draft, changes: &Changes) -> Result<(), FileError> {
+        let staged = changes.vacated.iter().filter_map(|change| match change {
+            Vacated::Staged { from, .. } => Some(from),
+            Vacated::File(_) | Vacated::Directory(_) => None,
+        });
+        let moved = changes.filled.iter().filter_map(|(_, filled)| match filled {
+            Filled::Moved { from } if !keys::is_reserved(from.as_str()) => Some(from),
+            _ => None,
+        });
+        for from in staged.chain(moved) {
+            if !draft.is_known(from.as_str()) {
+                self.know_below(draft, from).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes the changes in the draft, one after another.
+fn rearrange(draft: &mut Draft, changes: Changes) -> Result<(), FileError> {
+    for change in changes.vacated {
+        match change {
+            Vacated::File(path) => draft.delete(&path),
+            Vacated::Directory(path) => draft.remove_directory(&path),
+            Vacated::Staged { from, stage } => draft.rename(&from, &stage),
+        }
+    }
+    for (path, filled) in changes.filled {
+        match filled {
+            Filled::Directory => draft.create_directory(&path),
+            Filled::Moved { from } => draft.rename(&from, &path),
+            // It has been loaded.
+            Filled::File { content, .. } => draft.write(&path, content.into_bytes()?),
+        }
+    }
+    Ok(())
+}

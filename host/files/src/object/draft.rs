@@ -1,0 +1,196 @@
+//! What a change makes of the keys, worked out before anything is sent.
+//!
+//! A draft starts with the objects that a change has to do with, each at its key. Moving and removing is then a matter of
+//! names, and what differs in the end is what has to be sent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use object_store::UpdateVersion;
+
+use super::keys::{self, Key};
+use super::requests::Condition;
+use crate::StorePath;
+
+/// The keys that a change has to do with.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    /// The objects that are there, with what is known of their state.
+    before: BTreeMap<Key, Option<UpdateVersion>>,
+    now: BTreeMap<Key, Holds>,
+}
+
+/// What a key is to hold.
+#[derive(Debug)]
+enum Holds {
+    /// The object that was at this key before.
+    Object(Key),
+    Content(Vec<u8>),
+    /// Keeps a directory. May be there already.
+    Marker,
+}
+
+/// What has to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Difference {
+    pub(super) puts: Vec<Put>,
+    /// From the key of an object to its new one.
+    pub(super) copies: Vec<(Key, Key)>,
+    pub(super) markers: Vec<Key>,
+    pub(super) deletes: Vec<Key>,
+    /// The keys of objects that are replaced.
+    pub(super) replaced: BTreeSet<Key>,
+}
+
+#[derive(Debug)]
+pub(super) struct Put {
+    pub(super) key: Key,
+    pub(super) content: Vec<u8>,
+    pub(super) condition: Condition,
+}
+
+impl Draft {
+    /// There is an object at `key`; `state` is what a put that replaces it has to find.
+    pub(super) fn know(&mut self, key: &str, state: Option<UpdateVersion>) {
+        let known = self.before.entry(key.to_owned()).or_default();
+        *known = known.take().or(state);
+        self.now.entry(key.to_owned()).or_insert_with(|| Holds::Object(key.to_owned()));
+    }
+
+    /// Whether there is an object at `key`, as far as is known.
+    pub(super) fn is_known(&self, key: &str) -> bool {
+        self.before.contains_key(key)
+    }
+
+    /// A file is deleted.
+    pub(super) fn delete(&mut self, path: &StorePath) {
+        self.now.remove(path.as_str());
+        self.keep_parent(path);
+    }
+
+    /// An empty directory is removed. Everything that is below it has to be known.
+    pub(super) fn remove_directory(&mut self, path: &StorePath) {
+        self.now.remove(&keys::marker(path));
+        self.keep_parent(path);
+    }
+
+    /// A file, or everything that is below a directory, gets another path. All of it has to be known.
+    pub(super) fn rename(&mut self, from: &StorePath, to: &StorePath) {
+        let moved: Vec<Key> = self.keys_at(from).cloned().collect();
+        for key in moved {
+            if let Some(holds) = self.now.remove(&key) {
+                let rest = key.strip_prefix(from.as_str()).unwrap_or_default();
+                self.now.insert(format!("{to}{rest}"), holds);
+            }
+        }
+        self.keep_parent(from);
+    }
+
+    /// A directory is created.
+    pub(super) fn create_directory(&mut self, path: &StorePath) {
+        self.now.entry(keys::marker(path)).or_insert(Holds::Marker);
+    }
+
+    /// A file is written.
+    pub(super) fn write(&mut self, path: &StorePath, content: Vec<u8>) {
+        self.now.insert(path.as_str().to_owned(), Holds::Content(content));
+    }
+
+    /// A directory stays when the last thing in it goes (`FILE-12`). Its marker is written in any case: whether another
+    /// host takes away the rest at this moment cannot be known.
+    fn keep_parent(&mut self, path: &StorePath) {
+        if let Some((parent, _)) = path.split().filter(|(parent, _)| !parent.is_root()) {
+            self.create_directory(&parent);
+        }
+    }
+
+    fn keys_at(&self, path: &StorePath) -> impl Iterator<Item = &Key> {
+        let is_at = |key: &str| key == path.as_str() || keys::rest(key, path.as_str()).is_some();
+        self.now.keys().filter(move |key| is_at(key))
+    }
+
+    /// What has to be sent.
+    pub(super) fn into_difference(self) -> Difference {
+        let deletes = self.before.keys().filter(|key| !self.now.contains_key(*key)).cloned().collect();
+        let mut difference = Difference { deletes, ..Difference::default() };
+        for (key, holds) in self.now {
+            let there = self.before.get(&key);
+            match holds {
+                Holds::Object(from) if from == key => continue,
+                Holds::Object(from) => difference.copies.push((from, key.clone())),
+                Holds::Content(content) => {
+                    let condition = match there {
+                        None => Condition::Missing,
+                        Some(None) => Condition::Always,
+                        Some(Some(state)) => Condition::Unchanged(state.clone()),
+                    };
+                    difference.puts.push(Put { key: key.clone(), content, condition });
+                }
+                Holds::Marker if there.is_some() => continue,
+                Holds::Marker => difference.markers.push(key.clone()),
+            }
+            if there.is_some() {
+                difference.replaced.insert(key);
+            }
+        }
+        difference
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> StorePath {
+        StorePath::directory(text).unwrap()
+    }
+
+    fn draft(keys: &[&str]) -> Draft {
+        let mut draft = Draft::default();
+        keys.iter().for_each(|key| draft.know(key, None));
+        draft
+    }
+
+    fn shown(draft: Draft) -> String {
+        let difference = draft.into_difference();
+        let puts = difference.puts.iter().map(|put| format!("put {}", put.key));
+        let copies = difference.copies.iter().map(|(from, to)| format!("copy {from} to {to}"));
+        let markers = difference.markers.iter().map(|key| format!("mark {key}"));
+        let deletes = difference.deletes.iter().map(|key| format!("delete {key}"));
+        puts.chain(copies).chain(markers).chain(deletes).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn two_names_that_are_swapped_are_two_copies() {
+        let mut draft = draft(&["a", "b"]);
+        draft.rename(&path("a"), &path("t"));
+        draft.rename(&path("b"), &path("a"));
+        draft.rename(&path("t"), &path("b"));
+        assert_eq!(draft.into_difference().replaced.len(), 2);
+    }
+
+    #[test]
+    fn a_directory_keeps_its_marker_when_the_last_file_goes() {
+        let mut draft = draft(&["d/a"]);
+        draft.delete(&path("d/a"));
+        assert_eq!(shown(draft), "mark d/.~cofferdam-directory, delete d/a");
+    }
+
+    #[test]
+    fn a_directory_that_goes_with_its_files_leaves_no_marker() {
+        let mut draft = draft(&["x/d/a", "x/d/.~cofferdam-directory"]);
+        draft.delete(&path("x/d/a"));
+        draft.remove_directory(&path("x/d"));
+        assert_eq!(
+            shown(draft),
+            "mark x/.~cofferdam-directory, delete x/d/.~cofferdam-directory, delete x/d/a"
+        );
+    }
+
+    #[test]
+    fn what_moves_away_and_back_is_not_sent() {
+        let mut draft = draft(&["d/a"]);
+        draft.rename(&path("d"), &path("e"));
+        draft.rename(&path("e"), &path("d"));
+        assert_eq!(shown(draft), "");
+    }
+}
