@@ -186,14 +186,13 @@ async fn names_go_to_the_server_and_back_unchanged() {
 }
 
 #[tokio::test]
-async fn more_than_a_page_of_files_is_listed_moved_and_counted() {
+async fn more_than_a_page_of_files_is_listed_and_counted() {
     let Some(endpoint) = server() else { return };
     let prefix = prefix();
     (0..1005).for_each(|number| put_empty(endpoint, &format!("{BUCKET}/{prefix}/d/{number}")));
     let store = store_at(endpoint, &prefix, Quota::default());
-    store.rename(&StorePath::directory("d").unwrap(), &StorePath::directory("e").unwrap()).await.unwrap();
     for scope in [Scope::Children, Scope::Recursive] {
-        let directory = StorePath::directory("e").unwrap();
+        let directory = StorePath::directory("d").unwrap();
         assert_eq!(store.list(&directory, scope).await.unwrap().entries.len(), 1005);
     }
     assert_eq!(store.room().await.unwrap().usage.entries, 1006);
