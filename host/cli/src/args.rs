@@ -154,13 +154,13 @@ pub(crate) struct PluginArgs {
     /// A component file; may be given more than once [PATH or NAME=PATH]
     #[arg(long = "plugin", short = 'p', value_name = "[NAME=]PATH")]
     pub(crate) plugins: Vec<String>,
-    /// Give the plugins named with --plugin a directory, which they see as /NAME [`:ro`: only reading, `:create`: only new files]
-    #[arg(long = "mount", short = 'm', value_name = "NAME=DIR[:ro|:create]")]
+    /// Give the plugins named with --plugin a store, which they see as /NAME: a directory, s3://BUCKET/PREFIX or `memory` [`:ro`: only reading, `:create`: only new files]
+    #[arg(long = "mount", short = 'm', value_name = "NAME=STORE[:ro|:create]")]
     pub(crate) mounts: Vec<String>,
     /// A configuration file with plugins, file stores, grants and limits
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// Offer the file_access tools over a store: a directory or `memory` [`:ro` at the end: only reading]
+    /// Offer the file_access tools over a store: a directory, s3://BUCKET/PREFIX or `memory` [`:ro` at the end: only reading]
     #[arg(long, short = 'f', value_name = "[NAME=]STORE")]
     pub(crate) files: Option<String>,
     /// Wall-clock time for one call, such as 500ms, 5s or 2m [default: 30s]

@@ -16,6 +16,7 @@ use crate::args::{Global, PluginArgs};
 use crate::config::{ConfigFile, PluginConfig};
 use crate::exit::UsageError;
 use crate::offer::Values;
+use crate::stores::Stores;
 use crate::{consent, offer, print, workspace};
 
 /// Calls that one command makes at the same time, inner ones included.
@@ -150,9 +151,10 @@ fn override_limits(spec: &mut PluginSpec, args: &PluginArgs) {
 
 /// The plugins of a configuration. Every reference is checked here.
 pub(crate) fn specs_of_config(file: &ConfigFile, values: Values) -> anyhow::Result<Vec<PluginSpec>> {
+    let stores = Stores::new(file, values);
     let plugins = file.config.plugins.iter();
     let specs: Vec<_> = plugins
-        .map(|(name, plugin)| spec_of_config(file, name, plugin, values))
+        .map(|(name, plugin)| spec_of_config(file, name, plugin, &stores, values))
         .collect::<anyhow::Result<_>>()?;
     check_reach(&specs)?;
     Ok(specs)
@@ -163,6 +165,7 @@ pub(crate) fn spec_of_config(
     file: &ConfigFile,
     name: &str,
     plugin: &PluginConfig,
+    stores: &Stores<'_>,
     values: Values,
 ) -> anyhow::Result<PluginSpec> {
     let header = format!("[plugins.{name}");
@@ -173,7 +176,7 @@ pub(crate) fn spec_of_config(
         let message = format!("there is no file {}", path.display());
         return Err(file.error(plugin.component.span(), message).into());
     }
-    let grants = offer::of_config(file, name, plugin, values)?;
+    let grants = offer::of_config(file, name, plugin, stores, values)?;
     let limits = plugin.limits.over(&file.config.limits);
     if limits.wall_ms_max == 0 || limits.memory_bytes_max == 0 || limits.output_bytes_max == 0 {
         let message = format!("plugin `{name}`: a limit of 0 lets no call succeed");

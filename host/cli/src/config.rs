@@ -9,6 +9,7 @@ mod secrets;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cofferdam_files::Quota;
 use cofferdam_tool::{Limits, LimitsAsked};
 use serde::Deserialize;
 use toml::Spanned;
@@ -36,12 +37,30 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
 }
 
-/// `[stores.NAME]`
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+/// `[stores.NAME]`: one of `directory`, `url` and `memory`, and what goes with it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(crate) struct StoreConfig {
     /// The directory behind the store.
-    pub(crate) directory: Spanned<PathBuf>,
+    pub(crate) directory: Option<Spanned<PathBuf>>,
+    /// The bucket behind the store: `s3://bucket/prefix`, `gs://…` or `az://…`.
+    pub(crate) url: Option<Spanned<String>>,
+    /// Whether the store is in memory, empty at first and gone with the process.
+    pub(crate) memory: Option<bool>,
+    /// What the store may hold.
+    pub(crate) quota: Quota,
+    /// The region of a bucket.
+    pub(crate) region: Option<String>,
+    /// The address of a service that is not Amazon's, Google's or Microsoft's own.
+    pub(crate) endpoint: Option<String>,
+    /// Whether the name of the bucket is a part of the host's name.
+    pub(crate) virtual_hosted: bool,
+    /// The id of the access key; of Azure the name of the account.
+    pub(crate) access_key_id: Option<String>,
+    /// The name of the secret that holds the key.
+    pub(crate) secret_key: Option<Spanned<String>>,
+    /// The name of the secret that holds the token of a temporary key.
+    pub(crate) session_token: Option<Spanned<String>>,
 }
 
 /// `[plugins.NAME]`
@@ -110,6 +129,12 @@ impl ConfigFile {
             message: e.message().to_owned(),
         })?;
         Ok(Self { path: path.to_owned(), text: text.to_owned(), config })
+    }
+
+    /// Whether any plugin is offered to change something in a store.
+    pub(crate) fn may_write(&self, store: &str) -> bool {
+        let plugins = self.config.plugins.values().map(|plugin| &plugin.grants);
+        plugins.chain([&self.config.grants]).any(|grants| grants.may_write(store))
     }
 
     /// A path of the file, relative to the file.

@@ -1,9 +1,11 @@
 //! What a person agrees to before a plugin is used: that it has changed, and what it asks for beyond what it is offered.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::bail;
 use cofferdam_engine::{Grants, Mount, Plugin};
+use cofferdam_files::Quota;
 use cofferdam_tool::{FileAccess, Limits, LimitsAsked, MountName, Permission, SecretText};
 
 use crate::ask::{self, Answer};
@@ -11,7 +13,7 @@ use crate::compose::PluginSpec;
 use crate::exit::ConsentError;
 use crate::pins::{Compared, Pins};
 use crate::policy_file::{NewGrant, PolicyFile};
-use crate::{offer, print};
+use crate::{print, stores};
 
 /// Compares a plugin of a configuration with what was accepted before; a change needs consent.
 pub(crate) fn check_pin(plugin: &Plugin, config: &Path) -> anyhow::Result<()> {
@@ -140,15 +142,14 @@ fn widen_files(
     grant: &NewGrant,
 ) -> anyhow::Result<()> {
     let known = grants.mounts.iter().find(|mount| mount.name == *name);
-    let directory = match (known, &grant.directory) {
-        (Some(mount), _) => match mount.store.root_ambient() {
-            Some(directory) => directory.to_owned(),
-            None => return Ok(()),
-        },
-        (None, Some(directory)) => directory.clone(),
+    let directory = known.and_then(|mount| mount.store.root_ambient()).or(grant.directory.as_deref());
+    let store = match (known, directory) {
+        // It may have been opened for reading only.
+        (_, Some(directory)) => stores::open_directory(directory, access, Quota::default())?,
+        (Some(mount), None) => Arc::clone(&mount.store),
         (None, None) => return Ok(()),
     };
-    let mount = Mount { name: name.clone(), store: offer::open_directory(&directory, access)?, access };
+    let mount = Mount { name: name.clone(), store, access };
     grants.mounts.retain(|mount| mount.name != *name);
     grants.mounts.push(mount);
     Ok(())

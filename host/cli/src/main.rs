@@ -16,6 +16,7 @@ mod offer;
 mod pins;
 mod policy_file;
 mod print;
+mod stores;
 mod workspace;
 
 use std::time::Duration;

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use anyhow::Context;
 use cofferdam_engine::{Grants, Mount};
-use cofferdam_files::{DirectoryOptions, DirectoryStore, FileStore};
+use cofferdam_files::FileStore;
 use cofferdam_tool::{FileAccess, MountName, SecretText};
 
-use crate::config::{ConfigError, ConfigFile, Offered, PluginConfig, ValueSource};
+use crate::config::{ConfigFile, Offered, PluginConfig, ValueSource};
 use crate::exit::UsageError;
+use crate::stores::{self, Stores};
 
 /// Whether values behind names are needed: only a call needs them, and reading a secret may ask the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +25,7 @@ pub(crate) fn of_config(
     file: &ConfigFile,
     name: &str,
     plugin: &PluginConfig,
+    stores: &Stores<'_>,
     values: Values,
 ) -> anyhow::Result<Grants> {
     let mut offered = Offered::default();
@@ -36,11 +36,7 @@ pub(crate) fn of_config(
     let mut mounts = Vec::new();
     for (mount, access) in &offered.policy.files {
         let span = offered.files_at.get(mount).cloned().unwrap_or_default();
-        mounts.push(Mount {
-            name: mount.clone(),
-            store: store(file, mount, *access, span)?,
-            access: *access,
-        });
+        mounts.push(Mount { name: mount.clone(), store: stores.get(mount, span)?, access: *access });
     }
     let mut reader = Reader { file, plugin: name, values, secrets: BTreeMap::new() };
     let headers = offered.policy.http.iter().flat_map(|grant| &grant.headers);
@@ -62,22 +58,6 @@ pub(crate) fn of_config(
         random: offered.policy.random,
         tools: offered.policy.tools,
     })
-}
-
-fn store(
-    file: &ConfigFile,
-    name: &MountName,
-    access: FileAccess,
-    span: std::ops::Range<usize>,
-) -> Result<Arc<dyn FileStore>, ConfigError> {
-    let Some(config) = file.config.stores.get(name.as_str()) else {
-        let known: Vec<_> = file.config.stores.keys().map(|k| format!("`{k}`")).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        let message = format!("there is no store `{name}`; stores of this file: {known}");
-        return Err(file.error(span, message));
-    };
-    let directory = file.resolve(config.directory.as_ref());
-    open_directory(&directory, access).map_err(|e| file.error(config.directory.span(), format!("{e:#}")))
 }
 
 /// Reads the values behind names, each secret once.
@@ -140,7 +120,8 @@ impl Reader<'_> {
 
 /// Reads `NAME=DIR[:ro|:rw|:create]`.
 pub(crate) fn mount(text: &str) -> anyhow::Result<Mount> {
-    let form = "write --mount NAME=DIR, NAME=DIR:ro for reading only, or NAME=DIR:create for creating only";
+    let form = "write --mount NAME=STORE, NAME=STORE:ro for reading only, or NAME=STORE:create for creating only; STORE is a directory, \
+                an address like s3://bucket/prefix, or `memory`";
     let Some((name, directory)) = text.split_once('=') else {
         return Err(usage(format!("`{text}` is not a mount: {form}")));
     };
@@ -154,17 +135,8 @@ pub(crate) fn mount(text: &str) -> anyhow::Result<Mount> {
         return Err(usage(format!("`{text}` names no directory: {form}")));
     }
     let name = MountName::new(name).map_err(|error| usage(error.to_string()))?;
-    let store = open_directory(Path::new(directory), access).map_err(|error| usage(format!("{error:#}")))?;
+    let store = stores::open_typed(directory, access).map_err(|error| usage(format!("{error:#}")))?;
     Ok(Mount { name, store, access })
-}
-
-/// Opens a directory as a store.
-pub(crate) fn open_directory(directory: &Path, access: FileAccess) -> anyhow::Result<Arc<dyn FileStore>> {
-    let options =
-        DirectoryOptions { is_read_only: access == FileAccess::ReadOnly, ..DirectoryOptions::default() };
-    let store = DirectoryStore::open_ambient(directory, options)
-        .with_context(|| format!("the directory {} cannot be mounted", directory.display()))?;
-    Ok(Arc::new(store))
 }
 
 /// Refuses mounts that can be written to and hold one of `deciding`: what decides about grants. A plugin could otherwise

@@ -1,19 +1,18 @@
 //! `--files`: the store that the file-access tools work on.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use cofferdam_files::{FileAccessOptions, FileAccessTools, FileStore, MemoryStore, Quota};
+use cofferdam_files::{FileAccessOptions, FileAccessTools};
 use cofferdam_tool::{FileAccess, MountName};
 
 use crate::exit::UsageError;
-use crate::offer;
+use crate::{offer, stores};
 
 /// How the store is called where nobody says otherwise.
 const NAME: &str = "workspace";
 
-const FORM: &str =
-    "write --files DIR, --files memory, or --files NAME=DIR; with `:ro` at the end for reading only";
+const FORM: &str = "write --files STORE or --files NAME=STORE, where STORE is a directory, an address like s3://bucket/prefix, \
+                    or `memory`; with `:ro` at the end for reading only";
 
 /// Reads `[NAME=]STORE[:ro|:rw]` and opens the store. It must not hold one of `deciding`, the files that decide about
 /// grants, unless it is only read: a model could otherwise grant its tools whatever it wants.
@@ -28,21 +27,12 @@ pub(crate) fn tools(text: &str, deciding: &[PathBuf]) -> anyhow::Result<FileAcce
         Some((place, "rw")) => (place, FileAccess::ReadWrite),
         _ => (place, FileAccess::ReadWrite),
     };
-    let store = open(place, access)?;
+    let store =
+        stores::open_typed(place, access).map_err(|error| usage(format!("--files: {error:#}; {FORM}")))?;
     offer::check_store(&format!("the file store `{name}`"), &*store, access, deciding)?;
     let options =
         FileAccessOptions { is_read_only: access == FileAccess::ReadOnly, ..FileAccessOptions::default() };
     Ok(FileAccessTools::new(name.as_str(), store, options)?)
-}
-
-fn open(place: &str, access: FileAccess) -> anyhow::Result<Arc<dyn FileStore>> {
-    match place {
-        "" => Err(usage(format!("--files names no store: {FORM}"))),
-        "memory" => Ok(Arc::new(MemoryStore::new(Quota::default()))),
-        directory => {
-            offer::open_directory(Path::new(directory), access).map_err(|error| usage(format!("{error:#}")))
-        }
-    }
 }
 
 fn usage(message: impl Into<String>) -> anyhow::Error {

@@ -10,6 +10,7 @@ use crate::config::ConfigFile;
 use crate::exit::{Exit, UsageError};
 use crate::offer::Values;
 use crate::policy_file::{NewGrant, PolicyFile};
+use crate::stores::Stores;
 use crate::{ask, columns, compose, print};
 
 pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Exit> {
@@ -107,5 +108,5 @@ fn spec(file: &ConfigFile, name: &str) -> anyhow::Result<PluginSpec> {
     let Some(plugin) = file.config.plugins.get(name) else {
         return Err(UsageError(format!("{} has no plugin `{name}`", file.path.display())).into());
     };
-    compose::spec_of_config(file, name, plugin, Values::Leave)
+    compose::spec_of_config(file, name, plugin, &Stores::new(file, Values::Leave), Values::Leave)
 }

@@ -64,6 +64,11 @@ pub(crate) struct Offered {
 pub(crate) type Wrong = (Range<usize>, String);
 
 impl GrantsTable {
+    /// Whether something in a store may be changed.
+    pub(crate) fn may_write(&self, store: &str) -> bool {
+        self.files.get(store).is_some_and(|access| *access.get_ref() != FileAccess::ReadOnly)
+    }
+
     /// Adds these grants to `offered`. Of two that name the same thing the later one counts.
     pub(crate) fn add_to(&self, offered: &mut Offered) -> Result<(), Wrong> {
         for (store, access) in &self.files {

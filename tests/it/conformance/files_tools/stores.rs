@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cofferdam_files::{
-    Budget, DirectoryOptions, DirectoryStore, FileAccessOptions, FileStore, MemoryStore, Overlay, Quota,
-    ReadOnly, StorePath, WriteMode,
+    BucketStore, Budget, DirectoryOptions, DirectoryStore, FileAccessOptions, FileStore, MemoryStore,
+    Overlay, Quota, ReadOnly, StorePath, WriteMode,
 };
 use cofferdam_tool::Toolset;
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ use super::super::Row;
 use super::Tools;
 
 /// Every kind of store there is.
-const KINDS: &[&str] = &["memory", "directory", "overlay"];
+const KINDS: &[&str] = &["memory", "directory", "object", "overlay"];
 
 /// A scenario on one store.
 pub(super) struct Scenario {
@@ -28,6 +28,7 @@ pub(super) struct Scenario {
 pub(super) fn store(kind: &str, quota: Quota) -> Result<(Arc<dyn FileStore>, Option<TempDir>), String> {
     Ok(match kind {
         "memory" => (Arc::new(MemoryStore::new(quota)), None),
+        "object" => (Arc::new(BucketStore::in_memory(quota)), None),
         "overlay" => {
             (Arc::new(Overlay::new(Arc::new(MemoryStore::new(quota)), &Budget::new(u64::MAX))), None)
         }

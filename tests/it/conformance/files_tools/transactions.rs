@@ -20,7 +20,7 @@ use super::super::{Row, expect_same};
 use super::{object, stores};
 
 /// The kinds of stores that plugins are given in these rows.
-const KINDS: &[&str] = &["memory", "directory"];
+const KINDS: &[&str] = &["memory", "directory", "object"];
 /// Wall-clock time of a call that is meant to run out of it.
 const SHORT_MS: u64 = 400;
 

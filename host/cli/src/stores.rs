@@ -1,0 +1,174 @@
+//! File stores: from what was typed or configured to something that is open.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use cofferdam_files::{
+    BucketOptions, BucketStore, DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Quota,
+};
+use cofferdam_tool::{FileAccess, MountName};
+
+use crate::config::{ConfigError, ConfigFile, StoreConfig};
+use crate::exit::UsageError;
+use crate::offer::Values;
+
+/// Opens what a person has typed: `memory`, an address like `s3://bucket/prefix`, or a directory.
+///
+/// The keys of a bucket come from the variables that the tools of its service read, because a person at the command line
+/// has them there.
+pub(crate) fn open_typed(place: &str, access: FileAccess) -> anyhow::Result<Arc<dyn FileStore>> {
+    match place {
+        "" => Err(UsageError("no store is named".to_owned()).into()),
+        "memory" => Ok(Arc::new(MemoryStore::new(Quota::default()))),
+        address if address.contains("://") => open_bucket(address, &from_environment(address, access)?),
+        directory => open_directory(Path::new(directory), access, Quota::default()),
+    }
+}
+
+/// Opens a directory as a store.
+pub(crate) fn open_directory(
+    directory: &Path,
+    access: FileAccess,
+    quota: Quota,
+) -> anyhow::Result<Arc<dyn FileStore>> {
+    let is_read_only = access == FileAccess::ReadOnly;
+    let options = DirectoryOptions { is_read_only, quota, ..DirectoryOptions::default() };
+    let store = DirectoryStore::open_ambient(directory, options)
+        .with_context(|| format!("the directory {} cannot be mounted", directory.display()))?;
+    Ok(Arc::new(store))
+}
+
+fn open_bucket(address: &str, options: &BucketOptions) -> anyhow::Result<Arc<dyn FileStore>> {
+    Ok(Arc::new(BucketStore::open(address, options)?))
+}
+
+fn from_environment(address: &str, access: FileAccess) -> anyhow::Result<BucketOptions> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let options = BucketOptions { is_read_only: access == FileAccess::ReadOnly, ..BucketOptions::default() };
+    Ok(match address.split_once("://").map_or("", |(scheme, _)| scheme) {
+        "s3" => BucketOptions {
+            region: variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION")),
+            endpoint: variable("AWS_ENDPOINT_URL_S3").or_else(|| variable("AWS_ENDPOINT_URL")),
+            access_key_id: variable("AWS_ACCESS_KEY_ID"),
+            secret_key: variable("AWS_SECRET_ACCESS_KEY"),
+            session_token: variable("AWS_SESSION_TOKEN"),
+            ..options
+        },
+        "gs" => {
+            let key = variable("GOOGLE_APPLICATION_CREDENTIALS").map(|path| {
+                std::fs::read_to_string(&path).with_context(|| {
+                    format!("the key in {path} cannot be read (GOOGLE_APPLICATION_CREDENTIALS)")
+                })
+            });
+            BucketOptions { secret_key: key.transpose()?, ..options }
+        }
+        "az" => BucketOptions {
+            access_key_id: variable("AZURE_STORAGE_ACCOUNT_NAME"),
+            secret_key: variable("AZURE_STORAGE_ACCOUNT_KEY"),
+            ..options
+        },
+        _ => options,
+    })
+}
+
+/// The stores of a configuration. Each is opened once, however many plugins are granted it: then they see each other's
+/// changes, and a tool that calls another one shares its files with it.
+pub(crate) struct Stores<'a> {
+    file: &'a ConfigFile,
+    values: Values,
+    open: RefCell<BTreeMap<String, Arc<dyn FileStore>>>,
+}
+
+impl<'a> Stores<'a> {
+    pub(crate) fn new(file: &'a ConfigFile, values: Values) -> Self {
+        Self { file, values, open: RefCell::default() }
+    }
+
+    /// The store called `name`, which stands at `span`.
+    pub(crate) fn get(
+        &self,
+        name: &MountName,
+        span: Range<usize>,
+    ) -> Result<Arc<dyn FileStore>, ConfigError> {
+        if let Some(store) = self.open.borrow().get(name.as_str()) {
+            return Ok(Arc::clone(store));
+        }
+        let stores = &self.file.config.stores;
+        let Some(config) = stores.get(name.as_str()) else {
+            let known: Vec<_> = stores.keys().map(|k| format!("`{k}`")).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let message = format!("there is no store `{name}`; stores of this file: {known}");
+            return Err(self.file.error(span, message));
+        };
+        let store = self.open(name.as_str(), config)?;
+        self.open.borrow_mut().insert(name.to_string(), Arc::clone(&store));
+        Ok(store)
+    }
+
+    fn open(&self, name: &str, config: &StoreConfig) -> Result<Arc<dyn FileStore>, ConfigError> {
+        let file = self.file;
+        // What nobody may write is not opened for writing.
+        let access = if file.may_write(name) { FileAccess::ReadWrite } else { FileAccess::ReadOnly };
+        match (&config.directory, &config.url, &config.memory) {
+            (Some(directory), None, None) => {
+                let path = file.resolve(directory.as_ref());
+                open_directory(&path, access, config.quota)
+                    .map_err(|error| file.error(directory.span(), format!("{error:#}")))
+            }
+            (None, Some(url), None) => {
+                let options = self.bucket(config, access)?;
+                open_bucket(url.as_ref(), &options)
+                    .map_err(|error| file.error(url.span(), format!("{error:#}")))
+            }
+            (None, None, Some(true)) => Ok(Arc::new(MemoryStore::new(config.quota))),
+            _ => {
+                let message = format!(
+                    "the store `{name}` needs one of: directory = \"…\", url = \"s3://…\" (or gs://, az://), memory = true"
+                );
+                Err(file.error_in_table(&format!("[stores.{name}"), message))
+            }
+        }
+    }
+
+    fn bucket(&self, config: &StoreConfig, access: FileAccess) -> Result<BucketOptions, ConfigError> {
+        let options = BucketOptions {
+            is_read_only: access == FileAccess::ReadOnly,
+            quota: config.quota,
+            region: config.region.clone(),
+            endpoint: config.endpoint.clone(),
+            is_virtual_hosted: config.virtual_hosted,
+            ..BucketOptions::default()
+        };
+        if self.values == Values::Leave {
+            // Nothing is sent: without keys it opens just as well.
+            let azure_needs_one = config.url.as_ref().is_some_and(|url| url.get_ref().starts_with("az://"));
+            let access_key_id = config.access_key_id.clone().filter(|_| azure_needs_one);
+            return Ok(BucketOptions { access_key_id, ..options });
+        }
+        let secret = |name: &Option<toml::Spanned<String>>| match name {
+            None => Ok(None),
+            Some(name) => self.secret(name.get_ref(), name.span()).map(Some),
+        };
+        Ok(BucketOptions {
+            access_key_id: config.access_key_id.clone(),
+            secret_key: secret(&config.secret_key)?,
+            session_token: secret(&config.session_token)?,
+            ..options
+        })
+    }
+
+    fn secret(&self, name: &str, span: Range<usize>) -> Result<String, ConfigError> {
+        let Some(source) = self.file.config.secrets.get(name) else {
+            return Err(self.file.error(span, format!("there is no secret `{name}` in [secrets]")));
+        };
+        let read = source.get_ref().read_ambient(|path| self.file.resolve(path));
+        let value = read.map_err(|e| {
+            self.file.error(source.span(), format!("the secret `{name}` cannot be read: {e:#}"))
+        })?;
+        Ok(value.expose().to_owned())
+    }
+}
