@@ -110,3 +110,64 @@ fn what_names_no_store_is_refused_with_the_form() {
     let (_, stdout, _) = run(folder.path(), &["list", "--files", "mine=memory"]);
     assert!(stdout.starts_with("files in mine\n"), "{stdout}");
 }
+
+#[test]
+fn a_configuration_has_stores_of_several_kinds() {
+    let folder = folder();
+    let files = guest("files").display().to_string();
+    let plugin = format!("[plugins.files]\ncomponent = {files:?}\ngrants.files.s = \"read-write\"\n");
+    let run = |store: &str, arguments: &[&str]| {
+        std::fs::write(folder.path().join("cofferdam.toml"), format!("[stores.s]\n{store}\n{plugin}"))
+            .unwrap();
+        run(folder.path(), &[arguments, &["--config", "cofferdam.toml"]].concat())
+    };
+    let script = json!({"script": "write /s/a 1234; write /s/b 123456789; read /s/a; list /s"}).to_string();
+    let call = ["call", "files", script.as_str()];
+    let (code, stdout, _) = run("memory = true\nquota.bytes-max = 10", &call);
+    assert_eq!((code, stdout.as_str()), (0, "done; error: os 29; 1234; a b\n"));
+    let (code, stdout, _) = run("directory = \"work\"\nquota.entries-max = 2", &call);
+    assert_eq!((code, stdout.as_str()), (0, "done; error: QuotaExceeded; 1234; a notes.md\n"));
+    // A bucket is not asked for anything before it is used.
+    assert_eq!(run("url = \"s3://bucket/prefix\"", &["list"]).0, 0);
+    for (bad, place, reason) in [
+        ("region = \"x\"", ":1:1", "needs one of"),
+        ("directory = \"work\"\nmemory = true", ":1:1", "needs one of"),
+        ("url = \"ftp://x\"", ":2:7", "is not a bucket"),
+        (
+            "url = \"s3://b\"\nsecret-key = \"nope\"\naccess-key-id = \"x\"",
+            ":3:14",
+            "there is no secret `nope`",
+        ),
+        ("directory = \"nope\"", ":2:13", "cannot be mounted"),
+    ] {
+        let (code, _, stderr) = run(bad, &call);
+        assert_eq!(code, 2, "{bad}: {stderr}");
+        assert!(stderr.contains(place) && stderr.contains(reason), "{bad}: {stderr}");
+    }
+}
+
+#[test]
+fn plugins_of_one_configuration_share_its_stores() {
+    let folder = folder();
+    let component =
+        |name: &str| format!("[plugins.{name}]\ncomponent = {:?}\n", guest(name).display().to_string());
+    let text = format!(
+        "[stores.s]\ndirectory = \"work\"\n{}grants.files.s = \"read-only\"\ngrants.tools = [\"files\"]\n{}grants.files.s = \"read-write\"\n",
+        component("stores"),
+        component("files")
+    );
+    std::fs::write(folder.path().join("cofferdam.toml"), text).unwrap();
+    let hex = |word: &str| word.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let inner = json!({"script": "write /s/a inner"}).to_string();
+    let steps = [["call", "files", &inner].map(hex).join(" "), ["read", "s", "a"].map(hex).join(" ")];
+    let arguments = json!({"script": steps.join(";")}).to_string();
+    let call = ["call", "stores", arguments.as_str(), "--config", "cofferdam.toml", "--json"];
+    let (code, stdout, stderr) = run(folder.path(), &[&call[..], &["--dry-run"]].concat());
+    assert_eq!(code, 0, "{stderr}");
+    let answer: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(answer["result"], [hex("done"), hex("inner")].join("\n"));
+    assert_eq!(answer["record"]["files"][0]["path"], "a");
+    assert!(!folder.path().join("work/a").exists());
+    assert_eq!(run(folder.path(), &call).0, 0);
+    assert_eq!(std::fs::read_to_string(folder.path().join("work/a")).unwrap(), "inner");
+}
