@@ -71,7 +71,7 @@ async fn host(store: Arc<dyn FileStore>, access: FileAccess) -> Host {
 }
 
 fn mount(name: &str, store: Arc<dyn FileStore>, access: FileAccess) -> Mount {
-    Mount { name: MountName::new(name).unwrap(), store, access }
+    Mount::new(MountName::new(name).unwrap(), store, access)
 }
 
 async fn run(host: &Host, script: &str) -> Completion {

@@ -13,8 +13,7 @@ async fn call(plugin: &str, tool: &str, arguments: Value, folder: &std::path::Pa
     let options = DirectoryOptions { is_read_only: true, ..DirectoryOptions::default() };
     let store = Arc::new(DirectoryStore::open_ambient(folder, options).unwrap());
     let mut host = Host::new();
-    host.grants.mounts =
-        vec![Mount { name: MountName::new("data").unwrap(), store, access: FileAccess::ReadOnly }];
+    host.grants.mounts = vec![Mount::new(MountName::new("data").unwrap(), store, FileAccess::ReadOnly)];
     host.load(plugin).await;
     let completion = host.call(tool, &arguments.to_string()).await;
     assert_eq!(completion.record.outcome, "ok", "{tool}: {:?} {:?}", completion.outcome, completion.record);
@@ -71,7 +70,7 @@ async fn remarks_are_collected_with_a_tool_of_another_plugin() {
     let mut host = Host::new();
     host.load("text").await;
     let name = MountName::new("work").unwrap();
-    host.grants.mounts = vec![Mount { name, store, access: FileAccess::ReadWrite }];
+    host.grants.mounts = vec![Mount::new(name, store, FileAccess::ReadWrite)];
     host.grants.tools = [ToolName::new("word_count").unwrap()].into();
     host.load("remarks").await;
     let listed = host.call("collect_remarks", r#"{"store":"work","glob":"*.rs"}"#).await;

@@ -62,7 +62,7 @@ fn mount_as(name: &str, directory: &std::path::Path, access: FileAccess) -> Moun
     let options =
         DirectoryOptions { is_read_only: access == FileAccess::ReadOnly, ..DirectoryOptions::default() };
     let store = DirectoryStore::open_ambient(directory, options).expect("the directory can be mounted");
-    Mount { name: MountName::new(name).unwrap(), store: Arc::new(store), access }
+    Mount::new(MountName::new(name).unwrap(), Arc::new(store), access)
 }
 
 #[tokio::test]

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use cofferdam_engine::Mount;
-use cofferdam_files::{FileStore, MemoryStore, Quota, StorePath, WriteMode};
+use cofferdam_files::{FileStore, MemoryStore, Quota, Scope, Sharing, StorePath, WriteMode};
 use cofferdam_tests::Host;
-use cofferdam_tool::{Completion, FileAccess, MountName};
+use cofferdam_tool::{CallContext, Completion, FileAccess, MountName};
 use serde_json::json;
 
 async fn host(store: &Arc<MemoryStore>, access: FileAccess) -> Host {
     let mut host = Host::new();
     let store = Arc::clone(store) as Arc<dyn FileStore>;
-    host.grants.mounts = vec![Mount { name: MountName::new("data").unwrap(), store, access }];
+    host.grants.mounts = vec![Mount::new(MountName::new("data").unwrap(), store, access)];
     host.load("stores").await;
     host
 }
@@ -20,11 +20,15 @@ fn memory(quota: Quota) -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new(quota))
 }
 
-async fn run(host: &Host, steps: &[&[&str]]) -> Completion {
+fn arguments(steps: &[&[&str]]) -> String {
     let hex = |word: &&str| word.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
     let step = |words: &&[&str]| words.iter().map(hex).collect::<Vec<_>>().join(" ");
     let script = steps.iter().map(step).collect::<Vec<_>>().join(";");
-    host.call("stores", &json!({ "script": script }).to_string()).await
+    json!({ "script": script }).to_string()
+}
+
+async fn run(host: &Host, steps: &[&[&str]]) -> Completion {
+    host.call("stores", &arguments(steps)).await
 }
 
 async fn answers(host: &Host, steps: &[&[&str]]) -> Vec<String> {
@@ -149,6 +153,28 @@ async fn a_call_that_fails_leaves_nothing() {
         assert_ne!(completion.record.outcome, "ok");
         assert!(store.stat(&StorePath::file("d").unwrap()).await.is_err(), "{end}");
     }
+}
+
+#[tokio::test]
+async fn sessions_can_have_a_directory_of_their_own() {
+    let store = memory(Quota::default());
+    let mut host = Host::new();
+    let shared = Arc::clone(&store) as Arc<dyn FileStore>;
+    let mount = Mount::new(MountName::new("data").unwrap(), shared, FileAccess::ReadWrite);
+    host.grants.mounts = vec![Mount { sharing: Sharing::PerSession, ..mount }];
+    host.load("stores").await;
+    let steps: &[&[&str]] =
+        &[&["create", "data", "a", "x"], &["std_read", "", "/data/a"], &["list", "data", ""]];
+    for session in ["one", "two", "../one"] {
+        let context = CallContext { session: Some(session.to_owned()), ..CallContext::new("c") };
+        let ended = host.try_call("stores", &arguments(steps), &context).await.unwrap();
+        assert_eq!(ended.record.outcome, "ok", "{session}: {:?}", ended.outcome);
+        // The directory of the session and the file.
+        assert_eq!(ended.record.files.len(), 2);
+    }
+    let listed = store.list(&StorePath::ROOT, Scope::Children).await.unwrap();
+    assert_eq!(listed.entries.len(), 3);
+    assert_eq!(store.read(&StorePath::file("two/a").unwrap(), 9).await.unwrap(), b"x");
 }
 
 #[tokio::test]

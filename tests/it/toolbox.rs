@@ -35,7 +35,7 @@ impl Scene {
     }
 
     fn mount(&self, name: &str, access: FileAccess) -> Vec<Mount> {
-        vec![Mount { name: MountName::new(name).unwrap(), store: Arc::clone(&self.store), access }]
+        vec![Mount::new(MountName::new(name).unwrap(), Arc::clone(&self.store), access)]
     }
 
     async fn load(&mut self, name: &str, mounts: Vec<Mount>, tools: BTreeSet<ToolName>) {

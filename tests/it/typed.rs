@@ -137,11 +137,11 @@ async fn a_component_of_another_host_uses_what_it_is_granted() {
     std::fs::write(folder.path().join("a.txt"), "x").unwrap();
     let store = DirectoryStore::open_ambient(folder.path(), DirectoryOptions::default()).unwrap();
     let mut host = Host::new();
-    host.grants.mounts = vec![cofferdam_engine::Mount {
-        name: cofferdam_tool::MountName::new("data").unwrap(),
-        store: std::sync::Arc::new(store),
-        access: cofferdam_tool::FileAccess::ReadOnly,
-    }];
+    host.grants.mounts = vec![cofferdam_engine::Mount::new(
+        cofferdam_tool::MountName::new("data").unwrap(),
+        std::sync::Arc::new(store),
+        cofferdam_tool::FileAccess::ReadOnly,
+    )];
     host.load("time_server").await;
     let now = value(&host, "get_current_time", &json!({})).await;
     assert!(now.as_str().unwrap().ends_with(" s"), "{now}");

@@ -49,6 +49,8 @@ pub(crate) struct StoreConfig {
     pub(crate) memory: Option<bool>,
     /// What the store may hold.
     pub(crate) quota: Quota,
+    /// Whether each session has a directory of its own in it.
+    pub(crate) per_session: bool,
     /// The region of a bucket.
     pub(crate) region: Option<String>,
     /// The address of a service that is not Amazon's, Google's or Microsoft's own.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use cofferdam_engine::{Grants, Mount, Plugin};
-use cofferdam_files::Quota;
+use cofferdam_files::{Quota, Sharing};
 use cofferdam_tool::{FileAccess, Limits, LimitsAsked, MountName, Permission, SecretText};
 
 use crate::ask::{self, Answer};
@@ -149,7 +149,8 @@ fn widen_files(
         (Some(mount), None) => Arc::clone(&mount.store),
         (None, None) => return Ok(()),
     };
-    let mount = Mount { name: name.clone(), store, access };
+    let sharing = known.map_or(Sharing::Shared, |mount| mount.sharing);
+    let mount = Mount { sharing, ..Mount::new(name.clone(), store, access) };
     grants.mounts.retain(|mount| mount.name != *name);
     grants.mounts.push(mount);
     Ok(())

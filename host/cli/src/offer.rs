@@ -36,7 +36,10 @@ pub(crate) fn of_config(
     let mut mounts = Vec::new();
     for (mount, access) in &offered.policy.files {
         let span = offered.files_at.get(mount).cloned().unwrap_or_default();
-        mounts.push(Mount { name: mount.clone(), store: stores.get(mount, span)?, access: *access });
+        mounts.push(Mount {
+            sharing: stores.sharing(mount),
+            ..Mount::new(mount.clone(), stores.get(mount, span)?, *access)
+        });
     }
     let mut reader = Reader { file, plugin: name, values, secrets: BTreeMap::new() };
     let headers = offered.policy.http.iter().flat_map(|grant| &grant.headers);
@@ -136,7 +139,7 @@ pub(crate) fn mount(text: &str) -> anyhow::Result<Mount> {
     }
     let name = MountName::new(name).map_err(|error| usage(error.to_string()))?;
     let store = stores::open_typed(directory, access).map_err(|error| usage(format!("{error:#}")))?;
-    Ok(Mount { name, store, access })
+    Ok(Mount::new(name, store, access))
 }
 
 /// Refuses mounts that can be written to and hold one of `deciding`: what decides about grants. A plugin could otherwise

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use cofferdam_files::{
-    BucketOptions, BucketStore, DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Quota,
+    BucketOptions, BucketStore, DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Quota, Sharing,
 };
 use cofferdam_tool::{FileAccess, MountName};
 
@@ -107,6 +107,13 @@ impl<'a> Stores<'a> {
         let store = self.open(name.as_str(), config)?;
         self.open.borrow_mut().insert(name.to_string(), Arc::clone(&store));
         Ok(store)
+    }
+
+    /// Whether the sessions share a store.
+    pub(crate) fn sharing(&self, name: &MountName) -> Sharing {
+        let is_per_session =
+            self.file.config.stores.get(name.as_str()).is_some_and(|config| config.per_session);
+        if is_per_session { Sharing::PerSession } else { Sharing::Shared }
     }
 
     fn open(&self, name: &str, config: &StoreConfig) -> Result<Arc<dyn FileStore>, ConfigError> {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use cofferdam_files::FileStore;
+use cofferdam_files::{FileStore, Sharing};
 use cofferdam_tool::{FileAccess, MountName};
 
 /// A file store under a name.
@@ -15,6 +15,15 @@ pub struct Mount {
     pub store: Arc<dyn FileStore>,
     /// What the guest may do with it.
     pub access: FileAccess,
+    /// Whether calls of all sessions see the whole store, or each session a directory of its own in it.
+    pub sharing: Sharing,
+}
+
+impl Mount {
+    /// A mount that all sessions share.
+    pub fn new(name: MountName, store: Arc<dyn FileStore>, access: FileAccess) -> Self {
+        Self { name, store, access, sharing: Sharing::Shared }
+    }
 }
 
 impl fmt::Debug for Mount {

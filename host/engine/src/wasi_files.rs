@@ -53,7 +53,10 @@ impl CallFiles {
             outer.map_or_else(|| Transaction::new(budget.clone()), |outer| outer.inner(budget.clone()));
         let mounted = |mount: &Mount| MountedFiles {
             name: mount.name.clone(),
-            overlay: transaction.view(mount.name.as_str(), &mount.store, mount.access),
+            overlay: match mount.sharing.directory(context.session.as_deref()) {
+                None => transaction.view(mount.name.as_str(), &mount.store, mount.access),
+                Some(root) => transaction.view_below(mount.name.as_str(), &mount.store, root, mount.access),
+            },
         };
         Self { mounts: grants.mounts.iter().map(mounted).collect(), transaction }
     }

@@ -26,7 +26,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::declarations::{INSTRUCTIONS, Tool};
-use crate::{Budget, FileError, FileStore, Overlay, SearchCaps, Transaction, finish};
+use crate::{
+    Budget, FileError, FileStore, Overlay, SearchCaps, Sharing, StorePath, Subtree, Transaction, finish,
+};
 
 /// The memory that the changes of a call may take that are kept apart first, in bytes: twice the largest file that is
 /// edited.
@@ -48,6 +50,8 @@ pub struct FileAccessOptions {
     pub entries_max: usize,
     /// What one search gives.
     pub search: SearchCaps,
+    /// Whether all sessions see the whole store, or each a directory of its own in it.
+    pub sharing: Sharing,
 }
 
 impl Default for FileAccessOptions {
@@ -59,6 +63,7 @@ impl Default for FileAccessOptions {
             read_bytes_max: 1_048_576,
             entries_max: 10_000,
             search: SearchCaps::default(),
+            sharing: Sharing::Shared,
         }
     }
 }
@@ -136,19 +141,20 @@ impl FileAccessTools {
             // Decoding by the declared schema has seen to that.
             ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string())
         })?;
+        let directory = self.options.sharing.directory(context.session.as_deref());
         // What a plugin has called is a part of its call; what a model has called is an operation of its own (`FILE-23`).
         let outer = context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
         if let Some(outer) = outer {
-            let store: Arc<dyn FileStore> =
-                Arc::new(outer.view(&self.name, &self.store, FileAccess::ReadWrite));
+            let view = outer.view(&self.name, &self.store, FileAccess::ReadWrite);
+            let store = part(Arc::new(view), directory);
             return Ok(Work { name: &self.name, store: &store, options: &self.options }.run(request).await);
         }
+        let store = part(Arc::clone(&self.store), directory);
         let effects = context.file_effects;
         if effects == FileEffects::default() || !tool.writes() {
-            let work = Work { name: &self.name, store: &self.store, options: &self.options };
-            return Ok(work.run(request).await);
+            return Ok(Work { name: &self.name, store: &store, options: &self.options }.run(request).await);
         }
-        let overlay = Overlay::new(Arc::clone(&self.store), &Budget::new(CHANGED_BYTES_MAX));
+        let overlay = Overlay::new(store, &Budget::new(CHANGED_BYTES_MAX));
         let store: Arc<dyn FileStore> = Arc::new(overlay.clone());
         let mut answer = Work { name: &self.name, store: &store, options: &self.options }.run(request).await;
         answer.changed = finish(&overlay, &self.name, effects).await.map_err(|error| {
@@ -159,6 +165,14 @@ impl FileAccessTools {
             ToolError::new(error_type).with_detail(error.to_string())
         })?;
         Ok(answer)
+    }
+}
+
+/// The part of a store that a session sees.
+fn part(store: Arc<dyn FileStore>, directory: Option<StorePath>) -> Arc<dyn FileStore> {
+    match directory {
+        Some(directory) => Arc::new(Subtree::new(store, directory)),
+        None => store,
     }
 }
 

@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::path::is_device;
@@ -22,7 +23,8 @@ const HASHED: &str = "~session-sha256-";
 const NO_ID: &str = "default";
 
 /// Whether sessions share a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Sharing {
     /// Each session sees a directory of its own as the whole store, and nothing of the others.
     #[default]
@@ -32,6 +34,16 @@ pub enum Sharing {
 }
 
 impl Sharing {
+    /// The directory that the session `id` sees as the whole store; `None` for all of it.
+    #[must_use]
+    pub fn directory(self, id: Option<&str>) -> Option<StorePath> {
+        match self {
+            Self::Shared => None,
+            // A stem is a segment, whatever the id is.
+            Self::PerSession => Some(StorePath::ROOT.join(&session_stem(id))),
+        }
+    }
+
     /// What the session `id` sees of `store`. Its directory is created when it is missing, unless the store is read-only;
     /// the entries of its path count against the quota of `store`.
     ///
@@ -42,10 +54,9 @@ impl Sharing {
         store: Arc<dyn FileStore>,
         id: Option<&str>,
     ) -> Result<Arc<dyn FileStore>, FileError> {
-        match self {
-            Self::Shared => Ok(store),
-            Self::PerSession => {
-                let root = StorePath::ROOT.child(&session_stem(id))?;
+        match self.directory(id) {
+            None => Ok(store),
+            Some(root) => {
                 if !store.is_read_only() {
                     store.create_directory(&root).await?;
                 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cofferdam_tool::{FileAccess, FileChange, FileEffects};
 
-use crate::{Budget, CreateOnly, FileError, FileStore, Overlay, finish};
+use crate::{Budget, CreateOnly, FileError, FileStore, Overlay, StorePath, Subtree, finish};
 
 /// The layers of one call. Clones are the same.
 #[derive(Clone)]
@@ -28,6 +28,8 @@ struct Inner {
 struct Layer {
     /// Which store it lies over; `None` for a layer that inner calls do not share.
     store: Option<Arc<dyn FileStore>>,
+    /// Whether it lies over a part of another layer of the call, which takes its changes and tells them.
+    is_part: bool,
     name: String,
     overlay: Overlay,
 }
@@ -63,9 +65,23 @@ impl Transaction {
             FileAccess::CreateOnly => {
                 // What it takes is nobody else's to read, so inner calls have no part in it.
                 let guarded = Arc::new(CreateOnly::new(self.below(name, store)));
-                self.add(None, name, Overlay::new(guarded, &self.inner.budget))
+                self.add(None, false, name, Overlay::new(guarded, &self.inner.budget))
             }
         }
+    }
+
+    /// The same of the directory `root` of `store`, which is seen as the whole store.
+    pub fn view_below(
+        &self,
+        name: &str,
+        store: &Arc<dyn FileStore>,
+        root: StorePath,
+        access: FileAccess,
+    ) -> Overlay {
+        let part: Arc<dyn FileStore> = Arc::new(Subtree::new(Arc::new(self.layer(name, store)), root));
+        let part = if access == FileAccess::CreateOnly { Arc::new(CreateOnly::new(part)) } else { part };
+        let overlay = self.add(None, true, name, Overlay::new(part, &self.inner.budget));
+        if access == FileAccess::ReadOnly { overlay.read_only() } else { overlay }
     }
 
     fn layer(&self, name: &str, store: &Arc<dyn FileStore>) -> Overlay {
@@ -78,7 +94,7 @@ impl Transaction {
         // A call has its views made one after another, so nobody adds the same layer in between.
         known.unwrap_or_else(|| {
             let overlay = Overlay::new(self.below(name, store), &self.inner.budget);
-            self.add(Some(Arc::clone(store)), name, overlay)
+            self.add(Some(Arc::clone(store)), false, name, overlay)
         })
     }
 
@@ -90,8 +106,8 @@ impl Transaction {
         }
     }
 
-    fn add(&self, store: Option<Arc<dyn FileStore>>, name: &str, overlay: Overlay) -> Overlay {
-        let layer = Layer { store, name: name.to_owned(), overlay: overlay.clone() };
+    fn add(&self, store: Option<Arc<dyn FileStore>>, is_part: bool, name: &str, overlay: Overlay) -> Overlay {
+        let layer = Layer { store, is_part, name: name.to_owned(), overlay: overlay.clone() };
         self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner).push(layer);
         overlay
     }
@@ -105,6 +121,12 @@ impl Transaction {
     pub async fn finish(&self, effects: FileEffects) -> Result<Vec<FileChange>, CommitError> {
         let layers = std::mem::take(&mut *self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner));
         let effects = if self.inner.outer.is_some() { FileEffects::default() } else { effects };
+        let (parts, layers): (Vec<_>, Vec<_>) = layers.into_iter().partition(|layer| layer.is_part);
+        for Layer { name, overlay, .. } in parts {
+            if let Err(source) = overlay.commit_changes().await {
+                return Err(CommitError { name, source });
+            }
+        }
         let mut changes = Vec::new();
         for Layer { name, overlay, .. } in layers {
             match finish(&overlay, &name, effects).await {
@@ -119,7 +141,7 @@ impl Transaction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MemoryStore, Quota, StorePath, WriteMode};
+    use crate::{MemoryStore, Quota, Sharing, WriteMode};
 
     fn store() -> Arc<dyn FileStore> {
         Arc::new(MemoryStore::new(Quota::default()))
@@ -202,6 +224,32 @@ mod tests {
         put(&call.view("one", &store, FileAccess::ReadWrite), "a", "1").await;
         assert_eq!(get(&call.view("two", &store, FileAccess::ReadOnly), "a").await.unwrap(), "1");
         assert_eq!(call.finish(FileEffects::default()).await.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_session_has_a_directory_of_its_own_and_its_calls_share_it() {
+        let store = store();
+        put(&*store, "shared", "x").await;
+        for session in ["one", "../two", ""] {
+            let root = || Sharing::PerSession.directory(Some(session)).unwrap();
+            let outer = Transaction::new(budget());
+            let mine = outer.view_below("data", &store, root(), FileAccess::ReadWrite);
+            assert_eq!(get(&mine, "shared").await, None, "{session}");
+            put(&mine, "a", "outer").await;
+            outer.finish(FileEffects::default()).await.unwrap();
+            let outer = Transaction::new(budget());
+            let reading = outer.view_below("data", &store, root(), FileAccess::ReadOnly);
+            assert!(reading.delete(&path("a")).await.is_err());
+            let inner = outer.inner(budget());
+            put(&inner.view_below("data", &store, root(), FileAccess::ReadWrite), "b", session).await;
+            inner.finish(FileEffects::default()).await.unwrap();
+            assert_eq!(get(&reading, "b").await.as_deref(), Some(session));
+            let changes = outer.finish(FileEffects::default()).await.unwrap();
+            assert_eq!(changes.len(), 1);
+            assert!(changes[0].path.ends_with("/b"), "{}", changes[0].path);
+        }
+        assert_eq!(get(&*store, "one/b").await.as_deref(), Some("one"));
+        assert_eq!(get(&*store, "default/a").await.as_deref(), Some("outer"));
     }
 
     #[tokio::test]

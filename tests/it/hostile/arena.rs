@@ -204,7 +204,7 @@ pub(crate) fn named(name: &str) -> String {
 fn mount(directory: &Path) -> Mount {
     let store = DirectoryStore::open_ambient(directory, DirectoryOptions::default());
     let store = Arc::new(store.expect("the directory can be mounted"));
-    Mount { name: MountName::new("data").unwrap(), store, access: FileAccess::ReadWrite }
+    Mount::new(MountName::new("data").unwrap(), store, FileAccess::ReadWrite)
 }
 
 /// How a refusal reads for the person: one line that is short enough for a terminal and cannot drive it.

@@ -62,10 +62,8 @@ impl World {
     async fn new(kind: &str, quota: Quota) -> Result<Self, String> {
         let (store, folder) = stores::store(kind, quota)?;
         let control: Arc<dyn FileStore> = Arc::new(MemoryStore::new(Quota::default()));
-        let mount = |name: &str, store: &Arc<dyn FileStore>, access| Mount {
-            name: MountName::new(name).expect("a constant name"),
-            store: Arc::clone(store),
-            access,
+        let mount = |name: &str, store: &Arc<dyn FileStore>, access| {
+            Mount::new(MountName::new(name).expect("a constant name"), Arc::clone(store), access)
         };
         let mounts = vec![
             mount("data", &store, FileAccess::ReadWrite),
