@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::{Value, json};
 
+use crate::script;
+
 /// Runs the binary with `arguments` in `folder`: exit code, standard output, standard error.
 fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(binary());
@@ -157,15 +159,13 @@ fn plugins_of_one_configuration_share_its_stores() {
         component("files")
     );
     std::fs::write(folder.path().join("cofferdam.toml"), text).unwrap();
-    let hex = |word: &str| word.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
     let inner = json!({"script": "write /s/a inner"}).to_string();
-    let steps = [["call", "files", &inner].map(hex).join(" "), ["read", "s", "a"].map(hex).join(" ")];
-    let arguments = json!({"script": steps.join(";")}).to_string();
+    let arguments = script::arguments(&[&["call", "files", &inner], &["read", "s", "a"]]);
     let call = ["call", "stores", arguments.as_str(), "--config", "cofferdam.toml", "--json"];
     let (code, stdout, stderr) = run(folder.path(), &[&call[..], &["--dry-run"]].concat());
     assert_eq!(code, 0, "{stderr}");
     let answer: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!(answer["result"], [hex("done"), hex("inner")].join("\n"));
+    assert_eq!(script::answers(answer["result"].as_str().unwrap()), ["done", "inner"]);
     assert_eq!(answer["record"]["files"][0]["path"], "a");
     assert!(!folder.path().join("work/a").exists());
     assert_eq!(run(folder.path(), &call).0, 0);

@@ -9,6 +9,7 @@
 //! | `permissions` | what a plugin asks for, what is offered, what its calls get |
 //! | `scheduling` | many calls at once: who runs, who waits, and what one may cost the others |
 //! | `mounts` | files of a guest: quotas, names, access, transactions |
+//! | `script` | no tests: scripts for the guest `stores` |
 //! | `stores` | the same through `cofferdam:plugin/files` |
 //! | `toolbox` | tools that call other tools |
 //! | `network` | what a guest can do on the network |
@@ -50,6 +51,7 @@ mod permissions;
 mod samples;
 mod sandbox;
 mod scheduling;
+mod script;
 mod stores;
 mod tidy;
 mod toolbox;

@@ -6,7 +6,8 @@ use cofferdam_engine::Mount;
 use cofferdam_files::{FileStore, MemoryStore, Quota, Scope, Sharing, StorePath, WriteMode};
 use cofferdam_tests::Host;
 use cofferdam_tool::{CallContext, Completion, FileAccess, MountName};
-use serde_json::json;
+
+use crate::script;
 
 async fn host(store: &Arc<MemoryStore>, access: FileAccess) -> Host {
     let mut host = Host::new();
@@ -20,26 +21,15 @@ fn memory(quota: Quota) -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new(quota))
 }
 
-fn arguments(steps: &[&[&str]]) -> String {
-    let hex = |word: &&str| word.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let step = |words: &&[&str]| words.iter().map(hex).collect::<Vec<_>>().join(" ");
-    let script = steps.iter().map(step).collect::<Vec<_>>().join(";");
-    json!({ "script": script }).to_string()
-}
-
 async fn run(host: &Host, steps: &[&[&str]]) -> Completion {
-    host.call("stores", &arguments(steps)).await
+    host.call("stores", &script::arguments(steps)).await
 }
 
 async fn answers(host: &Host, steps: &[&[&str]]) -> Vec<String> {
     let completion = run(host, steps).await;
     let shown = completion.outcome.shown().unwrap();
     assert!(!shown.is_error, "{:?}", completion.outcome);
-    let unhex = |line: &str| {
-        let pair = |at: usize| u8::from_str_radix(&line[at..at + 2], 16).unwrap();
-        String::from_utf8((0..line.len()).step_by(2).map(pair).collect()).unwrap()
-    };
-    shown.text().split('\n').map(unhex).collect()
+    script::answers(&shown.text())
 }
 
 #[tokio::test]
@@ -167,7 +157,7 @@ async fn sessions_can_have_a_directory_of_their_own() {
         &[&["create", "data", "a", "x"], &["std_read", "", "/data/a"], &["list", "data", ""]];
     for session in ["one", "two", "../one"] {
         let context = CallContext { session: Some(session.to_owned()), ..CallContext::new("c") };
-        let ended = host.try_call("stores", &arguments(steps), &context).await.unwrap();
+        let ended = host.try_call("stores", &script::arguments(steps), &context).await.unwrap();
         assert_eq!(ended.record.outcome, "ok", "{session}: {:?}", ended.outcome);
         // The directory of the session and the file.
         assert_eq!(ended.record.files.len(), 2);

@@ -12,6 +12,8 @@ use cofferdam_tests::{Host, guest};
 use cofferdam_tool::{CallContext, Completion, FileAccess, Limits, MountName, PluginName, ToolName, Toolset};
 use serde_json::json;
 
+use crate::script;
+
 /// A plugin `stores` that may call tools, and others beside it.
 struct Scene {
     host: Host,
@@ -50,10 +52,7 @@ impl Scene {
     }
 
     async fn run(&self, steps: &[&[&str]], context: &CallContext) -> Completion {
-        let hex = |word: &&str| word.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let step = |words: &&[&str]| words.iter().map(hex).collect::<Vec<_>>().join(" ");
-        let script = steps.iter().map(step).collect::<Vec<_>>().join(";");
-        let arguments = json!({ "script": script }).to_string();
+        let arguments = script::arguments(steps);
         self.toolset.call("stores", Some(arguments.as_bytes()), context).await.unwrap()
     }
 
@@ -61,11 +60,7 @@ impl Scene {
         let completion = self.run(steps, &CallContext::new("c")).await;
         let shown = completion.outcome.shown().unwrap();
         assert!(!shown.is_error, "{:?}", completion.outcome);
-        let unhex = |line: &str| {
-            let pair = |at: usize| u8::from_str_radix(&line[at..at + 2], 16).unwrap();
-            String::from_utf8((0..line.len()).step_by(2).map(pair).collect()).unwrap()
-        };
-        shown.text().split('\n').map(unhex).collect()
+        script::answers(&shown.text())
     }
 
     async fn content(&self, path: &str) -> Option<String> {
@@ -193,25 +188,18 @@ async fn tools_that_need_a_persons_approval_cannot_be_called_by_tools() {
 #[tokio::test]
 async fn calls_can_only_be_so_deep_in_each_other() {
     let scene = Scene::new(&["stores"], FileAccess::ReadWrite).await;
-    let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let mut script = hex("tools");
+    let mut arguments = script::arguments(&[&["tools"]]);
     for _ in 0..6 {
-        let arguments = json!({ "script": script }).to_string();
-        script = format!("{} {} {}", hex("call"), hex("stores"), hex(&arguments));
+        arguments = script::arguments(&[&["call", "stores", &arguments]]);
     }
-    let arguments = json!({ "script": script }).to_string();
     let called =
         scene.toolset.call("stores", Some(arguments.as_bytes()), &CallContext::new("c")).await.unwrap();
     let mut text = called.outcome.shown().unwrap().text();
-    let unhex = |line: &str| {
-        let pair = |at: usize| u8::from_str_radix(&line[at..at + 2], 16).unwrap();
-        String::from_utf8((0..line.len()).step_by(2).map(pair).collect()).unwrap()
-    };
     let mut depth = 0;
     while text != "Error::TooDeep" {
         depth += 1;
         assert!(depth < 20, "{text}");
-        text = unhex(&text);
+        text = script::answers(&text).remove(0);
     }
     let mut record = &called.record;
     let mut levels = 0;
@@ -225,8 +213,7 @@ async fn calls_can_only_be_so_deep_in_each_other() {
 #[tokio::test]
 async fn many_calls_that_wait_for_inner_ones_do_not_wait_for_ever() {
     let scene = Arc::new(Scene::new(&["stores", "ok"], FileAccess::ReadWrite).await);
-    let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let inner = json!({ "script": format!("{} {} {}", hex("call"), hex("ok"), hex("{}")) }).to_string();
+    let inner = script::arguments(&[&["call", "ok", "{}"]]);
     let calls: Vec<_> = (0..24)
         .map(|_| {
             let (scene, inner) = (Arc::clone(&scene), inner.clone());

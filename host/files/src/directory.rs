@@ -27,7 +27,7 @@
 //! that changes hundreds. Reads wait for nobody, except for the moment in which a commit of several changes takes its
 //! place; such a commit waits for reads that have begun. The quota needs the size of everything in the directory,
 //! which is counted at the first change and again when others may have changed it, at a fiftieth of the time at most
-//! (see [`ledger`]).
+//! (see [`crate::ledger`]).
 //!
 //! What it does not do: it cannot tell a hard link from any other file, and two hosts on one directory do not see
 //! each other's changes in the count for a moment, so that together they may exceed a quota. It crosses mount points
@@ -40,9 +40,9 @@
 mod apply;
 mod change;
 mod commit;
+mod count;
 mod descent;
 mod fault;
-mod ledger;
 mod moves;
 mod publish;
 #[cfg(unix)]
@@ -61,12 +61,12 @@ use std::{fmt, io};
 use async_trait::async_trait;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use ledger::Ledger;
 use tokio::sync::Mutex;
 use tree::Tree;
 
 use crate::blocking::blocking;
 use crate::content::Content;
+use crate::ledger::Ledger;
 use crate::{
     Changes, FileError, FileReader, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat, StorePath,
     WriteMode,
@@ -257,7 +257,7 @@ impl FileStore for DirectoryStore {
     async fn room(&self) -> Result<Room, FileError> {
         let tree = Arc::clone(&self.tree);
         let mut ledger = Arc::clone(&self.ledger).lock_owned().await;
-        blocking(move || Ok(Room { quota: tree.options.quota, usage: ledger.usage(&tree)? })).await
+        blocking(move || Ok(Room { quota: tree.options.quota, usage: tree.usage(&mut ledger)? })).await
     }
 
     async fn commit(&self, changes: Changes) -> Result<(), FileError> {

@@ -30,6 +30,7 @@ mod finish;
 mod glob;
 mod guard;
 mod harness;
+mod ledger;
 mod memory;
 #[cfg(feature = "object")]
 mod object;

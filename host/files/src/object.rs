@@ -31,11 +31,11 @@
 mod change;
 mod commit;
 mod contents;
+mod count;
 mod draft;
 #[cfg(feature = "cloud")]
 mod http;
 mod keys;
-mod ledger;
 #[cfg(feature = "cloud")]
 mod open;
 mod requests;
@@ -47,7 +47,6 @@ use std::{fmt, io};
 
 use async_trait::async_trait;
 use keys::Keys;
-use ledger::Ledger;
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 #[cfg(feature = "cloud")]
@@ -57,6 +56,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::blocking::blocking;
+use crate::ledger::Ledger;
 use crate::{
     Changes, FileError, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat, StorePath, WriteMode,
 };
@@ -193,7 +193,7 @@ impl FileStore for BucketStore {
 
     async fn room(&self) -> Result<Room, FileError> {
         let mut ledger = self.ledger.lock().await;
-        Ok(Room { quota: self.bucket.quota, usage: ledger.usage(&self.bucket).await? })
+        Ok(Room { quota: self.bucket.quota, usage: self.bucket.usage(&mut ledger).await? })
     }
 
     async fn commit(&self, changes: Changes) -> Result<(), FileError> {

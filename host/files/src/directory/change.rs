@@ -5,10 +5,10 @@ use std::io;
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::{Dir, Metadata};
 
-use super::ledger::Ledger;
 use super::publish::{flush_names, publish};
 use super::tree::{Node, Reached, Tree, look};
 use crate::content::Content;
+use crate::ledger::Ledger;
 use crate::quota::Change;
 use crate::{FileError, MadeDirectory, Quota, StorePath, WriteMode};
 
@@ -31,7 +31,7 @@ impl Tree {
             bytes_removed: replaced.as_ref().map_or(0, Metadata::len),
             bytes_added,
         };
-        let usage = ledger.admit(self, quota, change)?;
+        let usage = self.admit(ledger, quota, change)?;
         let made = place.make().inspect_err(|_| ledger.forget())?;
         let published =
             publish(&made.directory, name, content, mode, replaced.as_ref(), self.options.is_durable);
@@ -80,7 +80,7 @@ impl Tree {
         };
         quota.check_depth(path.depth())?;
         let change = Change { entries_added: length(place.names.len()), ..Change::default() };
-        let usage = ledger.admit(self, quota, change)?;
+        let usage = self.admit(ledger, quota, change)?;
         let made = place.make().inspect_err(|_| ledger.forget())?;
         self.flush(&made);
         ledger.enter(usage);

@@ -6,15 +6,15 @@
 //! later has begun is finished by the next that changes something or opens the directory (`recovery.rs`).
 
 use super::apply::Commit;
-use super::ledger::Ledger;
 use super::tree::{Reached, Tree};
 use crate::changes::Steps;
 use crate::content::Content;
+use crate::ledger::Ledger;
 use crate::{Changes, FileError, Quota, Scope, StorePath, Version, WriteMode};
 
 impl Tree {
     pub(super) fn commit(&self, ledger: &mut Ledger, changes: Changes) -> Result<(), FileError> {
-        let usage = ledger.usage(self)?;
+        let usage = self.usage(ledger)?;
         changes.check(&self.options.quota, usage, &mut Working { tree: self, ledger })?;
         if changes.is_one_step() {
             return changes.apply(&mut Working { tree: self, ledger });

@@ -5,10 +5,10 @@ use std::io;
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
 
-use super::ledger::Ledger;
 use super::publish::flush_names;
 use super::tree::{Node, Reached, Tree, look};
 use super::walk::Found;
+use crate::ledger::Ledger;
 use crate::{EntryKind, FileError, Quota, Scope, StorePath};
 
 impl Tree {

@@ -2,20 +2,17 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
+use crate::ledger::Ledger;
 use crate::quota::Change;
 use crate::{
     Changes, EntryKind, FileError, FileReader, FileStore, Listing, MadeDirectory, Quota, QuotaExceeded, Room,
     Scope, Stat, StorePath, Usage, WriteMode,
 };
-
-/// For how long a count is trusted, at least and per time that it took.
-const TRUSTED_MIN: Duration = Duration::from_secs(1);
-const TRUSTED_PER_COUNT: u32 = 50;
 
 /// A store that may hold less than it could: what is in it counts against a quota of its own, and against the quotas of the
 /// store below as before. Of several limits of a kind the one that is met first is named, in the order of `FILE-19`.
@@ -28,14 +25,7 @@ const TRUSTED_PER_COUNT: u32 = 50;
 pub struct WithQuota {
     store: Arc<dyn FileStore>,
     quota: Quota,
-    count: Arc<Mutex<Option<Count>>>,
-}
-
-/// What the view holds, as far as it is known.
-#[derive(Clone, Copy)]
-struct Count {
-    usage: Usage,
-    trusted_until: Instant,
+    count: Arc<Mutex<Ledger>>,
 }
 
 /// What is to be changed, and what is to be entered then.
@@ -59,11 +49,11 @@ impl WithQuota {
     }
 
     /// What the view holds.
-    async fn usage(&self, count: &mut Option<Count>) -> Result<Usage, FileError> {
-        let started = Instant::now();
-        if let Some(known) = count.filter(|known| started < known.trusted_until) {
-            return Ok(known.usage);
+    async fn usage(&self, count: &mut Ledger) -> Result<Usage, FileError> {
+        if let Some(usage) = count.known() {
+            return Ok(usage);
         }
+        let started = Instant::now();
         let mut usage = Usage::default();
         for entry in self.store.list(&StorePath::ROOT, Scope::Recursive).await?.entries {
             usage.entries = usage.entries.saturating_add(1);
@@ -74,15 +64,13 @@ impl WithQuota {
                 usage.bytes = usage.bytes.saturating_add(bytes);
             }
         }
-        let trusted = started.elapsed().saturating_mul(TRUSTED_PER_COUNT).max(TRUSTED_MIN);
-        *count = Instant::now().checked_add(trusted).map(|trusted_until| Count { usage, trusted_until });
-        Ok(usage)
+        Ok(count.counted(usage, started))
     }
 
     /// The checks of `FILE-19` for a change at `path`, against both quotas kind by kind.
     async fn admit(
         &self,
-        count: &mut Option<Count>,
+        count: &mut Ledger,
         path: &StorePath,
         bytes: Option<u64>,
         change: Change,
@@ -155,14 +143,14 @@ impl WithQuota {
 
 /// Enters the usage that `change` leaves if it was made. After one that failed half-way nobody knows.
 fn enter<T>(
-    count: &mut Option<Count>,
+    count: &mut Ledger,
     result: Result<T, FileError>,
     change: impl FnOnce(Usage) -> Usage,
 ) -> Result<T, FileError> {
-    match (&result, &mut *count) {
-        (Ok(_), Some(known)) => known.usage = change(known.usage),
-        (Err(FileError::Host(_)), _) => *count = None,
-        _ => {}
+    match &result {
+        Ok(_) => count.change(change),
+        Err(FileError::Host(_)) => count.forget(),
+        Err(_) => {}
     }
     result
 }

@@ -3,9 +3,9 @@
 use super::contents::Contents;
 use super::draft::Draft;
 use super::keys;
-use super::ledger::Ledger;
 use super::requests::{Bucket, Condition, Object};
 use super::version::DIRECTORY;
+use crate::ledger::Ledger;
 use crate::quota::Change;
 use crate::{EntryKind, FileError, MadeDirectory, Scope, Stat, StorePath, WriteMode};
 
@@ -57,7 +57,7 @@ impl Bucket {
             bytes_removed: replaced.map_or(0, |object| object.bytes),
             bytes_added,
         };
-        let usage = ledger.admit(self, change).await?;
+        let usage = self.admit(ledger, change).await?;
         let condition = match mode {
             WriteMode::Create => Condition::Missing,
             WriteMode::Replace => Condition::Always,
@@ -93,7 +93,7 @@ impl Bucket {
         let parents = self.missing_parents(path).await?;
         self.quota.check_depth(path.depth())?;
         let change = Change { entries_added: parents.saturating_add(1), ..Change::default() };
-        let usage = ledger.admit(self, change).await?;
+        let usage = self.admit(ledger, change).await?;
         let is_new = self.mark(&keys::marker(path)).await.inspect_err(|_| ledger.forget())?;
         if !is_new {
             // Another host was faster.

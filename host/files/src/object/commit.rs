@@ -11,9 +11,9 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use super::change::Node;
 use super::draft::Draft;
 use super::keys;
-use super::ledger::Ledger;
 use super::requests::Bucket;
 use crate::changes::{Filled, Vacated};
+use crate::ledger::Ledger;
 use crate::{Changes, FileError, StorePath, Version};
 
 /// How many requests are under way at a time.
@@ -25,7 +25,7 @@ impl Bucket {
         self.check_expected(&mut draft, &changes.expected).await?;
         self.check_vacated(&mut draft, &changes.vacated).await?;
         self.check_above(&changes).await?;
-        let usage = ledger.usage(self).await?;
+        let usage = self.usage(ledger).await?;
         let (before, after) = (changes.before, changes.after);
         self.quota.check_difference(usage, before, after)?;
         self.know_moved(&mut draft, &changes).await?;

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::super::{Row, expect_same};
 use super::{object, stores};
+use crate::script;
 
 /// The kinds of stores that plugins are given in these rows.
 const KINDS: &[&str] = &["memory", "directory", "object"];
@@ -246,8 +247,7 @@ struct Script {
 
 impl Script {
     fn add(&mut self, words: &[&str], expected: Option<String>) {
-        let hex = |word: &&str| word.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
-        self.steps.push(words.iter().map(hex).collect::<Vec<_>>().join(" "));
+        self.steps.push(script::step(words));
         self.expected.push(expected);
     }
 
@@ -280,20 +280,14 @@ impl Script {
             return;
         }
         let shown = completion.outcome.shown().map(|shown| shown.text()).unwrap_or_default();
-        for (answer, expected) in shown.lines().zip(&self.expected) {
-            let answer = unhex(answer);
+        for (answer, expected) in script::answers(&shown).iter().zip(&self.expected) {
             // Which kind of error it is stands before the text.
             let text = answer.split_once(": ").map_or(answer.as_str(), |(_, text)| text);
             if let Some(expected) = expected {
-                assert!(answer == *expected || text == expected, "expected {expected:?}, got {answer:?}");
+                assert!(answer == expected || text == expected, "expected {expected:?}, got {answer:?}");
             }
         }
     }
-}
-
-fn unhex(text: &str) -> String {
-    let pair = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal digits");
-    String::from_utf8((0..text.len()).step_by(2).map(pair).collect()).expect("a text")
 }
 
 /// Hears from a call how far it has come.

@@ -1,78 +1,37 @@
-//! What the directory holds, for its quota.
-//!
-//! The first change counts everything in the directory: one look at every file. Later changes go by that count and
-//! what they did themselves. Because others may change the directory too, a count is trusted for fifty times as long
-//! as it took and at least a second, so that counting takes a fiftieth of the time at most.
+//! What the directory holds, for its quota: one look at every file.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use super::tree::Tree;
 use super::walk::{Found, Kind};
+use crate::ledger::Ledger;
 use crate::path::RESERVED_PREFIX;
 use crate::quota::{Change, Usage};
 use crate::{EntryKind, FileError, Quota, Scope, StorePath};
 
-const TRUSTED_MIN: Duration = Duration::from_secs(1);
-const TRUSTED_PER_COUNT: u32 = 50;
-
 /// No write takes as long as this, so that what has a temporary name for longer belongs to nobody.
 const TEMPORARY_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// The usage of a directory as far as it is known.
-#[derive(Debug, Default)]
-pub(super) struct Ledger {
-    known: Option<Known>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Known {
-    usage: Usage,
-    trusted_until: Instant,
-}
-
-impl Ledger {
+impl Tree {
     /// The usage after `change`, if `quota` admits it. Nothing is entered yet.
-    pub(super) fn admit(&mut self, tree: &Tree, quota: &Quota, change: Change) -> Result<Usage, FileError> {
-        let usage = self.usage(tree)?;
+    pub(super) fn admit(
+        &self,
+        ledger: &mut Ledger,
+        quota: &Quota,
+        change: Change,
+    ) -> Result<Usage, FileError> {
+        let usage = self.usage(ledger)?;
         Ok(quota.admit(usage, change)?)
     }
 
-    /// Enters what a change that took place has left.
-    pub(super) fn enter(&mut self, usage: Usage) {
-        if let Some(known) = &mut self.known {
-            known.usage = usage;
-        }
-    }
-
-    /// Enters that a file of `bytes` is gone.
-    pub(super) fn enter_deletion(&mut self, bytes: u64) {
-        if let Some(known) = &mut self.known {
-            known.usage = known.usage.without_file(bytes);
-        }
-    }
-
-    /// Enters that a directory is gone.
-    pub(super) fn enter_removal(&mut self) {
-        if let Some(known) = &mut self.known {
-            known.usage = known.usage.without_directory();
-        }
-    }
-
-    /// After a change that failed half-way nobody knows what is there.
-    pub(super) fn forget(&mut self) {
-        self.known = None;
-    }
-
     /// What the directory holds.
-    pub(super) fn usage(&mut self, tree: &Tree) -> Result<Usage, FileError> {
-        let started = Instant::now();
-        if let Some(known) = self.known.filter(|known| started < known.trusted_until) {
-            return Ok(known.usage);
+    pub(super) fn usage(&self, ledger: &mut Ledger) -> Result<Usage, FileError> {
+        if let Some(usage) = ledger.known() {
+            return Ok(usage);
         }
-        let usage = count(tree)?;
-        let trusted = started.elapsed().saturating_mul(TRUSTED_PER_COUNT).max(TRUSTED_MIN);
-        self.known = Instant::now().checked_add(trusted).map(|trusted_until| Known { usage, trusted_until });
-        Ok(usage)
+        let started = Instant::now();
+        let usage = count(self)?;
+        Ok(ledger.counted(usage, started))
     }
 }
 
