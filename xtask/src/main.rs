@@ -3,6 +3,7 @@
 mod demo;
 mod deny;
 mod guests;
+mod languages;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -30,7 +31,7 @@ enum Command {
     Deny,
     /// What CI runs: lint, then test
     Ci,
-    /// Build the sample tools and the test programs for wasm32-wasip2
+    /// Build the sample tools and the test programs, those of other languages too where their toolchains are installed
     Guests,
     /// Measure the host against the floor and print ratios
     Bench {
@@ -51,13 +52,14 @@ fn main() -> anyhow::Result<()> {
         Command::Lint => lint(),
         Command::Deny => deny::run(),
         Command::Ci => lint().and_then(|()| test()),
-        Command::Guests => guests::build(),
+        Command::Guests => guests::build().and_then(|()| languages::build()),
         Command::Bench { json, only } => bench(json, only.as_deref()),
     }
 }
 
 fn test() -> anyhow::Result<()> {
     guests::build()?;
+    languages::build()?;
     section("building the host");
     build()?;
     section("testing the sample tools natively");
