@@ -10,6 +10,7 @@
 //! | `scheduling` | many calls at once: who runs, who waits, and what one may cost the others |
 //! | `mounts` | files of a guest: quotas, names, access, transactions |
 //! | `stores` | the same through `cofferdam:plugin/files` |
+//! | `languages` | file APIs of other languages, with their own toolchains |
 //! | `toolbox` | tools that call other tools |
 //! | `network` | what a guest can do on the network |
 //! | `hostile` | attacks, each with its expected end; see there |
@@ -42,6 +43,7 @@ mod conformance;
 mod ends;
 mod errors;
 mod hostile;
+mod languages;
 mod loading;
 mod module;
 mod mounts;

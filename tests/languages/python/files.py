@@ -1,8 +1,25 @@
 """File operations with Python's own library: `open`, `os` and what is built on them."""
 
+# Only what is imported when the component is made is in it; the steps `python` need the most.
+import csv
+import dbm.dumb
 import errno
+import filecmp
+import fileinput
+import glob
+import gzip
+import io
+import json
+import logging
 import os
+import pathlib
+import pickle
+import shutil
+import sqlite3
+import tarfile
+import tempfile
 import time
+import zipfile
 
 from componentize_py_types import Err
 
@@ -39,7 +56,8 @@ class Run:
     # Streams.
 
     def open(self, mode, path):
-        self.streams.append(open(path, mode + "b"))
+        # C's `wx` is Python's `x`.
+        self.streams.append(open(path, mode.replace("wx", "x") + "b"))
         return str(len(self.streams) - 1)
 
     def stream(self, number):
