@@ -16,11 +16,6 @@ typedef struct {
     size_t length;
 } texts;
 
-typedef struct {
-    texts *items;
-    size_t length;
-} steps;
-
 // `result<list<string>, string>`: both cases are an address and a length.
 typedef struct {
     uint8_t is_error;
