@@ -11,6 +11,7 @@
 //! | `mounts` | files of a guest: quotas, names, access, transactions |
 //! | `script` | no tests: scripts for the guest `stores` |
 //! | `stores` | the same through `cofferdam:plugin/files` |
+//! | `languages` | file APIs of other languages, with their own toolchains |
 //! | `toolbox` | tools that call other tools |
 //! | `network` | what a guest can do on the network |
 //! | `hostile` | attacks, each with its expected end; see there |
@@ -43,6 +44,7 @@ mod conformance;
 mod ends;
 mod errors;
 mod hostile;
+mod languages;
 mod loading;
 mod module;
 mod mounts;

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::bail;
 
-use crate::run::{cargo, root, section};
+use crate::run::{cargo, is_ci, root, section};
 
 /// The version that is installed where there is none.
 const VERSION: &str = "0.20.2";
@@ -50,8 +50,4 @@ fn is_installed() -> bool {
     let mut version = Command::new("cargo");
     version.args(["deny", "--version"]).current_dir(root()).stdout(Stdio::null()).stderr(Stdio::null());
     version.status().is_ok_and(|status| status.success())
-}
-
-fn is_ci() -> bool {
-    std::env::var_os("CI").is_some()
 }

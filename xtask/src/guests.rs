@@ -3,7 +3,7 @@
 //! The components end up as `target/plugins/<name>.wasm`.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
@@ -55,8 +55,7 @@ pub(crate) const WORKSPACES: &[Workspace] = &[
 /// Builds every guest and collects the components.
 pub(crate) fn build() -> anyhow::Result<()> {
     add_target()?;
-    let plugins = root().join("target/plugins");
-    fs::create_dir_all(&plugins).context("cannot create target/plugins")?;
+    let plugins = plugins()?;
     for workspace in WORKSPACES {
         section(&format!("building the guests in {}", workspace.folder));
         let what = workspace.targets;
@@ -65,6 +64,13 @@ pub(crate) fn build() -> anyhow::Result<()> {
         collect(&built, &plugins)?;
     }
     Ok(())
+}
+
+/// Where the components end up.
+pub(crate) fn plugins() -> anyhow::Result<PathBuf> {
+    let plugins = root().join("target/plugins");
+    fs::create_dir_all(&plugins).context("cannot create target/plugins")?;
+    Ok(plugins)
 }
 
 fn collect(from: &Path, to: &Path) -> anyhow::Result<()> {
@@ -83,7 +89,7 @@ fn collect(from: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 /// A copy that is not needed would make every test that depends on the file's time run again.
-fn copy_if_changed(from: &Path, to: &Path) -> anyhow::Result<()> {
+pub(crate) fn copy_if_changed(from: &Path, to: &Path) -> anyhow::Result<()> {
     let built = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     if fs::read(to).is_ok_and(|there| there == built) {
         return Ok(());

@@ -3,6 +3,7 @@
 mod demo;
 mod deny;
 mod guests;
+mod languages;
 mod run;
 mod s3;
 
@@ -31,7 +32,7 @@ enum Command {
     Deny,
     /// What CI runs: lint, then test
     Ci,
-    /// Build the sample tools and the test programs for wasm32-wasip2
+    /// Build the sample tools and the test programs, those of other languages too where their toolchains are installed
     Guests,
     /// Start a server that speaks S3 and run the tests of bucket stores on it; installs the server into target/s3
     S3 {
@@ -58,7 +59,7 @@ fn main() -> anyhow::Result<()> {
         Command::Lint => lint(),
         Command::Deny => deny::run(),
         Command::Ci => lint().and_then(|()| test()),
-        Command::Guests => guests::build(),
+        Command::Guests => guests::build().and_then(|()| languages::build()),
         Command::S3 { serve } => s3::run(serve),
         Command::Bench { json, only } => bench(json, only.as_deref()),
     }
@@ -66,6 +67,7 @@ fn main() -> anyhow::Result<()> {
 
 fn test() -> anyhow::Result<()> {
     guests::build()?;
+    languages::build()?;
     section("building the host");
     build()?;
     section("testing the sample tools natively");

@@ -16,6 +16,11 @@ pub(crate) fn section(title: &str) {
     eprintln!("\n==> {title}");
 }
 
+/// Whether this is CI, where what is missing is installed.
+pub(crate) fn is_ci() -> bool {
+    std::env::var_os("CI").is_some()
+}
+
 /// Runs cargo in the root.
 pub(crate) fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
     command("cargo", arguments).run(&root())

@@ -5,7 +5,7 @@
 //! names, links, special files and quotas are those of the store, and no path of a guest is ever a path of the host.
 //!
 //! A descriptor is a path of a store, or a file of an overlay; no file of the host is open between two operations. Links
-//! cannot be made, and times cannot be set: they are the store's own.
+//! cannot be made. Times are the store's own; setting them has no effect.
 //!
 //! The functions are those that the runtime generates for its own descriptors. Resources are numbers in the table of the
 //! call, so that ours travel under the type names of the runtime.

@@ -39,6 +39,14 @@ impl FilesView<'_> {
         let target = resolve(&directory.path, path)?;
         Ok((directory, target))
     }
+
+    /// Fails where nothing can be changed.
+    fn changeable(&self, mount: usize) -> FsResult<()> {
+        match self.files.mounts.get(mount) {
+            Some(mount) if mount.overlay.is_read_only() => Err(ErrorCode::ReadOnly.into()),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl DirectoryDescriptor {
@@ -220,10 +228,14 @@ impl HostDescriptor for FilesView<'_> {
         file.set_bytes(bytes).await.map_err(told)
     }
 
-    /// Times are the store's own.
+    /// Times are the store's own. To set them succeeds and has no effect, as on other file systems that keep none: what
+    /// copies a file sets the times of the copy, and would fail with the copy made.
     async fn set_times(&mut self, handle: Handle, _: NewTimestamp, _: NewTimestamp) -> FsResult<()> {
-        self.get(&handle)?;
-        Err(ErrorCode::Unsupported.into())
+        let mount = match self.get(&handle)? {
+            Descriptor::File(file) => file.mount,
+            Descriptor::Directory(directory) => directory.mount,
+        };
+        self.changeable(mount)
     }
 
     async fn set_times_at(
@@ -234,8 +246,10 @@ impl HostDescriptor for FilesView<'_> {
         _: NewTimestamp,
         _: NewTimestamp,
     ) -> FsResult<()> {
-        self.at(&handle, &path)?;
-        Err(ErrorCode::Unsupported.into())
+        let (directory, target) = self.at(&handle, &path)?;
+        self.changeable(directory.mount)?;
+        directory.stat(&target).await?;
+        Ok(())
     }
 
     async fn read(&mut self, handle: Handle, length: u64, offset: u64) -> FsResult<(Vec<u8>, bool)> {
