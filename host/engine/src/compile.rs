@@ -81,10 +81,22 @@ pub enum CompileError {
         /// How the child ended.
         status: ExitStatus,
     },
+    /// The compiler has met something that it did not expect.
+    #[error(
+        "makes the compiler fail ({status}); it may be composed of components in a way that needs modules with several \
+         memories, which are switched off"
+    )]
+    Crashed {
+        /// How the child ended.
+        status: ExitStatus,
+    },
     /// The child cannot be started or talked to.
     #[error("the compiler process does not work: {0}")]
     Child(std::io::Error),
 }
+
+/// The exit code of a Rust program that has panicked.
+const PANICKED: i32 = 101;
 
 struct CompileLimits {
     cpu_seconds: u64,
@@ -207,12 +219,20 @@ fn death(status: ExitStatus, limits: &CompileLimits) -> CompileError {
         Some(signal) if cpu_signals.contains(&signal) => {
             CompileError::TooSlow { cpu_seconds: limits.cpu_seconds }
         }
-        _ => CompileError::Died { memory_mib: limits.memory_bytes >> 20, status },
+        _ => crash_or_death(status, limits),
     }
 }
 
 #[cfg(not(unix))]
 fn death(status: ExitStatus, limits: &CompileLimits) -> CompileError {
+    crash_or_death(status, limits)
+}
+
+/// A child without memory aborts; one that panics says so by its exit code.
+fn crash_or_death(status: ExitStatus, limits: &CompileLimits) -> CompileError {
+    if status.code() == Some(PANICKED) {
+        return CompileError::Crashed { status };
+    }
     CompileError::Died { memory_mib: limits.memory_bytes >> 20, status }
 }
 
