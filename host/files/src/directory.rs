@@ -44,6 +44,7 @@ mod descent;
 mod fault;
 mod ledger;
 mod moves;
+mod nameless;
 mod publish;
 #[cfg(unix)]
 mod reader;
@@ -54,6 +55,7 @@ mod tree;
 mod turn;
 mod walk;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
@@ -194,6 +196,10 @@ impl FileStore for DirectoryStore {
 
     fn root_ambient(&self) -> Option<&Path> {
         Some(&self.root)
+    }
+
+    fn nameless_file(&self) -> Option<File> {
+        if self.options.is_read_only { None } else { nameless::create(&self.tree.root) }
     }
 
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {

@@ -149,7 +149,7 @@ async fn host(root: &Path, spill: &Path, is_durable: bool) -> anyhow::Result<Hos
         spill: Some(SpillOptions {
             directory_ambient: spill.to_owned(),
             bytes_max: 256 << 20,
-            file_bytes_min: 4 << 20,
+            file_bytes_min: 1 << 20,
         }),
         ..config()
     };
