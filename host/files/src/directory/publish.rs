@@ -250,6 +250,7 @@ mod tests {
     use cap_std::ambient_authority;
 
     use super::*;
+    use crate::content::Spilled;
 
     #[test]
     fn all_ways_of_an_exclusive_rename_fail_when_the_name_is_taken() {
@@ -273,6 +274,57 @@ mod tests {
             assert_eq!(directory.read("taken").unwrap(), b"old");
             directory.remove_file("free").unwrap();
         }
+    }
+
+    /// Content as long as it takes, in each of the places in which content waits.
+    fn contents(directory: &Dir) -> Vec<Content> {
+        let charge = || crate::Budget::new(u64::MAX).take(0).unwrap();
+        let filled = |mut spilled: Spilled| {
+            spilled.write(0, b"new").unwrap();
+            Content::Spilled(spilled)
+        };
+        let elsewhere = Spilled::new(tempfile::tempfile().unwrap(), charge());
+        let mut contents = vec![Content::Bytes(b"new".to_vec()), filled(elsewhere)];
+        let of_store = nameless::create(directory).map(|file| filled(Spilled::of_store(file, charge())));
+        assert!(of_store.is_some() || cfg!(not(target_os = "linux")));
+        contents.extend(of_store);
+        // Not in the file system that it is wanted in.
+        let foreign = Dir::open_ambient_dir("/dev/shm", ambient_authority()).ok();
+        let foreign = foreign.and_then(|foreign| nameless::create(&foreign));
+        contents.extend(foreign.map(|file| filled(Spilled::of_store(file, charge()))));
+        contents
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_the_same_wherever_its_content_has_waited() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = tempfile::tempdir().unwrap();
+        let directory = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
+        let mode = |name: &str| {
+            std::fs::metadata(root.path().join(name)).unwrap().permissions().mode() & PERMISSIONS_KEPT
+        };
+        directory.write("ordinary", "").unwrap();
+        directory.write("private", "old").unwrap();
+        let private = std::fs::Permissions::from_mode(0o640);
+        std::fs::set_permissions(root.path().join("private"), private).unwrap();
+        for content in contents(&directory) {
+            publish(&directory, "created", &content, WriteMode::Create, None, true).unwrap();
+            assert_eq!(
+                (directory.read("created").unwrap(), mode("created")),
+                (b"new".to_vec(), mode("ordinary"))
+            );
+            directory.remove_file("created").unwrap();
+        }
+        for content in contents(&directory) {
+            let replaced = directory.metadata("private").unwrap();
+            publish(&directory, "private", &content, WriteMode::Replace, Some(&replaced), true).unwrap();
+            assert_eq!((directory.read("private").unwrap(), mode("private")), (b"new".to_vec(), 0o640));
+        }
+        for content in contents(&directory) {
+            publish(&directory, "private", &content, WriteMode::Create, None, true).unwrap_err();
+        }
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 2);
     }
 
     #[test]
