@@ -32,8 +32,9 @@
 //! What it does not do: it cannot tell a hard link from any other file, and two hosts on one directory do not see
 //! each other's changes in the count for a moment, so that together they may exceed a quota. It crosses mount points
 //! inside the directory (whoever mounts there decides), but a call that changes more than one thing cannot commit
-//! across one ([`FileError::MountPoint`]). What comes with a commit of several changes gets its group and its default
-//! access rights from the root and not from the directory it is put into. On a file system that ignores case, so do
+//! across one ([`FileError::MountPoint`]). What comes with a commit of several changes, and on Linux every file that was
+//! too large for memory, gets its group and its default access rights from the root and not from the directory it is
+//! put into. On a file system that ignores case, so do
 //! the names (`FILE-11` wants it otherwise). On Windows directories are not flushed, and several hosts do not take
 //! turns.
 
