@@ -66,7 +66,7 @@ fn spill(cache: &Path) -> Option<SpillOptions> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(&directory).ok()?;
     let directory_ambient = directory.canonicalize().ok()?;
-    Some(SpillOptions { directory_ambient, bytes_max: 256 << 20, file_bytes_min: 4 << 20 })
+    Some(SpillOptions { directory_ambient, bytes_max: 256 << 20, file_bytes_min: 1 << 20 })
 }
 
 fn cache_directory(global: &Global) -> anyhow::Result<Option<PathBuf>> {

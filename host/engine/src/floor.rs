@@ -3,13 +3,15 @@
 //! A call instantiates, calls and drops, with the plain WASI context that any embedder needs, and with none of what the
 //! host adds: no decoding, no limits, no deadline, no log, no record.
 
+use std::path::Path;
+
 use wasmtime::Store;
 use wasmtime::component::{Component, Linker, ResourceTable};
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
 
 use crate::Engine;
 use crate::compile::one_line;
-use crate::guest::ServedPre;
+use crate::guest::{Content, ServedPre};
 
 /// A component that is called without a host around it.
 pub struct Floor {
@@ -50,15 +52,41 @@ impl Floor {
     /// # Errors
     /// The engine's own words.
     pub async fn call(&self, tool: &str, arguments_json: &str) -> Result<usize, String> {
-        self.run(tool, arguments_json).await.map_err(|error| one_line(&error))
+        let wasi = WasiCtx::builder().build();
+        let contents = self.run(wasi, tool, arguments_json).await.map_err(|error| one_line(&error))?;
+        Ok(contents.len())
     }
 
-    async fn run(&self, tool: &str, arguments_json: &str) -> wasmtime::Result<usize> {
-        let state = State { wasi: WasiCtx::builder().build(), resources: ResourceTable::new() };
+    /// One call with a directory of the host at `guest_path`, which the runtime itself opens for the guest. Returns the
+    /// first text that came back.
+    ///
+    /// # Errors
+    /// The engine's own words.
+    pub async fn call_with_directory_ambient(
+        &self,
+        directory: &Path,
+        guest_path: &str,
+        tool: &str,
+        arguments_json: &str,
+    ) -> Result<Option<String>, String> {
+        let called = async {
+            let mut wasi = WasiCtx::builder();
+            wasi.preopened_dir(directory, guest_path, FsPerms::ReadWrite)?;
+            self.run(wasi.build(), tool, arguments_json).await
+        };
+        let contents = called.await.map_err(|error| one_line(&error))?;
+        Ok(contents.into_iter().find_map(|content| match content {
+            Content::Text(text) => Some(text),
+            _ => None,
+        }))
+    }
+
+    async fn run(&self, wasi: WasiCtx, tool: &str, arguments_json: &str) -> wasmtime::Result<Vec<Content>> {
+        let state = State { wasi, resources: ResourceTable::new() };
         let mut store = Store::new(&self.engine, state);
         store.set_epoch_deadline(u64::MAX / 2);
         let guest = self.code.instantiate_async(&mut store).await?;
         let answer = guest.cofferdam_plugin_tools().call_call_tool(&mut store, tool, arguments_json).await?;
-        Ok(answer.map_or(0, |contents| contents.len()))
+        Ok(answer.unwrap_or_default())
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Spilled {
     file: File,
     bytes: u64,
     charge: Charge,
+    /// Whether the file is one of the store's and only needs a name.
+    is_of_store: bool,
 }
 
 impl Content {
@@ -35,6 +37,14 @@ impl Content {
         match self {
             Self::Bytes(content) => Ok(content),
             Self::Spilled(spilled) => spilled.read(0, u64::MAX),
+        }
+    }
+
+    /// The file that it is in, if that file can be given a name in the store.
+    pub(crate) fn nameless_file(&self) -> Option<&File> {
+        match self {
+            Self::Spilled(spilled) if spilled.is_of_store => Some(&spilled.file),
+            Self::Spilled(_) | Self::Bytes(_) => None,
         }
     }
 
@@ -56,7 +66,12 @@ impl Default for Content {
 impl Spilled {
     /// Empty content, for which `charge` was taken.
     pub(crate) fn new(file: File, charge: Charge) -> Self {
-        Self { file, bytes: 0, charge }
+        Self { file, bytes: 0, charge, is_of_store: false }
+    }
+
+    /// The same in a file that the store has given out ([`FileStore::nameless_file`](crate::FileStore::nameless_file)).
+    pub(crate) fn of_store(file: File, charge: Charge) -> Self {
+        Self { file, bytes: 0, charge, is_of_store: true }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -81,8 +96,7 @@ impl Spilled {
 
     /// Writes at `offset`; what lies between the end and `offset` becomes zero. The room is taken already.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let written = self.file.seek(SeekFrom::Start(offset)).and_then(|_| self.file.write_all(data));
-        if let Err(error) = written {
+        if let Err(error) = write_all_at(&mut self.file, offset, data) {
             // What was added is taken away again. What was there may be overwritten in part.
             let _shortened = self.file.set_len(self.bytes);
             return Err(error);
@@ -106,4 +120,17 @@ impl Spilled {
         let copied = io::copy(&mut file.take(self.bytes), target)?;
         if copied == self.bytes { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
+}
+
+/// One step of the system for most writes, which come in thousands.
+#[cfg(unix)]
+fn write_all_at(file: &mut File, offset: u64, data: &[u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, data, offset)
+}
+
+#[cfg(not(unix))]
+fn write_all_at(file: &mut File, offset: u64, data: &[u8]) -> io::Result<()> {
+    use std::io::Write as _;
+    file.seek(SeekFrom::Start(offset))?;
+    file.write_all(data)
 }

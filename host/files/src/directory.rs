@@ -32,8 +32,9 @@
 //! What it does not do: it cannot tell a hard link from any other file, and two hosts on one directory do not see
 //! each other's changes in the count for a moment, so that together they may exceed a quota. It crosses mount points
 //! inside the directory (whoever mounts there decides), but a call that changes more than one thing cannot commit
-//! across one ([`FileError::MountPoint`]). What comes with a commit of several changes gets its group and its default
-//! access rights from the root and not from the directory it is put into. On a file system that ignores case, so do
+//! across one ([`FileError::MountPoint`]). What comes with a commit of several changes, and on Linux every file that was
+//! too large for memory, gets its group and its default access rights from the root and not from the directory it is
+//! put into. On a file system that ignores case, so do
 //! the names (`FILE-11` wants it otherwise). On Windows directories are not flushed, and several hosts do not take
 //! turns.
 
@@ -44,6 +45,7 @@ mod count;
 mod descent;
 mod fault;
 mod moves;
+mod nameless;
 mod publish;
 #[cfg(unix)]
 mod reader;
@@ -54,6 +56,7 @@ mod tree;
 mod turn;
 mod walk;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
@@ -194,6 +197,10 @@ impl FileStore for DirectoryStore {
 
     fn root_ambient(&self) -> Option<&Path> {
         Some(&self.root)
+    }
+
+    fn nameless_file(&self) -> Option<File> {
+        if self.options.is_read_only { None } else { nameless::create(&self.tree.root) }
     }
 
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {

@@ -4,6 +4,7 @@ mod audited;
 mod limited;
 mod subtree;
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -125,6 +126,10 @@ impl FileStore for CreateOnly {
 
     fn root_ambient(&self) -> Option<&Path> {
         self.store.root_ambient()
+    }
+
+    fn nameless_file(&self) -> Option<File> {
+        self.store.nameless_file()
     }
 
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {

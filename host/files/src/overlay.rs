@@ -110,11 +110,19 @@ impl Overlay {
     /// # Errors
     /// As for [`FileStore::stat`].
     pub async fn identity(&self, path: &StorePath) -> Result<u64, FileError> {
-        match self.state.lock().await.look(path).await? {
+        Ok(self.identity_and_stat(path).await?.0)
+    }
+
+    /// [`identity`](Self::identity) and [`stat`](FileStore::stat) with one look.
+    ///
+    /// # Errors
+    /// As for [`FileStore::stat`].
+    pub async fn identity_and_stat(&self, path: &StorePath) -> Result<(u64, Stat), FileError> {
+        match self.look(path).await? {
             Found::Missing { .. } | Found::BelowFile | Found::Special => Err(FileError::NotFound),
-            Found::File { node, .. } => Ok(node.identity()),
-            Found::BaseFile { natural, .. } => Ok(file::identity_of(&natural)),
-            Found::Directory { identity, .. } => Ok(identity),
+            Found::File { node, .. } => Ok((node.identity(), node.stat())),
+            Found::BaseFile { natural, stat } => Ok((file::identity_of(&natural), stat)),
+            Found::Directory { identity, stat, .. } => Ok((identity, stat)),
         }
     }
 

@@ -3,15 +3,20 @@
 //! Patterns are regular expressions without look-around and back-references, so that a search takes time in proportion
 //! to pattern length times text length. Files are read in parts and searched on threads of the blocking pool, several at
 //! a time; the answer is the same as if it had been one after the other. Dropping the future stops the threads, each at
-//! the end of the part that it is at: a part of 256 KiB, or a line, if that is longer.
+//! the end of the part that it is at: 256 KiB or a line, and less for patterns that are slow (see [`cost`]), so that a part
+//! takes about a second at most.
 //!
 //! What it costs: for each thread a part of a file and the line at its end in memory, which is a few hundred KiB and never
 //! more than 17 MiB, and of what was found about twice as much as an answer holds.
 //!
 //! What is passed over, without a word: files that cannot be read, that are not UTF-8, and that have a line of more than
-//! 8 MiB. A file is never searched in part: what was found before that becomes clear is forgotten.
+//! 8 MiB. Since a line is searched in one go, shorter ones are too long for a pattern of more than about eight elements
+//! (characters, classes, anchors, choices; counted repetitions multiplied out): more than 64 MiB divided by their number, so
+//! 5 MiB for a word of ten letters and some hundred bytes for `(?:a?){60000}`. A file is never searched in part: what was
+//! found before that becomes clear is forgotten.
 
 mod candidate;
+mod cost;
 mod file;
 mod lines;
 mod pattern;

@@ -1,5 +1,6 @@
 //! The trait that every file store implements.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -33,6 +34,13 @@ pub trait FileStore: Send + Sync {
     /// The directory of the host that the store keeps its files in, if there is one: for comparing it with directories that
     /// must stay out of reach. It must not reach a model, a guest or an error text.
     fn root_ambient(&self) -> Option<&Path> {
+        None
+    }
+
+    /// A new file of the host without a name, beside the files of the store, that a [`commit`](Self::commit) can give a name
+    /// without copying it. It is gone when it is dropped before that. `None` where there is no such thing. Does not count
+    /// against the quota.
+    fn nameless_file(&self) -> Option<File> {
         None
     }
 

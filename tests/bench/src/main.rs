@@ -8,6 +8,8 @@ mod call_floor;
 #[cfg(feature = "calls")]
 mod decode;
 #[cfg(feature = "calls")]
+mod guest_files;
+#[cfg(feature = "calls")]
 mod noisy_neighbour;
 mod ratio;
 mod search;
@@ -40,6 +42,9 @@ async fn main() -> anyhow::Result<()> {
         if wanted(decode::NAME) {
             show(&cli, &decode::measure().await?);
         }
+        if wanted(guest_files::NAME) {
+            guest_files::measure().await?.iter().for_each(|ratio| show(&cli, ratio));
+        }
         if wanted(noisy_neighbour::NAME) {
             show(&cli, &noisy_neighbour::measure().await?);
         }
@@ -59,6 +64,8 @@ fn names() -> Vec<&'static str> {
         call_floor::NAME,
         #[cfg(feature = "calls")]
         decode::NAME,
+        #[cfg(feature = "calls")]
+        guest_files::NAME,
         #[cfg(feature = "calls")]
         noisy_neighbour::NAME,
         search::NAME,

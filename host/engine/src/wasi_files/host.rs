@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use cofferdam_files::{
-    EntryKind, FileError, FileStore as _, Listing, MadeDirectory, OpenMode, Scope, StorePath,
+    EntryKind, FileError, FileStore as _, Listing, MadeDirectory, OpenMode, Scope, Stat, StorePath,
 };
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
@@ -51,12 +51,16 @@ impl FilesView<'_> {
 
 impl DirectoryDescriptor {
     /// What is at `target`, which has to be a directory if it was written like one.
-    async fn stat(&self, target: &Target) -> FsResult<cofferdam_files::Stat> {
-        let stat = self.overlay.stat(&target.path).await.map_err(told)?;
+    async fn stat(&self, target: &Target) -> FsResult<Stat> {
+        Ok(self.identity_and_stat(target).await?.1)
+    }
+
+    async fn identity_and_stat(&self, target: &Target) -> FsResult<(u64, Stat)> {
+        let (identity, stat) = self.overlay.identity_and_stat(&target.path).await.map_err(told)?;
         if target.must_be_directory && stat.kind == EntryKind::File {
             return Err(ErrorCode::NotDirectory.into());
         }
-        Ok(stat)
+        Ok((identity, stat))
     }
 
     fn descend(&self, path: StorePath) -> Descriptor {
@@ -131,16 +135,15 @@ impl DirectoryDescriptor {
         Ok(OpenListing { entries: listing.entries.into_iter(), _charge: charge })
     }
 
-    async fn metadata_hash(&self, path: &StorePath) -> FsResult<MetadataHashValue> {
-        let identity = self.overlay.identity(path).await.map_err(told)?;
-        let stat = self.overlay.stat(path).await.map_err(told)?;
+    async fn metadata_hash(&self, target: &Target) -> FsResult<MetadataHashValue> {
+        let (identity, stat) = self.identity_and_stat(target).await?;
         Ok(hash_of(self.mount, identity, &stat))
     }
 }
 
 /// The lower half tells files apart, which is what C libraries take for an inode number; the upper half changes with the
 /// file.
-fn hash_of(mount: usize, identity: u64, stat: &cofferdam_files::Stat) -> MetadataHashValue {
+fn hash_of(mount: usize, identity: u64, stat: &Stat) -> MetadataHashValue {
     let hash = |value: &dyn Fn(&mut DefaultHasher)| {
         let mut hasher = DefaultHasher::new();
         value(&mut hasher);
@@ -367,7 +370,10 @@ impl HostDescriptor for FilesView<'_> {
     async fn metadata_hash(&mut self, handle: Handle) -> FsResult<MetadataHashValue> {
         match self.get(&handle)? {
             Descriptor::File(file) => Ok(hash_of(file.mount, file.file.identity(), &file.file.stat())),
-            Descriptor::Directory(directory) => directory.metadata_hash(&directory.path).await,
+            Descriptor::Directory(directory) => {
+                let path = directory.path.clone();
+                directory.metadata_hash(&Target { path, must_be_directory: true }).await
+            }
         }
     }
 
@@ -378,8 +384,7 @@ impl HostDescriptor for FilesView<'_> {
         path: String,
     ) -> FsResult<MetadataHashValue> {
         let (directory, target) = self.at(&handle, &path)?;
-        directory.stat(&target).await?;
-        directory.metadata_hash(&target.path).await
+        directory.metadata_hash(&target).await
     }
 
     fn drop(&mut self, handle: Handle) -> wasmtime::Result<()> {

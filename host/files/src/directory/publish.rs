@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
+use super::nameless;
 use super::tree::{Node, look};
 use crate::WriteMode;
 use crate::content::Content;
@@ -25,9 +26,8 @@ pub(super) fn publish(
     replaced: Option<&Metadata>,
     is_durable: bool,
 ) -> io::Result<()> {
-    let (mut temporary, file) = Temporary::create(directory, replaced)?;
-    let file = write_content(file, content)?;
-    keep_permissions(&file, replaced)?;
+    let (mut temporary, begun) = Temporary::create(directory, content, replaced)?;
+    let file = begun.complete(content, replaced)?;
     if is_durable {
         file.sync_all()?;
     }
@@ -40,11 +40,48 @@ pub(super) fn publish(
     Ok(())
 }
 
-/// Writes all of `content` to a file that was just created.
-pub(super) fn write_content(file: File, content: &Content) -> io::Result<File> {
-    let mut file = file.into_std();
-    content.write_to(&mut file)?;
-    Ok(File::from_std(file))
+/// A file that has its name.
+pub(super) struct Begun {
+    file: File,
+    /// Whether it also has its content.
+    is_complete: bool,
+}
+
+impl Begun {
+    /// Creates `name` in `directory`, which must not be there. `model` is the file whose permissions it will have.
+    pub(super) fn create(
+        directory: &Dir,
+        name: &str,
+        content: &Content,
+        model: Option<&Metadata>,
+    ) -> io::Result<Self> {
+        if let Some(nameless) = content.nameless_file() {
+            let file = File::from_std(nameless.try_clone()?);
+            keep_permissions(&file, model)?;
+            match nameless::give_name(nameless, directory, name) {
+                Ok(()) => return Ok(Self { file, is_complete: true }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+                // It can still be copied.
+                Err(_) => {}
+            }
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        restrict(&mut options, model);
+        Ok(Self { file: directory.open_with(name, &options)?, is_complete: false })
+    }
+
+    /// The file with all of `content` and its permissions.
+    pub(super) fn complete(self, content: &Content, model: Option<&Metadata>) -> io::Result<File> {
+        if self.is_complete {
+            return Ok(self.file);
+        }
+        let mut file = self.file.into_std();
+        content.write_to(&mut file)?;
+        let file = File::from_std(file);
+        keep_permissions(&file, model)?;
+        Ok(file)
+    }
 }
 
 /// Makes what happened to the names in `directory` durable.
@@ -91,15 +128,16 @@ struct Temporary<'d> {
 }
 
 impl<'d> Temporary<'d> {
-    fn create(directory: &'d Dir, replaced: Option<&Metadata>) -> io::Result<(Self, File)> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        restrict(&mut options, replaced);
+    fn create(
+        directory: &'d Dir,
+        content: &Content,
+        replaced: Option<&Metadata>,
+    ) -> io::Result<(Self, Begun)> {
         let mut failure = io::Error::from(io::ErrorKind::AlreadyExists);
         for _ in 0..NAMES_MAX {
             let name = temporary_name();
-            match directory.open_with(&name, &options) {
-                Ok(file) => return Ok((Self { directory, name, is_published: false }, file)),
+            match Begun::create(directory, &name, content, replaced) {
+                Ok(begun) => return Ok((Self { directory, name, is_published: false }, begun)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => failure = error,
                 Err(error) => return Err(error),
             }
@@ -180,7 +218,7 @@ const PERMISSIONS_KEPT: u32 = 0o777;
 
 /// Creates the file with no more permissions than it will have, so that private content is private from its first byte.
 #[cfg(unix)]
-pub(super) fn restrict(options: &mut OpenOptions, replaced: Option<&Metadata>) {
+fn restrict(options: &mut OpenOptions, replaced: Option<&Metadata>) {
     use cap_std::fs::{OpenOptionsExt as _, PermissionsExt as _};
     if let Some(metadata) = replaced {
         options.mode(metadata.permissions().mode() & PERMISSIONS_KEPT);
@@ -188,7 +226,7 @@ pub(super) fn restrict(options: &mut OpenOptions, replaced: Option<&Metadata>) {
 }
 
 #[cfg(unix)]
-pub(super) fn keep_permissions(file: &File, replaced: Option<&Metadata>) -> io::Result<()> {
+fn keep_permissions(file: &File, replaced: Option<&Metadata>) -> io::Result<()> {
     use cap_std::fs::{Permissions, PermissionsExt as _};
     let Some(metadata) = replaced else { return Ok(()) };
     let wanted = metadata.permissions().mode() & PERMISSIONS_KEPT;
@@ -200,10 +238,10 @@ pub(super) fn keep_permissions(file: &File, replaced: Option<&Metadata>) -> io::
 }
 
 #[cfg(not(unix))]
-pub(super) fn restrict(_: &mut OpenOptions, _: Option<&Metadata>) {}
+fn restrict(_: &mut OpenOptions, _: Option<&Metadata>) {}
 
 #[cfg(not(unix))]
-pub(super) fn keep_permissions(_: &File, _: Option<&Metadata>) -> io::Result<()> {
+fn keep_permissions(_: &File, _: Option<&Metadata>) -> io::Result<()> {
     Ok(())
 }
 
@@ -212,6 +250,7 @@ mod tests {
     use cap_std::ambient_authority;
 
     use super::*;
+    use crate::content::Spilled;
 
     #[test]
     fn all_ways_of_an_exclusive_rename_fail_when_the_name_is_taken() {
@@ -235,6 +274,57 @@ mod tests {
             assert_eq!(directory.read("taken").unwrap(), b"old");
             directory.remove_file("free").unwrap();
         }
+    }
+
+    /// Content as long as it takes, in each of the places in which content waits.
+    fn contents(directory: &Dir) -> Vec<Content> {
+        let charge = || crate::Budget::new(u64::MAX).take(0).unwrap();
+        let filled = |mut spilled: Spilled| {
+            spilled.write(0, b"new").unwrap();
+            Content::Spilled(spilled)
+        };
+        let elsewhere = Spilled::new(tempfile::tempfile().unwrap(), charge());
+        let mut contents = vec![Content::Bytes(b"new".to_vec()), filled(elsewhere)];
+        let of_store = nameless::create(directory).map(|file| filled(Spilled::of_store(file, charge())));
+        assert!(of_store.is_some() || cfg!(not(target_os = "linux")));
+        contents.extend(of_store);
+        // Not in the file system that it is wanted in.
+        let foreign = Dir::open_ambient_dir("/dev/shm", ambient_authority()).ok();
+        let foreign = foreign.and_then(|foreign| nameless::create(&foreign));
+        contents.extend(foreign.map(|file| filled(Spilled::of_store(file, charge()))));
+        contents
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_the_same_wherever_its_content_has_waited() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = tempfile::tempdir().unwrap();
+        let directory = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
+        let mode = |name: &str| {
+            std::fs::metadata(root.path().join(name)).unwrap().permissions().mode() & PERMISSIONS_KEPT
+        };
+        directory.write("ordinary", "").unwrap();
+        directory.write("private", "old").unwrap();
+        let private = std::fs::Permissions::from_mode(0o640);
+        std::fs::set_permissions(root.path().join("private"), private).unwrap();
+        for content in contents(&directory) {
+            publish(&directory, "created", &content, WriteMode::Create, None, true).unwrap();
+            assert_eq!(
+                (directory.read("created").unwrap(), mode("created")),
+                (b"new".to_vec(), mode("ordinary"))
+            );
+            directory.remove_file("created").unwrap();
+        }
+        for content in contents(&directory) {
+            let replaced = directory.metadata("private").unwrap();
+            publish(&directory, "private", &content, WriteMode::Replace, Some(&replaced), true).unwrap();
+            assert_eq!((directory.read("private").unwrap(), mode("private")), (b"new".to_vec(), 0o640));
+        }
+        for content in contents(&directory) {
+            publish(&directory, "private", &content, WriteMode::Create, None, true).unwrap_err();
+        }
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 2);
     }
 
     #[test]

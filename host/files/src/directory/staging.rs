@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::io;
 
 use cap_fs_ext::DirExt as _;
-use cap_std::fs::{Dir, File, Metadata, OpenOptions};
+use cap_std::fs::{Dir, File, Metadata};
 
 use super::apply::Commit;
 use super::fault::Step;
-use super::publish::{flush_all, flush_names, keep_permissions, restrict, write_content};
+use super::publish::{Begun, flush_all, flush_names};
 use super::record::{Coming, End, Leaving, Phase, Record, Source, state};
 use super::tree::{Node, Tree, look};
 use crate::changes::{Filled, Vacated, blame};
@@ -175,12 +175,7 @@ impl Staging<'_> {
     }
 
     fn write(&self, name: &str, content: &Content, model: Option<&Metadata>) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        restrict(&mut options, model);
-        let file = write_content(self.directory.open_with(name, &options)?, content)?;
-        keep_permissions(&file, model)?;
-        Ok(file)
+        Begun::create(self.directory, name, content, model)?.complete(content, model)
     }
 
     /// The file whose permissions a new one gets.

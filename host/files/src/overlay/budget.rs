@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::FileError;
 use crate::content::Spilled;
+use crate::{FileError, FileStore};
 
 /// How many files one call may have on disk at a time, each of which is a descriptor of the host. Further ones stay in memory.
 const SPILLED_FILES_MAX: u64 = 64;
@@ -29,7 +29,8 @@ struct Spill {
     files: Account,
 }
 
-/// Where contents are kept that are too large for memory, and how much of them.
+/// Where contents are kept that are too large for memory, and how much of them. A directory store on Linux keeps them in
+/// its own file system instead, so that they need not be copied; how much of them counts all the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpillOptions {
     /// A directory of the host for files without names. It must be out of reach of every guest. A file system in memory
@@ -107,12 +108,12 @@ impl Budget {
         self.0.spill.is_some() && bytes >= SHORT_BYTES_MIN || self.prefers_disk(bytes)
     }
 
-    /// Takes room for `bytes` on disk and gives an empty file.
+    /// Takes room for `bytes` on disk and gives an empty file, one of `store` if it has such files.
     ///
     /// # Errors
     /// [`FileError::Disk`] when less is left, [`FileError::Memory`] when there are too many such files,
     /// [`FileError::Host`].
-    pub(super) fn spill(&self, bytes: u64) -> Result<Spilled, FileError> {
+    pub(super) fn spill(&self, bytes: u64, store: &dyn FileStore) -> Result<Spilled, FileError> {
         let Some(spill) = &self.0.spill else { return Err(self.out_of_memory()) };
         if !spill.files.add(1) {
             return Err(self.out_of_memory());
@@ -120,6 +121,9 @@ impl Budget {
         // From here on the charge gives the place back.
         let mut charge = Charge { budget: self.clone(), kind: Kind::Disk, bytes: 0 };
         charge.set(bytes)?;
+        if let Some(file) = store.nameless_file() {
+            return Ok(Spilled::of_store(file, charge));
+        }
         Ok(Spilled::new(tempfile::tempfile_in(&spill.options.directory_ambient)?, charge))
     }
 

@@ -149,8 +149,7 @@ impl State {
                 Err(_) => {}
             }
         }
-        let budget = self.budget.clone();
-        let spilled = match budget.spill(bytes) {
+        let spilled = match self.budget.spill(bytes, &*self.base) {
             Ok(spilled) => spilled,
             // Memory may do.
             Err(error) => {
@@ -181,7 +180,7 @@ impl State {
             usage = Some(self.admit(change).await?);
         }
         if node.is_loaded() {
-            node.make_room(&self.budget, bytes)?;
+            node.make_room(&self.budget, bytes, &*self.base)?;
         } else {
             self.load(node, bytes_before, bytes).await?;
         }
@@ -199,10 +198,10 @@ impl State {
         match refused {
             None if !self.budget.prefers_disk(most) => {}
             Some(error) if !self.budget.allows_disk(most) => return Err(error),
-            _ => match self.budget.spill(most) {
+            _ => match self.budget.spill(most, &*self.base) {
                 Ok(spilled) => {
                     self.load_to_disk(node, spilled, bytes_before).await?;
-                    return node.make_room(&self.budget, bytes);
+                    return node.make_room(&self.budget, bytes, &*self.base);
                 }
                 // Memory may do.
                 Err(error) => node.charge(most).map_err(|_| error)?,

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use super::budget::{Budget, Charge};
 use crate::content::{Content, Spilled};
 use crate::memory::slice;
-use crate::{FileError, Stat, StorePath, Version};
+use crate::{FileError, FileStore, Stat, StorePath, Version};
 
 /// A file, whatever its path is by now. It is open as long as somebody else than the tree of names holds it.
 pub(super) struct FileNode {
@@ -149,7 +149,12 @@ impl FileNode {
 
     /// Takes what content of `bytes` will need, and moves the content to disk if it is too large for memory by then. The
     /// content must not be that of the store below.
-    pub(super) fn make_room(&self, budget: &Budget, bytes: u64) -> Result<(), FileError> {
+    pub(super) fn make_room(
+        &self,
+        budget: &Budget,
+        bytes: u64,
+        store: &dyn FileStore,
+    ) -> Result<(), FileError> {
         let mut inner = self.inner();
         let inner = &mut *inner;
         let content = match &mut inner.content {
@@ -163,7 +168,7 @@ impl FileNode {
             Some(error) if !budget.allows_disk(bytes) => return Err(error),
             _ => {}
         }
-        match budget.spill(bytes) {
+        match budget.spill(bytes, store) {
             Ok(mut spilled) => {
                 // A file that becomes shorter never comes here with more than it may keep.
                 spilled.write(0, slice(content, 0, bytes))?;

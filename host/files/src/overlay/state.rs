@@ -250,6 +250,10 @@ impl State {
 
     /// The place of `path` in the store below; `None` if its directory is new.
     pub(super) fn natural(&self, path: &StorePath) -> Result<Option<StorePath>, IsBelowFile> {
+        // Most calls look at much before they change anything.
+        if self.nodes.is_empty() {
+            return Ok((!path.is_root()).then(|| path.clone()));
+        }
         let mut above: Vec<StorePath> = path.ancestors().collect();
         above.reverse();
         let mut nearest = (StorePath::ROOT, Some(StorePath::ROOT));

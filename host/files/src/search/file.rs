@@ -9,12 +9,12 @@ use crate::{FileStore, StorePath};
 
 /// How much is read at a time. Most files are shorter, and so read at once.
 const PART_BYTES: u64 = 256 * 1024;
-/// Longest line of a file that is searched: a line has to be in memory as a whole to be matched. No line that a person
-/// wrote comes near it.
+/// Longest line of a file that is searched: a line has to be in memory as a whole to be matched, and nothing interrupts
+/// that. It is shorter for patterns that are slow. No line that a person wrote comes near it.
 pub(super) const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// What is found in the file at `path`: nothing when it cannot be read, is not UTF-8, has a line of more than
-/// [`LINE_BYTES_MAX`], or is no longer wanted.
+/// [`LINE_BYTES_MAX`] or one that takes too long to be searched, or is no longer wanted.
 pub(super) async fn search(
     store: &dyn FileStore,
     path: &StorePath,
@@ -23,6 +23,7 @@ pub(super) async fn search(
     is_wanted: impl Fn() -> bool,
 ) -> Option<Matches> {
     let mut search = LineSearch::new(pattern, caps);
+    let line_bytes_max = pattern.bytes_at_a_time().min(LINE_BYTES_MAX);
     // What was read and is not searched yet: the beginning of a line.
     let mut text = Vec::new();
     let mut offset = 0_u64;
@@ -35,30 +36,49 @@ pub(super) async fn search(
         let part_bytes = u64::try_from(part.len()).ok()?;
         offset = offset.saturating_add(part_bytes);
         let first_line = memchr(b'\n', &part).unwrap_or(part.len()).saturating_add(text.len());
-        if first_line > LINE_BYTES_MAX {
+        if first_line > line_bytes_max {
             return None;
         }
-        if part_bytes < PART_BYTES {
-            search.search(joined(&mut text, part), true).ok()?;
-            return Some(search.finish());
-        }
+        let is_last = part_bytes < PART_BYTES;
         let last_feed = memrchr(b'\n', &part).map(|feed| text.len().saturating_add(feed));
         joined(&mut text, part);
-        if let Some(feed) = last_feed {
-            let end = feed.saturating_add(1);
-            search.search(text.get(..end)?, false).ok()?;
-            text.drain(..end);
+        let end = if is_last { Some(text.len()) } else { last_feed.map(|feed| feed.saturating_add(1)) };
+        let Some(end) = end else { continue };
+        let mut lines = text.get(..end)?;
+        loop {
+            let (block, behind) = split(lines, line_bytes_max)?;
+            search.search(block, is_last && behind.is_empty()).ok()?;
+            lines = behind;
+            if lines.is_empty() {
+                break;
+            }
+            if !is_wanted() {
+                return None;
+            }
         }
+        if is_last {
+            return Some(search.finish());
+        }
+        text.drain(..end);
     }
     None
 }
 
+/// The first of `lines`, as many as are searched at a time, and those behind them. `None` if the first is longer than
+/// `bytes_max` by itself.
+fn split(lines: &[u8], bytes_max: usize) -> Option<(&[u8], &[u8])> {
+    if lines.len() <= bytes_max {
+        return Some((lines, &[]));
+    }
+    let feed = memrchr(b'\n', lines.get(..=bytes_max)?)?;
+    lines.split_at_checked(feed.saturating_add(1))
+}
+
 /// Adds `part` to `text`, without a copy if that is empty.
-fn joined(text: &mut Vec<u8>, part: Vec<u8>) -> &[u8] {
+fn joined(text: &mut Vec<u8>, part: Vec<u8>) {
     if text.is_empty() {
         *text = part;
     } else {
         text.extend_from_slice(&part);
     }
-    text
 }

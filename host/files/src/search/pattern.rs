@@ -4,8 +4,8 @@ use regex::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
 use regex_syntax::ast::{self, ErrorKind};
 
-use super::SearchError;
 use super::candidate::Candidates;
+use super::{SearchError, cost};
 
 /// Longest pattern in characters (`FILE-29`).
 const PATTERN_CHARS_MAX: usize = 256;
@@ -17,6 +17,7 @@ pub(super) struct Pattern {
     line: Regex,
     /// Finds lines that are worth judging; without it, all of them are.
     candidates: Option<Candidates>,
+    bytes_at_a_time: usize,
 }
 
 impl Pattern {
@@ -24,6 +25,11 @@ impl Pattern {
     /// that the place is in or at the end of. `from` is where a line begins, and not beyond the end of `text`.
     pub(super) fn candidate(&self, text: &[u8], from: usize) -> Option<usize> {
         self.candidates.as_ref().map_or(Some(from), |candidates| candidates.next(text, from))
+    }
+
+    /// How much text may be searched before somebody looks whether that is still wanted.
+    pub(super) fn bytes_at_a_time(&self) -> usize {
+        self.bytes_at_a_time
     }
 
     /// Whether lines are skipped that cannot match.
@@ -57,7 +63,8 @@ pub(super) fn compile(pattern: &str, is_case_sensitive: bool) -> Result<Pattern,
     let built = RegexBuilder::new(pattern).case_insensitive(!is_case_sensitive).build();
     // What parses may still be too large to compile.
     let line = built.map_err(|error| invalid(&one_line(&error.to_string())))?;
-    Ok(Pattern { line, candidates: Candidates::compile(&parsed) })
+    let bytes_at_a_time = cost::bytes_at_a_time(&parsed);
+    Ok(Pattern { line, candidates: Candidates::compile(&parsed), bytes_at_a_time })
 }
 
 fn refusal(error: &regex_syntax::Error) -> SearchError {

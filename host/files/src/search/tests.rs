@@ -162,6 +162,38 @@ async fn a_file_with_a_line_that_is_too_long_is_passed_over_as_a_whole() {
     assert!(!is_found(with_line(file::LINE_BYTES_MAX + 1), "match").await);
 }
 
+/// Few characters that mean very many.
+const SLOW: &str = "(?:a?){60000}!b";
+
+#[tokio::test]
+async fn lines_that_take_too_long_to_be_searched_are_too_long() {
+    let most = pattern::compile(SLOW, false).unwrap().bytes_at_a_time();
+    let with_line = |bytes: usize| format!("!b\n{}", "!".repeat(bytes)).into_bytes();
+    assert!(is_found(with_line(most), SLOW).await);
+    assert!(!is_found(with_line(most + 1), SLOW).await);
+    assert!(is_found(with_line(most + 1), "!b").await);
+}
+
+#[tokio::test]
+async fn a_search_for_a_slow_pattern_ends_soon_after_it_was_given_up() {
+    let store = Arc::new(MemoryStore::default());
+    // An hour of work.
+    let text = "ab\n".repeat(1 << 20).into_bytes();
+    store.write(&StorePath::file("f").unwrap(), text, WriteMode::Create).await.unwrap();
+    let searched: Arc<dyn FileStore> = store.clone();
+    let query = query(SLOW);
+    let root = StorePath::ROOT;
+    let search = search(&searched, &root, &query);
+    tokio::time::timeout(std::time::Duration::from_millis(100), search).await.unwrap_err();
+    drop(searched);
+    let given_up = std::time::Instant::now();
+    // Whoever searches holds the store.
+    while Arc::strong_count(&store) > 1 {
+        assert!(given_up.elapsed().as_secs() < 60, "the search goes on");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
 #[tokio::test]
 async fn a_snippet_may_span_the_parts_in_which_a_file_is_read() {
     let part_bytes = 256 * 1024;

@@ -1,0 +1,222 @@
+//! `guest-files`: what a guest does with files through the standard library of its language, on a directory, against the
+//! preopened directories of wasmtime-wasi.
+//!
+//! Ours is a whole call: the overlay, the quota, and the commit at the end. It is measured twice: without waiting for the disk,
+//! which the reference does not do either, and with it, as is the default. The settings are those of the binary.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, ensure};
+use cofferdam_engine::{EngineConfig, Floor, Mount, PoolSize};
+use cofferdam_files::{DirectoryOptions, DirectoryStore, FileStore, Quota, SpillOptions};
+use cofferdam_tests::{Host, config, guest, shared_cache};
+use cofferdam_tool::{FileAccess, MountName};
+use serde_json::json;
+
+use crate::ratio::Ratio;
+
+pub(crate) const NAME: &str = "guest-files";
+const GUEST: &str = "bulk_files";
+const ROUNDS: usize = 15;
+/// Waiting for the disk takes long.
+const DURABLE_ROUNDS: usize = 7;
+
+/// One thing that the guest does.
+struct Row {
+    name: &'static str,
+    /// The same, with waiting for the disk. Only for what changes something.
+    durable: Option<&'static str>,
+    what: &'static str,
+    at: &'static str,
+    amount: u64,
+    step: u64,
+    /// What the guest answers.
+    done: u64,
+}
+
+const MIB: u64 = 1 << 20;
+const ROWS: [Row; 8] = [
+    Row {
+        name: "guest writes 64 MiB, 64 KiB at a time",
+        durable: Some("guest writes 64 MiB, durably"),
+        what: "write",
+        at: "new/written",
+        amount: 64 * MIB,
+        step: 64 << 10,
+        done: 64 * MIB,
+    },
+    Row {
+        name: "guest writes 64 MiB, 1 MiB at a time",
+        durable: None,
+        what: "write",
+        at: "new/written",
+        amount: 64 * MIB,
+        step: MIB,
+        done: 64 * MIB,
+    },
+    Row {
+        name: "guest writes 8 MiB, 64 KiB at a time",
+        durable: Some("guest writes 8 MiB, durably"),
+        what: "write",
+        at: "new/written",
+        amount: 8 * MIB,
+        step: 64 << 10,
+        done: 8 * MIB,
+    },
+    Row {
+        name: "guest reads 64 MiB, 64 KiB at a time",
+        durable: None,
+        what: "read",
+        at: "large",
+        amount: 0,
+        step: 64 << 10,
+        done: 64 * MIB,
+    },
+    Row {
+        name: "guest reads 8 MiB, 64 KiB at a time",
+        durable: None,
+        what: "read",
+        at: "medium",
+        amount: 0,
+        step: 64 << 10,
+        done: 8 * MIB,
+    },
+    Row {
+        name: "guest creates 1000 files of 1 KiB",
+        durable: Some("guest creates 1000 files, durably"),
+        what: "create_many",
+        at: "new",
+        amount: 1000,
+        step: 0,
+        done: 1000,
+    },
+    Row {
+        name: "guest reads 1000 files of 1 KiB",
+        durable: None,
+        what: "read_many",
+        at: "small",
+        amount: 1000,
+        step: 0,
+        done: 1000 << 10,
+    },
+    Row {
+        name: "guest lists 1000 files",
+        durable: None,
+        what: "list",
+        at: "small",
+        amount: 0,
+        step: 0,
+        done: 1010,
+    },
+];
+
+pub(crate) async fn measure() -> anyhow::Result<Vec<Ratio>> {
+    let (root, spill) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    prepare(root.path())?;
+    let fast = host(root.path(), spill.path(), false).await?;
+    let durable = host(root.path(), spill.path(), true).await?;
+    let component = std::fs::read(guest(GUEST)).context("the guest cannot be read")?;
+    let floor = Floor::new(&fast.engine, &component).map_err(|reason| anyhow!(reason))?;
+    let mut ratios = Vec::new();
+    for row in &ROWS {
+        ratios.push(compare(row.name, row, &fast, &floor, root.path(), ROUNDS).await?);
+        if let Some(name) = row.durable {
+            ratios.push(compare(name, row, &durable, &floor, root.path(), DURABLE_ROUNDS).await?);
+        }
+    }
+    Ok(ratios)
+}
+
+/// What there is to read.
+fn prepare(root: &Path) -> anyhow::Result<()> {
+    std::fs::write(root.join("large"), vec![7; usize::try_from(64 * MIB)?])?;
+    std::fs::write(root.join("medium"), vec![7; usize::try_from(8 * MIB)?])?;
+    for directory in 0..10 {
+        std::fs::create_dir_all(root.join(format!("small/{directory}")))?;
+    }
+    for number in 0..1000 {
+        std::fs::write(root.join(format!("small/{}/{number}", number % 10)), [7; 1024])?;
+    }
+    Ok(())
+}
+
+async fn host(root: &Path, spill: &Path, is_durable: bool) -> anyhow::Result<Host> {
+    let config = EngineConfig {
+        cache_directory: Some(shared_cache()),
+        pool: PoolSize { concurrent_calls_max: 8, ..PoolSize::default() },
+        spill: Some(SpillOptions {
+            directory_ambient: spill.to_owned(),
+            bytes_max: 256 << 20,
+            file_bytes_min: 1 << 20,
+        }),
+        ..config()
+    };
+    let quota = Quota { bytes_max: u64::MAX, file_bytes_max: u64::MAX, ..Quota::default() };
+    let options = DirectoryOptions { quota, is_durable, ..DirectoryOptions::default() };
+    let store: Arc<dyn FileStore> = Arc::new(DirectoryStore::open_ambient(root, options)?);
+    let mut host = Host::with(config);
+    let access = FileAccess::ReadWrite;
+    host.grants.mounts = vec![Mount::new(MountName::new("data")?, store, access)];
+    host.load(GUEST).await;
+    Ok(host)
+}
+
+async fn compare(
+    name: &'static str,
+    row: &Row,
+    host: &Host,
+    floor: &Floor,
+    root: &Path,
+    rounds: usize,
+) -> anyhow::Result<Ratio> {
+    let at = format!("/data/{}", row.at);
+    let arguments = json!({"do": row.what, "at": at, "amount": row.amount, "step": row.step}).to_string();
+    let mut ratio = Ratio::new(name);
+    // The first round warms caches and is not counted.
+    for round in 0..=rounds {
+        let (mut ours, mut reference) = (Duration::ZERO, Duration::ZERO);
+        for turn in 0..2 {
+            clear(root)?;
+            // Who comes second finds more in the caches and more to be written to the disk, so it is each in turn.
+            if (round + turn) % 2 == 0 {
+                ours = time_ours(host, &arguments, row.done).await?;
+            } else {
+                reference = time_floor(floor, root, &arguments, row.done).await?;
+            }
+        }
+        if round > 0 {
+            ratio.add(ours, reference);
+        }
+    }
+    clear(root)?;
+    Ok(ratio)
+}
+
+/// Both sides write into an empty directory.
+fn clear(root: &Path) -> anyhow::Result<()> {
+    let new = root.join("new");
+    if new.exists() {
+        std::fs::remove_dir_all(&new)?;
+    }
+    Ok(std::fs::create_dir(new)?)
+}
+
+async fn time_ours(host: &Host, arguments: &str, done: u64) -> anyhow::Result<Duration> {
+    let started = Instant::now();
+    let completion = host.call(GUEST, arguments).await;
+    let taken = started.elapsed();
+    let answer = completion.outcome.shown().map(|shown| shown.text());
+    ensure!(answer.as_deref() == Some(done.to_string().as_str()), "the guest answered {answer:?}");
+    Ok(taken)
+}
+
+async fn time_floor(floor: &Floor, root: &Path, arguments: &str, done: u64) -> anyhow::Result<Duration> {
+    let started = Instant::now();
+    let answer = floor.call_with_directory_ambient(root, "/data", GUEST, arguments).await;
+    let taken = started.elapsed();
+    let answer = answer.map_err(|reason| anyhow!(reason))?;
+    ensure!(answer.as_deref() == Some(done.to_string().as_str()), "the guest answered {answer:?}");
+    Ok(taken)
+}
