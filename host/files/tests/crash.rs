@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cofferdam_files::{
-    Budget, DirectoryOptions, DirectoryStore, FileError, FileStore as _, Overlay, StorePath, WriteMode,
+    Budget, DirectoryOptions, DirectoryStore, FileError, FileStore as _, Overlay, SpillOptions, StorePath,
+    WriteMode,
 };
 
 /// What a child does, and in which directory.
@@ -93,6 +94,18 @@ async fn transact(overlay: &Overlay, number: u64) -> Result<(), FileError> {
     Ok(())
 }
 
+/// Every other transaction has its contents on disk from the first byte on: they get their names without a copy.
+fn budget(number: u64) -> Budget {
+    if number % 2 == 0 {
+        return Budget::new(1 << 20);
+    }
+    let directory_ambient = std::env::temp_dir();
+    Budget::with_spill_ambient(
+        1 << 20,
+        SpillOptions { directory_ambient, bytes_max: 1 << 20, file_bytes_min: 1 },
+    )
+}
+
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     // Whoever started this process may be gone.
@@ -110,7 +123,7 @@ async fn child() {
             let (from, is_durable) = rest.split_once(' ').unwrap();
             let store = open(Path::new(&root), is_durable == "true");
             for number in from.parse().unwrap().. {
-                let overlay = Overlay::new(Arc::clone(&store) as _, &Budget::new(1 << 20));
+                let overlay = Overlay::new(Arc::clone(&store) as _, &budget(number));
                 transact(&overlay, number).await.unwrap();
                 overlay.commit_changes().await.unwrap();
                 say(&format!("done {number}"));
