@@ -96,7 +96,7 @@ async fn transact(overlay: &Overlay, number: u64) -> Result<(), FileError> {
 
 /// Every other transaction has its contents on disk from the first byte on: they get their names without a copy.
 fn budget(number: u64) -> Budget {
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         return Budget::new(1 << 20);
     }
     let directory_ambient = std::env::temp_dir();

@@ -47,7 +47,7 @@ fn report_remarks(
     Store::named(&store).replace(&file, &lines)?;
     // A tool of another plugin, which counts better than this one would.
     let words = match toolbox::call("word_count", &json!({ "text": lines })) {
-        Ok(counts) => counts["words"].to_string(),
+        Ok(counts) => counts.get("words").map_or_else(|| "some".to_owned(), ToString::to_string),
         Err(toolbox::Error::UnknownTool) => "an unknown number of".to_owned(),
         Err(error) => return Err(error.into()),
     };
