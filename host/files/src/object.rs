@@ -12,7 +12,7 @@
 //!
 //! What it costs: each operation is one to a few requests one after another, and a change needs to know what is above
 //! its path. Moving a file copies it inside of the bucket, moving a directory copies all that is in it. The quota needs a
-//! list of everything at the first change and again when that has become old (see [`ledger`]). Changes of one store
+//! list of everything at the first change and again when that has become old (see [`crate::ledger`]). Changes of one store
 //! take place one after another in this process; reads wait for nobody.
 //!
 //! What it cannot do, because buckets cannot:
