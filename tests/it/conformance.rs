@@ -10,6 +10,7 @@
 mod arguments;
 mod files_paths;
 mod files_tools;
+mod mcp;
 mod results;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ fn runner(area: &str) -> Option<Runner> {
         "arguments" => arguments::run,
         "files_paths" => files_paths::run,
         "files_tools" => files_tools::run,
+        "mcp" => mcp::run,
         "results" => results::run,
         _ => return None,
     })

@@ -49,6 +49,7 @@ fn dependencies_point_one_way() {
         ("host/files", &["cofferdam-engine", "cofferdam-network", "clap"]),
         ("host/network", &["cofferdam-engine", "cofferdam-files", "clap"]),
         ("host/engine", &["clap", "axum", "cofferdam-agent", "cofferdam-mcp"]),
+        ("host/mcp", &["cofferdam-engine", "cofferdam-files", "clap"]),
         ("guest-sdk/rust", &["cofferdam-tool", "cofferdam-files", "cofferdam-engine"]),
     ];
     for (folder, names) in forbidden {
