@@ -23,6 +23,9 @@ use serde_json::Value;
 /// Areas without a failing row. An area is added when it is done and never taken away.
 const COMPLETE: &[&str] = &["arguments", "files_paths", "files_tools", "results"];
 
+/// Why a row of an area fails whose feature is there in part.
+pub(crate) const NO_RUNNER_YET: &str = "the operation has no runner yet";
+
 /// Failing rows that are printed per area.
 const FAILURES_SHOWN_MAX: usize = 40;
 
@@ -140,10 +143,15 @@ fn described(area: &str, tally: &Tally) -> String {
     if runner(area).is_none() {
         return lines;
     }
-    for (id, reason) in tally.failures.iter().take(FAILURES_SHOWN_MAX) {
+    let (unfinished, failures): (Vec<_>, Vec<_>) =
+        tally.failures.iter().partition(|(_, reason)| reason == NO_RUNNER_YET);
+    if !unfinished.is_empty() {
+        lines.push_str(&format!("  {}: {NO_RUNNER_YET}\n", unfinished.len()));
+    }
+    for (id, reason) in failures.iter().take(FAILURES_SHOWN_MAX) {
         lines.push_str(&format!("  {id}: {reason}\n"));
     }
-    if let Some(more) = tally.failures.len().checked_sub(FAILURES_SHOWN_MAX).filter(|more| *more > 0) {
+    if let Some(more) = failures.len().checked_sub(FAILURES_SHOWN_MAX).filter(|more| *more > 0) {
         lines.push_str(&format!("  and {more} more\n"));
     }
     lines

@@ -7,7 +7,7 @@ use cofferdam_mcp::{
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{Row, expect_same};
+use super::{NO_RUNNER_YET, Row, expect_same};
 
 /// Runs one row.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
@@ -30,7 +30,9 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
             json!(poll_delay(row.get("server_interval_ms").and_then(Value::as_i64)).as_secs_f64())
         }
         "task_options" => task_options(row.required("options")?)?,
-        other => return Err(format!("the operation `{other}` has no runner yet")),
+        "result" | "task_call" | "plain_call" | "sampling" | "agent_listing" | "agent_call" | "serve"
+        | "no_conversion" => return Err(NO_RUNNER_YET.to_owned()),
+        other => return Err(format!("unknown operation `{other}`")),
     };
     expect_same(&row.op, &row.expect, &got)
 }
