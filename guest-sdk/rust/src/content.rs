@@ -1,6 +1,7 @@
 //! What a tool answers with, item by item.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::ToolFailure;
 
@@ -14,6 +15,24 @@ pub enum Content {
     Json(String),
     /// Bytes with a media type.
     Blob(Blob),
+}
+
+/// The value that a model sees of a result: null, a text, or a JSON value; several items as an array of such values.
+pub(crate) fn value(contents: Vec<Content>) -> serde_json::Result<Value> {
+    let mut values = contents.into_iter().map(of_item).collect::<serde_json::Result<Vec<_>>>()?;
+    Ok(match values.len() {
+        0 => Value::Null,
+        1 => values.swap_remove(0),
+        _ => Value::Array(values),
+    })
+}
+
+fn of_item(content: Content) -> serde_json::Result<Value> {
+    Ok(match content {
+        Content::Text(text) => Value::String(text),
+        Content::Json(json) => serde_json::from_str(&json)?,
+        Content::Blob(blob) => json!({"media_type": blob.media_type, "bytes": blob.data.len()}),
+    })
 }
 
 impl Content {

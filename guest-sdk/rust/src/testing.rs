@@ -16,9 +16,9 @@
 //! Missing arguments get their defaults here as they do in the host. What else the host does with what a model sends
 //! (converting `"2"` to 2, checking it against the schema, dropping unknown keys) does not happen.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::{Arguments, Content, Definition, Tool, ToolFailure};
+use crate::{Arguments, Content, Definition, Tool, ToolFailure, content};
 
 /// Calls a tool and gives the value that the model would see: null, a text, or a JSON value; several items come as an
 /// array of such values, and a blob as its media type and its length, `{"media_type": …, "bytes": …}`.
@@ -27,13 +27,7 @@ use crate::{Arguments, Content, Definition, Tool, ToolFailure};
 ///
 /// What the tool reports, arguments that do not fit, and a result that is not JSON.
 pub fn call<T: Tool>(arguments: Value) -> Result<Value, ToolFailure> {
-    let mut values: Vec<Value> =
-        contents::<T>(arguments)?.into_iter().map(value).collect::<Result<_, ToolFailure>>()?;
-    Ok(match values.len() {
-        0 => Value::Null,
-        1 => values.swap_remove(0),
-        _ => Value::Array(values),
-    })
+    Ok(content::value(contents::<T>(arguments)?)?)
 }
 
 /// Calls a tool and gives the items of its result.
@@ -49,12 +43,4 @@ pub fn contents<T: Tool>(arguments: Value) -> Result<Vec<Content>, ToolFailure> 
 #[must_use]
 pub fn definition<T: Tool>() -> Definition {
     T::definition()
-}
-
-fn value(content: Content) -> Result<Value, ToolFailure> {
-    Ok(match content {
-        Content::Text(text) => Value::String(text),
-        Content::Json(json) => serde_json::from_str(&json)?,
-        Content::Blob(blob) => json!({"media_type": blob.media_type, "bytes": blob.data.len()}),
-    })
 }

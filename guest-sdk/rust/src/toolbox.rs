@@ -19,7 +19,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::{Content, ToolFailure};
+use crate::{Content, ToolFailure, content};
 
 /// How a call can fail to give a value.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,12 +50,7 @@ pub fn granted() -> Vec<(String, String)> {
 /// # Errors
 /// [`Error`]. Each becomes a [`ToolFailure`] with `?`.
 pub fn call(name: &str, arguments: &Value) -> Result<Value, Error> {
-    let mut values = contents(name, arguments)?.into_iter().map(value).collect::<Result<Vec<_>, Error>>()?;
-    Ok(match values.len() {
-        0 => Value::Null,
-        1 => values.swap_remove(0),
-        _ => Value::Array(values),
-    })
+    content::value(contents(name, arguments)?).map_err(|_| Error::NotJson)
 }
 
 /// Calls a tool and gives the items of its result.
@@ -64,16 +59,6 @@ pub fn call(name: &str, arguments: &Value) -> Result<Value, Error> {
 /// [`Error`].
 pub fn contents(name: &str, arguments: &Value) -> Result<Vec<Content>, Error> {
     host::call(name, &arguments.to_string())
-}
-
-fn value(content: Content) -> Result<Value, Error> {
-    match content {
-        Content::Text(text) => Ok(Value::String(text)),
-        Content::Json(json) => serde_json::from_str(&json).map_err(|_| Error::NotJson),
-        Content::Blob(blob) => {
-            Ok(serde_json::json!({"media_type": blob.media_type, "bytes": blob.data.len()}))
-        }
-    }
 }
 
 impl fmt::Display for Error {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use cofferdam_files::Quota;
-use cofferdam_tool::{Limits, LimitsAsked};
+use cofferdam_tool::{Limits, LimitsAsked, SecretText};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -131,6 +131,16 @@ impl ConfigFile {
             message: e.message().to_owned(),
         })?;
         Ok(Self { path: path.to_owned(), text: text.to_owned(), config })
+    }
+
+    /// The value of the secret `name`, which is kept at `source`.
+    pub(crate) fn read_secret(
+        &self,
+        name: &str,
+        source: &Spanned<SecretSource>,
+    ) -> Result<SecretText, ConfigError> {
+        let read = source.get_ref().read_ambient(|path| self.resolve(path));
+        read.map_err(|e| self.error(source.span(), format!("the secret `{name}` cannot be read: {e:#}")))
     }
 
     /// Whether any plugin is offered to change something in a store.

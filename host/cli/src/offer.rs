@@ -88,10 +88,7 @@ impl Reader<'_> {
         if let Some(known) = self.secrets.get(name) {
             return Ok(known.clone());
         }
-        let read = source.get_ref().read_ambient(|path| self.file.resolve(path));
-        let value = read.map_err(|e| {
-            self.file.error(source.span(), format!("the secret `{name}` cannot be read: {e:#}"))
-        })?;
+        let value = self.file.read_secret(name, source)?;
         self.secrets.insert(name.to_owned(), value.clone());
         Ok(value)
     }

@@ -172,10 +172,6 @@ impl<'a> Stores<'a> {
         let Some(source) = self.file.config.secrets.get(name) else {
             return Err(self.file.error(span, format!("there is no secret `{name}` in [secrets]")));
         };
-        let read = source.get_ref().read_ambient(|path| self.file.resolve(path));
-        let value = read.map_err(|e| {
-            self.file.error(source.span(), format!("the secret `{name}` cannot be read: {e:#}"))
-        })?;
-        Ok(value.expose().to_owned())
+        Ok(self.file.read_secret(name, source)?.expose().to_owned())
     }
 }

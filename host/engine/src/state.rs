@@ -84,7 +84,7 @@ impl CallState {
             refused: Vec::new(),
             given: Arc::clone(given),
             network,
-            toolbox: Toolbox::new(call.toolset, files.transaction(), context),
+            toolbox: Toolbox::new(call.toolset, &given.grants, files.transaction(), context),
             context: context.clone(),
             ends_at,
             progress_at: None,

@@ -7,7 +7,6 @@
 //! It runs in a task of its own, with an instance of its own, while the outer guest waits. It ends when the outer call ends.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use cofferdam_files::Transaction;
 use cofferdam_tool::{
@@ -18,6 +17,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
+use crate::Grants;
 use crate::guest::cofferdam::plugin::toolbox::{Error, Host};
 use crate::guest::cofferdam::plugin::types;
 use crate::guest::{Content, Failure};
@@ -39,10 +39,17 @@ pub(crate) struct Toolbox {
 }
 
 impl Toolbox {
-    pub(crate) fn new(toolset: Option<&Toolset>, files: &Transaction, context: &CallContext) -> Self {
+    /// A call that was granted no tool needs neither the others nor a place to run them.
+    pub(crate) fn new(
+        toolset: Option<&Toolset>,
+        grants: &Grants,
+        files: &Transaction,
+        context: &CallContext,
+    ) -> Self {
+        let toolset = toolset.filter(|_| !grants.tools.is_empty()).cloned();
         Self {
-            toolset: toolset.cloned(),
-            runtime: Handle::try_current().ok(),
+            runtime: toolset.as_ref().and_then(|_| Handle::try_current().ok()),
+            toolset,
             files: files.clone(),
             depth: context.outer.as_ref().map_or(0, |outer| outer.depth),
             made: 0,
@@ -53,22 +60,6 @@ impl Toolbox {
     /// Writes the calls that were made into the record of the one that made them.
     pub(crate) fn report(self, record: &mut CallRecord) {
         self.records.into_iter().for_each(|inner| record.add_inner(inner));
-    }
-
-    /// What an inner call knows about its caller.
-    fn context(&mut self, outer: &CallContext, ends_at: Instant) -> CallContext {
-        self.made = self.made.saturating_add(1);
-        CallContext {
-            call_id: format!("{}.{}", outer.call_id, self.made),
-            session: outer.session.clone(),
-            deadline: Some(ends_at.into()),
-            cancellation: outer.cancellation.child_token(),
-            outer: Some(OuterCall {
-                depth: self.depth.saturating_add(1),
-                files: Arc::new(self.files.clone()),
-            }),
-            ..CallContext::default()
-        }
     }
 }
 
@@ -149,10 +140,19 @@ impl Host for CallState {
 }
 
 impl CallState {
+    /// What an inner call knows about its caller.
     fn inner_context(&mut self) -> CallContext {
-        let ends_at = self.ends_at();
-        let outer = self.context().clone();
-        self.toolbox.context(&outer, ends_at)
+        self.toolbox.made = self.toolbox.made.saturating_add(1);
+        let Toolbox { made, depth, files, .. } = &self.toolbox;
+        let outer = self.context();
+        CallContext {
+            call_id: format!("{}.{made}", outer.call_id),
+            session: outer.session.clone(),
+            deadline: Some(self.ends_at().into()),
+            cancellation: outer.cancellation.child_token(),
+            outer: Some(OuterCall { depth: depth.saturating_add(1), files: Arc::new(files.clone()) }),
+            ..CallContext::default()
+        }
     }
 }
 

@@ -19,8 +19,8 @@ mod write;
 
 use std::sync::Arc;
 
-use cofferdam_files::{Budget, CommitError, FileError, FileStore as _, Overlay, SpillOptions, Transaction};
-use cofferdam_tool::{CallContext, Completion, ErrorType, MountName, Outcome, ToolError};
+use cofferdam_files::{Budget, FileStore as _, Overlay, SpillOptions, Transaction};
+use cofferdam_tool::{CallContext, Completion, MountName, Outcome};
 use wasmtime::component::{HasData, ResourceTable};
 
 use crate::{Grants, Mount};
@@ -85,7 +85,7 @@ impl CallFiles {
                     completion.record.set_files(changes);
                     return;
                 }
-                Err(error) => completion.outcome = Outcome::Error(failed(&error)),
+                Err(error) => completion.outcome = Outcome::Error(error.into()),
             }
         }
         completion.record.set_outcome(&completion.outcome);
@@ -102,21 +102,6 @@ impl CallFiles {
     pub(crate) fn mounted(&self, name: &str) -> Option<Overlay> {
         self.mounts.iter().find(|mount| mount.name.as_str() == name).map(|mount| mount.overlay.clone())
     }
-}
-
-/// A commit fails over what others did meanwhile, or because the host could not do it.
-fn failed(error: &CommitError) -> ToolError {
-    let error_type = match error.source {
-        FileError::Conflict { .. } | FileError::Busy | FileError::Quota(_) | FileError::Link => {
-            ErrorType::Conflict
-        }
-        _ => ErrorType::PluginUnavailable,
-    };
-    let path = match &error.source {
-        FileError::Conflict { path } => format!(" (at `{path}`)"),
-        _ => String::new(),
-    };
-    ToolError::new(error_type).with_detail(format!("{error}{path}"))
 }
 
 /// The functions of `wasi:filesystem` while one of them runs.

@@ -26,9 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::declarations::{INSTRUCTIONS, Tool};
-use crate::{
-    Budget, FileError, FileStore, Overlay, SearchCaps, Sharing, StorePath, Subtree, Transaction, finish,
-};
+use crate::{Budget, FileStore, SearchCaps, Sharing, Transaction};
 
 /// The memory that the changes of a call may take that are kept apart first, in bytes: twice the largest file that is
 /// edited.
@@ -141,38 +139,27 @@ impl FileAccessTools {
             // Decoding by the declared schema has seen to that.
             ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string())
         })?;
-        let directory = self.options.sharing.directory(context.session.as_deref());
+        let scope = |store| self.options.sharing.scope(store, context.session.as_deref());
+        let effects = context.file_effects;
         // What a plugin has called is a part of its call; what a model has called is an operation of its own (`FILE-23`).
         let outer = context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
-        if let Some(outer) = outer {
+        let (store, transaction) = if let Some(outer) = outer {
             let view = outer.view(&self.name, &self.store, FileAccess::ReadWrite);
-            let store = part(Arc::new(view), directory);
-            return Ok(Work { name: &self.name, store: &store, options: &self.options }.run(request).await);
+            (scope(Arc::new(view)), None)
+        } else if effects == FileEffects::default() || !tool.writes() {
+            (scope(Arc::clone(&self.store)), None)
+        } else {
+            let transaction = Transaction::new(Budget::new(CHANGED_BYTES_MAX));
+            let scoped = scope(Arc::clone(&self.store));
+            let view = transaction.view(&self.name, &scoped, FileAccess::ReadWrite);
+            (Arc::new(view) as Arc<dyn FileStore>, Some(transaction))
+        };
+        let work = Work { name: &self.name, store: &store, options: &self.options };
+        let mut answer = work.run(request).await;
+        if let Some(transaction) = transaction {
+            answer.changed = transaction.finish(effects).await?;
         }
-        let store = part(Arc::clone(&self.store), directory);
-        let effects = context.file_effects;
-        if effects == FileEffects::default() || !tool.writes() {
-            return Ok(Work { name: &self.name, store: &store, options: &self.options }.run(request).await);
-        }
-        let overlay = Overlay::new(store, &Budget::new(CHANGED_BYTES_MAX));
-        let store: Arc<dyn FileStore> = Arc::new(overlay.clone());
-        let mut answer = Work { name: &self.name, store: &store, options: &self.options }.run(request).await;
-        answer.changed = finish(&overlay, &self.name, effects).await.map_err(|error| {
-            let error_type = match error {
-                FileError::Conflict { .. } => ErrorType::Conflict,
-                _ => ErrorType::PluginUnavailable,
-            };
-            ToolError::new(error_type).with_detail(error.to_string())
-        })?;
         Ok(answer)
-    }
-}
-
-/// The part of a store that a session sees.
-fn part(store: Arc<dyn FileStore>, directory: Option<StorePath>) -> Arc<dyn FileStore> {
-    match directory {
-        Some(directory) => Arc::new(Subtree::new(store, directory)),
-        None => store,
     }
 }
 

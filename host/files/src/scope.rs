@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::path::is_device;
-use crate::{FileError, FileStore, StorePath, Subtree};
+use crate::{FileStore, StorePath, Subtree};
 
 /// Longest id that is used as it is, in characters.
 const PLAIN_MAX: usize = 240;
@@ -44,24 +44,12 @@ impl Sharing {
         }
     }
 
-    /// What the session `id` sees of `store`. Its directory is created when it is missing, unless the store is read-only;
-    /// the entries of its path count against the quota of `store`.
-    ///
-    /// # Errors
-    /// As for [`FileStore::create_directory`].
-    pub async fn scope(
-        self,
-        store: Arc<dyn FileStore>,
-        id: Option<&str>,
-    ) -> Result<Arc<dyn FileStore>, FileError> {
+    /// What the session `id` sees of `store`. Its directory comes into being with the first thing in it.
+    #[must_use]
+    pub fn scope(self, store: Arc<dyn FileStore>, id: Option<&str>) -> Arc<dyn FileStore> {
         match self.directory(id) {
-            None => Ok(store),
-            Some(root) => {
-                if !store.is_read_only() {
-                    store.create_directory(&root).await?;
-                }
-                Ok(Arc::new(Subtree::new(store, root)))
-            }
+            None => store,
+            Some(root) => Arc::new(Subtree::new(store, root)),
         }
     }
 }
@@ -178,13 +166,13 @@ mod tests {
         let path = StorePath::file("a").unwrap();
         let ids = [Some("first"), Some("../first"), None];
         for id in ids {
-            let scoped = Sharing::PerSession.scope(Arc::clone(&store), id).await.unwrap();
+            let scoped = Sharing::PerSession.scope(Arc::clone(&store), id);
             scoped.write(&path, session_stem(id).into_bytes(), WriteMode::Create).await.unwrap();
         }
         for id in ids {
-            let scoped = Sharing::PerSession.scope(Arc::clone(&store), id).await.unwrap();
+            let scoped = Sharing::PerSession.scope(Arc::clone(&store), id);
             assert_eq!(scoped.read(&path, 99).await.unwrap(), session_stem(id).into_bytes());
-            let all = Sharing::Shared.scope(Arc::clone(&store), id).await.unwrap();
+            let all = Sharing::Shared.scope(Arc::clone(&store), id);
             let listing = all.list(&StorePath::ROOT, Scope::Children).await.unwrap();
             let names: Vec<_> = listing.entries.into_iter().map(|entry| entry.name).collect();
             assert_eq!(names, ["default", "first", "~session-fyxc6ztjojzxi"]);

@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cofferdam_tool::{FileAccess, FileChange, FileEffects};
+use cofferdam_tool::{ErrorType, FileAccess, FileChange, FileEffects, ToolError};
 
 use crate::{Budget, CreateOnly, FileError, FileStore, Overlay, StorePath, Subtree, finish};
 
@@ -42,6 +42,23 @@ pub struct CommitError {
     pub name: String,
     /// Why.
     pub source: FileError,
+}
+
+/// A commit fails over what others did meanwhile, or because the host could not do it.
+impl From<CommitError> for ToolError {
+    fn from(error: CommitError) -> Self {
+        let error_type = match error.source {
+            FileError::Conflict { .. } | FileError::Busy | FileError::Quota(_) | FileError::Link => {
+                ErrorType::Conflict
+            }
+            _ => ErrorType::PluginUnavailable,
+        };
+        let path = match &error.source {
+            FileError::Conflict { path } => format!(" (at `{path}`)"),
+            _ => String::new(),
+        };
+        Self::new(error_type).with_detail(format!("{error}{path}"))
+    }
 }
 
 impl Transaction {

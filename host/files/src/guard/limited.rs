@@ -28,11 +28,6 @@ pub struct WithQuota {
     count: Arc<Mutex<Ledger>>,
 }
 
-/// What is to be changed, and what is to be entered then.
-struct Admitted {
-    usage: Usage,
-}
-
 impl WithQuota {
     /// `store` with the limits `quota`, where they are the tighter ones.
     pub fn new(store: Arc<dyn FileStore>, quota: Quota) -> Self {
@@ -67,14 +62,14 @@ impl WithQuota {
         Ok(count.counted(usage, started))
     }
 
-    /// The checks of `FILE-19` for a change at `path`, against both quotas kind by kind.
+    /// The checks of `FILE-19` for a change at `path`, against both quotas kind by kind. Gives the usage after it.
     async fn admit(
         &self,
         count: &mut Ledger,
         path: &StorePath,
         bytes: Option<u64>,
         change: Change,
-    ) -> Result<Admitted, FileError> {
+    ) -> Result<Usage, FileError> {
         let below = self.store.room().await?;
         let quota = self.narrowed(&below.quota);
         match bytes {
@@ -88,7 +83,7 @@ impl WithQuota {
             self.quota.admit(usage, change)?;
             below.quota.admit(below.usage, change)?;
         }
-        Ok(Admitted { usage: self.quota.admit(usage, change)? })
+        Ok(self.quota.admit(usage, change)?)
     }
 
     /// How many directories above `path` are not there; `None` when one of them is a file.
@@ -204,7 +199,7 @@ impl FileStore for WithQuota {
         };
         let admitted = self.admit(&mut count, path, Some(bytes), change).await?;
         let written = self.store.write(path, content, mode).await;
-        enter(&mut count, written, |_| admitted.usage)
+        enter(&mut count, written, |_| admitted)
     }
 
     async fn delete(&self, path: &StorePath) -> Result<(), FileError> {
@@ -227,7 +222,7 @@ impl FileStore for WithQuota {
         let change = Change { entries_added: missing.saturating_add(1), ..Change::default() };
         let admitted = self.admit(&mut count, path, None, change).await?;
         let made = self.store.create_directory(path).await;
-        enter(&mut count, made, |_| admitted.usage)
+        enter(&mut count, made, |_| admitted)
     }
 
     async fn remove_directory(&self, path: &StorePath) -> Result<(), FileError> {
