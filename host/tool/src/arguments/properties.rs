@@ -243,6 +243,21 @@ fn without(value: &Value, name: &str) -> Value {
     members.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
+/// Whether a schema has a choice of which two branches or more accept a value with parts.
+fn chooses_between_parts(schema: &Value) -> bool {
+    let has_parts = |branch: &&Value| {
+        let kind = branch["type"].as_str().or(branch["type"][0].as_str());
+        !matches!(kind, Some("null" | "boolean" | "integer" | "number" | "string")) && branch.get("enum").is_none()
+    };
+    let branches = schema["anyOf"].as_array();
+    let here = branches.is_some_and(|branches| branches.iter().filter(has_parts).count() > 1);
+    here || match schema {
+        Value::Object(members) => members.values().any(chooses_between_parts),
+        Value::Array(elements) => elements.iter().any(chooses_between_parts),
+        _ => false,
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -269,7 +284,9 @@ proptest! {
         }
     }
 
-    /// What was decoded is valid by the published schema, in the eyes of a library as well, and decodes to itself.
+    /// What was decoded is valid by the published schema, in the eyes of a library as well, and can be decoded again.
+    /// It decodes to itself, but for a choice between two schemas of values with parts: there `ARG-21` chooses anew, and
+    /// the first branch may accept without tolerance what another one has left after dropping a key (`ARG-24`).
     #[test]
     fn decoded_arguments_are_valid_and_decode_to_themselves((declared, value) in declaration_and_arguments()) {
         let Ok(schema) = InputSchema::compile("t", &declared.to_string()) else { return Ok(()) };
@@ -277,8 +294,10 @@ proptest! {
         let object = decoded.clone().into_value();
         prop_assert!(library(schema.published()).is_valid(&object), "{} is not valid", object);
         let again = schema.decode("t", Some(decoded.to_json().as_bytes()), &DecodeOptions::default()).unwrap();
-        prop_assert_eq!(again.dropped(), &[] as &[String]);
-        prop_assert_eq!(again.value(), decoded.value());
+        if !chooses_between_parts(&declared) {
+            prop_assert_eq!(again.dropped(), &[] as &[String]);
+            prop_assert_eq!(again.value(), decoded.value());
+        }
     }
 
     /// ARG-6: leaving out what is not supplied, or giving null for it, is the same.
