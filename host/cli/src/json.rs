@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_engine::PluginInfo;
 use cofferdam_tool::{
-    Completion, Content, InvalidArguments, Output, Problem, Refused, Shown, ToolDefinition,
+    Completion, Content, InvalidArguments, Output, Problem, Refused, ResourceBody, Shown, ToolDefinition,
 };
 use serde_json::{Value, json};
 
@@ -58,6 +58,16 @@ fn content(content: &Content) -> Value {
         Content::Json(value) => json!({"type": "json", "json": value}),
         Content::Blob { media_type, data } => {
             json!({"type": "blob", "media_type": media_type, "data": STANDARD.encode(data)})
+        }
+        Content::Resource { uri, media_type, body } => {
+            let body = match body {
+                ResourceBody::Text(text) => json!({"text": text}),
+                ResourceBody::Blob(data) => json!({"data": STANDARD.encode(data)}),
+            };
+            with(json!({"type": "resource", "uri": uri, "media_type": media_type}), body)
+        }
+        Content::Link { uri, name, media_type } => {
+            json!({"type": "link", "uri": uri, "name": name, "media_type": media_type})
         }
         _ => Value::Null,
     }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Arguments, Completion, LimitsAsked, ToolDefinition, ToolName, Toolset};
+use crate::{Arguments, Asker, Completion, LogSink, LimitsAsked, ToolDefinition, ToolName, Toolset};
 
 /// Lists and invokes tools: a plugin, a set of host functions, a remote server.
 ///
@@ -78,6 +78,10 @@ pub struct CallContext {
     pub file_effects: FileEffects,
     /// Where the tool's progress goes.
     pub progress: Option<Arc<dyn ProgressSink>>,
+    /// Who answers the tool's questions, if anybody does. Calls that the tool makes of other tools get none.
+    pub asker: Option<Arc<dyn Asker>>,
+    /// Where lines go that the tool logs for its caller.
+    pub log: Option<Arc<dyn LogSink>>,
 }
 
 /// What becomes of the changes that a call makes to files. The default is that they are made when it succeeds.

@@ -9,6 +9,7 @@
 //! Nothing here opens a file, a socket or a Wasm module, and nothing here may panic on any input.
 
 mod arguments;
+mod ask;
 mod declaration;
 mod definition;
 mod error;
@@ -28,6 +29,7 @@ mod toolset;
 mod usage;
 
 pub use arguments::{Arguments, DecodeOptions, InvalidArguments, Problem, ProblemCode, is_supplied};
+pub use ask::{Asker, LogLevel, LogSink, NotAsked, Question, QuestionKind};
 pub use declaration::{Declaration, DeclarationError, Remark, Review, check_declarations, review};
 pub use definition::{Annotations, ToolDefinition};
 pub use error::{ErrorType, ToolError};
@@ -36,7 +38,7 @@ pub use invoke::{CallContext, FileEffects, OuterCall, Progress, ProgressSink, To
 pub use limits::Limits;
 pub use name::{InvalidName, PluginName, ToolName};
 pub use outcome::{Completion, Conversion, Outcome, Raised, Shown};
-pub use output::{Content, InvalidJson, Output, parse_json};
+pub use output::{Content, InvalidJson, Output, ResourceBody, parse_json};
 pub use permission::{
     AddressRange, Asked, BoundHeader, ClockPrecision, FileAccess, Granted, Host, HostPattern, HttpGrant,
     HttpMethods, HttpRule, HttpScheme, HttpTarget, InvalidAddressRange, InvalidBoundHeader, InvalidHost,

@@ -22,6 +22,33 @@ pub enum Content {
         /// The bytes themselves.
         data: Vec<u8>,
     },
+    /// Something that has an address, together with what it holds.
+    Resource {
+        /// Where it is from.
+        uri: String,
+        /// For example `text/markdown`.
+        media_type: Option<String>,
+        /// What it holds.
+        body: ResourceBody,
+    },
+    /// The address of something that can be read on its own.
+    Link {
+        /// Where it is.
+        uri: String,
+        /// What to call it.
+        name: String,
+        /// For example `text/csv`.
+        media_type: Option<String>,
+    },
+}
+
+/// What a resource holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ResourceBody {
+    /// Text for the model.
+    Text(String),
+    /// Bytes.
+    Blob(Vec<u8>),
 }
 
 /// The output of a call: a single value, or a list of content items (`RES-1`, `RES-16`).
@@ -67,7 +94,8 @@ impl Content {
         match self {
             Self::Text(text) => Some(text.clone()),
             Self::Json(value) => Some(value_text(value)),
-            Self::Blob { .. } => None,
+            Self::Resource { body: ResourceBody::Text(text), .. } => Some(text.clone()),
+            Self::Blob { .. } | Self::Resource { .. } | Self::Link { .. } => None,
         }
     }
 }

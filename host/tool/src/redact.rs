@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-use crate::{CallRecord, Content, Outcome, Output, SecretText, ToolFailure};
+use crate::{CallRecord, Content, Outcome, Output, ResourceBody, SecretText, ToolFailure};
 
 /// Shortest secret in bytes: a shorter value stands in too many texts by chance.
 const SECRET_BYTES_MIN: usize = 8;
@@ -176,14 +176,28 @@ impl Redactor {
             Content::Text(text) => Content::Text(self.string(text)),
             Content::Json(value) => Content::Json(self.value(value)),
             Content::Blob { media_type, data } => {
-                let data = match &self.found {
-                    Some(found) if found.is_match(&data) => {
-                        found.replace_all_bytes(&data, &self.replacements)
-                    }
-                    _ => data,
-                };
-                Content::Blob { media_type: self.string(media_type), data }
+                Content::Blob { media_type: self.string(media_type), data: self.bytes(data) }
             }
+            Content::Resource { uri, media_type, body } => Content::Resource {
+                uri: self.string(uri),
+                media_type: media_type.map(|media_type| self.string(media_type)),
+                body: match body {
+                    ResourceBody::Text(text) => ResourceBody::Text(self.string(text)),
+                    ResourceBody::Blob(data) => ResourceBody::Blob(self.bytes(data)),
+                },
+            },
+            Content::Link { uri, name, media_type } => Content::Link {
+                uri: self.string(uri),
+                name: self.string(name),
+                media_type: media_type.map(|media_type| self.string(media_type)),
+            },
+        }
+    }
+
+    fn bytes(&self, data: Vec<u8>) -> Vec<u8> {
+        match &self.found {
+            Some(found) if found.is_match(&data) => found.replace_all_bytes(&data, &self.replacements),
+            _ => data,
         }
     }
 }
@@ -260,6 +274,12 @@ mod tests {
             Content::Text(SECRET.to_owned()),
             Content::Json(json!([SECRET])),
             Content::Blob { media_type: SECRET.to_owned(), data: format!("x{SECRET}y").into_bytes() },
+            Content::Resource {
+                uri: format!("a://{SECRET}"),
+                media_type: Some(SECRET.to_owned()),
+                body: ResourceBody::Blob(format!("x{SECRET}y").into_bytes()),
+            },
+            Content::Link { uri: SECRET.to_owned(), name: SECRET.to_owned(), media_type: Some(SECRET.to_owned()) },
         ];
         for outcome in [
             Outcome::Ok(Output::Value(json!({"a": [SECRET]}))),
