@@ -153,7 +153,9 @@ impl Server {
         let running = match serve_server_with_ct(handler, stdio_pipes(), stop).await {
             Ok(running) => running,
             // The client left, or the person ended the program, before there was a request.
-            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+                return Ok(());
+            }
             Err(error) => return Err(ServeError::Connection(error.to_string())),
         };
         let ended = running.waiting().await;

@@ -11,9 +11,9 @@ use rmcp::model::{
     GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, Implementation, InputResponses,
     JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     MetaObject, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestMethod,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, Resource, ResourceContents,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams, UpdateTaskParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, Resource,
+    ResourceContents, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -162,8 +162,8 @@ impl ServerHandler for Handler {
         }
         let mut info = ServerConfig::new(capabilities);
         let options = &self.shared.options;
-        info.server_info =
-            Implementation::new(options.name.clone(), options.version.clone()).with_title(options.title.clone());
+        info.server_info = Implementation::new(options.name.clone(), options.version.clone())
+            .with_title(options.title.clone());
         info.instructions.clone_from(&catalog.instructions);
         info
     }
@@ -287,7 +287,10 @@ impl ServerHandler for Handler {
         let offer = catalog.prompts.iter().find(|offer| offer.name == request.name);
         let entry = offer.and_then(|offer| catalog.renderer(&offer.tool, &principal));
         let Some(entry) = entry else {
-            return Err(ErrorData::invalid_params(format!("there is no prompt called '{}'", request.name), None));
+            return Err(ErrorData::invalid_params(
+                format!("there is no prompt called '{}'", request.name),
+                None,
+            ));
         };
         let what = Called {
             method: GetPromptRequestMethod::VALUE,
@@ -325,7 +328,8 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params("there is no such prompt or resource template", None));
         };
         let values = prompts::completions(&entry.definition, &request.argument.name, &request.argument.value);
-        let completion = CompletionInfo::new(values).map_err(|error| ErrorData::internal_error(error, None))?;
+        let completion =
+            CompletionInfo::new(values).map_err(|error| ErrorData::internal_error(error, None))?;
         Ok(CompleteResult::new(completion))
     }
 
@@ -456,7 +460,10 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         if is_known(&request.method) {
-            return Err(ErrorData::invalid_params(format!("malformed parameters of {}", request.method), None));
+            return Err(ErrorData::invalid_params(
+                format!("malformed parameters of {}", request.method),
+                None,
+            ));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
     }
