@@ -28,6 +28,8 @@ mod schema;
 mod task;
 mod task_options;
 mod task_state;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use admission::{Admission, Admitted, DuplicateName};
 pub use answer::CallAnswer;

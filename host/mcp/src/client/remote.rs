@@ -1,5 +1,7 @@
 //! A connection as the rules for calls see it.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use cofferdam_tool::CallContext;
 use serde_json::{Map, Value};
@@ -27,6 +29,11 @@ pub trait Remote: Send + Sync {
     /// # Errors
     /// [`ReconnectFailed`] when there is no connection afterwards.
     async fn reconnect(&self, lost: u64) -> Result<(), ReconnectFailed>;
+
+    /// Waits between two requests of one call. A script lets the time pass in its own way.
+    async fn pause(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
 }
 
 /// Why a request has no result.

@@ -32,7 +32,7 @@ pub(crate) async fn ask(
         parameters.remove("requestState");
         if responses.is_empty() {
             // The server wants to be asked again later, no more.
-            tokio::time::sleep(poll_delay(None)).await;
+            remote.pause(poll_delay(None)).await;
         } else {
             parameters.insert("inputResponses".to_owned(), Value::Object(responses));
         }

@@ -125,7 +125,7 @@ impl Waiting<'_> {
         loop {
             let state = self.poll().await?;
             match (state.status, self.task.draft) {
-                (Status::Working, _) => tokio::time::sleep(poll_delay(state.interval_ms)).await,
+                (Status::Working, _) => self.remote.pause(poll_delay(state.interval_ms)).await,
                 (Status::Completed, Draft::Asked) => return Ok(self.fetch().await?),
                 (Status::Completed, Draft::Offered) => {
                     let result = state.payload.get("result").cloned().unwrap_or_default();
@@ -133,7 +133,7 @@ impl Waiting<'_> {
                 }
                 (Status::InputRequired, Draft::Offered) => {
                     self.supply(&state).await?;
-                    tokio::time::sleep(poll_delay(state.interval_ms)).await;
+                    self.remote.pause(poll_delay(state.interval_ms)).await;
                 }
                 _ => return Err(self.ended(state).into()),
             }
@@ -149,7 +149,7 @@ impl Waiting<'_> {
                     });
                 }
                 Err(Twice::Failed(RequestError::Protocol { code: POLL_AGAIN, .. })) => {
-                    tokio::time::sleep(POLL_AGAIN_DELAY).await;
+                    self.remote.pause(POLL_AGAIN_DELAY).await;
                 }
                 Err(end) => return Err(End::with_cancel(self.failed(end).error)),
             }
