@@ -1,6 +1,7 @@
 //! One call of a remote tool, from its arguments to the items of its result.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cofferdam_tool::CallContext;
 use serde_json::{Map, Value};
@@ -46,6 +47,8 @@ pub struct Calls {
     pub questions: Arc<Questions>,
     /// Whether the connection is for tools at all (`MCP-20`).
     pub loads_tools: bool,
+    /// How long a server may work on a request of a call. Tasks have a limit of their own.
+    pub wait: Option<Duration>,
 }
 
 impl Calls {
@@ -129,6 +132,11 @@ impl Calls {
         call: &CallContext,
     ) -> Result<Value, CallError> {
         let asking = rounds::ask(self.remote.as_ref(), &self.questions, tool, method, parameters, call);
+        let asking = async {
+            let Some(wait) = self.wait else { return asking.await };
+            let end = tokio::time::timeout(wait, asking).await;
+            end.unwrap_or(Err(CallError::NoAnswer { seconds: wait.as_secs() }))
+        };
         unless_given_up(call, asking).await
     }
 

@@ -86,6 +86,7 @@ fn calls(script: &Arc<Script>, tasks: TaskOptions) -> Calls {
         selection: SelectionMode::default(),
         questions: Arc::new(Questions::default()),
         loads_tools: true,
+        wait: None,
     }
 }
 
