@@ -57,7 +57,7 @@ pub struct InputSchema {
 #[derive(Debug)]
 enum Reading {
     /// They are decoded by a plan.
-    Plan(Plan),
+    Plan(Box<Plan>),
     /// They are taken as they are.
     AsWritten,
 }
@@ -145,7 +145,7 @@ impl InputSchema {
             return Err(refusals);
         }
         let published = publish::published(&plan, &sites, &json);
-        Ok(Self { reading: Reading::Plan(plan), published, notes })
+        Ok(Self { reading: Reading::Plan(Box::new(plan)), published, notes })
     }
 
     /// A schema of somebody else's tool, whose arguments go on as the model wrote them: any JSON object within the limits

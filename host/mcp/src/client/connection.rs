@@ -117,19 +117,17 @@ impl Connection {
 
     async fn connect(&self, number: u64) -> Result<(), ConnectError> {
         let running = Arc::new(Running::default());
-        let handler = || Handler {
-            running: Arc::clone(&running),
-            questions: Arc::clone(&self.questions),
-            may_elicit: self.may_elicit,
-            changed: Arc::clone(&self.changed),
+        let first = match self.generation {
+            Generation::Stateless => Opening::Stateless,
+            Generation::Handshake => Opening::Handshake,
+            Generation::Auto => Opening::Either,
         };
-        let service = match (&self.endpoint, &self.http) {
-            (Endpoint::Http(endpoint), Some(http)) => self.over_http(endpoint, http, handler).await?,
-            (Endpoint::Command(command), _) => {
-                let transport = StdioTransport::start(command, &self.name).map_err(ConnectError::Start)?;
-                in_time(serve_client_with_lifecycle(handler(), transport, self.lifecycle())).await??
+        let service = match self.serve(&running, first).await {
+            // Some old servers answer the question about revisions with anything, or hang up.
+            Err(ConnectError::Handshake(error)) if first == Opening::Either && is_confused(&error) => {
+                self.serve(&running, Opening::Handshake).await?
             }
-            (Endpoint::Http(_), None) => return Err(ConnectError::TooLate),
+            other => other?,
         };
         let live = Arc::new(Live { number, running, service });
         let before = self.live.write().unwrap_or_else(PoisonError::into_inner).replace(live);
@@ -138,41 +136,20 @@ impl Connection {
         Ok(())
     }
 
-    async fn over_http(
-        &self,
-        endpoint: &HttpEndpoint,
-        http: &Http,
-        handler: impl Fn() -> Handler,
-    ) -> Result<RunningService<RoleClient, Handler>, ConnectError> {
-        let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url().as_str());
-        config.custom_headers = endpoint.headers().collect();
-        config.max_sse_event_size = FRAME_BYTES_MAX;
-        let Some(authorizer) = &http.authorizer else {
-            let transport = StreamableHttpClientTransport::with_client(http.client.clone(), config);
-            return Ok(in_time(serve_client_with_lifecycle(handler(), transport, self.lifecycle())).await??);
+    async fn serve(&self, running: &Arc<Running>, opening: Opening) -> Result<Service, ConnectError> {
+        let handler = || Handler {
+            running: Arc::clone(running),
+            questions: Arc::clone(&self.questions),
+            may_elicit: self.may_elicit,
+            changed: Arc::clone(&self.changed),
         };
-        for _ in 0..AUTHORIZATIONS_MAX {
-            let transport = StreamableHttpClientTransport::with_client(authorizer.client(), config.clone());
-            let served = in_time(serve_client_with_lifecycle(handler(), transport, self.lifecycle())).await?;
-            let error = match served {
-                Ok(service) => return Ok(service),
-                Err(error) => error,
-            };
-            let Some(challenge) = error.auth_challenge() else { return Err(error.into()) };
-            authorizer.authorize(challenge).await?;
-        }
-        Err(ConnectError::Unauthorized)
-    }
-
-    fn lifecycle(&self) -> ClientLifecycleMode {
-        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-        match self.generation {
-            Generation::Auto => ClientLifecycleMode::Auto {
-                preferred_versions,
-                legacy_version: Some(ProtocolVersion::V_2025_11_25),
-            },
-            Generation::Handshake => ClientLifecycleMode::Initialize,
-            Generation::Stateless => ClientLifecycleMode::Discover { preferred_versions },
+        match (&self.endpoint, &self.http) {
+            (Endpoint::Http(endpoint), Some(http)) => over_http(endpoint, http, handler, opening).await,
+            (Endpoint::Command(command), _) => {
+                let transport = StdioTransport::start(command, &self.name).map_err(ConnectError::Start)?;
+                in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?
+            }
+            (Endpoint::Http(_), None) => Err(ConnectError::TooLate),
         }
     }
 
@@ -198,8 +175,74 @@ impl Connection {
     }
 }
 
-async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, ConnectError> {
-    tokio::time::timeout(CONNECT_WAIT, work).await.map_err(|_| ConnectError::TooLate)
+type Service = RunningService<RoleClient, Handler>;
+
+async fn in_time(
+    work: impl Future<Output = Result<Service, ClientInitializeError>>,
+) -> Result<Result<Service, ConnectError>, ConnectError> {
+    // The handshake is a large future that is needed once.
+    let served = tokio::time::timeout(CONNECT_WAIT, Box::pin(work)).await;
+    Ok(served.map_err(|_| ConnectError::TooLate)?.map_err(ConnectError::from))
+}
+
+async fn over_http(
+    endpoint: &HttpEndpoint,
+    http: &Http,
+    handler: impl Fn() -> Handler,
+    opening: Opening,
+) -> Result<Service, ConnectError> {
+    let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url().as_str());
+    config.custom_headers = endpoint.headers().collect();
+    config.max_sse_event_size = FRAME_BYTES_MAX;
+    let Some(authorizer) = &http.authorizer else {
+        let transport = StreamableHttpClientTransport::with_client(http.client.clone(), config);
+        return in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?;
+    };
+    for _ in 0..AUTHORIZATIONS_MAX {
+        let transport = StreamableHttpClientTransport::with_client(authorizer.client(), config.clone());
+        let served = in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?;
+        match served {
+            Err(ConnectError::Handshake(error)) => match error.auth_challenge() {
+                Some(challenge) => authorizer.authorize(challenge).await?,
+                None => return Err(ConnectError::Handshake(error)),
+            },
+            other => return other,
+        }
+    }
+    Err(ConnectError::Unauthorized)
+}
+
+/// How a connection begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    Stateless,
+    Handshake,
+    Either,
+}
+
+impl Opening {
+    fn lifecycle(self) -> ClientLifecycleMode {
+        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+        match self {
+            Self::Stateless => ClientLifecycleMode::Discover { preferred_versions },
+            Self::Handshake => ClientLifecycleMode::Initialize,
+            Self::Either => ClientLifecycleMode::Auto {
+                preferred_versions,
+                legacy_version: Some(ProtocolVersion::V_2025_11_25),
+            },
+        }
+    }
+}
+
+/// Whether a server may have misunderstood the question and not the client.
+fn is_confused(error: &ClientInitializeError) -> bool {
+    matches!(
+        error,
+        ClientInitializeError::ExpectedInitResult(_)
+            | ClientInitializeError::ConnectionClosed(_)
+            | ClientInitializeError::ConflictInitResponseId(..)
+            | ClientInitializeError::UncorrelatedErrorResponse { .. }
+    )
 }
 
 /// The request as the SDK sends it. A listing of tools is its own kind, for the transport reads the answer too.

@@ -126,7 +126,7 @@ impl Waiting<'_> {
             let state = self.poll().await?;
             match (state.status, self.task.draft) {
                 (Status::Working, _) => self.remote.pause(poll_delay(state.interval_ms)).await,
-                (Status::Completed, Draft::Asked) => return Ok(self.fetch().await?),
+                (Status::Completed, Draft::Asked) => return self.fetch().await,
                 (Status::Completed, Draft::Offered) => {
                     let result = state.payload.get("result").cloned().unwrap_or_default();
                     return self.answer(result).map_err(End::from);
