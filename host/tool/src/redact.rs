@@ -159,7 +159,9 @@ impl Redactor {
         }
     }
 
-    fn value(&self, value: Value) -> Value {
+    /// A JSON value without secrets, in its keys too.
+    #[must_use]
+    pub fn value(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.string(text)),
             Value::Array(items) => Value::Array(items.into_iter().map(|item| self.value(item)).collect()),
@@ -279,7 +281,11 @@ mod tests {
                 media_type: Some(SECRET.to_owned()),
                 body: ResourceBody::Blob(format!("x{SECRET}y").into_bytes()),
             },
-            Content::Link { uri: SECRET.to_owned(), name: SECRET.to_owned(), media_type: Some(SECRET.to_owned()) },
+            Content::Link {
+                uri: SECRET.to_owned(),
+                name: SECRET.to_owned(),
+                media_type: Some(SECRET.to_owned()),
+            },
         ];
         for outcome in [
             Outcome::Ok(Output::Value(json!({"a": [SECRET]}))),
