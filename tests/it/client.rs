@@ -204,6 +204,27 @@ async fn a_call_may_ask_so_much_and_no_more() {
 }
 
 #[tokio::test]
+async fn questions_have_names_that_are_unique_within_the_call() {
+    let host = with_everything().await;
+    let person = Arc::new(Person::default());
+    let steps: &[&[&str]] = &[
+        &["ask", "roots", "roots:user_name"],
+        &["ask", "roots:user_name"],
+        &["ask", "roots:a b"],
+        &["ask", "roots:"],
+        &["ask", "roots:a", "roots:a"],
+        &["ask", "roots"],
+    ];
+    let answers = told(&run(&host, steps, &asking(&person)).await);
+    for refused in &answers[1..5] {
+        assert!(refused.starts_with("Error::Invalid("), "{refused}");
+    }
+    let asked = person.asked.lock().unwrap();
+    let names: Vec<_> = asked.iter().flatten().map(|question| question.name.as_str()).collect();
+    assert_eq!(names, ["question-1", "user_name", "question-3"]);
+}
+
+#[tokio::test]
 async fn the_wall_clock_stands_still_while_a_person_thinks() {
     let limits = Limits { wall_ms_max: 1500, ..Limits::default() };
     let host = host(&QuestionKind::ALL, limits).await;

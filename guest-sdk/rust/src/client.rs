@@ -49,19 +49,44 @@ pub enum Kind {
 
 /// A question, for [`ask_all`].
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Question {
-    /// A form for a person. Never a way to ask for a password or a key: the client shows and may keep what is typed.
-    Form {
-        /// Why this is asked, for the person.
-        message: String,
-        /// A JSON Schema: an object whose properties are texts, numbers, truth values, or choices of texts.
-        schema: Value,
-    },
-    /// A question to the client's model: the parameters of MCP's `sampling/createMessage`.
+pub struct Question {
+    name: Option<String>,
+    request: Request,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Request {
+    Form { message: String, schema: Value },
     Sample(Value),
-    /// Where the client works.
     Roots,
+}
+
+impl Question {
+    /// A form for a person: why this is asked, and a JSON Schema of an object whose properties are texts, numbers, truth values,
+    /// or choices of texts. Never a way to ask for a password or a key: the client shows and may keep what is typed.
+    #[must_use]
+    pub fn form(message: impl Into<String>, schema: Value) -> Self {
+        Self { name: None, request: Request::Form { message: message.into(), schema } }
+    }
+
+    /// A question to the client's model: the parameters of MCP's `sampling/createMessage`.
+    #[must_use]
+    pub fn sample(parameters: Value) -> Self {
+        Self { name: None, request: Request::Sample(parameters) }
+    }
+
+    /// Where the client works.
+    #[must_use]
+    pub fn roots() -> Self {
+        Self { name: None, request: Request::Roots }
+    }
+
+    /// With a name: 1 to 64 characters out of `A-Z a-z 0-9 _ -`, unique within the call. Some clients show it. The host finds one
+    /// where there is none.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
 }
 
 /// An answer. It comes from outside and nothing has checked it.
@@ -126,7 +151,7 @@ pub fn can_ask(kind: Kind) -> bool {
 /// # Errors
 /// [`Error`].
 pub fn ask_form(message: impl Into<String>, schema: Value) -> Result<Reply, Error> {
-    match one(Question::Form { message: message.into(), schema })? {
+    match ask(Question::form(message, schema))? {
         Answer::Form(reply) => Ok(reply),
         _ => Err(mismatch()),
     }
@@ -147,7 +172,7 @@ pub fn sample(prompt: &str, tokens_max: u32) -> Result<String, Error> {
 /// # Errors
 /// [`Error`].
 pub fn sample_with(parameters: Value) -> Result<Value, Error> {
-    match one(Question::Sample(parameters))? {
+    match ask(Question::sample(parameters))? {
         Answer::Message(message) => Ok(message),
         _ => Err(mismatch()),
     }
@@ -158,10 +183,19 @@ pub fn sample_with(parameters: Value) -> Result<Value, Error> {
 /// # Errors
 /// [`Error`].
 pub fn roots() -> Result<Vec<Root>, Error> {
-    match one(Question::Roots)? {
+    match ask(Question::roots())? {
         Answer::Roots(roots) => Ok(roots),
         _ => Err(mismatch()),
     }
+}
+
+/// Asks one question.
+///
+/// # Errors
+/// [`Error`].
+pub fn ask(question: Question) -> Result<Answer, Error> {
+    let mut answers = host::ask(vec![question])?;
+    answers.pop().ok_or_else(mismatch)
 }
 
 /// Asks several questions at once and gives the answers in the same order. A call may ask 64 questions in all.
@@ -182,11 +216,6 @@ pub fn text(message: &Value) -> Option<String> {
     };
     let texts: Vec<_> = items.iter().filter_map(|item| item.get("text")?.as_str()).collect();
     (!texts.is_empty()).then(|| texts.join("\n"))
-}
-
-fn one(question: Question) -> Result<Answer, Error> {
-    let mut answers = host::ask(vec![question])?;
-    answers.pop().ok_or_else(mismatch)
 }
 
 fn mismatch() -> Error {
@@ -221,7 +250,7 @@ impl std::error::Error for Error {}
 
 #[cfg(target_arch = "wasm32")]
 mod host {
-    use super::{Answer, Error, Kind, Question, Reply, Root, mismatch};
+    use super::{Answer, Error, Kind, Question, Reply, Request, Root, mismatch};
     use crate::guest::bindings::cofferdam::plugin::client;
 
     pub(super) fn can_ask(kind: Kind) -> bool {
@@ -238,13 +267,14 @@ mod host {
     }
 
     fn question(question: Question) -> client::Question {
-        match question {
-            Question::Form { message, schema } => {
-                client::Question::Form(client::Form { message, schema: schema.to_string() })
+        let request = match question.request {
+            Request::Form { message, schema } => {
+                client::Request::Form(client::Form { message, schema: schema.to_string() })
             }
-            Question::Sample(parameters) => client::Question::Sample(parameters.to_string()),
-            Question::Roots => client::Question::Roots,
-        }
+            Request::Sample(parameters) => client::Request::Sample(parameters.to_string()),
+            Request::Roots => client::Request::Roots,
+        };
+        client::Question { name: question.name, request }
     }
 
     fn answer(answer: client::Answer) -> Result<Answer, Error> {

@@ -17,6 +17,7 @@ mod pins;
 mod policy_file;
 mod print;
 mod stores;
+mod terminal;
 mod workspace;
 
 use std::time::Duration;

@@ -14,14 +14,16 @@ use cofferdam_tool::{Asker, CallContext, LogLevel, NotAsked, Permission, Questio
 use serde_json::Value;
 use tokio::runtime::Handle;
 
-use crate::guest::cofferdam::plugin::client::{self, Answer, Error, Host, Kind};
+use crate::guest::cofferdam::plugin::client::{self, Answer, Error, Host, Kind, Request};
 use crate::imports::Capability;
 use crate::running::Running;
 use crate::state::CallState;
 use crate::wall::ASKING_MAX;
 
 /// Questions of one call. A person who has answered so many will not answer more.
-const QUESTIONS_MAX: u32 = 64;
+const QUESTIONS_MAX: usize = 64;
+/// Length of the name of a question in bytes.
+const NAME_BYTES_MAX: usize = 64;
 /// Length of one question in bytes. A form that a person fills in has some hundred.
 const QUESTION_BYTES_MAX: usize = 64 * 1024;
 /// Length of the answers to one `ask` in bytes, together: a long message of a model, or a small image.
@@ -39,7 +41,8 @@ const FAILURE_CHARS_MAX: usize = 1024;
 pub(crate) struct Client {
     /// With the runtime of the embedder, which the asker belongs to.
     asker: Option<(Arc<dyn Asker>, Handle)>,
-    asked: u32,
+    /// How the questions were called that were put.
+    asked: Vec<String>,
     lines: u32,
     line_bytes: usize,
 }
@@ -49,24 +52,36 @@ impl Client {
     pub(crate) fn new(context: &CallContext) -> Self {
         let asker = context.asker.as_ref().filter(|_| context.outer.is_none());
         let asker = asker.and_then(|asker| Some((Arc::clone(asker), Handle::try_current().ok()?)));
-        Self { asker, asked: 0, lines: 0, line_bytes: 0 }
+        Self { asker, asked: Vec::new(), lines: 0, line_bytes: 0 }
     }
 
     /// Questions that were put.
     pub(crate) fn asked(&self) -> u32 {
-        self.asked
+        u32::try_from(self.asked.len()).unwrap_or(u32::MAX)
     }
 
-    /// Takes so many questions from what the call may ask.
-    fn take(&mut self, questions: usize) -> Result<(), Error> {
-        let asked = u32::try_from(questions).ok().and_then(|more| self.asked.checked_add(more));
-        match asked.filter(|asked| *asked <= QUESTIONS_MAX) {
-            Some(asked) => {
-                self.asked = asked;
-                Ok(())
-            }
-            None => Err(Error::Limit(format!("a call may ask {QUESTIONS_MAX} questions"))),
+    /// The name of the question after `before`, which the guest may have found itself.
+    fn name(&self, before: &[Question], wish: Option<String>) -> Result<String, Error> {
+        let number = self.asked.len() + before.len() + 1;
+        let name = wish.unwrap_or_else(|| format!("question-{number}"));
+        let is_name = (1..=NAME_BYTES_MAX).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        if !is_name {
+            let form = "a question is called by 1 to 64 characters out of A-Z a-z 0-9 _ -";
+            return Err(Error::Invalid(form.to_owned()));
         }
+        if self.asked.contains(&name) || before.iter().any(|other| other.name == name) {
+            return Err(Error::Invalid(format!("two questions of this call are called `{name}`")));
+        }
+        Ok(name)
+    }
+
+    /// Whether the call may ask `more` questions.
+    fn check_number(&self, more: usize) -> Result<(), Error> {
+        if self.asked.len().saturating_add(more) <= QUESTIONS_MAX {
+            return Ok(());
+        }
+        Err(Error::Limit(format!("a call may ask {QUESTIONS_MAX} questions")))
     }
 
     /// Whether one more line may be logged; if so it is counted.
@@ -94,7 +109,7 @@ impl Host for CallState {
             return Ok(Vec::new());
         }
         let Some((asker, runtime)) = self.client.asker.clone() else { return Err(Error::Unsupported) };
-        self.client.take(questions.len())?;
+        self.client.asked.extend(questions.iter().map(|question| question.name.clone()));
         let kinds: Vec<_> = questions.iter().map(|question| question.kind).collect();
         let asking = Running::start(&runtime, async move { asker.ask(questions).await });
         let Some(asked) = self.clock().stand_still_for(asking).await else {
@@ -118,17 +133,19 @@ impl Host for CallState {
 impl CallState {
     /// The questions as the asker gets them: granted, well-formed, within limits, and without secrets.
     fn checked(&mut self, questions: Vec<client::Question>) -> Result<Vec<Question>, Error> {
+        self.client.check_number(questions.len())?;
         let mut checked = Vec::with_capacity(questions.len());
-        for question in questions {
-            let kind = QuestionKind::from(&question);
+        for client::Question { name, request } in questions {
+            let kind = QuestionKind::from(&request);
             if !self.grants().ask.contains(&kind) {
                 return Err(self.deny(kind));
             }
-            let parameters = form::parameters(question)?;
+            let name = self.client.name(&checked, name)?;
+            let parameters = form::parameters(request)?;
             let Value::Object(parameters) = self.redactor().value(Value::Object(parameters)) else {
                 return Err(Error::Unsupported);
             };
-            checked.push(Question { kind, parameters });
+            checked.push(Question { name, kind, parameters });
         }
         Ok(checked)
     }
@@ -161,12 +178,12 @@ impl From<Kind> for QuestionKind {
     }
 }
 
-impl From<&client::Question> for QuestionKind {
-    fn from(question: &client::Question) -> Self {
-        match question {
-            client::Question::Form(_) => Self::Elicitation,
-            client::Question::Sample(_) => Self::Sampling,
-            client::Question::Roots => Self::Roots,
+impl From<&Request> for QuestionKind {
+    fn from(request: &Request) -> Self {
+        match request {
+            Request::Form(_) => Self::Elicitation,
+            Request::Sample(_) => Self::Sampling,
+            Request::Roots => Self::Roots,
         }
     }
 }

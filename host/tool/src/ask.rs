@@ -25,6 +25,9 @@ pub trait Asker: Send + Sync {
 /// One question. Parameters and answer have the form of MCP's request and result of that kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
+    /// What the question is called: 1 to 64 characters out of `A-Z a-z 0-9 _ -`, unique within the call. A call that runs
+    /// again gives its questions the same names.
+    pub name: String,
     /// What is asked for.
     pub kind: QuestionKind,
     /// The parameters of the MCP request.

@@ -143,12 +143,17 @@ fn questions(words: &[String]) -> Vec<client::Question> {
     let mut words = words.iter().cloned();
     let mut questions = Vec::new();
     while let Some(kind) = words.next() {
+        let (kind, name) = match kind.split_once(':') {
+            Some((kind, name)) => (kind.to_owned(), Some(name.to_owned())),
+            None => (kind, None),
+        };
         let mut word = || words.next().unwrap_or_default();
-        questions.push(match kind.as_str() {
-            "form" => client::Question::Form(client::Form { message: word(), schema: word() }),
-            "sample" => client::Question::Sample(word()),
-            _ => client::Question::Roots,
-        });
+        let request = match kind.as_str() {
+            "form" => client::Request::Form(client::Form { message: word(), schema: word() }),
+            "sample" => client::Request::Sample(word()),
+            _ => client::Request::Roots,
+        };
+        questions.push(client::Question { name, request });
     }
     questions
 }

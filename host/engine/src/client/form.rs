@@ -7,21 +7,21 @@ use cofferdam_tool::{QuestionKind, parse_json};
 use serde_json::{Map, Value, json};
 
 use super::{ANSWERS_BYTES_MAX, QUESTION_BYTES_MAX};
-use crate::guest::cofferdam::plugin::client::{Answer, Error, Question, Root};
+use crate::guest::cofferdam::plugin::client::{Answer, Error, Request, Root};
 
 /// What MCP's request of this kind says.
-pub(super) fn parameters(question: Question) -> Result<Map<String, Value>, Error> {
-    let parameters = match question {
-        Question::Form(form) => {
+pub(super) fn parameters(request: Request) -> Result<Map<String, Value>, Error> {
+    let parameters = match request {
+        Request::Form(form) => {
             check_length(form.message.len().saturating_add(form.schema.len()))?;
             let schema = object(&form.schema, "the schema of a form")?;
             json!({"mode": "form", "message": form.message, "requestedSchema": schema})
         }
-        Question::Sample(text) => {
+        Request::Sample(text) => {
             check_length(text.len())?;
             Value::Object(object(&text, "a question to the model")?)
         }
-        Question::Roots => json!({}),
+        Request::Roots => json!({}),
     };
     match parameters {
         Value::Object(parameters) => Ok(parameters),
@@ -101,27 +101,27 @@ mod tests {
     use super::*;
     use crate::guest::cofferdam::plugin::client::Form;
 
-    fn form(schema: &str) -> Question {
-        Question::Form(Form { message: "Who?".to_owned(), schema: schema.to_owned() })
+    fn form(schema: &str) -> Request {
+        Request::Form(Form { message: "Who?".to_owned(), schema: schema.to_owned() })
     }
 
     #[test]
     fn questions_become_parameters_of_mcp() {
-        let said = |question| Value::Object(parameters(question).unwrap());
+        let said = |request| Value::Object(parameters(request).unwrap());
         assert_eq!(
             said(form(r#"{"type":"object"}"#)),
             json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object"}})
         );
-        assert_eq!(said(Question::Sample(r#"{"maxTokens":5}"#.to_owned())), json!({"maxTokens": 5}));
-        assert_eq!(said(Question::Roots), json!({}));
+        assert_eq!(said(Request::Sample(r#"{"maxTokens":5}"#.to_owned())), json!({"maxTokens": 5}));
+        assert_eq!(said(Request::Roots), json!({}));
     }
 
     #[test]
     fn what_is_no_question_is_refused() {
         assert!(matches!(parameters(form("[]")), Err(Error::Invalid(_))));
         assert!(matches!(parameters(form("{")), Err(Error::Invalid(_))));
-        assert!(matches!(parameters(Question::Sample("1".to_owned())), Err(Error::Invalid(_))));
-        let long = |bytes: usize| Question::Sample(format!("{{{}}}", " ".repeat(bytes - 2)));
+        assert!(matches!(parameters(Request::Sample("1".to_owned())), Err(Error::Invalid(_))));
+        let long = |bytes: usize| Request::Sample(format!("{{{}}}", " ".repeat(bytes - 2)));
         assert!(parameters(long(QUESTION_BYTES_MAX)).is_ok());
         assert!(matches!(parameters(long(QUESTION_BYTES_MAX + 1)), Err(Error::Limit(_))));
     }
