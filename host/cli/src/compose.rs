@@ -264,17 +264,14 @@ pub(crate) async fn examine(engine: &Engine, path: &Path) -> anyhow::Result<(Plu
     Ok(examined.map_err(|source| PluginError { path: path.to_owned(), source })?)
 }
 
-/// One toolset over `plugins` and the file-access tools.
+/// One toolset over `plugins` and the file-access tools. Tools of the same name get that of their plugin before it.
 pub(crate) fn toolset(
     plugins: &[Arc<Plugin>],
     file_tools: Option<Arc<FileAccessTools>>,
 ) -> anyhow::Result<Toolset> {
-    let mut toolset = Toolset::new();
     let plugins = plugins.iter().map(|plugin| Arc::clone(plugin) as Arc<dyn ToolSource>);
-    for source in plugins.chain(file_tools.map(|tools| tools as Arc<dyn ToolSource>)) {
-        toolset.add(source).map_err(|error| usage(error.to_string()))?;
-    }
-    Ok(toolset)
+    let sources = plugins.chain(file_tools.map(|tools| tools as Arc<dyn ToolSource>));
+    Toolset::join(sources).map_err(|error| usage(error.to_string()))
 }
 
 fn usage(message: impl Into<String>) -> anyhow::Error {
