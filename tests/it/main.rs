@@ -40,6 +40,7 @@ mod cli;
 mod cli_author;
 mod cli_files;
 mod cli_grants;
+mod client;
 mod conformance;
 mod ends;
 mod errors;
