@@ -1,9 +1,13 @@
 //! What can be typed. Nothing happens here; `commands` gives it a meaning.
 
+mod mcp;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+
+pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -133,6 +137,9 @@ Examples:
     /// Work with configuration files
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Make MCP hosts start tools
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Compile the component on standard input (started by cofferdam itself)
     #[command(hide = true)]
     CompileChild,

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Arguments, Asker, Completion, LogSink, LimitsAsked, ToolDefinition, ToolName, Toolset};
+use crate::{Arguments, Asker, Completion, LimitsAsked, LogSink, ToolDefinition, ToolName, Toolset};
 
 /// Lists and invokes tools: a plugin, a set of host functions, a remote server.
 ///
