@@ -266,7 +266,7 @@ fn a_bundle_holds_everything_but_secrets_and_is_the_same_each_time() {
     }
     let call = |code: i32| {
         let mut command = Command::new(binary());
-        command.env_clear().env("GITHUB_TOKEN", "x").env("COFFERDAM_CACHE_DIR", shared_cache());
+        command.env_clear().env("GITHUB_TOKEN", "a-long-secret").env("COFFERDAM_CACHE_DIR", shared_cache());
         let call = ["call", "word_count", "{\"text\":\"a b\"}", "--config", "cofferdam.toml"];
         let ran = command.args(call).current_dir(there.path()).stdin(Stdio::null()).output().unwrap();
         assert_eq!(ran.status.code(), Some(code), "{}", String::from_utf8_lossy(&ran.stderr));

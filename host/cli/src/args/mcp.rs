@@ -57,7 +57,6 @@ pub(crate) struct McpConfigArgs {
     pub(crate) name: String,
     /// Put it into the host's file, or into PATH, and leave everything else there as it is
     #[arg(long, value_name = "PATH", num_args = 0..=1)]
-    #[expect(clippy::option_option, reason = "the flag may be absent, alone, or with a path")]
     pub(crate) write: Option<Option<PathBuf>>,
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
