@@ -20,7 +20,7 @@ impl Guest for Program {
             "count",
             r#"{"type":"object","properties":{"steps":{"type":"integer","minimum":1,"maximum":1000},"pause_ms":{"type":"integer","minimum":0,"maximum":1000}},"required":["steps","pause_ms"]}"#,
         );
-        vec![echo, tool("refuse"), count, tool("spin")]
+        vec![echo, tool("refuse"), count, tool("compute")]
     }
 
     fn call_tool(name: String, arguments: String) -> Result<Vec<Content>, Failure> {
