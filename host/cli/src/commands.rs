@@ -10,6 +10,7 @@ mod grant;
 mod inspect;
 mod list;
 mod play;
+mod serve;
 
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +27,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Check(args) => check::run(global, args).await,
         Command::Args(args) => args::run(global, args).await,
         Command::Play(args) => play::run(global, args).await,
+        Command::Serve(args) => serve::run(global, args).await,
         Command::Grant(args) => grant::grant(global, args).await,
         Command::Revoke(args) => grant::revoke(global, args).await,
         Command::Approve(args) => approve::run(global, args).await,

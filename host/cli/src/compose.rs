@@ -49,9 +49,14 @@ impl PluginError {
 
 /// The engine with the cache that the flags name.
 pub(crate) fn engine(global: &Global) -> anyhow::Result<Engine> {
+    engine_for(global, CONCURRENT_CALLS_MAX)
+}
+
+/// The same, for so many calls at the same time.
+pub(crate) fn engine_for(global: &Global, concurrent_calls_max: u32) -> anyhow::Result<Engine> {
     let program = std::env::current_exe().context("cannot find this program to start the compiler")?;
     let mut config = EngineConfig::new(Compiler::Child { program, arguments: vec!["compile-child".into()] });
-    config.pool = PoolSize { concurrent_calls_max: CONCURRENT_CALLS_MAX, ..PoolSize::default() };
+    config.pool = PoolSize { concurrent_calls_max, ..PoolSize::default() };
     config.cache_directory = cache_directory(global)?;
     config.spill = config.cache_directory.as_deref().and_then(spill);
     Ok(Engine::new(config)?)

@@ -28,7 +28,10 @@ pub(crate) fn builder() -> Result<reqwest::ClientBuilder, NoClient> {
         .map_err(|error| NoClient(error.to_string()))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    Ok(reqwest::Client::builder().tls_backend_preconfigured(tls).redirect(reqwest::redirect::Policy::none()).no_proxy())
+    Ok(reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy())
 }
 
 /// Fetches a document of at most `bytes_max` bytes; `None` if that fails in any way.

@@ -49,7 +49,9 @@ pub enum InvalidAccess {
     #[error("the listener has no address")]
     NoAddress,
     /// Anybody could call from other machines.
-    #[error("{0} can be reached from other machines, so a token or OAuth is needed; listen on 127.0.0.1 to do without")]
+    #[error(
+        "{0} can be reached from other machines, so a token or OAuth is needed; listen on 127.0.0.1 to do without"
+    )]
     OpenToOthers(SocketAddr),
     /// Nobody could call.
     #[error("nobody could call: there is neither a token nor OAuth")]
@@ -113,7 +115,9 @@ impl Guard {
         let token = match bearer(headers) {
             Bearer::None if self.access.is_open => return Ok(Principal::local()),
             Bearer::None => return Err(self.unauthorized("a bearer token is needed", None)),
-            Bearer::Malformed => return Err(self.unauthorized("the Authorization header cannot be read", None)),
+            Bearer::Malformed => {
+                return Err(self.unauthorized("the Authorization header cannot be read", None));
+            }
             Bearer::Token(token) => token,
         };
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
@@ -223,7 +227,14 @@ mod tests {
         let principal = guard.admit(&headers(&["bearer t0ken"])).await.unwrap();
         assert_eq!(principal.name(), "ci");
         assert!(principal.may_use("text") && !principal.may_use("csv"));
-        for bad in [&[][..], &["Bearer t0kem"], &["Bearer"], &["Bearer "], &["Basic t0ken"], &["Bearer t0ken", "Bearer t0ken"]] {
+        for bad in [
+            &[][..],
+            &["Bearer t0kem"],
+            &["Bearer"],
+            &["Bearer "],
+            &["Basic t0ken"],
+            &["Bearer t0ken", "Bearer t0ken"],
+        ] {
             let denied = guard.admit(&headers(bad)).await.unwrap_err();
             assert_eq!(denied.status, StatusCode::UNAUTHORIZED, "{bad:?}");
             assert!(denied.challenge.unwrap().starts_with("Bearer"));

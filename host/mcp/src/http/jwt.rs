@@ -110,9 +110,12 @@ struct Claims {
 impl Tokens {
     pub(super) fn new(oauth: OAuth) -> Result<Self, String> {
         for url in [Some(&oauth.issuer), oauth.keys.as_ref()].into_iter().flatten() {
-            let is_local = url.host_str().is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
+            let is_local =
+                url.host_str().is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
             if url.scheme() != "https" && !is_local {
-                return Err(format!("{url} must be an https address: whoever can change its keys can issue tokens"));
+                return Err(format!(
+                    "{url} must be an https address: whoever can change its keys can issue tokens"
+                ));
             }
         }
         let client = web::client().map_err(|error| error.to_string())?;
@@ -133,7 +136,10 @@ impl Tokens {
         let Some(key) = jwk.and_then(|jwk| DecodingKey::from_jwk(jwk).ok()) else { return Checked::Invalid };
         let mut rules = Validation::new(head.alg);
         rules.set_issuer(&[self.oauth.issuer.as_str(), self.oauth.issuer.as_str().trim_end_matches('/')]);
-        rules.set_audience(&[self.oauth.resource.as_str(), self.oauth.resource.as_str().trim_end_matches('/')]);
+        rules.set_audience(&[
+            self.oauth.resource.as_str(),
+            self.oauth.resource.as_str().trim_end_matches('/'),
+        ]);
         rules.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         rules.validate_nbf = true;
         let Ok(token) = decode::<Claims>(token, &key, &rules) else { return Checked::Invalid };

@@ -84,7 +84,10 @@ mod tests {
         let counter = Counter::new(Rate { per_second: 2.0, burst: 3.0 });
         let start = Instant::now();
         let admitted = |name: &str, ms: u64| counter.admits(name, start + Duration::from_millis(ms));
-        assert_eq!([admitted("a", 0), admitted("a", 0), admitted("a", 0), admitted("a", 0)], [true, true, true, false]);
+        assert_eq!(
+            [admitted("a", 0), admitted("a", 0), admitted("a", 0), admitted("a", 0)],
+            [true, true, true, false]
+        );
         assert!(admitted("b", 0), "somebody else is not held up");
         assert!(!admitted("a", 400));
         assert!(admitted("a", 900));

@@ -3,9 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_tool::{Completion, Content, Output, Refused, ResourceBody, Shown};
-use rmcp::model::{
-    AudioContent, CallToolResult, ContentBlock, MetaObject, Resource, ResourceContents,
-};
+use rmcp::model::{AudioContent, CallToolResult, ContentBlock, MetaObject, Resource, ResourceContents};
 use serde_json::Value;
 
 use super::catalog::Entry;
@@ -47,9 +45,9 @@ impl Answers<'_> {
                 result.structured_content = value.is_object().then_some(value);
                 result
             }
-            Output::Contents(contents) => {
-                CallToolResult::success(contents.into_iter().flat_map(|content| self.blocks(content)).collect())
-            }
+            Output::Contents(contents) => CallToolResult::success(
+                contents.into_iter().flat_map(|content| self.blocks(content)).collect(),
+            ),
         }
     }
 
@@ -72,7 +70,10 @@ impl Answers<'_> {
             let note = format!("… cut here: the result has {} bytes", text.len());
             return vec![ContentBlock::text(beginning), ContentBlock::text(note)];
         };
-        let note = format!("… cut here: the result has {} bytes; all of it can be read as the resource {uri}", text.len());
+        let note = format!(
+            "… cut here: the result has {} bytes; all of it can be read as the resource {uri}",
+            text.len()
+        );
         let mut link = Resource::new(uri, "whole result").with_mime_type("text/plain");
         link.size = u64::try_from(text.len()).ok();
         vec![ContentBlock::text(beginning), ContentBlock::text(note), ContentBlock::resource_link(link)]
@@ -91,10 +92,14 @@ pub(super) fn block(content: Content) -> ContentBlock {
             } else if media_type.starts_with("audio/") {
                 ContentBlock::Audio(AudioContent::new(data, media_type))
             } else {
-                ContentBlock::resource(ResourceContents::blob(data, format!("{SCHEME}inline")).with_mime_type(media_type))
+                ContentBlock::resource(
+                    ResourceContents::blob(data, format!("{SCHEME}inline")).with_mime_type(media_type),
+                )
             }
         }
-        Content::Resource { uri, media_type, body } => ContentBlock::resource(contents(uri, media_type, body)),
+        Content::Resource { uri, media_type, body } => {
+            ContentBlock::resource(contents(uri, media_type, body))
+        }
         Content::Link { uri, name, media_type } => {
             let mut link = Resource::new(uri, name);
             link.mime_type = media_type;

@@ -153,7 +153,8 @@ impl Shared {
         match suspension {
             Suspension::Asks { requests, state } => {
                 let sealed = self.seal.seal(&state, binding);
-                let sealed = sealed.map_err(|_| ErrorData::internal_error("the state cannot be sealed", None))?;
+                let sealed =
+                    sealed.map_err(|_| ErrorData::internal_error("the state cannot be sealed", None))?;
                 Ok(Ended::Asks(InputRequiredResult::new(Some(requests), Some(sealed))))
             }
             Suspension::Lacks(capabilities) => {

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cofferdam_tool::{LogLevel, Outcome, Output};
 use rmcp::model::{
     CacheScope, CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult,
-    CancelTaskParams, CompleteRequestParams, CompleteResult, CompletionInfo, ConstString, CreateTaskResult,
-    CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestMethod, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, Implementation, InputResponses,
-    JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    MetaObject, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestMethod,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, Resource, ResourceContents,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams, UpdateTaskParams,
+    CancelTaskParams, ClientCapabilities, CompleteRequestParams, CompleteResult, CompletionInfo, ConstString,
+    CreateTaskResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestMethod,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, Implementation,
+    InputResponses, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestMethod,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, Resource,
+    ResourceContents, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -62,6 +62,12 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<Ended, ErrorData> {
         let capabilities = context.client_capabilities().unwrap_or_default();
+        if self.shared.options.only_as_task.contains(entry.definition.name.as_str())
+            && !capabilities.supports_tasks()
+        {
+            let needed = ClientCapabilities::builder().enable_tasks().build();
+            return Err(ErrorData::missing_required_client_capability(needed));
+        }
         let takes_tasks = what.method == CallToolRequestMethod::VALUE
             && entry.definition.annotations.long_running == Some(true)
             && capabilities.supports_tasks();
@@ -162,8 +168,8 @@ impl ServerHandler for Handler {
         }
         let mut info = ServerConfig::new(capabilities);
         let options = &self.shared.options;
-        info.server_info =
-            Implementation::new(options.name.clone(), options.version.clone()).with_title(options.title.clone());
+        info.server_info = Implementation::new(options.name.clone(), options.version.clone())
+            .with_title(options.title.clone());
         info.instructions.clone_from(&catalog.instructions);
         info
     }
@@ -216,7 +222,9 @@ impl ServerHandler for Handler {
             }
         }
         let Some(entry) = catalog.find(&name, &principal) else {
-            return Ok(answer::error(answer::unknown(&name)).into());
+            let mut result = answer::error(answer::unknown(&name));
+            result.meta = self.signed(None, &context);
+            return Ok(result.into());
         };
         let what = Called {
             method: CallToolRequestMethod::VALUE,
@@ -287,7 +295,10 @@ impl ServerHandler for Handler {
         let offer = catalog.prompts.iter().find(|offer| offer.name == request.name);
         let entry = offer.and_then(|offer| catalog.renderer(&offer.tool, &principal));
         let Some(entry) = entry else {
-            return Err(ErrorData::invalid_params(format!("there is no prompt called '{}'", request.name), None));
+            return Err(ErrorData::invalid_params(
+                format!("there is no prompt called '{}'", request.name),
+                None,
+            ));
         };
         let what = Called {
             method: GetPromptRequestMethod::VALUE,
@@ -325,7 +336,8 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params("there is no such prompt or resource template", None));
         };
         let values = prompts::completions(&entry.definition, &request.argument.name, &request.argument.value);
-        let completion = CompletionInfo::new(values).map_err(|error| ErrorData::internal_error(error, None))?;
+        let completion =
+            CompletionInfo::new(values).map_err(|error| ErrorData::internal_error(error, None))?;
         Ok(CompleteResult::new(completion))
     }
 
@@ -456,7 +468,10 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         if is_known(&request.method) {
-            return Err(ErrorData::invalid_params(format!("malformed parameters of {}", request.method), None));
+            return Err(ErrorData::invalid_params(
+                format!("malformed parameters of {}", request.method),
+                None,
+            ));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
     }

@@ -34,7 +34,8 @@ impl Keep {
         getrandom::fill(&mut id).ok()?;
         let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         let uri = format!("{SCHEME}{id}");
-        let kept = Kept { uri: uri.clone(), owner: owner.to_owned(), since: Instant::now(), text: text.into() };
+        let kept =
+            Kept { uri: uri.clone(), owner: owner.to_owned(), since: Instant::now(), text: text.into() };
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         all.push_back(kept);
         let mut bytes: usize = all.iter().map(|kept| kept.text.len()).sum();

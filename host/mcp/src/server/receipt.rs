@@ -37,8 +37,12 @@ pub(super) fn receipt(record: &CallRecord, policy_digest: Option<&str>) -> Value
     if left_out > 0 {
         receipt.insert("filesChangedLeftOut".to_owned(), left_out.into());
     }
-    let hosts: Vec<_> =
-        record.hosts.iter().take(NAMES_MAX).map(|contact| format!("{}:{}", contact.host, contact.port)).collect();
+    let hosts: Vec<_> = record
+        .hosts
+        .iter()
+        .take(NAMES_MAX)
+        .map(|contact| format!("{}:{}", contact.host, contact.port))
+        .collect();
     if !hosts.is_empty() {
         receipt.insert("hosts".to_owned(), hosts.into());
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use cofferdam_tool::{LogLevel, LogSink, Progress, ProgressSink};
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientCapabilities, LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
+    ClientCapabilities, LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam,
+    ProgressToken,
 };
 use rmcp::service::Peer;
 use serde_json::Value;
@@ -95,8 +96,9 @@ impl Forwarder {
 
     async fn send_log(&self, level: LogLevel, message: String) {
         if self.log_level.is_some_and(|least| level >= least) {
-            let notification = LoggingMessageNotificationParam::new(logging_level(level), Value::String(message))
-                .with_logger(self.logger.clone());
+            let notification =
+                LoggingMessageNotificationParam::new(logging_level(level), Value::String(message))
+                    .with_logger(self.logger.clone());
             let _ = self.peer.notify_logging_message(notification).await;
         }
     }

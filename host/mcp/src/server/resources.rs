@@ -127,7 +127,13 @@ mod tests {
         let offer = offer("test://template/{id}/data/{part}.txt");
         let arguments = offer.arguments("test://template/123/data/é x.txt").unwrap();
         assert_eq!(serde_json::Value::Object(arguments), json!({"id": "123", "part": "é x"}));
-        for other in ["test://template/1/2/data/a.txt", "test://template//data/a.txt", "test://template/1/data/a", "", "test://template/1/data/a.txt/b"] {
+        for other in [
+            "test://template/1/2/data/a.txt",
+            "test://template//data/a.txt",
+            "test://template/1/data/a",
+            "",
+            "test://template/1/data/a.txt/b",
+        ] {
             assert_eq!(offer.arguments(other), None, "{other}");
         }
     }

@@ -55,7 +55,11 @@ pub(super) fn tools(count: usize) -> Vec<Tool> {
 }
 
 /// The tools that fit a query best, best first.
-pub(super) fn search(catalog: &Catalog, principal: &Principal, arguments: &JsonObject) -> Result<Value, String> {
+pub(super) fn search(
+    catalog: &Catalog,
+    principal: &Principal,
+    arguments: &JsonObject,
+) -> Result<Value, String> {
     let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
     let wanted = words(&query.chars().take(QUERY_CHARS_MAX).collect::<String>());
     if wanted.is_empty() {
@@ -93,11 +97,17 @@ fn score(entry: &Entry, wanted: &BTreeSet<String>) -> usize {
             usize::from(word.len() > 2 && words.iter().any(|other| other.starts_with(word)))
         }
     };
-    wanted.iter().map(|word| 4 * in_words(&name, word) + 2 * in_words(&title, word) + in_words(&description, word)).sum()
+    wanted
+        .iter()
+        .map(|word| 4 * in_words(&name, word) + 2 * in_words(&title, word) + in_words(&description, word))
+        .sum()
 }
 
 fn words(text: &str) -> BTreeSet<String> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
 }
 
 fn object(value: Value) -> JsonObject {
