@@ -5,6 +5,7 @@
 
 use cofferdam_tool::{CallContext, NotAsked, Question, QuestionKind};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::limits::QUESTIONS_MAX;
 use super::sampling::Sampling;
@@ -84,13 +85,24 @@ pub(crate) async fn elicit(questions: Vec<Map<String, Value>>, call: &CallContex
     // A page of somebody's choice is not opened for a server; it was not told that it could ask for that either.
     let asker = call.asker.as_ref().filter(can_ask).filter(|_| questions.iter().all(is_form));
     let (Some(asker), 1..) = (asker, count) else { return vec![declined(); count] };
-    let questions = questions.into_iter();
-    let questions = questions.map(|parameters| Question { kind: QuestionKind::Elicitation, parameters });
+    let questions = questions.into_iter().enumerate().map(|(place, parameters)| Question {
+        name: name(place, &parameters),
+        kind: QuestionKind::Elicitation,
+        parameters,
+    });
     match asker.ask(questions.collect()).await {
         Ok(answers) if answers.len() == count => answers.into_iter().map(checked).collect(),
         Err(NotAsked::Unsupported(_)) => vec![declined(); count],
         Ok(_) | Err(_) => vec![cancelled(); count],
     }
+}
+
+/// A name that a question has again when the call is run again: it is made of what is asked.
+fn name(place: usize, parameters: &Map<String, Value>) -> String {
+    let text = Value::Object(parameters.clone()).to_string();
+    let digest: String =
+        Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("remote-{digest}-{place}")
 }
 
 /// The answer, if it has the form of one.
