@@ -76,6 +76,8 @@ impl Running {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         tokio::spawn(async move { server.serve_http(listener, options, stopped).await.unwrap() });
+        // Only the first of several tests does it.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         Self { address, client: Client::builder().no_proxy().build().unwrap(), _stop: stop.drop_guard() }
     }
 
