@@ -4,7 +4,7 @@
 //! another tool (`MCP-12`). Everything that it can make grow has a limit in `limits.rs`, looked at before anything is kept.
 //! No reference in a schema is ever fetched. Questions that it asks reach nobody but the one whose call it is working on.
 //!
-//! The rules for one call ([`plain`], [`task`]) know a connection only as a [`Remote`], which answers JSON with JSON, so that
+//! The rules for one call (`plain.rs`, `task.rs`) know a connection only as a [`Remote`], which answers JSON with JSON, so that
 //! the same code runs against a script and against a server.
 
 mod admission;
@@ -54,7 +54,9 @@ pub use item::{Item, ItemKind, SelectionMode, into_output};
 pub use listing::{Listing, ListingError, PromptListed, ToolListed};
 pub use meta::{MetaError, joined_meta};
 pub use name::{local_name, prefixed_name};
-pub use oauth::{Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient, OAuthSettings};
+pub use oauth::{
+    Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient, OAuthSettings,
+};
 pub use question::Questions;
 pub use remote::{ReconnectFailed, Remote, RequestError};
 pub use sampling::{Sampling, SamplingHandler, SamplingRefused};

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Arguments, Asker, Completion, LogSink, LimitsAsked, ToolDefinition, ToolName, Toolset};
+use crate::{Arguments, Asker, Completion, LimitsAsked, LogSink, ToolDefinition, ToolName, Toolset};
 
 /// Lists and invokes tools: a plugin, a set of host functions, a remote server.
 ///

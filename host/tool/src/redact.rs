@@ -279,7 +279,11 @@ mod tests {
                 media_type: Some(SECRET.to_owned()),
                 body: ResourceBody::Blob(format!("x{SECRET}y").into_bytes()),
             },
-            Content::Link { uri: SECRET.to_owned(), name: SECRET.to_owned(), media_type: Some(SECRET.to_owned()) },
+            Content::Link {
+                uri: SECRET.to_owned(),
+                name: SECRET.to_owned(),
+                media_type: Some(SECRET.to_owned()),
+            },
         ];
         for outcome in [
             Outcome::Ok(Output::Value(json!({"a": [SECRET]}))),

@@ -23,6 +23,9 @@ pub enum ConnectError {
     /// HTTP is not possible at all.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// The server wants credentials, and none are configured.
+    #[error("the server wants authorization and none is configured")]
+    NeedsAuthorization,
     /// Authorisation failed.
     #[error("no authorization: {0}")]
     Authorization(#[from] AuthError),

@@ -5,17 +5,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use async_trait::async_trait;
 use cofferdam_tool::CallContext;
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ListToolsRequest, MetaObject,
-    PaginatedRequestParams, ProtocolVersion, RequestId, RequestMetaObject, ServerPeerInfo,
+    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ListToolsRequest,
+    MetaObject, PaginatedRequestParams, ProtocolVersion, RequestId, RequestMetaObject, ServerPeerInfo,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, Peer, PeerRequestOptions, RoleClient, RunningService, ServiceError,
-    serve_client_with_lifecycle,
-};
-use rmcp::transport::streamable_http_client::{
-    StreamableHttpClientTransportConfig, StreamableHttpError,
+    ClientInitializeError, ClientLifecycleMode, Peer, PeerRequestOptions, RoleClient, RunningService,
+    ServiceError, serve_client_with_lifecycle,
 };
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, Notify, watch};
 
@@ -73,7 +71,10 @@ impl Live {
 
 impl Connection {
     /// Connects for the first time.
-    pub(crate) async fn open(settings: &ServerSettings, questions: Arc<Questions>) -> Result<Self, ConnectError> {
+    pub(crate) async fn open(
+        settings: &ServerSettings,
+        questions: Arc<Questions>,
+    ) -> Result<Self, ConnectError> {
         let http = match &settings.endpoint {
             Endpoint::Command(_) => None,
             Endpoint::Http(endpoint) => {
@@ -196,7 +197,13 @@ async fn over_http(
     config.max_sse_event_size = FRAME_BYTES_MAX;
     let Some(authorizer) = &http.authorizer else {
         let transport = StreamableHttpClientTransport::with_client(http.client.clone(), config);
-        return in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?;
+        let served = in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?;
+        return served.map_err(|error| match error {
+            ConnectError::Handshake(error) if error.auth_challenge().is_some() => {
+                ConnectError::NeedsAuthorization
+            }
+            other => other,
+        });
     };
     for _ in 0..AUTHORIZATIONS_MAX {
         let transport = StreamableHttpClientTransport::with_client(authorizer.client(), config.clone());
@@ -294,7 +301,9 @@ fn http_error(error: &ServiceError) -> Option<&StreamableHttpError<reqwest::Erro
 
 fn classified(error: ServiceError, connection: u64) -> RequestError {
     let is_lost = match http_error(&error) {
-        Some(StreamableHttpError::Client(error)) => error.is_connect() || error.is_request() || error.is_body(),
+        Some(StreamableHttpError::Client(error)) => {
+            error.is_connect() || error.is_request() || error.is_body()
+        }
         Some(
             StreamableHttpError::SessionExpired
             | StreamableHttpError::UnexpectedEndOfStream

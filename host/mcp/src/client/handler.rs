@@ -9,8 +9,7 @@ use std::time::Duration;
 use cofferdam_tool::{CallContext, LogLevel, Progress};
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ErrorData, Implementation, LoggingLevel, ProgressToken,
-    RequestId,
+    ClientCapabilities, ClientConfig, ErrorData, Implementation, LoggingLevel, ProgressToken, RequestId,
 };
 use rmcp::model::{
     CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult, ListRootsResult,
@@ -27,7 +26,7 @@ use super::question::{Questions, elicit};
 
 /// The extension for tasks.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
-/// A notification can be faster than the note about the request that it belongs to.
+/// What a server sends can be faster than the note about the request that it belongs to.
 const OVERTAKEN: Duration = Duration::from_millis(20);
 
 /// Who waits for which request of one connection.
@@ -65,6 +64,16 @@ impl Running {
         let first = running.next()?;
         running.all(|other| first.session.is_some() && other.session == first.session).then(|| first.clone())
     }
+
+    /// Whose line of a log this is: that of the stream, or of the only call there is.
+    fn logging(&self, origin: Option<&InboundStreamOrigin>) -> Option<CallContext> {
+        let calls = self.calls();
+        match origin {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => calls.get(id).map(|(_, call)| call.clone()),
+            _ if calls.len() == 1 => calls.values().next().map(|(_, call)| call.clone()),
+            _ => None,
+        }
+    }
 }
 
 /// Answers a server on one connection.
@@ -80,14 +89,13 @@ fn reread<T: DeserializeOwned>(value: impl Serialize) -> Option<T> {
     serde_json::from_value(serde_json::to_value(value).ok()?).ok()
 }
 
-impl Handler {
-    async fn progress_of(&self, token: &ProgressToken) -> Option<CallContext> {
-        if let Some(call) = self.running.by_token(token) {
-            return Some(call);
-        }
-        tokio::time::sleep(OVERTAKEN).await;
-        self.running.by_token(token)
+/// What `find` finds, now or a moment later.
+async fn found<T>(find: impl Fn() -> Option<T>) -> Option<T> {
+    if let Some(found) = find() {
+        return Some(found);
     }
+    tokio::time::sleep(OVERTAKEN).await;
+    find()
 }
 
 impl ClientHandler for Handler {
@@ -110,9 +118,12 @@ impl ClientHandler for Handler {
         request: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let declined = || reread(super::question::declined()).ok_or_else(|| ErrorData::internal_error("", None));
-        let call = self.running.asking(context.extensions.get()).filter(|_| self.may_elicit);
-        let (Some(call), Some(parameters)) = (call, reread::<Map<String, Value>>(request)) else { return declined() };
+        let declined =
+            || reread(super::question::declined()).ok_or_else(|| ErrorData::internal_error("", None));
+        let call = found(|| self.running.asking(context.extensions.get())).await.filter(|_| self.may_elicit);
+        let (Some(call), Some(parameters)) = (call, reread::<Map<String, Value>>(request)) else {
+            return declined();
+        };
         let answer = elicit(vec![parameters], &call).await.pop();
         answer.and_then(reread).map_or_else(declined, Ok)
     }
@@ -133,8 +144,12 @@ impl ClientHandler for Handler {
         Ok(ListRootsResult::default())
     }
 
-    async fn on_progress(&self, progress: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
-        let Some(call) = self.progress_of(&progress.progress_token).await else { return };
+    async fn on_progress(
+        &self,
+        progress: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        let Some(call) = found(|| self.running.by_token(&progress.progress_token)).await else { return };
         if let Some(sink) = &call.progress {
             let message = progress.message.map(|text| cut(&text, MESSAGE_BYTES_MAX).to_owned());
             sink.report(&call.call_id, Progress { done: progress.progress, total: progress.total, message });
@@ -146,7 +161,7 @@ impl ClientHandler for Handler {
         line: LoggingMessageNotificationParam,
         context: NotificationContext<RoleClient>,
     ) {
-        let Some(call) = self.running.asking_or_only(context.extensions.get()) else { return };
+        let Some(call) = found(|| self.running.logging(context.extensions.get())).await else { return };
         if let Some(sink) = &call.log {
             let text = line.data.as_str().map_or_else(|| line.data.to_string(), str::to_owned);
             sink.log(&call.call_id, level(line.level), cut(&text, MESSAGE_BYTES_MAX));
@@ -159,18 +174,6 @@ impl ClientHandler for Handler {
 
     async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.changed.notify_one();
-    }
-}
-
-impl Running {
-    /// Whose line of a log this is: that of the stream, or of the only call there is.
-    fn asking_or_only(&self, origin: Option<&InboundStreamOrigin>) -> Option<CallContext> {
-        let calls = self.calls();
-        match origin {
-            Some(InboundStreamOrigin::OutboundRequest(id)) => calls.get(id).map(|(_, call)| call.clone()),
-            _ if calls.len() == 1 => calls.values().next().map(|(_, call)| call.clone()),
-            _ => None,
-        }
     }
 }
 

@@ -126,7 +126,9 @@ fn challenge(response: &Response) -> Option<Failed> {
 
 fn is_of(response: &Response, media_type: &str) -> bool {
     let written = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    written.and_then(|written| written.split(';').next()).is_some_and(|kind| kind.trim().eq_ignore_ascii_case(media_type))
+    written
+        .and_then(|written| written.split(';').next())
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case(media_type))
 }
 
 /// The body, if it is not larger than that.
@@ -175,7 +177,11 @@ fn events(response: Response, bytes_max: usize) -> BoxStream<'static, Result<Sse
     let mut size = EventSize::default();
     let bytes = response.bytes_stream().map(move |chunk| {
         let chunk = chunk.map_err(std::io::Error::other)?;
-        if size.add(&chunk, bytes_max) { Ok(chunk) } else { Err(std::io::Error::other("an event is too large")) }
+        if size.add(&chunk, bytes_max) {
+            Ok(chunk)
+        } else {
+            Err(std::io::Error::other("an event is too large"))
+        }
     });
     let events = SseStream::from_bytes_stream(bytes);
     let prepared = events.map(|event| {
@@ -189,7 +195,11 @@ fn events(response: Response, bytes_max: usize) -> BoxStream<'static, Result<Sse
 
 /// An old server does not know `server/discover` and may say so in any form; the handshake can then begin (only the code of
 /// a JSON-RPC error is looked at, by whoever negotiates).
-fn old_server(message: &ClientJsonRpcMessage, status: StatusCode, body: &[u8]) -> Option<ServerJsonRpcMessage> {
+fn old_server(
+    message: &ClientJsonRpcMessage,
+    status: StatusCode,
+    body: &[u8],
+) -> Option<ServerJsonRpcMessage> {
     let ClientJsonRpcMessage::Request(request) = message else { return None };
     let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
     if !is_probe
@@ -216,7 +226,8 @@ impl StreamableHttpClient for HttpClient {
         token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        self.post_message_with_max_sse_event_size(uri, message, session, token, headers, FRAME_BYTES_MAX).await
+        self.post_message_with_max_sse_event_size(uri, message, session, token, headers, FRAME_BYTES_MAX)
+            .await
     }
 
     async fn post_message_with_max_sse_event_size(
@@ -245,7 +256,8 @@ impl StreamableHttpClient for HttpClient {
         if status == StatusCode::NOT_FOUND && has_session {
             return Err(StreamableHttpError::SessionExpired);
         }
-        let session = response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let session =
+            response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
         if !status.is_success() {
             return refused(&message, response, session).await;
         }
@@ -284,7 +296,8 @@ impl StreamableHttpClient for HttpClient {
         token: Option<String>,
         headers: Headers,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
-        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, FRAME_BYTES_MAX).await
+        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, FRAME_BYTES_MAX)
+            .await
     }
 
     async fn get_stream_with_max_sse_event_size(

@@ -50,7 +50,8 @@ pub(crate) async fn answers(
     call: &CallContext,
 ) -> Result<Map<String, Value>, NotAnswered> {
     let asked = asked.into_iter().flatten();
-    let asked: Vec<_> = asked.map(|(key, request)| Ok((key, Asked::read(request)?))).collect::<Result<_, _>>()?;
+    let asked: Vec<_> =
+        asked.map(|(key, request)| Ok((key, Asked::read(request)?))).collect::<Result<_, _>>()?;
     if asked.len() > QUESTIONS_MAX {
         return Err(NotAnswered(format!("{} answers at once", asked.len())));
     }
@@ -77,7 +78,8 @@ pub(crate) async fn answers(
 /// The answers of a person, as many as there are questions.
 pub(crate) async fn elicit(questions: Vec<Map<String, Value>>, call: &CallContext) -> Vec<Value> {
     let count = questions.len();
-    let can_ask = |asker: &&std::sync::Arc<dyn cofferdam_tool::Asker>| asker.can_ask(QuestionKind::Elicitation);
+    let can_ask =
+        |asker: &&std::sync::Arc<dyn cofferdam_tool::Asker>| asker.can_ask(QuestionKind::Elicitation);
     let is_form = |question: &Map<String, Value>| question.get("mode").is_none_or(|mode| mode == "form");
     // A page of somebody's choice is not opened for a server; it was not told that it could ask for that either.
     let asker = call.asker.as_ref().filter(can_ask).filter(|_| questions.iter().all(is_form));

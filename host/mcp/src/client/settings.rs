@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cofferdam_tool::Redactor;
 use http::{HeaderName, HeaderValue};
 use url::{Host, Url};
 
@@ -37,6 +38,8 @@ pub struct ServerSettings {
     pub sampling: Option<Arc<dyn SamplingHandler>>,
     /// Which generation of the protocol is spoken.
     pub generation: Generation,
+    /// Hides the secrets that the server is given, should it show them.
+    pub redactor: Option<Arc<Redactor>>,
     /// How long one call may take, unless it is a task; the longest that a person would look at a screen.
     pub call_wait: Duration,
 }
@@ -155,7 +158,11 @@ impl HttpEndpoint {
 
     fn check_secrecy(&self) -> Result<(), InvalidEndpoint> {
         let is_here = is_loopback(&self.url);
-        if self.url.scheme() == "https" || is_here { Ok(()) } else { Err(InvalidEndpoint::SecretOverPlainHttp) }
+        if self.url.scheme() == "https" || is_here {
+            Ok(())
+        } else {
+            Err(InvalidEndpoint::SecretOverPlainHttp)
+        }
     }
 }
 
@@ -187,6 +194,7 @@ impl ServerSettings {
             may_elicit: true,
             sampling: None,
             generation: Generation::default(),
+            redactor: None,
             call_wait: Duration::from_mins(10),
         }
     }
@@ -195,7 +203,10 @@ impl ServerSettings {
 impl std::fmt::Debug for HttpEndpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
-        f.debug_struct("HttpEndpoint").field("url", &self.url.as_str()).field("headers", &names).finish_non_exhaustive()
+        f.debug_struct("HttpEndpoint")
+            .field("url", &self.url.as_str())
+            .field("headers", &names)
+            .finish_non_exhaustive()
     }
 }
 

@@ -247,7 +247,8 @@ fn without(value: &Value, name: &str) -> Value {
 fn chooses_between_parts(schema: &Value) -> bool {
     let has_parts = |branch: &&Value| {
         let kind = branch["type"].as_str().or(branch["type"][0].as_str());
-        !matches!(kind, Some("null" | "boolean" | "integer" | "number" | "string")) && branch.get("enum").is_none()
+        !matches!(kind, Some("null" | "boolean" | "integer" | "number" | "string"))
+            && branch.get("enum").is_none()
     };
     let branches = schema["anyOf"].as_array();
     let here = branches.is_some_and(|branches| branches.iter().filter(has_parts).count() > 1);

@@ -13,9 +13,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::client::{
-    ConnectError, Endpoint, HttpEndpoint, InvalidEndpoint, RemoteServer, ServerSettings,
-};
+use crate::client::{ConnectError, Endpoint, HttpEndpoint, InvalidEndpoint, RemoteServer, ServerSettings};
 
 /// How a server answers.
 #[derive(Clone, Copy, PartialEq)]
@@ -78,12 +76,16 @@ fn result(method: &str, parameters: &Value) -> Option<Value> {
             {"name": "typed", "inputSchema": object, "outputSchema": {"type": "object", "required": ["n"]}},
             {"name": "null", "inputSchema": null},
         ]}),
-        "tools/call" if parameters["name"] == "typed" => json!({"content": [], "structuredContent": {"m": 1}}),
+        "tools/call" if parameters["name"] == "typed" => {
+            json!({"content": [], "structuredContent": {"m": 1}})
+        }
         "tools/call" if parameters.get("task").is_some() => {
             json!({"task": {"taskId": "k", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttl": null}})
         }
         "tools/call" => json!({"content": [{"type": "text", "text": "plain"}]}),
-        "tasks/get" => json!({"taskId": "k", "status": "completed", "createdAt": "", "lastUpdatedAt": "", "ttl": 1}),
+        "tasks/get" => {
+            json!({"taskId": "k", "status": "completed", "createdAt": "", "lastUpdatedAt": "", "ttl": 1})
+        }
         "tasks/result" => json!({"content": [{"type": "text", "text": "a task's"}], "_meta": {"x": 1}}),
         _ => return None,
     })
@@ -114,7 +116,8 @@ async fn tasks_of_the_earlier_draft_run_over_http_in_either_form_of_answer() {
         assert_eq!(call(&server, "null").await.outcome.shown().unwrap().text(), "plain");
         let seen = served.seen.lock().unwrap();
         assert!(seen.iter().all(|(_, token)| token.as_deref() == Some("Bearer t")), "{seen:?}");
-        let methods: Vec<_> = seen.iter().map(|(method, _)| method.as_str()).filter(|name| name.contains("task")).collect();
+        let methods: Vec<_> =
+            seen.iter().map(|(method, _)| method.as_str()).filter(|name| name.contains("task")).collect();
         assert_eq!(methods, ["tasks/get", "tasks/result"]);
     }
 }
@@ -161,7 +164,10 @@ async fn a_server_that_does_not_come_back_is_named_as_that() {
 fn secrets_go_over_https_or_stay_on_this_machine() {
     let with_token = |url: &str| HttpEndpoint::new(url).unwrap().with_headers(vec![]);
     assert_eq!(with_token("http://example.com/").unwrap_err(), InvalidEndpoint::SecretOverPlainHttp);
-    assert_eq!(with_token("http://127.0.0.1.example.com/").unwrap_err(), InvalidEndpoint::SecretOverPlainHttp);
+    assert_eq!(
+        with_token("http://127.0.0.1.example.com/").unwrap_err(),
+        InvalidEndpoint::SecretOverPlainHttp
+    );
     for url in ["https://example.com/", "http://127.0.0.1:1/", "http://[::1]/", "http://localhost/"] {
         assert!(with_token(url).is_ok(), "{url}");
     }

@@ -32,7 +32,8 @@ async fn a_listing_without_end_ends() {
     let listing = fetched(vec![page(many, None)]).await;
     assert_eq!((listing.tools.len(), listing.left_out.len()), (1000, 1));
     let large = "x".repeat(100_000);
-    let many = (0..100).map(|n| json!({"name": format!("t{n}"), "description": large, "inputSchema": {}})).collect();
+    let many =
+        (0..100).map(|n| json!({"name": format!("t{n}"), "description": large, "inputSchema": {}})).collect();
     let listing = fetched(vec![page(many, None)]).await;
     assert_eq!(listing.tools.len(), 83);
     assert_eq!(listing.tools[0].description.len(), 16 * 1024);

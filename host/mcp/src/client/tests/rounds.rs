@@ -77,7 +77,8 @@ async fn without_anybody_to_ask_a_question_is_declined_and_sampling_ends_the_cal
     let server = Arc::new(Scripted::answering(vec![asks(url), done()]));
     called(&server, true).await.unwrap();
     assert_eq!(server.sent()[1].1["inputResponses"], json!({"q": {"action": "decline"}}));
-    let server = Arc::new(Scripted::answering(vec![asks(json!({"method": "sampling/createMessage", "params": {}}))]));
+    let server =
+        Arc::new(Scripted::answering(vec![asks(json!({"method": "sampling/createMessage", "params": {}}))]));
     let error = called(&server, true).await.unwrap_err();
     assert_eq!(error.to_string(), "Failed to call tool 't'.");
     let endless = (0..20).map(|_| json!({"resultType": "input_required", "requestState": "s"})).collect();
@@ -114,9 +115,13 @@ async fn a_task_that_the_server_made_ends_with_the_result_in_its_state() {
     let error = called(&server, true).await.unwrap_err();
     assert_eq!(error.to_string(), "Tool 't' task failed: no disk");
     let asks = json!({"q": {"method": "sampling/createMessage"}});
-    let server = Arc::new(Scripted::answering(vec![created(), with("input_required", "inputRequests", asks)]));
+    let server =
+        Arc::new(Scripted::answering(vec![created(), with("input_required", "inputRequests", asks)]));
     let error = called(&server, true).await.unwrap_err();
-    assert_eq!(error.to_string(), "Tool 't' task input_required: MCP task requires additional input and cannot continue.");
+    assert_eq!(
+        error.to_string(),
+        "Tool 't' task input_required: MCP task requires additional input and cannot continue."
+    );
     assert_eq!(server.sent().last().unwrap().0, "tasks/cancel");
 }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequestParams, ErrorData,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig,
+    Tool,
 };
 use rmcp::service::{RequestContext, RoleServer, ServiceExt as _};
 use rmcp::{ServerHandler, transport};
@@ -19,12 +20,17 @@ const ASKED: &str = "COFFERDAM_TEST_SERVER";
 pub(super) fn settings(kind: &str, more: &[(&str, &str)]) -> ServerSettings {
     let asked = [(ASKED, kind)];
     let env = asked.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    ServerSettings::new("served", Endpoint::Command(StdioCommand {
-        program: std::env::current_exe().unwrap().to_str().unwrap().to_owned(),
-        arguments: ["client::tests::served::becomes_a_server", "--exact", "--nocapture"].map(str::to_owned).to_vec(),
-        env: env.collect(),
-        directory: None,
-    }))
+    ServerSettings::new(
+        "served",
+        Endpoint::Command(StdioCommand {
+            program: std::env::current_exe().unwrap().to_str().unwrap().to_owned(),
+            arguments: ["client::tests::served::becomes_a_server", "--exact", "--nocapture"]
+                .map(str::to_owned)
+                .to_vec(),
+            env: env.collect(),
+            directory: None,
+        }),
+    )
 }
 
 /// Without a test that asks for it this does nothing. As a server it never returns: the harness prints a line to standard
@@ -35,9 +41,9 @@ fn becomes_a_server() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     if kind == "silent" {
         // A descendant that would outlive a server which is killed alone.
-        let child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         std::fs::write(std::env::var("PID_FILE").unwrap(), child.id().to_string()).unwrap();
-        runtime.block_on(std::future::pending::<()>());
+        child.wait().unwrap();
     }
     runtime.block_on(async {
         let running = Served.serve(transport::stdio()).await.unwrap();
@@ -78,7 +84,9 @@ impl ServerHandler for Served {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         match &*call.name {
-            "echo" => said(json!({"arguments": call.arguments, "trace": context.meta.get("traceparent")}).to_string()),
+            "echo" => said(
+                json!({"arguments": call.arguments, "trace": context.meta.get("traceparent")}).to_string(),
+            ),
             "env" => {
                 let mut names: Vec<_> = std::env::vars().map(|(name, _)| name).collect();
                 names.sort();
@@ -91,14 +99,16 @@ impl ServerHandler for Served {
                 said("")
             }
             "ask" => {
-                let question = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
+                let question =
+                    json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
                 let question: ElicitRequestParams = serde_json::from_value(question).unwrap();
                 let answer = context.peer.create_elicitation(question).await;
                 said(answer.map_or_else(|error| error.to_string(), |answer| json!(answer).to_string()))
             }
             "report" => {
                 let token = context.meta.get_progress_token().unwrap();
-                let progress = ProgressNotificationParam::new(token, 1.0).with_total(2.0).with_message("half");
+                let progress =
+                    ProgressNotificationParam::new(token, 1.0).with_total(2.0).with_message("half");
                 context.peer.notify_progress(progress).await.unwrap();
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 said("reported")

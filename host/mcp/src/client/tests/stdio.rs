@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    Asker, CallContext, Completion, HostValues, NotAsked, Outcome, Progress, ProgressSink, Question, QuestionKind,
-    ToolSource as _, Toolset,
+    Asker, CallContext, Completion, HostValues, NotAsked, Outcome, Progress, ProgressSink, Question,
+    QuestionKind, ToolSource as _, Toolset,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,12 @@ async fn connected(settings: ServerSettings) -> Arc<RemoteServer> {
     Arc::new(RemoteServer::connect(settings).await.unwrap())
 }
 
-async fn call_with(server: &Arc<RemoteServer>, tool: &str, arguments: &str, context: &CallContext) -> Completion {
+async fn call_with(
+    server: &Arc<RemoteServer>,
+    tool: &str,
+    arguments: &str,
+    context: &CallContext,
+) -> Completion {
     let mut tools = Toolset::new();
     tools.add(Arc::clone(server) as _).unwrap();
     tools.call(tool, Some(arguments.as_bytes()), context).await.unwrap()
@@ -160,7 +165,10 @@ async fn a_changed_list_is_loaded_without_being_asked_for() {
 fn is_running(pid: &str) -> bool {
     // A process that nobody has waited for yet is not running any more.
     let status = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
-    status.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
+    status
+        .rsplit(')')
+        .next()
+        .is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
 }
 
 #[cfg(target_os = "linux")]
@@ -168,10 +176,10 @@ fn is_running(pid: &str) -> bool {
 async fn a_server_that_is_given_up_takes_its_descendants_along() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pid");
-    let connecting = RemoteServer::connect(settings("silent", &[
-        ("PID_FILE", file.to_str().unwrap()),
-        ("PATH", "/usr/bin:/bin"),
-    ]));
+    let connecting = RemoteServer::connect(settings(
+        "silent",
+        &[("PID_FILE", file.to_str().unwrap()), ("PATH", "/usr/bin:/bin")],
+    ));
     let gave_up = tokio::time::timeout(Duration::from_secs(3), connecting).await;
     assert!(gave_up.is_err(), "a server that says nothing was connected to");
     let pid = std::fs::read_to_string(&file).unwrap();
