@@ -1,9 +1,15 @@
 //! What can be typed. Nothing happens here; `commands` gives it a meaning.
 
+mod mcp;
+mod serve;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+
+pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost};
+pub(crate) use self::serve::{Approvals, ServeArgs};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -89,6 +95,9 @@ Examples:
   cofferdam play script.jsonl --plugin text.wasm
   cofferdam play script.jsonl --config cofferdam.toml --json")]
     Play(PlayArgs),
+    /// Serve tools to MCP clients
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(ServeArgs),
     /// Offer a plugin more, in the configuration file
     #[command(after_help = "\
 A permission is one of
@@ -101,6 +110,7 @@ A permission is one of
   clock:PRECISION     frozen, coarse or precise
   random              random numbers
   tool:NAME           another tool
+  ask:KIND            questions to the caller: form, sample or roots
   limit:KEY=NUMBER    a limit, such as limit:wall-ms-max=60000
 
 Examples:
@@ -133,6 +143,9 @@ Examples:
     /// Work with configuration files
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Make MCP hosts start tools
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Compile the component on standard input (started by cofferdam itself)
     #[command(hide = true)]
     CompileChild,
@@ -149,7 +162,7 @@ Examples:
 }
 
 /// Which plugins a command works with.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct PluginArgs {
     /// A component file; may be given more than once [PATH or NAME=PATH]
     #[arg(long = "plugin", short = 'p', value_name = "[NAME=]PATH")]

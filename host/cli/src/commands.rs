@@ -9,7 +9,9 @@ mod embed;
 mod grant;
 mod inspect;
 mod list;
+mod mcp;
 mod play;
+mod serve;
 
 use tokio_util::sync::CancellationToken;
 
@@ -26,11 +28,13 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Check(args) => check::run(global, args).await,
         Command::Args(args) => args::run(global, args).await,
         Command::Play(args) => play::run(global, args).await,
+        Command::Serve(args) => serve::run(global, args).await,
         Command::Grant(args) => grant::grant(global, args).await,
         Command::Revoke(args) => grant::revoke(global, args).await,
         Command::Approve(args) => approve::run(global, args).await,
         Command::Embed(args) => embed::run(&args),
         Command::Config(ConfigCommand::Check(args)) => config::check(&args),
+        Command::Mcp(command) => mcp::run(global, command).await,
         // `main` answers it before there is a runtime.
         Command::CompileChild => Ok(Exit::Internal),
     }

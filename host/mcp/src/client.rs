@@ -41,15 +41,15 @@ mod task_state;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use crate::web::ClientError;
 pub use admission::{Admission, Admitted, DuplicateName};
 pub use answer::CallAnswer;
 pub use approval::{Always, ApprovalMode};
 pub use call::{Calls, TaskSupport};
 pub use call_error::CallError;
-pub use connect_error::ConnectError;
+pub use connect_error::{AuthorizationError, ConnectError, HandshakeError};
 pub use extras::Extras;
 pub use forward::{Forwarded, ToolTable};
-pub use http::ClientError;
 pub use item::{Item, ItemKind, SelectionMode, into_output};
 pub use listing::{Listing, ListingError, PromptListed, ToolListed};
 pub use meta::{MetaError, joined_meta};

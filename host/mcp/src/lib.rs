@@ -1,5 +1,19 @@
-//! MCP: tools of remote servers as a source of tools.
+//! MCP in both directions: tools served to clients, and tools of remote servers as a source of tools.
 //!
-//! The behaviour is fixed by numbered rules, cited as `MCP-1`. [`client`] connects to servers that are not trusted.
+//! The behaviour is fixed by numbered rules, cited as `MCP-1`. [`Server`] offers a toolset over standard input and output or
+//! over HTTP. [`client`] connects to servers, which are not trusted. The SDK behind both is `rmcp`; no type of it is part of this
+//! crate's interface.
 
 pub mod client;
+mod http;
+mod server;
+mod web;
+
+pub use http::{
+    Access, HttpOptions, InvalidAccess, NewToken, OAuth, PATH, Rate, SubjectAccess, TokenAccess,
+    TokenFileError, digest, is_local, read_or_create,
+};
+pub use server::{
+    Agent, AgentTool, InvalidAgent, ListedResource, Offer, Principal, PromptOffer, ResourceOffer,
+    ResourceSource, ServeError, Server, ServerOptions, SourceFacts, renamed,
+};

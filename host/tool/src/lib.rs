@@ -29,7 +29,7 @@ mod toolset;
 mod usage;
 
 pub use arguments::{Arguments, DecodeOptions, InvalidArguments, Problem, ProblemCode, is_supplied};
-pub use ask::{Asker, LogLevel, LogSink, NotAsked, Question, QuestionKind};
+pub use ask::{Asker, LogLevel, LogSink, NotAsked, Question, QuestionKind, UnknownQuestion};
 pub use declaration::{Declaration, DeclarationError, Remark, Review, check_declarations, review};
 pub use definition::{Annotations, ToolDefinition};
 pub use error::{ErrorType, ToolError};

@@ -24,24 +24,34 @@ use tokio::sync::Notify;
 use super::limits::{MESSAGE_BYTES_MAX, cut};
 use super::question::{Questions, elicit};
 
+/// What a question is called that has no name of its own, before its number.
+const ASKED: &str = "elicitation";
 /// The extension for tasks.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// What a server sends can be faster than the note about the request that it belongs to.
 const OVERTAKEN: Duration = Duration::from_millis(20);
 
+/// Who waits for one request.
+struct Waiting {
+    token: ProgressToken,
+    call: CallContext,
+    /// How many questions were asked of it so far.
+    asked: u32,
+}
+
 /// Who waits for which request of one connection.
 #[derive(Default)]
 pub(crate) struct Running {
-    calls: Mutex<HashMap<RequestId, (ProgressToken, CallContext)>>,
+    calls: Mutex<HashMap<RequestId, Waiting>>,
 }
 
 impl Running {
-    fn calls(&self) -> MutexGuard<'_, HashMap<RequestId, (ProgressToken, CallContext)>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<RequestId, Waiting>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn add(&self, id: RequestId, token: ProgressToken, call: CallContext) {
-        self.calls().insert(id, (token, call));
+        self.calls().insert(id, Waiting { token, call, asked: 0 });
     }
 
     pub(crate) fn remove(&self, id: &RequestId) {
@@ -49,30 +59,39 @@ impl Running {
     }
 
     fn by_token(&self, token: &ProgressToken) -> Option<CallContext> {
-        let calls = self.calls();
-        calls.values().find(|(mine, _)| mine == token).map(|(_, call)| call.clone())
+        self.calls().values().find(|waiting| waiting.token == *token).map(|waiting| waiting.call.clone())
     }
 
-    /// Whose question this is. A transport that keeps streams apart knows it; otherwise there has to be one caller alone, or
-    /// several calls of one session.
-    fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Option<CallContext> {
-        let calls = self.calls();
-        if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
-            return calls.get(id).map(|(_, call)| call.clone());
-        }
-        let mut running = calls.values().map(|(_, call)| call).filter(|call| call.asker.is_some());
-        let first = running.next()?;
-        running.all(|other| first.session.is_some() && other.session == first.session).then(|| first.clone())
+    /// Whose question this is, and how many were asked of that request before. A transport that keeps streams apart knows it;
+    /// otherwise there has to be one call alone, or several of one session. Nobody is asked for somebody else.
+    fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Option<(CallContext, u32)> {
+        let mut calls = self.calls();
+        let waiting = if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
+            calls.get_mut(id)?
+        } else {
+            // Requests that belong to no call have no id of one.
+            let mut running = calls.values_mut().filter(|waiting| !waiting.call.call_id.is_empty());
+            let first = running.next()?;
+            let session = first.call.session.clone();
+            if !running.all(|other| session.is_some() && other.call.session == session) {
+                return None;
+            }
+            first
+        };
+        let asked = waiting.asked;
+        waiting.asked = asked.saturating_add(1);
+        Some((waiting.call.clone(), asked))
     }
 
     /// Whose line of a log this is: that of the stream, or of the only call there is.
     fn logging(&self, origin: Option<&InboundStreamOrigin>) -> Option<CallContext> {
         let calls = self.calls();
-        match origin {
-            Some(InboundStreamOrigin::OutboundRequest(id)) => calls.get(id).map(|(_, call)| call.clone()),
-            _ if calls.len() == 1 => calls.values().next().map(|(_, call)| call.clone()),
+        let waiting = match origin {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => calls.get(id),
+            _ if calls.len() == 1 => calls.values().next(),
             _ => None,
-        }
+        };
+        waiting.map(|waiting| waiting.call.clone())
     }
 }
 
@@ -121,10 +140,10 @@ impl ClientHandler for Handler {
         let declined =
             || reread(super::question::declined()).ok_or_else(|| ErrorData::internal_error("", None));
         let call = found(|| self.running.asking(context.extensions.get())).await.filter(|_| self.may_elicit);
-        let (Some(call), Some(parameters)) = (call, reread::<Map<String, Value>>(request)) else {
+        let (Some((call, asked)), Some(parameters)) = (call, reread::<Map<String, Value>>(request)) else {
             return declined();
         };
-        let answer = elicit(vec![parameters], &call).await.pop();
+        let answer = elicit(vec![(format!("{ASKED}-{asked}"), parameters)], &call).await.pop();
         answer.and_then(reread).map_or_else(declined, Ok)
     }
 

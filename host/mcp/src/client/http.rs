@@ -7,7 +7,6 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
@@ -20,11 +19,11 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
     StreamableHttpError, StreamableHttpPostResponse,
 };
-use rustls::{ClientConfig, RootCertStore};
 use sse_stream::{Sse, SseStream};
 
 use super::limits::FRAME_BYTES_MAX;
 use super::raw;
+use crate::web::{self, ClientError};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -34,38 +33,9 @@ const EVENTS: &str = "text/event-stream";
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// Redirects within the origin that are followed.
 const REDIRECTS_MAX: usize = 5;
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Failed = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
-
-/// Why there is no client.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClientError {
-    /// TLS cannot be set up, or an authority's certificate is none.
-    #[error("TLS cannot be set up: {0}")]
-    Tls(#[from] rustls::Error),
-    /// The client cannot be built.
-    #[error("the HTTP client cannot be built: {0}")]
-    Client(#[from] reqwest::Error),
-}
-
-/// A builder with what all clients here have in common. `authorities` are certificates (DER) that are believed beside
-/// Mozilla's.
-pub(crate) fn builder(authorities: &[Vec<u8>]) -> Result<reqwest::ClientBuilder, ClientError> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    for authority in authorities {
-        roots.add(authority.clone().into())?;
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let tls = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let builder = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy();
-    Ok(builder.connect_timeout(CONNECT_TIMEOUT).tcp_nodelay(true))
-}
 
 /// A client for one server.
 #[derive(Clone)]
@@ -85,7 +55,7 @@ impl HttpClient {
                 attempt.stop()
             }
         });
-        Ok(Self { client: builder(authorities)?.redirect(within_origin).build()? })
+        Ok(Self { client: web::builder(authorities)?.redirect(within_origin).build()? })
     }
 }
 

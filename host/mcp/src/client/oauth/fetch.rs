@@ -13,8 +13,8 @@ use rmcp::transport::{
 };
 use url::{Host, Url};
 
-use crate::client::http::{ClientError, builder};
 use crate::client::settings::{HttpEndpoint, is_loopback};
+use crate::web::{ClientError, builder};
 
 /// Documents of authorization servers are a few KiB.
 const BODY_BYTES_MAX: usize = 1024 * 1024;

@@ -1,14 +1,17 @@
 //! Servers that are reached over HTTP.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::response::Response;
+use bytes::Bytes;
 use cofferdam_tool::{CallContext, Completion, Outcome, ToolSource as _, Toolset};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -35,24 +38,36 @@ async fn serve(manner: Manner, redirect: Option<String>) -> (String, Arc<Served>
     let served = Arc::new(Served { manner, redirect, seen: Mutex::default() });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let router = Router::new().fallback(answer).with_state(Arc::clone(&served));
-    let running = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    let answering = Arc::clone(&served);
+    // Its connections end with the server.
+    let running = tokio::spawn(async move {
+        let mut connections = tokio::task::JoinSet::new();
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let served = Arc::clone(&answering);
+            let service = service_fn(move |request| answer(Arc::clone(&served), request));
+            connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        }
+    });
     (url, served, running)
 }
 
-async fn answer(State(served): State<Arc<Served>>, request: Request) -> Response {
+async fn answer(
+    served: Arc<Served>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let token = request.headers().get(AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned());
-    let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.unwrap();
+    let body = request.into_body().collect().await.unwrap().to_bytes();
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let method = message["method"].as_str().unwrap_or_default();
     served.seen.lock().unwrap().push((method.to_owned(), token));
     if let Some(to) = &served.redirect {
         let answer = Response::builder().status(StatusCode::TEMPORARY_REDIRECT).header(LOCATION, to);
-        return answer.body(Body::empty()).unwrap();
+        return Ok(answer.body(Full::default()).unwrap());
     }
     let Some(result) = result(method, &message["params"]) else {
         let status = if message["id"].is_null() { StatusCode::ACCEPTED } else { StatusCode::NOT_FOUND };
-        return Response::builder().status(status).body(Body::empty()).unwrap();
+        return Ok(Response::builder().status(status).body(Full::default()).unwrap());
     };
     let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string();
     let (kind, answer) = match served.manner {
@@ -61,7 +76,7 @@ async fn answer(State(served): State<Arc<Served>>, request: Request) -> Response
         Manner::TooLarge => ("application/json", answer + &" ".repeat(17 << 20)),
         Manner::TooLargeEvent => ("text/event-stream", format!("data: {}{answer}\n\n", " ".repeat(17 << 20))),
     };
-    Response::builder().header(CONTENT_TYPE, kind).body(Body::from(answer)).unwrap()
+    Ok(Response::builder().header(CONTENT_TYPE, kind).body(Full::from(answer)).unwrap())
 }
 
 /// A server of the earlier draft of tasks.
