@@ -79,7 +79,8 @@ fn no_test_is_switched_off() {
 #[test]
 fn the_environment_is_read_in_the_binary_alone() {
     let is_test = |path: &Path| {
-        let is_below_tests = path.components().any(|part| part.as_os_str() == "tests");
+        let is_below_tests =
+            path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "examples");
         is_below_tests || path.ends_with("tests.rs") || path.starts_with("host/files/src/testing")
     };
     let host = |path: &Path| path.starts_with("host") && !path.starts_with("host/cli") && !is_test(path);

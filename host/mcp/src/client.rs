@@ -4,7 +4,7 @@
 //! another tool (`MCP-12`). Everything that it can make grow has a limit in `limits.rs`, looked at before anything is kept.
 //! No reference in a schema is ever fetched. Questions that it asks reach nobody but the one whose call it is working on.
 //!
-//! The rules for one call ([`plain`], [`task`]) know a connection only as a [`Remote`], which answers JSON with JSON, so that
+//! The rules for one call (`plain.rs`, `task.rs`) know a connection only as a [`Remote`], which answers JSON with JSON, so that
 //! the same code runs against a script and against a server.
 
 mod admission;
@@ -47,7 +47,7 @@ pub use answer::CallAnswer;
 pub use approval::{Always, ApprovalMode};
 pub use call::{Calls, TaskSupport};
 pub use call_error::CallError;
-pub use connect_error::ConnectError;
+pub use connect_error::{AuthorizationError, ConnectError, HandshakeError};
 pub use extras::Extras;
 pub use forward::{Forwarded, ToolTable};
 pub use item::{Item, ItemKind, SelectionMode, into_output};

@@ -16,16 +16,19 @@ pub enum ConnectError {
     Start(#[source] std::io::Error),
     /// The server and this client do not come together.
     #[error("the server does not answer as an MCP server: {0}")]
-    Handshake(#[source] Box<ClientInitializeError>),
+    Handshake(#[source] HandshakeError),
     /// The server takes too long.
     #[error("the server did not answer within {seconds} seconds", seconds = CONNECT_WAIT.as_secs())]
     TooLate,
     /// HTTP is not possible at all.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// The server wants credentials, and none are configured.
+    #[error("the server wants authorization and none is configured")]
+    NeedsAuthorization,
     /// Authorisation failed.
     #[error("no authorization: {0}")]
-    Authorization(#[from] AuthError),
+    Authorization(#[source] AuthorizationError),
     /// Nobody came back from the authorization server.
     #[error("no authorization: {0}")]
     Browser(String),
@@ -38,4 +41,26 @@ pub enum ConnectError {
     /// Two tools would have one name (`MCP-12`).
     #[error(transparent)]
     DuplicateName(#[from] DuplicateName),
+}
+
+/// How the first messages went wrong. What the SDK says of it is for the log.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct HandshakeError(pub(crate) Box<ClientInitializeError>);
+
+/// How authorisation went wrong, in the words of the SDK.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct AuthorizationError(AuthError);
+
+impl From<ClientInitializeError> for ConnectError {
+    fn from(error: ClientInitializeError) -> Self {
+        Self::Handshake(HandshakeError(Box::new(error)))
+    }
+}
+
+impl From<AuthError> for ConnectError {
+    fn from(error: AuthError) -> Self {
+        Self::Authorization(AuthorizationError(error))
+    }
 }

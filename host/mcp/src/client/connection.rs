@@ -125,7 +125,7 @@ impl Connection {
         };
         let service = match self.serve(&running, first).await {
             // Some old servers answer the question about revisions with anything, or hang up.
-            Err(ConnectError::Handshake(error)) if first == Opening::Either && is_confused(&error) => {
+            Err(ConnectError::Handshake(error)) if first == Opening::Either && is_confused(&error.0) => {
                 self.serve(&running, Opening::Handshake).await?
             }
             other => other?,
@@ -197,13 +197,19 @@ async fn over_http(
     config.max_sse_event_size = FRAME_BYTES_MAX;
     let Some(authorizer) = &http.authorizer else {
         let transport = StreamableHttpClientTransport::with_client(http.client.clone(), config);
-        return in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?;
+        let served = in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?;
+        return served.map_err(|error| match error {
+            ConnectError::Handshake(error) if error.0.auth_challenge().is_some() => {
+                ConnectError::NeedsAuthorization
+            }
+            other => other,
+        });
     };
     for _ in 0..AUTHORIZATIONS_MAX {
         let transport = StreamableHttpClientTransport::with_client(authorizer.client(), config.clone());
         let served = in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?;
         match served {
-            Err(ConnectError::Handshake(error)) => match error.auth_challenge() {
+            Err(ConnectError::Handshake(error)) => match error.0.auth_challenge() {
                 Some(challenge) => authorizer.authorize(challenge).await?,
                 None => return Err(ConnectError::Handshake(error)),
             },
@@ -356,11 +362,5 @@ impl Remote for Connection {
         connected.map_err(|error| ReconnectFailed(error.to_string()))?;
         self.changed.notify_one();
         Ok(())
-    }
-}
-
-impl From<ClientInitializeError> for ConnectError {
-    fn from(error: ClientInitializeError) -> Self {
-        Self::Handshake(Box::new(error))
     }
 }

@@ -24,24 +24,34 @@ use tokio::sync::Notify;
 use super::limits::{MESSAGE_BYTES_MAX, cut};
 use super::question::{Questions, elicit};
 
+/// What a question is called that has no name of its own, before its number.
+const ASKED: &str = "elicitation";
 /// The extension for tasks.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
-/// A notification can be faster than the note about the request that it belongs to.
+/// What a server sends can be faster than the note about the request that it belongs to.
 const OVERTAKEN: Duration = Duration::from_millis(20);
+
+/// Who waits for one request.
+struct Waiting {
+    token: ProgressToken,
+    call: CallContext,
+    /// How many questions were asked of it so far.
+    asked: u32,
+}
 
 /// Who waits for which request of one connection.
 #[derive(Default)]
 pub(crate) struct Running {
-    calls: Mutex<HashMap<RequestId, (ProgressToken, CallContext)>>,
+    calls: Mutex<HashMap<RequestId, Waiting>>,
 }
 
 impl Running {
-    fn calls(&self) -> MutexGuard<'_, HashMap<RequestId, (ProgressToken, CallContext)>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<RequestId, Waiting>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn add(&self, id: RequestId, token: ProgressToken, call: CallContext) {
-        self.calls().insert(id, (token, call));
+        self.calls().insert(id, Waiting { token, call, asked: 0 });
     }
 
     pub(crate) fn remove(&self, id: &RequestId) {
@@ -49,20 +59,39 @@ impl Running {
     }
 
     fn by_token(&self, token: &ProgressToken) -> Option<CallContext> {
-        let calls = self.calls();
-        calls.values().find(|(mine, _)| mine == token).map(|(_, call)| call.clone())
+        self.calls().values().find(|waiting| waiting.token == *token).map(|waiting| waiting.call.clone())
     }
 
-    /// Whose question this is. A transport that keeps streams apart knows it; otherwise there has to be one caller alone, or
-    /// several calls of one session.
-    fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Option<CallContext> {
+    /// Whose question this is, and how many were asked of that request before. A transport that keeps streams apart knows it;
+    /// otherwise there has to be one call alone, or several of one session. Nobody is asked for somebody else.
+    fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Option<(CallContext, u32)> {
+        let mut calls = self.calls();
+        let waiting = if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
+            calls.get_mut(id)?
+        } else {
+            // Requests that belong to no call have no id of one.
+            let mut running = calls.values_mut().filter(|waiting| !waiting.call.call_id.is_empty());
+            let first = running.next()?;
+            let session = first.call.session.clone();
+            if !running.all(|other| session.is_some() && other.call.session == session) {
+                return None;
+            }
+            first
+        };
+        let asked = waiting.asked;
+        waiting.asked = asked.saturating_add(1);
+        Some((waiting.call.clone(), asked))
+    }
+
+    /// Whose line of a log this is: that of the stream, or of the only call there is.
+    fn logging(&self, origin: Option<&InboundStreamOrigin>) -> Option<CallContext> {
         let calls = self.calls();
-        if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
-            return calls.get(id).map(|(_, call)| call.clone());
-        }
-        let mut running = calls.values().map(|(_, call)| call).filter(|call| call.asker.is_some());
-        let first = running.next()?;
-        running.all(|other| first.session.is_some() && other.session == first.session).then(|| first.clone())
+        let waiting = match origin {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => calls.get(id),
+            _ if calls.len() == 1 => calls.values().next(),
+            _ => None,
+        };
+        waiting.map(|waiting| waiting.call.clone())
     }
 }
 
@@ -79,14 +108,13 @@ fn reread<T: DeserializeOwned>(value: impl Serialize) -> Option<T> {
     serde_json::from_value(serde_json::to_value(value).ok()?).ok()
 }
 
-impl Handler {
-    async fn progress_of(&self, token: &ProgressToken) -> Option<CallContext> {
-        if let Some(call) = self.running.by_token(token) {
-            return Some(call);
-        }
-        tokio::time::sleep(OVERTAKEN).await;
-        self.running.by_token(token)
+/// What `find` finds, now or a moment later.
+async fn found<T>(find: impl Fn() -> Option<T>) -> Option<T> {
+    if let Some(found) = find() {
+        return Some(found);
     }
+    tokio::time::sleep(OVERTAKEN).await;
+    find()
 }
 
 impl ClientHandler for Handler {
@@ -111,11 +139,11 @@ impl ClientHandler for Handler {
     ) -> Result<ElicitResult, ErrorData> {
         let declined =
             || reread(super::question::declined()).ok_or_else(|| ErrorData::internal_error("", None));
-        let call = self.running.asking(context.extensions.get()).filter(|_| self.may_elicit);
-        let (Some(call), Some(parameters)) = (call, reread::<Map<String, Value>>(request)) else {
+        let call = found(|| self.running.asking(context.extensions.get())).await.filter(|_| self.may_elicit);
+        let (Some((call, asked)), Some(parameters)) = (call, reread::<Map<String, Value>>(request)) else {
             return declined();
         };
-        let answer = elicit(vec![parameters], &call).await.pop();
+        let answer = elicit(vec![(format!("{ASKED}-{asked}"), parameters)], &call).await.pop();
         answer.and_then(reread).map_or_else(declined, Ok)
     }
 
@@ -140,7 +168,7 @@ impl ClientHandler for Handler {
         progress: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let Some(call) = self.progress_of(&progress.progress_token).await else { return };
+        let Some(call) = found(|| self.running.by_token(&progress.progress_token)).await else { return };
         if let Some(sink) = &call.progress {
             let message = progress.message.map(|text| cut(&text, MESSAGE_BYTES_MAX).to_owned());
             sink.report(&call.call_id, Progress { done: progress.progress, total: progress.total, message });
@@ -152,7 +180,7 @@ impl ClientHandler for Handler {
         line: LoggingMessageNotificationParam,
         context: NotificationContext<RoleClient>,
     ) {
-        let Some(call) = self.running.asking_or_only(context.extensions.get()) else { return };
+        let Some(call) = found(|| self.running.logging(context.extensions.get())).await else { return };
         if let Some(sink) = &call.log {
             let text = line.data.as_str().map_or_else(|| line.data.to_string(), str::to_owned);
             sink.log(&call.call_id, level(line.level), cut(&text, MESSAGE_BYTES_MAX));
@@ -165,18 +193,6 @@ impl ClientHandler for Handler {
 
     async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.changed.notify_one();
-    }
-}
-
-impl Running {
-    /// Whose line of a log this is: that of the stream, or of the only call there is.
-    fn asking_or_only(&self, origin: Option<&InboundStreamOrigin>) -> Option<CallContext> {
-        let calls = self.calls();
-        match origin {
-            Some(InboundStreamOrigin::OutboundRequest(id)) => calls.get(id).map(|(_, call)| call.clone()),
-            _ if calls.len() == 1 => calls.values().next().map(|(_, call)| call.clone()),
-            _ => None,
-        }
     }
 }
 

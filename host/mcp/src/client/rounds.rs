@@ -21,13 +21,14 @@ pub(crate) async fn ask(
     call: &CallContext,
 ) -> Result<Value, CallError> {
     let failed = |detail: String| CallError::Other { tool: tool.to_owned(), detail };
-    for _ in 0..ROUNDS_MAX {
+    for round in 0..ROUNDS_MAX {
         let mut result = send(remote, tool, method, &parameters, call).await?;
         if result.get("resultType").is_none_or(|kind| kind != "input_required") {
             return Ok(result);
         }
         let asked = result.get("inputRequests").and_then(Value::as_object).filter(|asked| !asked.is_empty());
-        let responses = answers(questions, asked, call).await.map_err(|error| failed(error.to_string()))?;
+        let responses =
+            answers(questions, asked, round, call).await.map_err(|error| failed(error.to_string()))?;
         parameters.remove("inputResponses");
         parameters.remove("requestState");
         if responses.is_empty() {

@@ -186,13 +186,17 @@ impl Inner {
                 calls.call(&entry.remote, support, parameters, context).await
             }
             Kind::Prompt => {
+                let declared = call.tool.input.published().get("properties").and_then(Value::as_object);
+                let is_declared = |name: &str| declared.is_some_and(|names| names.contains_key(name));
+                let (sent, dropped): (Vec<_>, Vec<_>) =
+                    arguments.into_iter().partition(|(name, _)| is_declared(name));
+                record.dropped = dropped.into_iter().map(|(name, _)| name).collect();
                 // Prompts take texts alone.
-                let arguments =
-                    arguments.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
-                        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                        (name, Value::String(text))
-                    });
-                parameters.insert("arguments".to_owned(), Value::Object(arguments.collect()));
+                let sent = sent.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
+                    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    (name, Value::String(text))
+                });
+                parameters.insert("arguments".to_owned(), Value::Object(sent.collect()));
                 calls.prompt(&entry.remote, parameters, context).await
             }
         }
@@ -257,7 +261,15 @@ impl ToolSource for RemoteServer {
         if let Some(contact) = self.inner.contact() {
             record.add_host(contact);
         }
+        let redactor = self.inner.settings.redactor.as_deref().filter(|redactor| !redactor.is_empty());
+        let outcome = match redactor {
+            Some(redactor) => redactor.outcome(outcome),
+            None => outcome,
+        };
         record.set_outcome(&outcome);
+        if let Some(redactor) = redactor {
+            redactor.record(&mut record);
+        }
         Completion { outcome, record }
     }
 }

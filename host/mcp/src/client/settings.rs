@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cofferdam_tool::Redactor;
 use http::{HeaderName, HeaderValue};
 use url::{Host, Url};
 
@@ -37,6 +38,8 @@ pub struct ServerSettings {
     pub sampling: Option<Arc<dyn SamplingHandler>>,
     /// Which generation of the protocol is spoken.
     pub generation: Generation,
+    /// Hides the secrets that the server is given, should it show them.
+    pub redactor: Option<Arc<Redactor>>,
     /// How long one call may take, unless it is a task; the longest that a person would look at a screen.
     pub call_wait: Duration,
 }
@@ -191,6 +194,7 @@ impl ServerSettings {
             may_elicit: true,
             sampling: None,
             generation: Generation::default(),
+            redactor: None,
             call_wait: Duration::from_mins(10),
         }
     }

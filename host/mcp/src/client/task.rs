@@ -124,6 +124,7 @@ impl Waiting<'_> {
     }
 
     async fn follow(&self) -> Result<CallAnswer, End> {
+        let mut round = 0_usize;
         loop {
             let state = self.poll().await?;
             match (state.status, self.task.draft) {
@@ -134,7 +135,8 @@ impl Waiting<'_> {
                     return self.answer(result).map_err(End::from);
                 }
                 (Status::InputRequired, Draft::Offered) => {
-                    self.supply(&state).await?;
+                    self.supply(&state, round).await?;
+                    round = round.saturating_add(1);
                     self.remote.pause(poll_delay(state.interval_ms)).await;
                 }
                 _ => return Err(self.ended(state).into()),
@@ -166,9 +168,9 @@ impl Waiting<'_> {
     }
 
     /// Answers what a task of the extension asks.
-    async fn supply(&self, state: &State) -> Result<(), End> {
+    async fn supply(&self, state: &State, round: usize) -> Result<(), End> {
         let asked = state.payload.get("inputRequests").and_then(Value::as_object);
-        let responses = question::answers(self.questions, asked, self.call).await.map_err(|_| {
+        let responses = question::answers(self.questions, asked, round, self.call).await.map_err(|_| {
             let message = NO_INPUT.to_owned();
             let (tool, status) = (self.tool.to_owned(), state.status.word());
             End::with_cancel(CallError::TaskEnded { tool, status, message })

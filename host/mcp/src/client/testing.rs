@@ -12,7 +12,8 @@ use cofferdam_tool::{CallContext, InputSchema};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use self::script::{Script, Step};
+pub use self::script::Scripted;
+use self::script::Step;
 use super::{
     CallAnswer, CallError, Calls, Item, Questions, Sampling, SamplingHandler, SelectionMode, TaskOptions,
     TaskSupport, into_output,
@@ -83,7 +84,7 @@ fn fixture(name: &str) -> Result<Value, String> {
     })
 }
 
-fn calls(script: &Arc<Script>, tasks: TaskOptions) -> Calls {
+fn calls(script: &Arc<Scripted>, tasks: TaskOptions) -> Calls {
     Calls {
         remote: Arc::clone(script) as _,
         tasks,
@@ -123,7 +124,9 @@ async fn plain_call(row: &Value) -> Result<Value, String> {
         "other-exception" => vec![Step::Broken],
         other => return Err(format!("unknown server `{other}`")),
     };
-    let script = Arc::new(Script::new(steps));
+    let mut script = Scripted::new(steps);
+    script.calls_plainly = true;
+    let script = Arc::new(script);
     let mut calls = calls(&script, TaskOptions::default());
     calls.loads_tools = text(row, "server")? != "load_tools False";
     let context = CallContext::new("row");
@@ -140,7 +143,8 @@ async fn task_call(row: &Value) -> Result<Value, String> {
     let wait = seconds("max_task_wait");
     let tasks = TaskOptions::new(seconds("default_ttl"), wait, cancels).map_err(|error| error.to_string())?;
     let steps = row.get("server_script").and_then(Value::as_array).ok_or("the row has no script")?;
-    let mut script = Script::new(steps.iter().flat_map(Step::read).collect());
+    let mut script = Scripted::new(steps.iter().flat_map(Step::read).collect());
+    script.calls_plainly = true;
     script.sleeps_really = wait.is_some();
     // What nobody limits ends by the caller.
     let cancellation = CancellationToken::new();

@@ -1,3 +1,8 @@
-//! The rules for calls, played against scripts.
+//! Calls against scripts, against a server that is this test program itself, and against HTTP servers that misbehave.
 
+mod http;
+mod listing;
+mod rounds;
 mod rows;
+mod served;
+mod stdio;

@@ -18,6 +18,46 @@ fn published(declared: Value) -> Value {
 }
 
 #[test]
+fn a_forwarded_schema_takes_any_object_as_it_is() {
+    let declared =
+        json!({"properties": {"a": {"type": "integer", "default": 1}}, "required": ["b"], "pattern": "("});
+    let schema = InputSchema::forwarded(declared.clone());
+    assert_eq!(schema.published(), &declared);
+    let decode = |text: &str| schema.decode("t", Some(text.as_bytes()), &DecodeOptions::default());
+    let taken = decode(r#"{"z":1.0,"a":"7","n":null}"#).unwrap();
+    assert_eq!((taken.to_json().as_str(), taken.dropped().len()), (r#"{"z":1.0,"a":"7","n":null}"#, 0));
+    assert_eq!(decode("").unwrap().to_json(), "{}");
+    assert_eq!(decode("null").unwrap().to_json(), "{}");
+    for refused in ["[]", "{", "7", r#"{"a":1e999}"#, &"[".repeat(200)] {
+        assert!(decode(refused).is_err(), "{refused}");
+    }
+    let small = DecodeOptions { text_bytes_max: 3, ..DecodeOptions::default() };
+    assert!(schema.decode("t", Some(br#"{"a":1}"#), &small).is_err());
+}
+
+#[test]
+fn a_schema_that_was_never_compiled_can_be_written_in_every_dialect() {
+    let deep = (0..60).fold(json!({}), |inner, _| json!({"anyOf": [inner, {"$ref": "#"}]}));
+    for hostile in [
+        json!({}),
+        json!({"$ref": "#"}),
+        json!({"$ref": "https://example.com/schema"}),
+        json!({"$ref": "#/properties/none", "properties": {"a": {"$ref": "#/properties/a"}}}),
+        json!({"properties": [], "required": 7, "type": ["object", 1], "enum": {}, "items": 7}),
+        json!({"properties": {"a": 7, "b": null, "c": {"allOf": 1, "$defs": []}}, "anyOf": [1, null]}),
+        json!({"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"}),
+        deep,
+    ] {
+        let schema = InputSchema::forwarded(hostile);
+        for dialect in
+            [Dialect::Mcp, Dialect::Portable, Dialect::OpenAiStrict, Dialect::OpenAi, Dialect::Anthropic]
+        {
+            assert!(schema.in_dialect(dialect).schema.is_object(), "{dialect:?}: {}", schema.published());
+        }
+    }
+}
+
+#[test]
 fn the_top_level_is_an_object_schema() {
     for other in ["true", "false", r#"{"type":"array"}"#, r#"{"type":["object","null"]}"#, r#"{"items":{}}"#]
     {

@@ -58,11 +58,15 @@ pub(super) struct Played {
     pub(super) task_parameter: Option<Value>,
 }
 
-pub(super) struct Script {
+/// A server that answers what was written down before, and nothing after that.
+pub struct Scripted {
     steps: Mutex<VecDeque<Step>>,
     played: Mutex<Played>,
+    sent: Mutex<Vec<(&'static str, Value)>>,
     /// Whether pauses last; otherwise they are noted alone.
     pub(super) sleeps_really: bool,
+    /// Whether calls beyond the script succeed.
+    pub(super) calls_plainly: bool,
     /// Fires when the server does not answer.
     pub(super) on_hang: Option<CancellationToken>,
 }
@@ -71,14 +75,34 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Script {
+impl Scripted {
     pub(super) fn new(steps: Vec<Step>) -> Self {
         Self {
             steps: Mutex::new(steps.into()),
             played: Mutex::default(),
+            sent: Mutex::default(),
             sleeps_really: false,
+            calls_plainly: false,
             on_hang: None,
         }
+    }
+
+    /// A server with these results, in their order.
+    #[must_use]
+    pub fn answering(results: Vec<Value>) -> Self {
+        Self::new(results.into_iter().map(Step::Answer).collect())
+    }
+
+    /// The methods and parameters that were sent.
+    #[must_use]
+    pub fn sent(&self) -> Vec<(&'static str, Value)> {
+        lock(&self.sent).clone()
+    }
+
+    /// The pauses between requests, in seconds.
+    #[must_use]
+    pub fn pauses_s(&self) -> Vec<f64> {
+        lock(&self.played).sleeps_s.clone()
     }
 
     pub(super) fn played(&self) -> Played {
@@ -96,7 +120,7 @@ impl Script {
 }
 
 #[async_trait]
-impl Remote for Script {
+impl Remote for Scripted {
     async fn request(
         &self,
         method: &'static str,
@@ -104,6 +128,7 @@ impl Remote for Script {
         _call: &CallContext,
     ) -> Result<Value, RequestError> {
         self.note(method, &parameters);
+        lock(&self.sent).push((method, Value::Object(parameters)));
         if method == "tasks/cancel" {
             return Ok(json!({}));
         }
@@ -114,7 +139,7 @@ impl Remote for Script {
             Some(Step::Error { code, message }) => Err(RequestError::Protocol { code, message, connection }),
             Some(Step::Closed) => Err(RequestError::Lost { connection }),
             Some(Step::Broken) => Err(RequestError::Other("secret detail".to_owned())),
-            None if method == "tools/call" => {
+            None if method == "tools/call" && self.calls_plainly => {
                 Ok(json!({"content": [{"type": "text", "text": "plain result"}]}))
             }
             Some(Step::Hangs | Step::NoReconnect) | None => {

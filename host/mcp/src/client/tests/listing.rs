@@ -1,0 +1,56 @@
+//! What is kept of a listing.
+
+use serde_json::{Value, json};
+
+use crate::client::testing::Scripted;
+use crate::client::{Listing, TaskSupport, ToolListed};
+
+fn page(tools: Vec<Value>, cursor: Option<&str>) -> Value {
+    json!({"tools": tools, "nextCursor": cursor})
+}
+
+async fn fetched(pages: Vec<Value>) -> Listing {
+    Listing::fetch(&Scripted::answering(pages), true, false).await.unwrap()
+}
+
+#[tokio::test]
+async fn pages_are_joined_and_an_empty_cursor_is_one() {
+    let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+    let pages = vec![page(vec![tool("a")], Some("")), page(vec![tool("b")], Some("x")), page(vec![], None)];
+    let listing = fetched(pages).await;
+    assert_eq!(listing.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(listing.tools[0].input_schema, json!({"type": "object", "properties": {}}));
+    assert!(listing.left_out.is_empty());
+}
+
+#[tokio::test]
+async fn a_listing_without_end_ends() {
+    let endless = |count: usize| (0..count).map(|_| page(vec![], Some("again"))).collect();
+    let listing = fetched(endless(101)).await;
+    assert_eq!(listing.left_out, ["all tools after page 100"]);
+    let many = (0..1001).map(|number| json!({"name": format!("t{number}"), "inputSchema": {}})).collect();
+    let listing = fetched(vec![page(many, None)]).await;
+    assert_eq!((listing.tools.len(), listing.left_out.len()), (1000, 1));
+    let large = "x".repeat(100_000);
+    let many =
+        (0..100).map(|n| json!({"name": format!("t{n}"), "description": large, "inputSchema": {}})).collect();
+    let listing = fetched(vec![page(many, None)]).await;
+    assert_eq!(listing.tools.len(), 83);
+    assert_eq!(listing.tools[0].description.len(), 16 * 1024);
+}
+
+#[test]
+fn a_tool_with_a_schema_that_cannot_be_used_is_left_out_alone() {
+    let read = |schema: Value| ToolListed::read(json!({"name": "t", "inputSchema": schema}));
+    assert!(read(json!(true)).unwrap_err().contains("is no object"));
+    assert!(read(json!({"type": "array"})).unwrap_err().contains("are no object"));
+    assert!(read(json!({"x": "y".repeat(200_000)})).unwrap_err().contains("too large"));
+    let deep = (0..100).fold(json!({}), |inner, _| json!({ "not": inner }));
+    assert!(read(deep).unwrap_err().contains("too deeply"));
+    // Nobody here decodes by it, so what a compiler would refuse is fine.
+    assert!(read(json!({"$ref": "https://example.com/x", "type": "object", "pattern": "("})).is_ok());
+    assert_eq!(read(Value::Null).unwrap().input_schema, json!({}));
+    let tool = json!({"name": "t", "outputSchema": 7, "execution": {"taskSupport": "required"}});
+    let tool = ToolListed::read(tool).unwrap();
+    assert_eq!((tool.output_schema, tool.support), (None, TaskSupport::Required));
+}
