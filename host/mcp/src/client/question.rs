@@ -5,6 +5,7 @@
 
 use cofferdam_tool::{CallContext, NotAsked, Question, QuestionKind};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::limits::QUESTIONS_MAX;
 use super::sampling::Sampling;
@@ -50,7 +51,8 @@ pub(crate) async fn answers(
     call: &CallContext,
 ) -> Result<Map<String, Value>, NotAnswered> {
     let asked = asked.into_iter().flatten();
-    let asked: Vec<_> = asked.map(|(key, request)| Ok((key, Asked::read(request)?))).collect::<Result<_, _>>()?;
+    let asked: Vec<_> =
+        asked.map(|(key, request)| Ok((key, Asked::read(request)?))).collect::<Result<_, _>>()?;
     if asked.len() > QUESTIONS_MAX {
         return Err(NotAnswered(format!("{} answers at once", asked.len())));
     }
@@ -77,18 +79,28 @@ pub(crate) async fn answers(
 /// The answers of a person, as many as there are questions.
 pub(crate) async fn elicit(questions: Vec<Map<String, Value>>, call: &CallContext) -> Vec<Value> {
     let count = questions.len();
-    let can_ask = |asker: &&std::sync::Arc<dyn cofferdam_tool::Asker>| asker.can_ask(QuestionKind::Elicitation);
+    let can_ask =
+        |asker: &&std::sync::Arc<dyn cofferdam_tool::Asker>| asker.can_ask(QuestionKind::Elicitation);
     let is_form = |question: &Map<String, Value>| question.get("mode").is_none_or(|mode| mode == "form");
     // A page of somebody's choice is not opened for a server; it was not told that it could ask for that either.
     let asker = call.asker.as_ref().filter(can_ask).filter(|_| questions.iter().all(is_form));
     let (Some(asker), 1..) = (asker, count) else { return vec![declined(); count] };
     let questions = questions.into_iter();
-    let questions = questions.map(|parameters| Question { kind: QuestionKind::Elicitation, parameters });
+    let kind = QuestionKind::Elicitation;
+    let questions = questions.map(|parameters| Question { name: name(&parameters), kind, parameters });
     match asker.ask(questions.collect()).await {
         Ok(answers) if answers.len() == count => answers.into_iter().map(checked).collect(),
         Err(NotAsked::Unsupported(_)) => vec![declined(); count],
         Ok(_) | Err(_) => vec![cancelled(); count],
     }
+}
+
+/// A name for a server's question. It is the same when the call runs again, and another one for another question.
+fn name(parameters: &Map<String, Value>) -> String {
+    let text = Value::Object(parameters.clone()).to_string();
+    let digits =
+        Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+    format!("server-{digits}")
 }
 
 /// The answer, if it has the form of one.
