@@ -22,6 +22,10 @@
 //! | `cli_files` | the binary and files: the file-access tools, dry runs, diffs |
 //! | `cli_grants` | the binary and permissions: grant, revoke, approve, inspect |
 //! | `cli_author` | the binary for authors of tools: check, args |
+//! | `cli_mcp` | the binary and MCP hosts: entries of their files, bundles |
+//! | `wire` | no tests: a server that speaks MCP, and raw bytes to and from it |
+//! | `serve` | MCP line by line: both revisions, both transports, how it ends |
+//! | `mcp_frames` | ten thousand frames that are not what they should be |
 //! | `samples` | the sample tools through the host, and the demo's script |
 //! | `conformance` | the rows of the contract |
 //! | `tidy` | rules about this repository itself |
@@ -41,12 +45,14 @@ mod cli_author;
 mod cli_files;
 mod cli_grants;
 mod client;
+mod cli_mcp;
 mod conformance;
 mod ends;
 mod errors;
 mod hostile;
 mod languages;
 mod loading;
+mod mcp_frames;
 mod module;
 mod mounts;
 mod network;
@@ -55,7 +61,9 @@ mod samples;
 mod sandbox;
 mod scheduling;
 mod script;
+mod serve;
 mod stores;
 mod tidy;
 mod toolbox;
 mod typed;
+mod wire;

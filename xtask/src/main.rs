@@ -4,6 +4,7 @@ mod demo;
 mod deny;
 mod guests;
 mod languages;
+mod mcp;
 mod run;
 mod s3;
 
@@ -40,6 +41,11 @@ enum Command {
         #[arg(long)]
         serve: bool,
     },
+    /// Run the official clients of MCP and its conformance suite against this server; installs them into target/mcp
+    Mcp {
+        /// Only this
+        part: Option<mcp::Part>,
+    },
     /// Measure the host against the floor and print ratios
     Bench {
         /// One JSON object per line: name, ours, reference, ratio, spread
@@ -61,6 +67,7 @@ fn main() -> anyhow::Result<()> {
         Command::Ci => lint().and_then(|()| test()),
         Command::Guests => guests::build().and_then(|()| languages::build()),
         Command::S3 { serve } => s3::run(serve),
+        Command::Mcp { part } => guests::build().and_then(|()| build()).and_then(|()| mcp::run(part)),
         Command::Bench { json, only } => bench(json, only.as_deref()),
     }
 }
@@ -85,6 +92,7 @@ fn test() -> anyhow::Result<()> {
     }
     tests.run(&root())?;
     drop(bucket_server);
+    mcp::for_tests()?;
     // Tests are quiet about what passes; the areas of the contract are worth a line each.
     conformance()
 }

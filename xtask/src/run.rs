@@ -51,6 +51,12 @@ impl Step {
         self
     }
 
+    /// Calls the program something else than its whole line, where that is long.
+    pub(crate) fn called(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.shown);
+        self
+    }
+
     /// Runs the program in `folder` and fails when it fails.
     pub(crate) fn run(mut self, folder: &Path) -> anyhow::Result<()> {
         let status = self

@@ -1,5 +1,6 @@
 //! What can be typed. Nothing happens here; `commands` gives it a meaning.
 
+mod mcp;
 mod serve;
 
 use std::path::PathBuf;
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost};
 pub(crate) use self::serve::{Approvals, ServeArgs};
 
 const EXIT_CODES: &str = "\
@@ -141,6 +143,9 @@ Examples:
     /// Work with configuration files
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Make MCP hosts start tools
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Compile the component on standard input (started by cofferdam itself)
     #[command(hide = true)]
     CompileChild,

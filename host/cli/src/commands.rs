@@ -9,6 +9,7 @@ mod embed;
 mod grant;
 mod inspect;
 mod list;
+mod mcp;
 mod play;
 mod serve;
 
@@ -33,6 +34,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Approve(args) => approve::run(global, args).await,
         Command::Embed(args) => embed::run(&args),
         Command::Config(ConfigCommand::Check(args)) => config::check(&args),
+        Command::Mcp(command) => mcp::run(global, command).await,
         // `main` answers it before there is a runtime.
         Command::CompileChild => Ok(Exit::Internal),
     }

@@ -192,7 +192,7 @@ pub(crate) fn spec_of_config(
 }
 
 /// Reads `[NAME=]PATH`. Without a name the plugin is called like the file.
-fn named_path(text: &str) -> anyhow::Result<(PluginName, PathBuf)> {
+pub(crate) fn named_path(text: &str) -> anyhow::Result<(PluginName, PathBuf)> {
     if let Some((name, path)) = text.split_once('=')
         && !name.contains(['/', '.'])
     {

@@ -83,6 +83,11 @@ impl Pins {
         Ok(Self { path, file })
     }
 
+    /// Pins for a configuration without any.
+    pub(crate) fn none(config: &Path) -> Self {
+        Self { path: config.with_extension(EXTENSION), file: PinsFile::default() }
+    }
+
     /// Compares a plugin with what was accepted.
     pub(crate) fn compare(&self, plugin: &Plugin) -> Compared {
         let now = Pin::of(plugin);
@@ -98,11 +103,17 @@ impl Pins {
         self.file.plugins.insert(plugin.info().identity.name.to_string(), Pin::of(plugin));
     }
 
-    /// Writes the file.
-    pub(crate) fn save(&self) -> anyhow::Result<()> {
+    /// What the file says.
+    pub(crate) fn text(&self) -> anyhow::Result<Vec<u8>> {
         let mut text = serde_json::to_vec_pretty(&self.file)?;
         writeln!(text)?;
-        replace_file(&self.path, &text).with_context(|| format!("{} cannot be written", self.path.display()))
+        Ok(text)
+    }
+
+    /// Writes the file.
+    pub(crate) fn save(&self) -> anyhow::Result<()> {
+        replace_file(&self.path, &self.text()?)
+            .with_context(|| format!("{} cannot be written", self.path.display()))
     }
 
     /// The file.

@@ -159,7 +159,7 @@ impl PolicyFile {
 }
 
 /// The table at `path`, made where it is missing.
-fn table<'t>(root: &'t mut dyn TableLike, path: &[&str]) -> anyhow::Result<&'t mut dyn TableLike> {
+pub(crate) fn table<'t>(root: &'t mut dyn TableLike, path: &[&str]) -> anyhow::Result<&'t mut dyn TableLike> {
     let mut here = root;
     for key in path {
         let entry = here.entry(key).or_insert_with(|| {
@@ -173,7 +173,7 @@ fn table<'t>(root: &'t mut dyn TableLike, path: &[&str]) -> anyhow::Result<&'t m
 }
 
 /// Sets a value and keeps the comment behind the old one.
-fn set(table: &mut dyn TableLike, key: &str, mut value: Value) {
+pub(crate) fn set(table: &mut dyn TableLike, key: &str, mut value: Value) {
     if let Some(old) = table.get(key).and_then(Item::as_value) {
         *value.decor_mut() = old.decor().clone();
     }

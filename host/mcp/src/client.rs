@@ -41,6 +41,7 @@ mod task_state;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use crate::web::ClientError;
 pub use admission::{Admission, Admitted, DuplicateName};
 pub use answer::CallAnswer;
 pub use approval::{Always, ApprovalMode};
@@ -49,12 +50,13 @@ pub use call_error::CallError;
 pub use connect_error::ConnectError;
 pub use extras::Extras;
 pub use forward::{Forwarded, ToolTable};
-pub use http::ClientError;
 pub use item::{Item, ItemKind, SelectionMode, into_output};
 pub use listing::{Listing, ListingError, PromptListed, ToolListed};
 pub use meta::{MetaError, joined_meta};
 pub use name::{local_name, prefixed_name};
-pub use oauth::{Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient, OAuthSettings};
+pub use oauth::{
+    Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient, OAuthSettings,
+};
 pub use question::Questions;
 pub use remote::{ReconnectFailed, Remote, RequestError};
 pub use sampling::{Sampling, SamplingHandler, SamplingRefused};

@@ -34,7 +34,9 @@ pub use declaration::{Declaration, DeclarationError, Remark, Review, check_decla
 pub use definition::{Annotations, ToolDefinition};
 pub use error::{ErrorType, ToolError};
 pub use failure::ToolFailure;
-pub use invoke::{CallContext, FileEffects, HostValues, OuterCall, Progress, ProgressSink, ToolCall, ToolSource};
+pub use invoke::{
+    CallContext, FileEffects, HostValues, OuterCall, Progress, ProgressSink, ToolCall, ToolSource,
+};
 pub use limits::Limits;
 pub use name::{InvalidName, PluginName, ToolName};
 pub use outcome::{Completion, Conversion, Outcome, Raised, Shown};

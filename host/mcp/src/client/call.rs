@@ -88,7 +88,8 @@ impl Calls {
             tool: prompt.to_owned(),
             detail: "the answer to prompts/get has no messages".to_owned(),
         })?;
-        let content = messages.iter().filter_map(|message| message.get("content")).filter(|block| block.is_object());
+        let content =
+            messages.iter().filter_map(|message| message.get("content")).filter(|block| block.is_object());
         let content = content.cloned().collect();
         CallAnswer { content, ..CallAnswer::default() }.into_items(SelectionMode::ContentOnly)
     }

@@ -3,9 +3,9 @@
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::AuthError;
 
-use super::http::ClientError;
 use super::limits::CONNECT_WAIT;
 use super::{DuplicateName, ListingError};
+use crate::web::ClientError;
 
 /// Why a server cannot be used.
 #[derive(Debug, thiserror::Error)]

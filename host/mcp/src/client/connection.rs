@@ -5,17 +5,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use async_trait::async_trait;
 use cofferdam_tool::CallContext;
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ListToolsRequest, MetaObject,
-    PaginatedRequestParams, ProtocolVersion, RequestId, RequestMetaObject, ServerPeerInfo,
+    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ListToolsRequest,
+    MetaObject, PaginatedRequestParams, ProtocolVersion, RequestId, RequestMetaObject, ServerPeerInfo,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, Peer, PeerRequestOptions, RoleClient, RunningService, ServiceError,
-    serve_client_with_lifecycle,
-};
-use rmcp::transport::streamable_http_client::{
-    StreamableHttpClientTransportConfig, StreamableHttpError,
+    ClientInitializeError, ClientLifecycleMode, Peer, PeerRequestOptions, RoleClient, RunningService,
+    ServiceError, serve_client_with_lifecycle,
 };
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, Notify, watch};
 
@@ -73,7 +71,10 @@ impl Live {
 
 impl Connection {
     /// Connects for the first time.
-    pub(crate) async fn open(settings: &ServerSettings, questions: Arc<Questions>) -> Result<Self, ConnectError> {
+    pub(crate) async fn open(
+        settings: &ServerSettings,
+        questions: Arc<Questions>,
+    ) -> Result<Self, ConnectError> {
         let http = match &settings.endpoint {
             Endpoint::Command(_) => None,
             Endpoint::Http(endpoint) => {
@@ -294,7 +295,9 @@ fn http_error(error: &ServiceError) -> Option<&StreamableHttpError<reqwest::Erro
 
 fn classified(error: ServiceError, connection: u64) -> RequestError {
     let is_lost = match http_error(&error) {
-        Some(StreamableHttpError::Client(error)) => error.is_connect() || error.is_request() || error.is_body(),
+        Some(StreamableHttpError::Client(error)) => {
+            error.is_connect() || error.is_request() || error.is_body()
+        }
         Some(
             StreamableHttpError::SessionExpired
             | StreamableHttpError::UnexpectedEndOfStream

@@ -9,8 +9,7 @@ use std::time::Duration;
 use cofferdam_tool::{CallContext, LogLevel, Progress};
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ErrorData, Implementation, LoggingLevel, ProgressToken,
-    RequestId,
+    ClientCapabilities, ClientConfig, ErrorData, Implementation, LoggingLevel, ProgressToken, RequestId,
 };
 use rmcp::model::{
     CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult, ListRootsResult,
@@ -110,9 +109,12 @@ impl ClientHandler for Handler {
         request: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let declined = || reread(super::question::declined()).ok_or_else(|| ErrorData::internal_error("", None));
+        let declined =
+            || reread(super::question::declined()).ok_or_else(|| ErrorData::internal_error("", None));
         let call = self.running.asking(context.extensions.get()).filter(|_| self.may_elicit);
-        let (Some(call), Some(parameters)) = (call, reread::<Map<String, Value>>(request)) else { return declined() };
+        let (Some(call), Some(parameters)) = (call, reread::<Map<String, Value>>(request)) else {
+            return declined();
+        };
         let answer = elicit(vec![parameters], &call).await.pop();
         answer.and_then(reread).map_or_else(declined, Ok)
     }
@@ -133,7 +135,11 @@ impl ClientHandler for Handler {
         Ok(ListRootsResult::default())
     }
 
-    async fn on_progress(&self, progress: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
+    async fn on_progress(
+        &self,
+        progress: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
         let Some(call) = self.progress_of(&progress.progress_token).await else { return };
         if let Some(sink) = &call.progress {
             let message = progress.message.map(|text| cut(&text, MESSAGE_BYTES_MAX).to_owned());

@@ -7,7 +7,6 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
@@ -20,11 +19,11 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
     StreamableHttpError, StreamableHttpPostResponse,
 };
-use rustls::{ClientConfig, RootCertStore};
 use sse_stream::{Sse, SseStream};
 
 use super::limits::FRAME_BYTES_MAX;
 use super::raw;
+use crate::web::{self, ClientError};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -34,38 +33,9 @@ const EVENTS: &str = "text/event-stream";
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// Redirects within the origin that are followed.
 const REDIRECTS_MAX: usize = 5;
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Failed = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
-
-/// Why there is no client.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClientError {
-    /// TLS cannot be set up, or an authority's certificate is none.
-    #[error("TLS cannot be set up: {0}")]
-    Tls(#[from] rustls::Error),
-    /// The client cannot be built.
-    #[error("the HTTP client cannot be built: {0}")]
-    Client(#[from] reqwest::Error),
-}
-
-/// A builder with what all clients here have in common. `authorities` are certificates (DER) that are believed beside
-/// Mozilla's.
-pub(crate) fn builder(authorities: &[Vec<u8>]) -> Result<reqwest::ClientBuilder, ClientError> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    for authority in authorities {
-        roots.add(authority.clone().into())?;
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let tls = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let builder = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy();
-    Ok(builder.connect_timeout(CONNECT_TIMEOUT).tcp_nodelay(true))
-}
 
 /// A client for one server.
 #[derive(Clone)]
@@ -85,7 +55,7 @@ impl HttpClient {
                 attempt.stop()
             }
         });
-        Ok(Self { client: builder(authorities)?.redirect(within_origin).build()? })
+        Ok(Self { client: web::builder(authorities)?.redirect(within_origin).build()? })
     }
 }
 
@@ -126,7 +96,9 @@ fn challenge(response: &Response) -> Option<Failed> {
 
 fn is_of(response: &Response, media_type: &str) -> bool {
     let written = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    written.and_then(|written| written.split(';').next()).is_some_and(|kind| kind.trim().eq_ignore_ascii_case(media_type))
+    written
+        .and_then(|written| written.split(';').next())
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case(media_type))
 }
 
 /// The body, if it is not larger than that.
@@ -175,7 +147,11 @@ fn events(response: Response, bytes_max: usize) -> BoxStream<'static, Result<Sse
     let mut size = EventSize::default();
     let bytes = response.bytes_stream().map(move |chunk| {
         let chunk = chunk.map_err(std::io::Error::other)?;
-        if size.add(&chunk, bytes_max) { Ok(chunk) } else { Err(std::io::Error::other("an event is too large")) }
+        if size.add(&chunk, bytes_max) {
+            Ok(chunk)
+        } else {
+            Err(std::io::Error::other("an event is too large"))
+        }
     });
     let events = SseStream::from_bytes_stream(bytes);
     let prepared = events.map(|event| {
@@ -189,7 +165,11 @@ fn events(response: Response, bytes_max: usize) -> BoxStream<'static, Result<Sse
 
 /// An old server does not know `server/discover` and may say so in any form; the handshake can then begin (only the code of
 /// a JSON-RPC error is looked at, by whoever negotiates).
-fn old_server(message: &ClientJsonRpcMessage, status: StatusCode, body: &[u8]) -> Option<ServerJsonRpcMessage> {
+fn old_server(
+    message: &ClientJsonRpcMessage,
+    status: StatusCode,
+    body: &[u8],
+) -> Option<ServerJsonRpcMessage> {
     let ClientJsonRpcMessage::Request(request) = message else { return None };
     let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
     if !is_probe
@@ -216,7 +196,8 @@ impl StreamableHttpClient for HttpClient {
         token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        self.post_message_with_max_sse_event_size(uri, message, session, token, headers, FRAME_BYTES_MAX).await
+        self.post_message_with_max_sse_event_size(uri, message, session, token, headers, FRAME_BYTES_MAX)
+            .await
     }
 
     async fn post_message_with_max_sse_event_size(
@@ -245,7 +226,8 @@ impl StreamableHttpClient for HttpClient {
         if status == StatusCode::NOT_FOUND && has_session {
             return Err(StreamableHttpError::SessionExpired);
         }
-        let session = response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let session =
+            response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
         if !status.is_success() {
             return refused(&message, response, session).await;
         }
@@ -284,7 +266,8 @@ impl StreamableHttpClient for HttpClient {
         token: Option<String>,
         headers: Headers,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
-        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, FRAME_BYTES_MAX).await
+        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, FRAME_BYTES_MAX)
+            .await
     }
 
     async fn get_stream_with_max_sse_event_size(

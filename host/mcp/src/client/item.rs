@@ -70,8 +70,7 @@ impl SelectionMode {
     #[must_use]
     pub fn items(self, answer: &CallAnswer) -> Vec<Item> {
         let content = || answer.content.iter().map(kind).collect::<Vec<_>>();
-        let structured =
-            || answer.structured.iter().cloned().map(ItemKind::Structured).collect::<Vec<_>>();
+        let structured = || answer.structured.iter().cloned().map(ItemKind::Structured).collect::<Vec<_>>();
         let either = |first: Vec<ItemKind>, second: &dyn Fn() -> Vec<ItemKind>| {
             if first.is_empty() { second() } else { first }
         };

@@ -87,7 +87,8 @@ impl Listing {
         let mut listing = Self::default();
         let mut room = LISTING_BYTES_MAX;
         if tools {
-            let listed = pages(remote, "tools/list", "tools", TOOLS_MAX, &mut room, &mut listing.left_out).await?;
+            let listed =
+                pages(remote, "tools/list", "tools", TOOLS_MAX, &mut room, &mut listing.left_out).await?;
             for tool in listed {
                 match ToolListed::read(tool) {
                     Ok(tool) => listing.tools.push(tool),
@@ -97,7 +98,8 @@ impl Listing {
         }
         if prompts {
             let listed =
-                pages(remote, "prompts/list", "prompts", PROMPTS_MAX, &mut room, &mut listing.left_out).await?;
+                pages(remote, "prompts/list", "prompts", PROMPTS_MAX, &mut room, &mut listing.left_out)
+                    .await?;
             for prompt in listed {
                 match serde_json::from_value(prompt) {
                     Ok(prompt) => listing.prompts.push(prompt),
@@ -123,8 +125,9 @@ async fn pages(
     for _ in 0..PAGES_MAX {
         let parameters = cursor.map(|cursor| ("cursor".to_owned(), cursor)).into_iter().collect();
         let request = remote.request(method, parameters, &nobody);
-        let mut page =
-            tokio::time::timeout(LISTING_WAIT, request).await.map_err(|_| ListingError::TooLate(method))??;
+        let mut page = tokio::time::timeout(LISTING_WAIT, request)
+            .await
+            .map_err(|_| ListingError::TooLate(method))??;
         let Some(Value::Array(listed)) = page.get_mut(member).map(Value::take) else {
             return Err(ListingError::Malformed(method));
         };
@@ -174,7 +177,8 @@ impl ToolListed {
         let carried = meta.as_mut().and_then(|meta| meta.remove(EXECUTION));
         let meta = meta.filter(|meta| !meta.is_empty());
         let execution = members.remove("execution").or(carried);
-        let support = TaskSupport::read(execution.as_ref().and_then(|execution| execution.get("taskSupport")));
+        let support =
+            TaskSupport::read(execution.as_ref().and_then(|execution| execution.get("taskSupport")));
         let hints = members.get("annotations");
         let hint = |name: &str| hints.and_then(|hints| hints.get(name)).and_then(Value::as_bool);
         let annotations = Annotations {

@@ -129,7 +129,11 @@ impl Authorizer {
         Ok(())
     }
 
-    async fn authorized(&self, challenge: &str, granted: Vec<String>) -> Result<AuthorizationManager, ConnectError> {
+    async fn authorized(
+        &self,
+        challenge: &str,
+        granted: Vec<String>,
+    ) -> Result<AuthorizationManager, ConnectError> {
         let mut manager = manager(&self.url, &self.settings, &self.fetch).await?;
         let resolution = manager.resolve_metadata_from_challenge(Some(challenge)).await?;
         manager.set_metadata(resolution.metadata);
@@ -161,7 +165,8 @@ impl Authorizer {
                 if let Some(url) = metadata_url {
                     request = request.with_client_metadata_url(url);
                 }
-                let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error)?;
+                let session =
+                    AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error)?;
                 let answer = browser.visit(session.get_authorization_url()).await;
                 session.handle_callback_url(&answer.map_err(ConnectError::Browser)?).await?;
                 Ok(session.auth_manager)
@@ -193,4 +198,3 @@ impl std::fmt::Debug for OAuthSettings {
         f.debug_struct("OAuthSettings").field("scopes", &self.scopes).finish_non_exhaustive()
     }
 }
-

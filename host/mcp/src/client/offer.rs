@@ -56,7 +56,8 @@ impl Offer {
             tracing::warn!(server, reason, "a server's listing is used in part");
         }
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let all: Vec<_> = names.iter().copied().chain(prompts.iter().map(|prompt| prompt.name.as_str())).collect();
+        let all: Vec<_> =
+            names.iter().copied().chain(prompts.iter().map(|prompt| prompt.name.as_str())).collect();
         for missing in admission.missing(&all) {
             tracing::warn!(server, tool = missing, "an allowed tool is none that the server has");
         }
@@ -68,15 +69,19 @@ impl Offer {
         for admitted in admitted {
             let Some(tool) = tools.find(|tool| tool.name == admitted.remote) else { break };
             offered.arguments.set(&tool.name, &tool.input_schema);
-            let entry = Entry {
-                remote: tool.name.clone(),
-                kind: Kind::Tool(tool.support),
-                meta: tool.meta.clone(),
-            };
-            offered.add(server, entry, admitted.local, |name| of_tool(name, tool, selection), &mut definitions);
+            let entry =
+                Entry { remote: tool.name.clone(), kind: Kind::Tool(tool.support), meta: tool.meta.clone() };
+            offered.add(
+                server,
+                entry,
+                admitted.local,
+                |name| of_tool(name, tool, selection),
+                &mut definitions,
+            );
         }
         for prompt in prompts {
-            let is_allowed = admission.allowed_tools.as_ref().is_none_or(|allowed| allowed.contains(&prompt.name));
+            let is_allowed =
+                admission.allowed_tools.as_ref().is_none_or(|allowed| allowed.contains(&prompt.name));
             let local = prefixed_name(&prompt.name, admission.prefix.as_deref());
             if !is_allowed || offered.entries.keys().any(|name| name.as_str() == local) {
                 continue;
@@ -115,13 +120,14 @@ fn of_tool(name: ToolName, tool: ToolListed, selection: SelectionMode) -> ToolDe
     // A schema for what nobody gets would only mislead.
     let declared = tool.output_schema.filter(|_| selection.is_structured());
     let declared = declared.filter(|schema| is_flatter(schema, OUTPUT_LEVELS_MAX));
-    let output = declared.and_then(|schema| match OutputSchema::compile(name.as_str(), &schema.to_string()) {
-        Ok(output) => Some(Arc::new(output)),
-        Err(error) => {
-            tracing::warn!(tool = %name, %error, "the schema of a tool's results is not used");
-            None
-        }
-    });
+    let output =
+        declared.and_then(|schema| match OutputSchema::compile(name.as_str(), &schema.to_string()) {
+            Ok(output) => Some(Arc::new(output)),
+            Err(error) => {
+                tracing::warn!(tool = %name, %error, "the schema of a tool's results is not used");
+                None
+            }
+        });
     ToolDefinition {
         name,
         title: tool.title,

@@ -42,7 +42,8 @@ pub(crate) fn text(text: String) -> String {
 fn prepare(message: &mut Value) {
     let Some(result) = message.get_mut("result") else { return };
     let Some(members) = result.as_object_mut() else { return };
-    let is_own_kind = members.get("resultType").and_then(Value::as_str).is_some_and(|kind| OWN_KINDS.contains(&kind));
+    let is_own_kind =
+        members.get("resultType").and_then(Value::as_str).is_some_and(|kind| OWN_KINDS.contains(&kind));
     if is_own_kind || OWN.iter().any(|name| members.contains_key(*name)) {
         *result = json!({ WRAPPED: result.take() });
     } else if let Some(Value::Array(tools)) = members.get_mut("tools") {
@@ -73,7 +74,8 @@ fn fit(tool: &mut Map<String, Value>) {
 /// The result as the server wrote it.
 pub(crate) fn reveal(result: ServerResult) -> Value {
     match result {
-        ServerResult::CustomResult(CustomResult(Value::Object(mut members))) => match members.remove(WRAPPED) {
+        ServerResult::CustomResult(CustomResult(Value::Object(mut members))) => match members.remove(WRAPPED)
+        {
             Some(result) => result,
             None => Value::Object(members),
         },

@@ -187,10 +187,11 @@ impl Inner {
             }
             Kind::Prompt => {
                 // Prompts take texts alone.
-                let arguments = arguments.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
-                    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                    (name, Value::String(text))
-                });
+                let arguments =
+                    arguments.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
+                        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                        (name, Value::String(text))
+                    });
                 parameters.insert("arguments".to_owned(), Value::Object(arguments.collect()));
                 calls.prompt(&entry.remote, parameters, context).await
             }

@@ -155,7 +155,11 @@ impl HttpEndpoint {
 
     fn check_secrecy(&self) -> Result<(), InvalidEndpoint> {
         let is_here = is_loopback(&self.url);
-        if self.url.scheme() == "https" || is_here { Ok(()) } else { Err(InvalidEndpoint::SecretOverPlainHttp) }
+        if self.url.scheme() == "https" || is_here {
+            Ok(())
+        } else {
+            Err(InvalidEndpoint::SecretOverPlainHttp)
+        }
     }
 }
 
@@ -195,7 +199,10 @@ impl ServerSettings {
 impl std::fmt::Debug for HttpEndpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
-        f.debug_struct("HttpEndpoint").field("url", &self.url.as_str()).field("headers", &names).finish_non_exhaustive()
+        f.debug_struct("HttpEndpoint")
+            .field("url", &self.url.as_str())
+            .field("headers", &names)
+            .finish_non_exhaustive()
     }
 }
 

@@ -25,7 +25,18 @@ use super::raw;
 /// Variables of the host that a server may be given without being asked for: programs are found and started by them. Whoever
 /// reads the environment passes them on as [`StdioCommand::env`].
 pub const INHERITED: [&str; 12] = [
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "TZ", "SYSTEMROOT",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "SYSTEMROOT",
 ];
 /// A line of standard error, in bytes. What is longer is logged in pieces.
 const LOG_LINE_BYTES_MAX: u64 = 4096;
@@ -50,7 +61,10 @@ pub struct StdioCommand {
 impl std::fmt::Debug for StdioCommand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
-        f.debug_struct("StdioCommand").field("program", &self.program).field("env", &names).finish_non_exhaustive()
+        f.debug_struct("StdioCommand")
+            .field("program", &self.program)
+            .field("env", &names)
+            .finish_non_exhaustive()
     }
 }
 

@@ -48,7 +48,9 @@ pub(crate) async fn create(
         Err(error) if error.lost().is_some() => {
             return Err(CallError::TaskNotKnown { tool: tool.to_owned() });
         }
-        Err(RequestError::Protocol { code, .. }) if NOT_AS_A_TASK.contains(&code) => return Ok(Creation::Plain),
+        Err(RequestError::Protocol { code, .. }) if NOT_AS_A_TASK.contains(&code) => {
+            return Ok(Creation::Plain);
+        }
         Err(error) => return Err(CallError::of_request(tool, error)),
     };
     if let Some(created) = Created::read(&result) {
@@ -190,9 +192,7 @@ impl Waiting<'_> {
     /// A lost connection leaves a task behind that is cancelled if it can be reached; a refused fetch does not (`MCP-31`).
     fn failed(&self, end: Twice) -> End {
         match end {
-            Twice::Lost => {
-                End::with_cancel(CallError::TaskConnectionLost { task: self.task.id.clone() })
-            }
+            Twice::Lost => End::with_cancel(CallError::TaskConnectionLost { task: self.task.id.clone() }),
             Twice::Reconnect(detail) => End::with_cancel(CallError::Reconnect { detail }),
             Twice::Failed(error) => CallError::of_request(self.tool, error).into(),
         }

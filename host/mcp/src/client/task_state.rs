@@ -71,7 +71,8 @@ impl State {
         if payload.get("taskId").and_then(Value::as_str) != Some(id) {
             return None;
         }
-        let all = [Status::Working, Status::InputRequired, Status::Completed, Status::Failed, Status::Cancelled];
+        let all =
+            [Status::Working, Status::InputRequired, Status::Completed, Status::Failed, Status::Cancelled];
         let word = payload.get("status")?.as_str()?;
         let status = all.into_iter().find(|status| status.word() == word)?;
         let message = payload.get("statusMessage").and_then(Value::as_str).map(str::to_owned);

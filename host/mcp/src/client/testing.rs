@@ -68,8 +68,12 @@ fn fixture(name: &str) -> Result<Value, String> {
         "audio" => json!([{"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}]),
         "resource link" => json!([with_type(link, "text/plain")]),
         "resource link without type" => json!([link]),
-        "embedded text" => json!([{"type": "resource", "resource": {"uri": "file:///a.txt", "text": "hello"}}]),
-        "embedded blob" => json!([{"type": "resource", "resource": {"uri": "file:///a.bin", "blob": "aGk="}}]),
+        "embedded text" => {
+            json!([{"type": "resource", "resource": {"uri": "file:///a.txt", "text": "hello"}}])
+        }
+        "embedded blob" => {
+            json!([{"type": "resource", "resource": {"uri": "file:///a.bin", "blob": "aGk="}}])
+        }
         other => return Err(format!("unknown content `{other}`")),
     };
     Ok(if name.starts_with("structured") {

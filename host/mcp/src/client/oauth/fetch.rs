@@ -13,8 +13,8 @@ use rmcp::transport::{
 };
 use url::{Host, Url};
 
-use crate::client::http::{ClientError, builder};
 use crate::client::settings::{HttpEndpoint, is_loopback};
+use crate::web::{ClientError, builder};
 
 /// Documents of authorization servers are a few KiB.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -56,7 +56,8 @@ impl Rule {
 
     /// Whether the text of an address may be asked; names are looked at again when they are looked up.
     fn takes_url(self, url: &Url) -> bool {
-        let is_secret = url.scheme() == "https" || url.scheme() == "http" && self.loopback && is_loopback(url);
+        let is_secret =
+            url.scheme() == "https" || url.scheme() == "http" && self.loopback && is_loopback(url);
         is_secret
             && match url.host() {
                 Some(Host::Ipv4(address)) => self.takes(address.into()),
@@ -139,8 +140,13 @@ mod tests {
     fn a_server_elsewhere_cannot_name_addresses_in_here() {
         let rule = Rule { loopback: false, private: false };
         let takes = |rule: Rule, url: &str| rule.takes_url(&Url::parse(url).unwrap());
-        for url in ["http://a.example/", "https://127.0.0.1/", "https://10.0.0.1/", "https://[::1]/", "https://169.254.169.254/"]
-        {
+        for url in [
+            "http://a.example/",
+            "https://127.0.0.1/",
+            "https://10.0.0.1/",
+            "https://[::1]/",
+            "https://169.254.169.254/",
+        ] {
             assert!(!takes(rule, url), "{url}");
         }
         assert!(takes(rule, "https://auth.example/"));

@@ -35,7 +35,8 @@ impl Loopback {
 #[async_trait]
 impl Browser for Loopback {
     async fn redirect_uri(&self) -> Result<String, String> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(|error| error.to_string())?;
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(|error| error.to_string())?;
         let port = listener.local_addr().map_err(|error| error.to_string())?.port();
         *self.listener.lock().await = Some(listener);
         Ok(format!("http://127.0.0.1:{port}{PATH}"))
@@ -46,7 +47,8 @@ impl Browser for Loopback {
         let origin = listener.local_addr().map_err(|error| error.to_string())?;
         (self.show)(address);
         let answer = tokio::time::timeout(VISIT_WAIT, answer(&listener)).await;
-        let target = answer.map_err(|_| "nobody came back in time".to_owned())?.map_err(|error| error.to_string())?;
+        let target =
+            answer.map_err(|_| "nobody came back in time".to_owned())?.map_err(|error| error.to_string())?;
         Ok(format!("http://{origin}{target}"))
     }
 }

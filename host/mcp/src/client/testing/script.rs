@@ -114,7 +114,9 @@ impl Remote for Script {
             Some(Step::Error { code, message }) => Err(RequestError::Protocol { code, message, connection }),
             Some(Step::Closed) => Err(RequestError::Lost { connection }),
             Some(Step::Broken) => Err(RequestError::Other("secret detail".to_owned())),
-            None if method == "tools/call" => Ok(json!({"content": [{"type": "text", "text": "plain result"}]})),
+            None if method == "tools/call" => {
+                Ok(json!({"content": [{"type": "text", "text": "plain result"}]}))
+            }
             Some(Step::Hangs | Step::NoReconnect) | None => {
                 if let Some(token) = &self.on_hang {
                     token.cancel();

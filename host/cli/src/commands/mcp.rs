@@ -1,0 +1,20 @@
+//! `cofferdam mcp`: what makes other programs start `cofferdam serve`.
+
+mod bundle;
+mod config;
+mod host;
+mod json_text;
+mod place;
+mod served;
+mod toml_text;
+mod yaml_text;
+
+use crate::args::{Global, McpCommand};
+use crate::exit::Exit;
+
+pub(crate) async fn run(global: &Global, command: McpCommand) -> anyhow::Result<Exit> {
+    match command {
+        McpCommand::Config(args) => config::run(global, &args),
+        McpCommand::Bundle(args) => bundle::run(global, &args).await,
+    }
+}

@@ -1,0 +1,87 @@
+//! `manifest.json` of a bundle: what a host shows, asks for and starts.
+
+use std::sync::Arc;
+
+use cofferdam_tool::ToolDefinition;
+use serde_json::{Map, Value, json};
+
+use super::contents::Contents;
+use crate::args::McpBundleArgs;
+
+/// The version of the format.
+const MANIFEST_VERSION: &str = "0.4";
+/// Where this program is in a bundle.
+pub(super) const PROGRAM: &str = if cfg!(windows) { "server/cofferdam.exe" } else { "server/cofferdam" };
+/// What this program runs on, in the words of the format.
+pub(super) const PLATFORM: &str = if cfg!(target_os = "macos") {
+    "darwin"
+} else if cfg!(windows) {
+    "win32"
+} else {
+    "linux"
+};
+
+/// The manifest as text.
+pub(super) fn text(
+    args: &McpBundleArgs,
+    name: &str,
+    contents: &Contents,
+    tools: &[Arc<ToolDefinition>],
+) -> anyhow::Result<String> {
+    let description = args.description.clone().unwrap_or_else(|| {
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        format!("Tools in sandboxes: {}", names.join(", "))
+    });
+    let mut arguments = contents.arguments.clone();
+    arguments.extend_from_slice(&args.more);
+    let environment = contents.variables.iter().map(|name| (name.clone(), json!(placeholder(name))));
+    let mut mcp_config = Map::from_iter([
+        ("command".to_owned(), json!(format!("${{__dirname}}/{PROGRAM}"))),
+        ("args".to_owned(), json!(arguments)),
+    ]);
+    if !contents.variables.is_empty() {
+        mcp_config.insert("env".to_owned(), Value::Object(environment.collect()));
+    }
+    let tools: Vec<_> =
+        tools.iter().map(|tool| json!({"name": tool.name, "description": tool.description})).collect();
+    let mut manifest = json!({
+        "manifest_version": MANIFEST_VERSION,
+        "name": name,
+        "version": args.release,
+        "description": description,
+        "author": { "name": args.author.as_deref().unwrap_or(name) },
+        "server": { "type": "binary", "entry_point": PROGRAM, "mcp_config": mcp_config },
+        "tools": tools,
+        "compatibility": { "platforms": [PLATFORM] },
+    });
+    let asked = user_config(contents);
+    if let (Some(manifest), false) = (manifest.as_object_mut(), asked.is_empty()) {
+        manifest.insert("user_config".to_owned(), Value::Object(asked));
+    }
+    Ok(serde_json::to_string_pretty(&manifest)? + "\n")
+}
+
+/// What the host asks the person for.
+fn user_config(contents: &Contents) -> Map<String, Value> {
+    let variables = contents.variables.iter().map(|name| {
+        let asked = json!({
+            "type": "string", "title": name, "description": format!("The value of {name}, which a tool needs"),
+            "required": true, "sensitive": true,
+        });
+        (name.clone(), asked)
+    });
+    let directories = contents.directories.iter().map(|directory| {
+        let asked = json!({
+            "type": "directory", "title": directory.name,
+            "description": format!("The directory that tools see as /{} ({})", directory.name, directory.may),
+            "required": true,
+        });
+        (directory.name.clone(), asked)
+    });
+    variables.chain(directories).collect()
+}
+
+/// What stands for a value that the host asks for, until it puts it in.
+pub(super) fn placeholder(name: &str) -> String {
+    format!("${{user_config.{name}}}")
+}

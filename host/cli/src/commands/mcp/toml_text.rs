@@ -1,0 +1,71 @@
+//! Servers in a TOML file: `[mcp_servers.NAME]`, as Codex has them. Comments and order stay.
+
+use anyhow::Context;
+use toml_edit::{Array, DocumentMut};
+
+use super::host::Entry;
+use crate::exit::UsageError;
+use crate::policy_file::{set, table};
+
+/// The file with the server in it.
+pub(super) fn with_entry(text: &str, entry: &Entry) -> anyhow::Result<String> {
+    let mut document: DocumentMut =
+        text.parse().map_err(|error: toml_edit::TomlError| UsageError(format!("it is not TOML: {error}")))?;
+    let is_there = document.get("mcp_servers").is_some_and(|servers| servers.get(&entry.name).is_some());
+    let server = table(document.as_table_mut(), &["mcp_servers", &entry.name])?;
+    if is_there {
+        entry.check_is_ours(server.get("command").and_then(|command| command.as_str()))?;
+    }
+    let known = server.get("args").and_then(|arguments| arguments.as_array());
+    let known: Option<Vec<_>> = known.and_then(|words| words.iter().map(|word| word.as_str()).collect());
+    // A list that says the same may have comments in it.
+    let is_known = known.is_some_and(|known| known.iter().eq(entry.arguments.iter()));
+    if server.get("command").and_then(|command| command.as_str()) != Some(&entry.command) {
+        set(server, "command", entry.command.as_str().into());
+    }
+    if !is_known {
+        set(server, "args", entry.arguments.iter().collect::<Array>().into());
+    }
+    let server = document.get_mut("mcp_servers").and_then(|servers| servers.get_mut(&entry.name));
+    let server = server.context("a table that was made is there")?;
+    if let Some(server) = server.as_table_mut() {
+        server.set_implicit(false);
+    }
+    Ok(document.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> Entry {
+        let arguments = vec!["serve".to_owned(), "--plugin".to_owned(), "t=/t \"1\".wasm".to_owned()];
+        Entry { name: "tools".to_owned(), command: "/bin/cofferdam".to_owned(), arguments }
+    }
+
+    const NEW: &str = "[mcp_servers.tools]\ncommand = \"/bin/cofferdam\"\nargs = [\"serve\", \"--plugin\", 't=/t \"1\".wasm']\n";
+
+    #[test]
+    fn a_server_is_added_and_nothing_else_changes() {
+        assert_eq!(with_entry("", &entry()).unwrap(), NEW);
+        let before = "# mine\nmodel = \"x\" # the best\n\n[mcp_servers.other]\ncommand = \"npx\"\n";
+        let after = with_entry(before, &entry()).unwrap();
+        assert!(after.starts_with(before) && after.ends_with(NEW), "{after}");
+        assert_eq!(with_entry(&after, &entry()).unwrap(), after);
+    }
+
+    #[test]
+    fn a_server_that_is_there_keeps_what_a_person_added() {
+        let before =
+            "[mcp_servers.tools]\ncommand = \"/old/cofferdam\" # ours\nargs = []\ntool_timeout_sec = 5\n";
+        let after = with_entry(before, &entry()).unwrap();
+        assert!(
+            after.contains("\"/bin/cofferdam\" # ours") && after.contains("tool_timeout_sec = 5"),
+            "{after}"
+        );
+        let other = "[mcp_servers.tools]\ncommand = \"npx\"\n";
+        let refused = with_entry(other, &entry()).unwrap_err().to_string();
+        assert!(refused.contains("`tools` is another server there (npx)"), "{refused}");
+        assert!(with_entry("a = ", &entry()).unwrap_err().is::<UsageError>());
+    }
+}

@@ -1,0 +1,250 @@
+//! `cofferdam serve`, line by line and byte by byte. What clients make of it is tried with the official ones, by
+//! `cargo xtask mcp`.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::wire::{Http, LEGACY, MODERN, Pipe, call, head_of, request};
+
+/// Opens a connection the way of the handshake era.
+fn initialized(pipe: &mut Pipe) -> Value {
+    let params = json!({
+        "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": { "name": "wire", "version": "1" },
+    });
+    let answer = pipe.ask(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
+    pipe.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    answer
+}
+
+fn names(answer: &Value) -> Vec<&str> {
+    answer["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_revision_without_a_handshake_is_spoken() {
+    let mut pipe = Pipe::start(&["served"], &[]);
+    let found = pipe.modern("server/discover", json!({}));
+    let versions = found["result"]["supportedVersions"].as_array().unwrap();
+    assert!(versions.contains(&json!(MODERN)), "{found}");
+    let listed = pipe.modern("tools/list", json!({}));
+    assert_eq!(names(&listed).len(), 4, "{listed}");
+    assert_eq!(listed["result"]["resultType"], "complete");
+    assert!(listed["result"]["ttlMs"].is_u64() && listed["result"]["cacheScope"].is_string(), "{listed}");
+    let echoed = pipe.call("echo", json!({ "message": "hi", "number": 3 }));
+    let value = json!({ "echoed": { "message": "hi", "number": 3 } });
+    assert_eq!(echoed["result"]["structuredContent"], value, "{echoed}");
+    let text = echoed["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), value);
+    assert_ne!(echoed["result"]["isError"], true);
+    // A client that asks for a revision that nobody speaks is told which ones there are.
+    let mut ahead = request("ahead", "tools/list", json!({}));
+    ahead["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
+    let refused = pipe.ask(&ahead);
+    assert_eq!(refused["error"]["code"], -32022, "{refused}");
+    assert!(refused["error"]["data"]["supported"].as_array().unwrap().contains(&json!(MODERN)), "{refused}");
+}
+
+#[test]
+fn the_revision_with_a_handshake_is_spoken() {
+    let mut pipe = Pipe::start(&["served"], &[]);
+    let opened = initialized(&mut pipe);
+    assert_eq!(opened["result"]["protocolVersion"], LEGACY, "{opened}");
+    assert_eq!(opened["result"]["capabilities"]["tools"]["listChanged"], true, "{opened}");
+    let listed = pipe.ask(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
+    assert_eq!(names(&listed).len(), 4, "{listed}");
+    assert!(listed["result"].get("resultType").is_none(), "{listed}");
+    let params = json!({ "name": "echo", "arguments": { "message": "hi" } });
+    let echoed = pipe.ask(&json!({ "jsonrpc": "2.0", "id": 9007199254740993_u64, "method": "tools/call", "params": params }));
+    assert_eq!(echoed["result"]["structuredContent"], json!({ "echoed": { "message": "hi" } }), "{echoed}");
+    let gone = pipe.ask(&json!({ "jsonrpc": "2.0", "id": 3, "method": "no/such" }));
+    assert_eq!(gone["error"]["code"], -32601, "{gone}");
+}
+
+#[test]
+fn mistakes_of_a_model_are_results_and_mistakes_of_a_client_are_errors() {
+    let mut pipe = Pipe::start(&["served", "crash"], &[]);
+    let failed = |answer: &Value| {
+        let result = &answer["result"];
+        assert_eq!(result["isError"], true, "{answer}");
+        assert!(result.get("structuredContent").is_none(), "clients check it against the output schema: {answer}");
+        result["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(failed(&pipe.call("nobody", json!({}))), "Tool nobody not found");
+    assert!(failed(&pipe.call("echo", json!({ "number": 1 }))).contains("message"));
+    assert!(failed(&pipe.call("echo", json!({ "message": [] }))).contains("message"));
+    let envelope: Value = serde_json::from_str(&failed(&pipe.call("refuse", json!({})))).unwrap();
+    assert_eq!(envelope["error"]["message"], "there is no such row");
+    assert!(failed(&pipe.call("divide_by_zero", json!({}))).contains("Trap.IntegerDivideByZero"));
+
+    let code = |answer: Value| answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("{answer}"));
+    assert_eq!(code(pipe.modern("tools/call", json!({ "name": "echo", "arguments": [1] }))), -32602);
+    assert_eq!(code(pipe.modern("tools/call", json!({ "arguments": {} }))), -32602);
+    assert_eq!(code(pipe.modern("tools/list", json!({ "cursor": "nonsense" }))), -32602);
+    assert_eq!(code(pipe.modern("prompts/list", json!({}))), -32601, "what is not declared is not there");
+    assert_eq!(code(pipe.modern("tools/delete", json!({}))), -32601);
+    // Nothing that decides about plugins is a tool.
+    let listed = pipe.modern("tools/list", json!({}));
+    for word in ["load", "grant", "revoke", "approve", "install", "config"] {
+        assert!(names(&listed).iter().all(|name| !name.contains(word)), "{listed}");
+    }
+}
+
+#[test]
+fn progress_comes_before_the_answer() {
+    let mut pipe = Pipe::start(&["served"], &[]);
+    let mut counting = call("count", "count", &json!({ "steps": 4, "pause_ms": 120 }));
+    counting["params"]["_meta"]["progressToken"] = json!("how far");
+    pipe.send(counting.to_string().as_bytes());
+    let (before, answer) = pipe.until(&json!("count"));
+    assert_eq!(answer["result"]["content"][0]["text"], "counted to 4", "{answer}");
+    let steps: Vec<_> = before.iter().filter(|message| message["method"] == "notifications/progress").collect();
+    assert!(steps.len() >= 2 && steps.len() == before.len(), "{before:?}");
+    for (step, next) in steps.iter().zip(steps.iter().skip(1)) {
+        assert!(step["params"]["progress"].as_f64() < next["params"]["progress"].as_f64(), "{before:?}");
+    }
+    for step in steps {
+        assert_eq!((&step["params"]["progressToken"], &step["params"]["total"]), (&json!("how far"), &json!(4.0)));
+    }
+}
+
+#[test]
+fn a_call_that_is_cancelled_gets_no_answer_and_ends() {
+    let mut pipe = Pipe::start(&["served"], &["--timeout", "10m"]);
+    for number in 0..3 {
+        pipe.send(call(&format!("endless-{number}"), "compute", &json!({})).to_string().as_bytes());
+    }
+    assert!(pipe.call("echo", json!({ "message": "beside them" }))["result"].is_object());
+    for number in 0..3 {
+        let params = json!({ "requestId": format!("endless-{number}"), "reason": "enough" });
+        let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+        pipe.send(cancel.to_string().as_bytes());
+    }
+    // A process whose guests have ended uses no time.
+    let ticks = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        // After the name: state, parent, …, user time and system time as the 12th and 13th. Some others are below zero.
+        let fields = stat.rsplit(") ").next().unwrap().split(' ').map(|field| field.parse().unwrap_or(0));
+        let fields: Vec<u64> = fields.collect();
+        fields[11] + fields[12]
+    };
+    let is_idle = |pid| {
+        let before = ticks(pid);
+        std::thread::sleep(Duration::from_millis(500));
+        ticks(pid) - before < 10
+    };
+    assert!((0..60).any(|_| is_idle(pipe.pid())), "a call that was cancelled still computes");
+    let echo = call("after", "echo", &json!({ "message": "after them" }));
+    pipe.send(echo.to_string().as_bytes());
+    let (before, _) = pipe.until(&json!("after"));
+    assert!(before.iter().all(|message| message.get("id").is_none()), "no answers: {before:?}");
+}
+
+#[test]
+fn the_end_of_input_ends_the_process() {
+    // Before anything was said, after a handshake, and while a call runs.
+    let fresh = Pipe::start(&["served"], &[]);
+    let mut opened = Pipe::start(&["served"], &[]);
+    initialized(&mut opened);
+    let mut busy = Pipe::start(&["served"], &["--timeout", "10m"]);
+    busy.modern("server/discover", json!({}));
+    busy.send(call("endless", "compute", &json!({})).to_string().as_bytes());
+    for (pipe, when) in [(fresh, "before anything"), (opened, "after a handshake"), (busy, "while a call runs")] {
+        let (code, rest, took) = pipe.end();
+        assert_eq!(code, Some(0), "{when}: {rest:?}");
+        assert!(took < Duration::from_secs(20), "{when}: {took:?}");
+    }
+}
+
+#[test]
+fn answers_to_what_was_asked_before_the_end_of_input_come() {
+    let mut pipe = Pipe::start(&["served"], &[]);
+    for number in 0..20 {
+        let echo = call(&format!("echo-{number}"), "echo", &json!({ "message": "hi", "number": number }));
+        pipe.send(echo.to_string().as_bytes());
+    }
+    let (code, rest, _) = pipe.end();
+    assert_eq!(code, Some(0));
+    let mut answers: Vec<i64> = rest
+        .iter()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|answer| answer["result"]["structuredContent"]["echoed"]["number"].as_i64().unwrap())
+        .collect();
+    answers.sort_unstable();
+    assert_eq!(answers, (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn standard_output_holds_nothing_but_json() {
+    let mut pipe = Pipe::start(&["served", "crash"], &[]);
+    for stream in ["stdout", "stderr"] {
+        let printed = pipe.call("print", json!({ "stream": stream, "bytes": 100_000 }));
+        assert_eq!(printed["result"]["content"][0]["text"], "ok", "{printed}");
+    }
+    pipe.call("panic", json!({ "message": "in\nlines" }));
+    pipe.send(b"not json");
+    pipe.call("echo", json!({ "message": "\u{2028}\r\n" }));
+    // `next` and `until` read every line as JSON; here is the rest.
+    let (code, rest, _) = pipe.end();
+    assert_eq!((code, rest), (Some(0), vec![]));
+}
+
+#[test]
+fn http_wants_the_token_that_only_its_owner_can_read() {
+    let http = Http::start(&["served"]);
+    let mode = std::fs::metadata(http.token_file()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(http.token.len() >= 32, "{}", http.token.len());
+    let echo = call("1", "echo", &json!({ "message": "hi" }));
+    let answer = http.ask(&echo);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.json()["result"]["structuredContent"], json!({ "echoed": { "message": "hi" } }));
+    let body = echo.to_string();
+    for token in ["", "Authorization: Bearer wrong\r\n", "Authorization: Basic eDp5\r\n"] {
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, \
+             text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n{token}{}\r\n",
+            http.address,
+            body.len(),
+            head_of(&echo),
+        );
+        let refused = http.send(&head, body.as_bytes());
+        assert_eq!(refused.status, 401, "{token:?}: {refused:?}");
+        assert!(refused.head.to_ascii_lowercase().contains("www-authenticate: bearer"), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_page_on_another_site_cannot_call_a_tool() {
+    let http = Http::start(&["served"]);
+    let echo = call("1", "echo", &json!({ "message": "hi" }));
+    let head = head_of(&echo);
+    // As a browser sends them for `fetch`, from a page elsewhere and through a name that was pointed here.
+    let browser = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\nSec-Fetch-Mode: \
+                   cors\r\nSec-Fetch-Site: cross-site\r\n";
+    for origin in ["https://evil.example", "http://evil.example:1234", "null", "file://"] {
+        let refused = http.post(&format!("{head}{browser}Origin: {origin}\r\n"), echo.to_string().as_bytes());
+        assert_eq!(refused.status, 403, "{origin}: {refused:?}");
+        assert!(!refused.body.contains("echoed"), "{refused:?}");
+        let lines = refused.head.to_ascii_lowercase();
+        assert!(!lines.contains("access-control-allow-origin"), "{refused:?}");
+    }
+    let body = echo.to_string();
+    let rebound = format!(
+        "POST /mcp HTTP/1.1\r\nHost: evil.example\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nAccept: \
+         application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n{head}\r\n",
+        http.token,
+        body.len(),
+    );
+    assert_eq!(http.send(&rebound, body.as_bytes()).status, 403);
+    // What a browser asks before it sends such a request.
+    let preflight = format!(
+        "OPTIONS /mcp HTTP/1.1\r\nHost: {}\r\nOrigin: https://evil.example\r\nAccess-Control-Request-Method: \
+         POST\r\nAccess-Control-Request-Headers: authorization,content-type\r\nConnection: close\r\n\r\n",
+        http.address,
+    );
+    let answer = http.send(&preflight, b"");
+    assert!((400..500).contains(&answer.status), "{answer:?}");
+    assert!(!answer.head.to_ascii_lowercase().contains("access-control-allow"), "{answer:?}");
+}

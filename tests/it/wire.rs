@@ -1,0 +1,281 @@
+//! No tests: a server that speaks MCP, and raw bytes to and from it. No SDK of MCP is between them and the server.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use cofferdam_tests::{binary, guest, shared_cache};
+use serde_json::{Value, json};
+
+/// How long an answer may take on a busy machine. A test that waits that long has found something that hangs.
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// The revision without a handshake.
+pub(crate) const MODERN: &str = "2026-07-28";
+/// The last one with a handshake.
+pub(crate) const LEGACY: &str = "2025-11-25";
+
+/// `cofferdam serve` with plugins, and what comes after.
+fn command(plugins: &[&str], more: &[&str]) -> Command {
+    let mut command = Command::new(binary());
+    command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).arg("serve").args(more);
+    for plugin in plugins {
+        command.arg("--plugin").arg(guest(plugin));
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Lines of a stream, read to its end by a thread of their own.
+fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// What a modern request carries in `_meta`.
+pub(crate) fn meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "wire", "version": "1" },
+    })
+}
+
+/// A modern request.
+pub(crate) fn request(id: &str, method: &str, mut params: Value) -> Value {
+    params["_meta"] = meta();
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+/// A modern call of a tool.
+pub(crate) fn call(id: &str, tool: &str, arguments: &Value) -> Value {
+    request(id, "tools/call", json!({ "name": tool, "arguments": arguments }))
+}
+
+/// The peak is of no use here: this is the memory that the process has now, in bytes.
+pub(crate) fn resident_bytes(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() * 1024
+}
+
+/// A server on standard input and output.
+pub(crate) struct Pipe {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Receiver<String>,
+    errors: Receiver<String>,
+    requests: u32,
+}
+
+impl Pipe {
+    pub(crate) fn start(plugins: &[&str], more: &[&str]) -> Self {
+        let mut child = command(plugins, more).spawn().unwrap();
+        let input = child.stdin.take();
+        let (output, errors) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
+        Self { child, input, output, errors, requests: 0 }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends bytes and a line feed. A server that has ended is found out by whoever waits for an answer.
+    pub(crate) fn send(&mut self, frame: &[u8]) {
+        let input = self.input.as_mut().unwrap();
+        let _ended = input.write_all(frame).and_then(|()| input.write_all(b"\n")).and_then(|()| input.flush());
+    }
+
+    /// The next line, which has to be JSON.
+    pub(crate) fn next(&mut self) -> Value {
+        let line = match self.output.recv_timeout(ANSWER_MAX) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => panic!("no answer for {ANSWER_MAX:?}"),
+            Err(RecvTimeoutError::Disconnected) => {
+                let status = self.child.wait().unwrap();
+                let said: Vec<_> = self.errors.iter().collect();
+                panic!("the server has ended with {status}: {}", said.join("\n"));
+            }
+        };
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON on standard output: {line}"))
+    }
+
+    /// Everything that comes until the answer to `id`, and that answer.
+    pub(crate) fn until(&mut self, id: &Value) -> (Vec<Value>, Value) {
+        let mut before = Vec::new();
+        loop {
+            let message = self.next();
+            let is_answer = message.get("method").is_none() && message.get("id") == Some(id);
+            if is_answer {
+                return (before, message);
+            }
+            before.push(message);
+        }
+    }
+
+    /// Sends a request and gives its answer.
+    pub(crate) fn ask(&mut self, frame: &Value) -> Value {
+        self.send(frame.to_string().as_bytes());
+        self.until(&frame["id"]).1
+    }
+
+    /// A modern request with an id of its own, and its answer.
+    pub(crate) fn modern(&mut self, method: &str, params: Value) -> Value {
+        self.requests += 1;
+        let id = format!("ask-{}", self.requests);
+        self.ask(&request(&id, method, params))
+    }
+
+    /// The same for a call.
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.modern("tools/call", json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// Ends the input and gives the exit code, what was still said on standard output, and how long it took.
+    pub(crate) fn end(mut self) -> (Option<i32>, Vec<String>, Duration) {
+        let started = Instant::now();
+        drop(self.input.take());
+        // Standard output ends with the process.
+        let rest: Vec<_> = self.output.iter().collect();
+        (self.child.wait().unwrap().code(), rest, started.elapsed())
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+/// A server on HTTP.
+pub(crate) struct Http {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    pub(crate) token: String,
+    _folder: tempfile::TempDir,
+}
+
+/// An answer to an HTTP request.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
+    }
+}
+
+impl Http {
+    /// Starts a server that lets a caller call as often as it wants.
+    pub(crate) fn start(plugins: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("cofferdam.toml");
+        std::fs::write(&config, "[serve]\nrate = { per-second = 1e6, burst = 1e6 }\n").unwrap();
+        let token = folder.path().join("token");
+        let (config, file) = (config.display().to_string(), token.display().to_string());
+        let more = ["--http", "127.0.0.1:0", "--token-file", &file, "--config", &config];
+        let mut child = command(plugins, &more).spawn().unwrap();
+        let errors = lines(child.stderr.take().unwrap());
+        let mut said = Vec::new();
+        let address = loop {
+            let Ok(line) = errors.recv_timeout(ANSWER_MAX) else { panic!("it does not listen: {said:?}") };
+            if let Some(url) = line.strip_prefix("listening on http://") {
+                break url.strip_suffix("/mcp").unwrap().parse().unwrap();
+            }
+            said.push(line);
+        };
+        std::thread::spawn(move || errors.iter().for_each(drop));
+        let text = std::fs::read_to_string(&token).unwrap();
+        Self { child, address, token: text.trim().to_owned(), _folder: folder }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The file with the token.
+    pub(crate) fn token_file(&self) -> std::path::PathBuf {
+        self._folder.path().join("token")
+    }
+
+    /// Sends a request as it is, on a connection of its own, and reads the answer to its end.
+    pub(crate) fn send(&self, head: &str, body: &[u8]) -> Answer {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(ANSWER_MAX)).unwrap();
+        // A server may refuse by the head alone and close.
+        let _refused = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+        let mut bytes = Vec::new();
+        if let Err(error) = stream.read_to_end(&mut bytes) {
+            assert!(!bytes.is_empty(), "no answer to {head:?} {:?}: {error}", String::from_utf8_lossy(body));
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let status = status.unwrap_or_else(|| panic!("not HTTP: {text:?}"));
+        let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+        let body = if is_chunked { joined(body) } else { body.to_owned() };
+        Answer { status, head: head.to_owned(), body }
+    }
+
+    /// Posts a body with the token and what else a client sends; `more` are lines of the head.
+    pub(crate) fn post(&self, more: &str, body: &[u8]) -> Answer {
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nAccept: \
+             application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n{more}\r\n",
+            self.address,
+            self.token,
+            body.len(),
+        );
+        self.send(&head, body)
+    }
+
+    /// Posts a modern request with the head lines that belong to it.
+    pub(crate) fn ask(&self, frame: &Value) -> Answer {
+        self.post(&head_of(frame), frame.to_string().as_bytes())
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+/// The head lines that a modern request has to have.
+pub(crate) fn head_of(frame: &Value) -> String {
+    let mut head = format!("MCP-Protocol-Version: {MODERN}\r\n");
+    if let Some(method) = frame["method"].as_str() {
+        head.push_str(&format!("Mcp-Method: {method}\r\n"));
+    }
+    if let Some(name) = frame["params"]["name"].as_str() {
+        head.push_str(&format!("Mcp-Name: {name}\r\n"));
+    }
+    head
+}
+
+/// A body that came in chunks.
+fn joined(mut body: &str) -> String {
+    let mut whole = String::new();
+    while let Some((size, rest)) = body.split_once("\r\n") {
+        let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
+        let Some(chunk) = rest.get(..size).filter(|_| size > 0) else { break };
+        whole.push_str(chunk);
+        body = rest.get(size + 2..).unwrap_or_default();
+    }
+    whole
+}

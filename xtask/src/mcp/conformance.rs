@@ -1,0 +1,204 @@
+//! The official conformance suite: its server scenarios against plugins that offer what they want, and its client scenarios
+//! with a program made of our client.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use super::server::Server;
+use super::{Tools, put_plugin, text};
+use crate::run::{cargo, root, section};
+
+/// The sets of scenarios that an implementation has to pass, by the revision that they were frozen with.
+const REQUIREMENTS: [&str; 2] = ["2025-11-25", "2026-07-28"];
+/// What is served to the suite.
+const CONFIG: &str = "tests/mcp/cofferdam.toml";
+/// The plugin that comes and goes: the first component offers other tools than the second.
+const CHANGING: [&str; 2] = ["text", "csv"];
+/// The suite does not score extensions. Of this one every scenario has to pass all the same.
+const TASKS: &str = "tasks-";
+
+pub(super) fn run(tools: &Tools) -> anyhow::Result<()> {
+    section("MCP: the official conformance suite");
+    // Together with everything else, as `build` in `main.rs` does.
+    cargo(&["build", "--workspace", "--bins", "--tests", "--example", "conformance_client"])?;
+    let client = root().join("target/debug/examples/conformance_client");
+    for requirements in REQUIREMENTS {
+        let changing = Changing::start()?;
+        let served = ["--config", CONFIG, "--no-auth", "--cache-dir", "target/test-cache"];
+        let mut server = Server::start(&served.map(str::to_owned))?;
+        suite(tools, requirements, "server", &["--url", &server.url])?;
+        server.check_runs()?;
+        drop(changing);
+        suite(tools, requirements, "client", &["--command", text(&client)?])?;
+    }
+    Ok(())
+}
+
+/// Runs one set of scenarios and says in a line how it went.
+fn suite(tools: &Tools, requirements: &str, side: &str, more: &[&str]) -> anyhow::Result<()> {
+    let results = root().join("target/mcp/conformance").join(format!("{side}-{requirements}"));
+    if results.exists() {
+        fs::remove_dir_all(&results)?;
+    }
+    fs::create_dir_all(&results)?;
+    let program = tools.module("@modelcontextprotocol/conformance/dist/index.js");
+    let output = Command::new(&tools.node)
+        .arg(&program)
+        .args([side, "--requirements", requirements, "--output-dir", text(&results)?])
+        .args(more)
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .output()
+        .context("cannot run the conformance suite")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    fs::write(results.join("output.txt"), said.as_bytes())?;
+    let checks = Checks::read(&results)?;
+    told(&checks.line(requirements, side));
+    // The suite's own verdict is on what it scores.
+    let failed: Vec<_> = checks.failed.keys().filter(|scenario| scenario.starts_with(TASKS)).collect();
+    if !output.status.success() || !failed.is_empty() {
+        told(&checks.failures());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        bail!(
+            "the {side} does not pass the requirements of {requirements}; see {}\n{errors}",
+            results.display()
+        );
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stderr, reason = "results of a command line tool")]
+fn told(line: &str) {
+    eprintln!("{line}");
+}
+
+/// What the suite has checked.
+#[derive(Default)]
+struct Checks {
+    scenarios: usize,
+    passed: usize,
+    /// The failures by scenario.
+    failed: BTreeMap<String, Vec<String>>,
+}
+
+impl Checks {
+    /// Reads the results: a folder for each scenario.
+    fn read(results: &Path) -> anyhow::Result<Self> {
+        let mut checks = Self::default();
+        for folder in folders_with_checks(results)? {
+            let text = fs::read_to_string(folder.join("checks.json"))?;
+            let list: Vec<Value> = serde_json::from_str(&text).context("the suite writes lists of checks")?;
+            checks.scenarios += 1;
+            let scenario = scenario(results, &folder)?;
+            for check in list {
+                let of = |key: &str| check.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+                match of("status").as_str() {
+                    "SUCCESS" => checks.passed += 1,
+                    "FAILURE" => {
+                        let failure = format!("{}: {}", of("id"), of("errorMessage"));
+                        checks.failed.entry(scenario.clone()).or_default().push(failure);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if checks.passed == 0 {
+            bail!("the suite has checked nothing; see {}", results.join("output.txt").display());
+        }
+        Ok(checks)
+    }
+
+    fn line(&self, requirements: &str, side: &str) -> String {
+        let failed: usize = self.failed.values().map(Vec::len).sum();
+        let Self { scenarios, passed, .. } = self;
+        format!("{requirements} {side}: {scenarios} scenarios, {passed} checks passed, {failed} failed")
+    }
+
+    /// Every failure in a line, those that are not scored too.
+    fn failures(&self) -> String {
+        let lines = self.failed.iter().flat_map(|(scenario, failures)| {
+            failures.iter().map(move |failure| format!("  {scenario}: {failure}"))
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Scenarios have names with `/` in them, so a folder may lie in a folder.
+fn folders_with_checks(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.join("checks.json").is_file() {
+            found.push(path);
+        } else if path.is_dir() {
+            found.extend(folders_with_checks(&path)?);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The scenario of a folder: its name without the side in front and the time behind.
+fn scenario(results: &Path, folder: &Path) -> anyhow::Result<String> {
+    /// As in `-2026-11-21T22-38-51-123Z`.
+    const TIME_CHARS: usize = 25;
+    let name = folder.strip_prefix(results)?.to_string_lossy().into_owned();
+    let name = name.strip_prefix("server-").unwrap_or(&name);
+    Ok(name.get(..name.len().saturating_sub(TIME_CHARS)).unwrap_or(name).to_owned())
+}
+
+/// Changes the plugin set whenever a tool asks for it, by a file in the directory that is mounted for it.
+struct Changing {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Changing {
+    fn start() -> anyhow::Result<Self> {
+        let (signal, file) = (root().join("target/mcp/signal"), root().join("target/mcp/changing.wasm"));
+        fs::create_dir_all(&signal)?;
+        take_signals(&signal);
+        let [first, second] = CHANGING;
+        put_plugin(first, &file)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut names = [second, first].into_iter().cycle();
+            while !stopped.load(Ordering::Relaxed) {
+                if take_signals(&signal)
+                    && let Some(Err(error)) = names.next().map(|name| put_plugin(name, &file))
+                {
+                    told(&format!("the plugin cannot be changed: {error:#}"));
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It does nothing that could panic.
+            let _ended = thread.join();
+        }
+    }
+}
+
+/// Removes the files in a directory. Says whether there were any.
+fn take_signals(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    let files = entries.flatten().filter(|entry| entry.path().is_file());
+    files.filter(|entry| fs::remove_file(entry.path()).is_ok()).count() > 0
+}
