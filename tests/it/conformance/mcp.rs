@@ -7,7 +7,7 @@ use cofferdam_mcp::client::{
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{NO_RUNNER_YET, Row, expect_same};
+use super::{Row, expect_same, mcp_served};
 
 /// Runs one row.
 pub(crate) fn run(row: &Row) -> Result<(), String> {
@@ -33,7 +33,7 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
         "result" | "task_call" | "plain_call" | "sampling" | "no_conversion" => {
             return expect_part(row, &client::testing::play(&row.value)?);
         }
-        "agent_listing" | "agent_call" | "serve" => return Err(NO_RUNNER_YET.to_owned()),
+        "agent_listing" | "agent_call" | "serve" => return mcp_served::run(row),
         other => return Err(format!("unknown operation `{other}`")),
     };
     expect_same(&row.op, &row.expect, &got)
