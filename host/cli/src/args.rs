@@ -1,6 +1,7 @@
 //! What can be typed. Nothing happens here; `commands` gives it a meaning.
 
 mod mcp;
+mod serve;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost};
+pub(crate) use self::serve::{Approvals, ServeArgs};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -93,6 +95,9 @@ Examples:
   cofferdam play script.jsonl --plugin text.wasm
   cofferdam play script.jsonl --config cofferdam.toml --json")]
     Play(PlayArgs),
+    /// Serve tools to MCP clients
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(ServeArgs),
     /// Offer a plugin more, in the configuration file
     #[command(after_help = "\
 A permission is one of
@@ -156,7 +161,7 @@ Examples:
 }
 
 /// Which plugins a command works with.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct PluginArgs {
     /// A component file; may be given more than once [PATH or NAME=PATH]
     #[arg(long = "plugin", short = 'p', value_name = "[NAME=]PATH")]

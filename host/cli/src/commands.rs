@@ -11,6 +11,7 @@ mod inspect;
 mod list;
 mod mcp;
 mod play;
+mod serve;
 
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +28,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Check(args) => check::run(global, args).await,
         Command::Args(args) => args::run(global, args).await,
         Command::Play(args) => play::run(global, args).await,
+        Command::Serve(args) => serve::run(global, args).await,
         Command::Grant(args) => grant::grant(global, args).await,
         Command::Revoke(args) => grant::revoke(global, args).await,
         Command::Approve(args) => approve::run(global, args).await,

@@ -49,9 +49,14 @@ impl PluginError {
 
 /// The engine with the cache that the flags name.
 pub(crate) fn engine(global: &Global) -> anyhow::Result<Engine> {
+    engine_for(global, CONCURRENT_CALLS_MAX)
+}
+
+/// The same, for so many calls at the same time.
+pub(crate) fn engine_for(global: &Global, concurrent_calls_max: u32) -> anyhow::Result<Engine> {
     let program = std::env::current_exe().context("cannot find this program to start the compiler")?;
     let mut config = EngineConfig::new(Compiler::Child { program, arguments: vec!["compile-child".into()] });
-    config.pool = PoolSize { concurrent_calls_max: CONCURRENT_CALLS_MAX, ..PoolSize::default() };
+    config.pool = PoolSize { concurrent_calls_max, ..PoolSize::default() };
     config.cache_directory = cache_directory(global)?;
     config.spill = config.cache_directory.as_deref().and_then(spill);
     Ok(Engine::new(config)?)
@@ -264,17 +269,14 @@ pub(crate) async fn examine(engine: &Engine, path: &Path) -> anyhow::Result<(Plu
     Ok(examined.map_err(|source| PluginError { path: path.to_owned(), source })?)
 }
 
-/// One toolset over `plugins` and the file-access tools.
+/// One toolset over `plugins` and the file-access tools. Tools of the same name get that of their plugin before it.
 pub(crate) fn toolset(
     plugins: &[Arc<Plugin>],
     file_tools: Option<Arc<FileAccessTools>>,
 ) -> anyhow::Result<Toolset> {
-    let mut toolset = Toolset::new();
     let plugins = plugins.iter().map(|plugin| Arc::clone(plugin) as Arc<dyn ToolSource>);
-    for source in plugins.chain(file_tools.map(|tools| tools as Arc<dyn ToolSource>)) {
-        toolset.add(source).map_err(|error| usage(error.to_string()))?;
-    }
-    Ok(toolset)
+    let sources = plugins.chain(file_tools.map(|tools| tools as Arc<dyn ToolSource>));
+    Toolset::join(sources).map_err(|error| usage(error.to_string()))
 }
 
 fn usage(message: impl Into<String>) -> anyhow::Error {

@@ -5,6 +5,7 @@
 
 mod grants;
 mod secrets;
+mod serve;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use toml::Spanned;
 
 pub(crate) use self::grants::{GrantsTable, Offered, ValueSource};
 pub(crate) use self::secrets::SecretSource;
+pub(crate) use self::serve::{OAuthTable, ServeTable, ToolsetTable};
 
 /// Largest configuration file in bytes.
 const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
@@ -35,6 +37,10 @@ pub(crate) struct Config {
     pub(crate) plugins: BTreeMap<String, PluginConfig>,
     /// Limits for every plugin that has none of its own.
     pub(crate) limits: Limits,
+    /// What MCP clients are offered, and who may call over HTTP.
+    pub(crate) serve: ServeTable,
+    /// Some of the tools, by name.
+    pub(crate) toolsets: BTreeMap<String, ToolsetTable>,
 }
 
 /// `[stores.NAME]`: one of `directory`, `url` and `memory`, and what goes with it.

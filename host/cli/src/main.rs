@@ -16,6 +16,7 @@ mod offer;
 mod pins;
 mod policy_file;
 mod print;
+mod serve;
 mod stores;
 mod workspace;
 
@@ -47,8 +48,12 @@ fn main() -> std::process::ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<Exit> {
-    // One thread is enough for one person's calls and starts fastest.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut runtime = match cli.command {
+        Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
+        // One thread is enough for one person's calls and starts fastest.
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = runtime.enable_all().build()?;
     let result = runtime.block_on(commands::run(cli));
     // A guest may have left a thread blocked in a file operation; the process does not wait for it.
     runtime.shutdown_timeout(Duration::from_millis(20));

@@ -8,16 +8,27 @@ mod admission;
 mod approval;
 mod extras;
 mod forward;
+mod http;
 mod meta;
 mod name;
 mod schema;
+mod server;
 mod task;
+mod web;
 
 pub use admission::{Admission, Admitted, DuplicateName};
 pub use approval::{Always, ApprovalMode};
 pub use extras::Extras;
 pub use forward::{Forwarded, ToolTable};
+pub use http::{
+    Access, HttpOptions, InvalidAccess, NewToken, OAuth, PATH, Rate, SubjectAccess, TokenAccess,
+    TokenFileError, digest, is_local, read_or_create,
+};
 pub use meta::{MetaError, joined_meta};
 pub use name::{local_name, prefixed_name};
 pub use schema::{PromptArgument, input_schema, prompt_schema};
+pub use server::{
+    Agent, AgentTool, InvalidAgent, ListedResource, Offer, Principal, PromptOffer, ResourceOffer,
+    ResourceSource, ServeError, Server, ServerOptions, SourceFacts, renamed,
+};
 pub use task::{TaskOptions, TaskOptionsError, poll_delay};

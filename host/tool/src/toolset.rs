@@ -1,5 +1,6 @@
 //! Several sources as one, and the one path that every call takes.
 
+mod join;
 mod names;
 
 use std::sync::Arc;
@@ -186,6 +187,22 @@ impl Toolset {
     #[must_use]
     pub fn needs_approval(&self, name: &str) -> bool {
         self.lookup(name).is_ok_and(|entry| entry.source.needs_approval(&entry.definition.name))
+    }
+
+    /// The source that a tool belongs to.
+    #[must_use]
+    pub fn source(&self, name: &str) -> Option<&Arc<dyn ToolSource>> {
+        self.lookup(name).ok().map(|entry| &entry.source)
+    }
+
+    /// The sources in the order in which they were added, except those without tools.
+    pub fn sources(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {
+        let entries = &self.inner.entries;
+        entries.iter().enumerate().filter_map(|(index, entry)| {
+            let before = index.checked_sub(1).and_then(|before| entries.get(before));
+            let is_first = before.is_none_or(|before| !Arc::ptr_eq(&before.source, &entry.source));
+            is_first.then_some(&entry.source)
+        })
     }
 
     fn lookup(&self, name: &str) -> Result<&Entry, Refused> {

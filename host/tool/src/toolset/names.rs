@@ -39,7 +39,7 @@ impl Names {
 }
 
 /// A name without case, and with one separator for all of them.
-fn folded(name: &str) -> String {
+pub(super) fn folded(name: &str) -> String {
     name.chars().map(fold).collect()
 }
 
@@ -52,7 +52,7 @@ fn fold(character: char) -> char {
 
 /// What a name looks like: one character for all that are drawn nearly alike, then without case. `i` stays apart from
 /// `l`, though `I` looks like one and is the other by case: else `mail` and `mall` would be one name.
-fn drawn(name: &str) -> String {
+pub(super) fn drawn(name: &str) -> String {
     let mut drawn = String::with_capacity(name.len());
     for character in name.chars() {
         match character {

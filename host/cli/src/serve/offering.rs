@@ -1,0 +1,204 @@
+//! What is on offer: loaded plugins and what the configuration makes of their tools. It can be loaded again, as a whole or
+//! one plugin of it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cofferdam_engine::{Engine, Plugin};
+use cofferdam_files::FileAccessTools;
+use cofferdam_mcp::{Offer, PromptOffer, ResourceOffer, ResourceSource, SourceFacts};
+use cofferdam_tool::{MountName, ToolSource, Toolset};
+use sha2::{Digest, Sha256};
+use toml::Spanned;
+
+use super::store_resources::StoreResources;
+use crate::args::ServeArgs;
+use crate::compose::{self, PluginSpec};
+use crate::config::ConfigFile;
+use crate::exit::UsageError;
+use crate::offer::Values;
+use crate::stores::Stores;
+use crate::{columns, consent};
+
+/// Everything that is loaded.
+pub(crate) struct Offering {
+    plugins: Vec<(PluginSpec, Arc<Plugin>)>,
+    files: Option<Arc<FileAccessTools>>,
+    config: Option<ConfigFile>,
+    resources: Vec<Arc<dyn ResourceSource>>,
+}
+
+impl Offering {
+    /// Loads what the flags and the configuration name. `files` is the store of `--files` if it is open already: what is in
+    /// memory must outlive a change of the configuration.
+    pub(crate) async fn load(
+        engine: &Engine,
+        args: &ServeArgs,
+        files: Option<Arc<FileAccessTools>>,
+    ) -> anyhow::Result<Self> {
+        let specs = compose::plugin_specs(&args.plugins, Values::Read)?;
+        let files = match files {
+            Some(files) => Some(files),
+            None => compose::file_tools(&args.plugins, &specs)?,
+        };
+        let config = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
+        let resources = config.as_ref().map(stores).transpose()?.unwrap_or_default();
+        let mut plugins = Vec::new();
+        for spec in specs {
+            let plugin = load_one(engine, &spec).await?;
+            plugins.push((spec, plugin));
+        }
+        Ok(Self { plugins, files, config, resources })
+    }
+
+    /// Loads the plugin of one file again. The others, and what they were granted, stay as they are.
+    pub(crate) async fn reload(&mut self, engine: &Engine, path: &Path) -> anyhow::Result<()> {
+        for (spec, plugin) in &mut self.plugins {
+            if belongs_to(spec, path) {
+                *plugin = load_one(engine, spec).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The store of `--files`.
+    pub(crate) fn files(&self) -> Option<Arc<FileAccessTools>> {
+        self.files.clone()
+    }
+
+    /// The files that the plugins are made of.
+    pub(crate) fn components(&self) -> impl Iterator<Item = &PathBuf> {
+        self.plugins.iter().map(|(spec, _)| &spec.path)
+    }
+
+    /// The plugin that a file belongs to.
+    pub(crate) fn plugin_of(&self, path: &Path) -> Option<&str> {
+        let found = self.plugins.iter().find(|(spec, _)| belongs_to(spec, path));
+        found.map(|(spec, _)| spec.options.name.as_str())
+    }
+
+    /// What clients are offered of it.
+    pub(crate) fn offer(&self, args: &ServeArgs) -> anyhow::Result<Offer> {
+        let plugins = self.plugins.iter().map(|(_, plugin)| Arc::clone(plugin) as Arc<dyn ToolSource>);
+        let sources = plugins.chain(self.files.clone().map(|tools| tools as Arc<dyn ToolSource>));
+        let toolset = Toolset::join(sources).map_err(|error| usage(error.to_string()))?;
+        let facts = |(_, plugin): &(PluginSpec, Arc<Plugin>)| {
+            let facts = SourceFacts { policy_digest: Some(policy_digest(plugin)), icons: Vec::new() };
+            (plugin.name().to_owned(), facts)
+        };
+        let sources: HashMap<_, _> = self.plugins.iter().map(facts).collect();
+        let (prompts, resources) = self.made(&toolset)?;
+        Ok(Offer {
+            only: self.only(args, &toolset)?,
+            toolset,
+            prompts,
+            resources,
+            resource_sources: self.resources.clone(),
+            sources,
+        })
+    }
+
+    /// Prompts and resources that tools make.
+    fn made(&self, toolset: &Toolset) -> anyhow::Result<(Vec<PromptOffer>, Vec<ResourceOffer>)> {
+        let Some(file) = &self.config else { return Ok(Default::default()) };
+        let known = |tool: &str, at: std::ops::Range<usize>| match toolset.definition(tool) {
+            Ok(_) => Ok(tool.to_owned()),
+            Err(error) => Err(file.error(at, error.to_string())),
+        };
+        let mut prompts = Vec::new();
+        for (name, table) in &file.config.serve.prompts {
+            let tool = known(&table.get_ref().tool, table.span())?;
+            prompts.push(PromptOffer { name: name.clone(), tool });
+        }
+        let mut resources = Vec::new();
+        for (uri, table) in &file.config.serve.resources {
+            let tool = known(&table.get_ref().tool, table.span())?;
+            let media_type = table.get_ref().media_type.clone();
+            resources.push(ResourceOffer { uri: uri.clone(), tool, media_type });
+        }
+        Ok((prompts, resources))
+    }
+
+    /// The tools that are offered, if not all are.
+    fn only(&self, args: &ServeArgs, toolset: &Toolset) -> anyhow::Result<Option<BTreeSet<String>>> {
+        if args.tools.is_empty() && args.toolsets.is_empty() {
+            return Ok(None);
+        }
+        let mut only = BTreeSet::new();
+        for tool in &args.tools {
+            toolset.definition(tool).map_err(|error| usage(format!("--tools: {error}")))?;
+            only.insert(tool.clone());
+        }
+        for name in &args.toolsets {
+            let file = self.config.as_ref().ok_or_else(|| usage("--toolset needs --config"))?;
+            let Some(table) = file.config.toolsets.get(name) else {
+                let known: Vec<_> = file.config.toolsets.keys().map(String::as_str).collect();
+                return Err(usage(format!("there is no [toolsets.{name}]; there is {}", known.join(", "))));
+            };
+            for tool in &table.tools {
+                toolset
+                    .definition(tool.get_ref())
+                    .map_err(|error| file.error(tool.span(), error.to_string()))?;
+                only.insert(tool.get_ref().clone());
+            }
+            for plugin in &table.plugins {
+                only.extend(tools_of(toolset, plugin, file)?);
+            }
+        }
+        Ok(Some(only))
+    }
+}
+
+/// The tools of one plugin, under the names that they have in the toolset.
+fn tools_of(toolset: &Toolset, plugin: &Spanned<String>, file: &ConfigFile) -> anyhow::Result<Vec<String>> {
+    let names = toolset.definitions().map(|definition| definition.name.as_str());
+    let is_its = |name: &&str| toolset.source(name).is_some_and(|source| source.name() == plugin.get_ref());
+    let tools: Vec<_> = names.filter(is_its).map(str::to_owned).collect();
+    if tools.is_empty() {
+        let message = format!("there is no plugin `{}` with tools", plugin.get_ref());
+        return Err(file.error(plugin.span(), message).into());
+    }
+    Ok(tools)
+}
+
+async fn load_one(engine: &Engine, spec: &PluginSpec) -> anyhow::Result<Arc<Plugin>> {
+    let plugin = compose::load_one(engine, spec.path.clone(), spec.options.clone()).await?;
+    if let Some(config) = spec.config.as_ref().filter(|_| spec.is_pinned) {
+        consent::check_pin(&plugin, config)?;
+    }
+    Ok(Arc::new(plugin))
+}
+
+/// Whether a file is a plugin's component, or the manifest beside it.
+fn belongs_to(spec: &PluginSpec, path: &Path) -> bool {
+    spec.path == path || spec.path.with_extension("toml") == path
+}
+
+/// A digest of what a plugin is granted, in the form in which people see it.
+fn policy_digest(plugin: &Plugin) -> String {
+    let text = columns::json(&columns::rows(plugin)).to_string();
+    let digest: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{digest}")
+}
+
+fn stores(file: &ConfigFile) -> anyhow::Result<Vec<Arc<dyn ResourceSource>>> {
+    let stores = Stores::new(file, Values::Read);
+    let mut sources: Vec<Arc<dyn ResourceSource>> = Vec::new();
+    for name in &file.config.serve.stores {
+        let mount = MountName::new(name.get_ref().as_str())
+            .map_err(|error| file.error(name.span(), error.to_string()))?;
+        if stores.sharing(&mount) == cofferdam_files::Sharing::PerSession {
+            let message =
+                format!("the store `{mount}` has a directory for each session and cannot be shown to all");
+            return Err(file.error(name.span(), message).into());
+        }
+        let store = stores.get(&mount, name.span())?;
+        sources.push(Arc::new(StoreResources::new(mount.as_str(), store)));
+    }
+    Ok(sources)
+}
+
+fn usage(message: impl Into<String>) -> anyhow::Error {
+    UsageError(message.into()).into()
+}

@@ -1,0 +1,93 @@
+//! The files of a store as MCP resources: `store://NAME/path`, for reading only.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cofferdam_files::{EntryKind, FileStore, Scope, StorePath};
+use cofferdam_mcp::{ListedResource, ResourceSource};
+use cofferdam_tool::ResourceBody;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
+/// Largest file that is read, in bytes.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+/// What an address cannot hold as it is. `/` stays: it separates here as there.
+const ESCAPED: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'`')
+    .add(b'{')
+    .add(b'}');
+
+/// One store.
+pub(super) struct StoreResources {
+    name: String,
+    prefix: String,
+    store: Arc<dyn FileStore>,
+}
+
+impl StoreResources {
+    pub(super) fn new(name: &str, store: Arc<dyn FileStore>) -> Self {
+        Self { name: name.to_owned(), prefix: format!("store://{name}/"), store }
+    }
+}
+
+#[async_trait]
+impl ResourceSource for StoreResources {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    async fn list(&self, count_max: usize) -> Vec<ListedResource> {
+        // What cannot be listed now has nothing to show; reading says what is wrong.
+        let Ok(listing) = self.store.list(&StorePath::ROOT, Scope::Recursive).await else {
+            return Vec::new();
+        };
+        let files = listing.entries.into_iter().filter(|entry| entry.kind == EntryKind::File);
+        let listed = |name: String| ListedResource {
+            uri: format!("{}{}", self.prefix, utf8_percent_encode(&name, ESCAPED)),
+            media_type: media_type(&name).map(str::to_owned),
+            name,
+            bytes: None,
+        };
+        files.take(count_max).map(|entry| listed(entry.name)).collect()
+    }
+
+    async fn read(&self, uri: &str) -> Option<(Option<String>, ResourceBody)> {
+        let path = percent_decode_str(uri.strip_prefix(&self.prefix)?).decode_utf8().ok()?;
+        let path = StorePath::file(&path).ok()?;
+        let bytes = self.store.read(&path, FILE_BYTES_MAX).await.ok()?;
+        let media_type = media_type(path.as_str()).map(str::to_owned);
+        Some(match String::from_utf8(bytes) {
+            Ok(text) => (media_type.or_else(|| Some("text/plain".to_owned())), ResourceBody::Text(text)),
+            Err(error) => (media_type, ResourceBody::Blob(error.into_bytes())),
+        })
+    }
+}
+
+/// What a name's ending says, for the few kinds that clients show differently.
+fn media_type(name: &str) -> Option<&'static str> {
+    let (_, ending) = name.rsplit_once('.')?;
+    Some(match ending.to_ascii_lowercase().as_str() {
+        "md" => "text/markdown",
+        "json" => "application/json",
+        "csv" => "text/csv",
+        "html" => "text/html",
+        "txt" => "text/plain",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "svg" => "image/svg+xml",
+        "webp" => "image/webp",
+        "pdf" => "application/pdf",
+        _ => return None,
+    })
+}

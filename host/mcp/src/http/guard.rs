@@ -1,0 +1,265 @@
+//! Who a request is from.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use http::{HeaderMap, StatusCode, header};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::jwt::{Checked, OAuth, Tokens};
+use super::rate::{Counter, Rate};
+use super::{METADATA_PATH, is_local};
+use crate::server::Principal;
+
+/// Requests without a valid token that are answered as such: `Rate` of all of them together.
+const FAILURES: Rate = Rate { per_second: 20.0, burst: 50.0 };
+/// Longest token that is looked at, in bytes.
+const TOKEN_BYTES_MAX: usize = 16 * 1024;
+
+/// Who may call.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// Owners of tokens of the server's own.
+    pub tokens: Vec<TokenAccess>,
+    /// Owners of tokens that an authorization server issued.
+    pub oauth: Option<OAuth>,
+    /// Whether anybody on this machine may call. Then every program that runs here can, and a page in a browser is held back by
+    /// the `Origin` check alone.
+    pub is_open: bool,
+}
+
+/// What the owner of a token may use.
+#[derive(Debug, Clone)]
+pub struct TokenAccess {
+    /// What the owner is called.
+    pub name: String,
+    /// SHA-256 of the token.
+    pub sha256: [u8; 32],
+    /// The plugins, stores and servers whose tools may be used; `None` means all.
+    pub sources: Option<BTreeSet<String>>,
+}
+
+/// Why an endpoint is not opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidAccess {
+    /// The listener has no address.
+    #[error("the listener has no address")]
+    NoAddress,
+    /// Anybody could call from other machines.
+    #[error(
+        "{0} can be reached from other machines, so a token or OAuth is needed; listen on 127.0.0.1 to do without"
+    )]
+    OpenToOthers(SocketAddr),
+    /// Nobody could call.
+    #[error("nobody could call: there is neither a token nor OAuth")]
+    ClosedToAll,
+    /// The OAuth section cannot be used.
+    #[error("OAuth: {0}")]
+    OAuth(String),
+}
+
+/// Admits requests.
+pub(super) struct Guard {
+    access: Access,
+    tokens: Option<Tokens>,
+    metadata_url: Option<String>,
+    rate: Counter,
+    failures: Counter,
+}
+
+/// A request that is not let in.
+#[derive(Debug)]
+pub(super) struct Denied {
+    pub(super) status: StatusCode,
+    pub(super) message: &'static str,
+    pub(super) challenge: Option<String>,
+}
+
+impl Guard {
+    pub(super) fn new(access: Access, rate: Rate, address: SocketAddr) -> Result<Self, InvalidAccess> {
+        let has_tokens = !access.tokens.is_empty() || access.oauth.is_some();
+        if access.is_open && !is_local(address) {
+            return Err(InvalidAccess::OpenToOthers(address));
+        }
+        if !access.is_open && !has_tokens {
+            return Err(InvalidAccess::ClosedToAll);
+        }
+        let tokens = access.oauth.clone().map(Tokens::new).transpose().map_err(InvalidAccess::OAuth)?;
+        let metadata_url = access.oauth.as_ref().map(|oauth| oauth.metadata_url(METADATA_PATH));
+        Ok(Self { access, tokens, metadata_url, rate: Counter::new(rate), failures: Counter::new(FAILURES) })
+    }
+
+    /// The document that tells an OAuth client where to get a token (RFC 9728).
+    pub(super) fn metadata(&self) -> Option<String> {
+        self.access.oauth.as_ref().map(OAuth::metadata)
+    }
+
+    /// The one whom a request is from.
+    pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<Principal, Denied> {
+        let principal = match self.identify(headers).await {
+            Ok(principal) => principal,
+            // Guessing is slowed down for all guessers together, and costs those with a token nothing.
+            Err(denied) if self.failures.admits("", Instant::now()) => return Err(denied),
+            Err(_) => return Err(self.too_many()),
+        };
+        if !self.rate.admits(principal.name(), Instant::now()) {
+            return Err(self.too_many());
+        }
+        Ok(principal)
+    }
+
+    async fn identify(&self, headers: &HeaderMap) -> Result<Principal, Denied> {
+        let token = match bearer(headers) {
+            Bearer::None if self.access.is_open => return Ok(Principal::local()),
+            Bearer::None => return Err(self.unauthorized("a bearer token is needed", None)),
+            Bearer::Malformed => {
+                return Err(self.unauthorized("the Authorization header cannot be read", None));
+            }
+            Bearer::Token(token) => token,
+        };
+        let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        // All are compared, in the same time, whichever fits.
+        let mut found = None;
+        for access in &self.access.tokens {
+            if bool::from(access.sha256.ct_eq(&digest)) {
+                found = Some(access);
+            }
+        }
+        if let Some(access) = found {
+            return Ok(Principal::new(access.name.as_str(), access.sources.clone()));
+        }
+        let Some(tokens) = &self.tokens else {
+            return Err(self.unauthorized("the token is not valid", Some("invalid_token")));
+        };
+        match tokens.check(token).await {
+            Checked::Valid(principal) => Ok(principal),
+            Checked::Invalid => Err(self.unauthorized("the token is not valid", Some("invalid_token"))),
+            Checked::TooNarrow => {
+                let mut denied = self.unauthorized("the token lacks a scope", Some("insufficient_scope"));
+                denied.status = StatusCode::FORBIDDEN;
+                Err(denied)
+            }
+            Checked::Unknown => Err(Denied {
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                message: "the issuer's keys cannot be fetched",
+                challenge: None,
+            }),
+        }
+    }
+
+    fn unauthorized(&self, message: &'static str, error: Option<&str>) -> Denied {
+        let mut challenge = "Bearer".to_owned();
+        let mut separator = ' ';
+        let mut add = |name: &str, value: &str| {
+            challenge.push_str(&format!("{separator}{name}=\"{value}\""));
+            separator = ',';
+        };
+        if let Some(error) = error {
+            add("error", error);
+        }
+        if let (Some(url), Some(oauth)) = (&self.metadata_url, &self.access.oauth) {
+            add("resource_metadata", url);
+            if !oauth.scopes.is_empty() {
+                add("scope", &oauth.scopes.join(" "));
+            }
+        }
+        Denied { status: StatusCode::UNAUTHORIZED, message, challenge: Some(challenge) }
+    }
+
+    fn too_many(&self) -> Denied {
+        Denied { status: StatusCode::TOO_MANY_REQUESTS, message: "too many requests", challenge: None }
+    }
+}
+
+enum Bearer<'a> {
+    None,
+    Malformed,
+    Token(&'a str),
+}
+
+fn bearer(headers: &HeaderMap) -> Bearer<'_> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (value, another) = (values.next(), values.next());
+    match (value, another) {
+        (None, _) => Bearer::None,
+        (Some(_), Some(_)) => Bearer::Malformed,
+        (Some(value), None) => {
+            let token = value.to_str().ok().and_then(|text| {
+                let (scheme, token) = text.split_once(' ')?;
+                scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+            });
+            match token {
+                Some(token) if !token.is_empty() && token.len() <= TOKEN_BYTES_MAX => Bearer::Token(token),
+                _ => Bearer::Malformed,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(token: &str) -> Access {
+        let sha256 = Sha256::digest(token.as_bytes()).into();
+        let sources = Some(BTreeSet::from(["text".to_owned()]));
+        Access { tokens: vec![TokenAccess { name: "ci".into(), sha256, sources }], ..Access::default() }
+    }
+
+    fn headers(authorization: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in authorization {
+            headers.append(header::AUTHORIZATION, value.parse().unwrap());
+        }
+        headers
+    }
+
+    fn local() -> SocketAddr {
+        "127.0.0.1:1".parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_the_owner_of_a_token_is_let_in() {
+        let guard = Guard::new(access("t0ken"), Rate::default(), local()).unwrap();
+        let principal = guard.admit(&headers(&["bearer t0ken"])).await.unwrap();
+        assert_eq!(principal.name(), "ci");
+        assert!(principal.may_use("text") && !principal.may_use("csv"));
+        for bad in [
+            &[][..],
+            &["Bearer t0kem"],
+            &["Bearer"],
+            &["Bearer "],
+            &["Basic t0ken"],
+            &["Bearer t0ken", "Bearer t0ken"],
+        ] {
+            let denied = guard.admit(&headers(bad)).await.unwrap_err();
+            assert_eq!(denied.status, StatusCode::UNAUTHORIZED, "{bad:?}");
+            assert!(denied.challenge.unwrap().starts_with("Bearer"));
+        }
+    }
+
+    #[tokio::test]
+    async fn guessing_is_slowed_down_and_the_owner_is_not() {
+        let guard = Guard::new(access("t0ken"), Rate::default(), local()).unwrap();
+        let mut last = StatusCode::OK;
+        for _ in 0..80 {
+            last = guard.admit(&headers(&["Bearer x"])).await.unwrap_err().status;
+        }
+        assert_eq!(last, StatusCode::TOO_MANY_REQUESTS);
+        assert!(guard.admit(&headers(&["Bearer t0ken"])).await.is_ok());
+    }
+
+    #[test]
+    fn an_open_endpoint_is_local_and_a_closed_one_has_somebody_to_let_in() {
+        let open = Access { is_open: true, ..Access::default() };
+        let anywhere: SocketAddr = "0.0.0.0:1".parse().unwrap();
+        assert!(Guard::new(open.clone(), Rate::default(), local()).is_ok());
+        let error = |access, address| Guard::new(access, Rate::default(), address).err();
+        assert_eq!(error(open, anywhere), Some(InvalidAccess::OpenToOthers(anywhere)));
+        assert_eq!(error(Access::default(), local()), Some(InvalidAccess::ClosedToAll));
+        assert!(Guard::new(access("t"), Rate::default(), anywhere).is_ok());
+    }
+}

@@ -1,0 +1,227 @@
+//! Tokens of an authorization server: this server is the resource server of OAuth, and never passes a token on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jsonwebtoken::jwk::JwkSet;
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::RwLock;
+use url::Url;
+
+use super::PATH;
+use crate::server::Principal;
+use crate::web;
+
+/// How long keys are used before they are fetched again.
+const KEYS_AGE_MAX: Duration = Duration::from_secs(60 * 60);
+/// How soon an unknown key lets them be fetched again.
+const KEYS_AGE_MIN: Duration = Duration::from_secs(30);
+/// Longest document of an issuer, in bytes.
+const DOCUMENT_BYTES_MAX: usize = 1 << 20;
+/// Signatures that are taken. None of them is made with a key that this server would have to keep.
+const ALGORITHMS: [Algorithm; 9] = [
+    Algorithm::RS256,
+    Algorithm::RS384,
+    Algorithm::RS512,
+    Algorithm::PS256,
+    Algorithm::PS384,
+    Algorithm::PS512,
+    Algorithm::ES256,
+    Algorithm::ES384,
+    Algorithm::EdDSA,
+];
+
+/// An issuer whose tokens are taken.
+#[derive(Debug, Clone)]
+pub struct OAuth {
+    /// The issuer, as its tokens name it (`iss`).
+    pub issuer: Url,
+    /// This server's own address, as tokens for it name it (`aud`).
+    pub resource: Url,
+    /// Where the issuer's keys are, if its metadata does not say.
+    pub keys: Option<Url>,
+    /// Scopes that a token must have.
+    pub scopes: Vec<String>,
+    /// What subjects may use; those that are not named may use `others`.
+    pub subjects: BTreeMap<String, SubjectAccess>,
+    /// What everybody else may use.
+    pub others: SubjectAccess,
+}
+
+/// The plugins, stores and servers whose tools may be used; `None` means all.
+#[derive(Debug, Clone, Default)]
+pub struct SubjectAccess(pub Option<BTreeSet<String>>);
+
+impl OAuth {
+    pub(super) fn metadata(&self) -> String {
+        let mut metadata = json!({
+            "resource": self.resource.as_str(),
+            "authorization_servers": [self.issuer.as_str()],
+            "bearer_methods_supported": ["header"],
+        });
+        if !self.scopes.is_empty() {
+            metadata["scopes_supported"] = self.scopes.clone().into();
+        }
+        metadata.to_string()
+    }
+
+    pub(super) fn metadata_url(&self, path: &str) -> String {
+        let mut url = self.resource.clone();
+        url.set_path(&format!("{path}{PATH}"));
+        url.set_query(None);
+        url.to_string()
+    }
+}
+
+/// What became of a token.
+pub(super) enum Checked {
+    Valid(Principal),
+    Invalid,
+    /// It is valid and lacks a scope.
+    TooNarrow,
+    /// The issuer's keys are not to be had.
+    Unknown,
+}
+
+/// Checks tokens.
+pub(super) struct Tokens {
+    oauth: OAuth,
+    client: reqwest::Client,
+    keys: RwLock<Option<Keys>>,
+}
+
+struct Keys {
+    set: Arc<JwkSet>,
+    since: Instant,
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    sub: String,
+    #[serde(default)]
+    scope: Option<String>,
+    #[serde(default)]
+    scp: Option<Value>,
+}
+
+impl Tokens {
+    pub(super) fn new(oauth: OAuth) -> Result<Self, String> {
+        for url in [Some(&oauth.issuer), oauth.keys.as_ref()].into_iter().flatten() {
+            let is_local =
+                url.host_str().is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
+            if url.scheme() != "https" && !is_local {
+                return Err(format!(
+                    "{url} must be an https address: whoever can change its keys can issue tokens"
+                ));
+            }
+        }
+        let client = web::client().map_err(|error| error.to_string())?;
+        Ok(Self { oauth, client, keys: RwLock::new(None) })
+    }
+
+    pub(super) async fn check(&self, token: &str) -> Checked {
+        let Ok(head) = decode_header(token) else { return Checked::Invalid };
+        if !ALGORITHMS.contains(&head.alg) {
+            return Checked::Invalid;
+        }
+        let Some(keys) = self.keys(head.kid.as_deref()).await else { return Checked::Unknown };
+        let jwk = match &head.kid {
+            Some(kid) => keys.find(kid),
+            // Without a name there must be no choice.
+            None => keys.keys.first().filter(|_| keys.keys.len() == 1),
+        };
+        let Some(key) = jwk.and_then(|jwk| DecodingKey::from_jwk(jwk).ok()) else { return Checked::Invalid };
+        let mut rules = Validation::new(head.alg);
+        rules.set_issuer(&[self.oauth.issuer.as_str(), self.oauth.issuer.as_str().trim_end_matches('/')]);
+        rules.set_audience(&[
+            self.oauth.resource.as_str(),
+            self.oauth.resource.as_str().trim_end_matches('/'),
+        ]);
+        rules.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        rules.validate_nbf = true;
+        let Ok(token) = decode::<Claims>(token, &key, &rules) else { return Checked::Invalid };
+        let has = scopes(&token.claims);
+        if self.oauth.scopes.iter().any(|scope| !has.contains(scope.as_str())) {
+            return Checked::TooNarrow;
+        }
+        let subject = token.claims.sub;
+        let access = self.oauth.subjects.get(&subject).unwrap_or(&self.oauth.others);
+        Checked::Valid(Principal::new(format!("oauth:{subject}"), access.0.clone()))
+    }
+
+    /// The issuer's keys; fetched anew when they are old, or when one is asked for that they lack.
+    async fn keys(&self, kid: Option<&str>) -> Option<Arc<JwkSet>> {
+        let fits = |keys: &Keys| {
+            let age = keys.since.elapsed();
+            let has_key = kid.is_none_or(|kid| keys.set.find(kid).is_some());
+            age < KEYS_AGE_MAX && (has_key || age < KEYS_AGE_MIN)
+        };
+        if let Some(keys) = self.keys.read().await.as_ref().filter(|keys| fits(keys)) {
+            return Some(Arc::clone(&keys.set));
+        }
+        let mut keys = self.keys.write().await;
+        // Another request may have fetched them while this one waited.
+        if let Some(keys) = keys.as_ref().filter(|keys| fits(keys)) {
+            return Some(Arc::clone(&keys.set));
+        }
+        match self.fetch().await {
+            Some(set) => {
+                let set = Arc::new(set);
+                *keys = Some(Keys { set: Arc::clone(&set), since: Instant::now() });
+                Some(set)
+            }
+            // Keys that were good an hour ago are better than locking everybody out.
+            None => keys.as_ref().map(|keys| Arc::clone(&keys.set)),
+        }
+    }
+
+    async fn fetch(&self) -> Option<JwkSet> {
+        let keys = match &self.oauth.keys {
+            Some(keys) => keys.clone(),
+            None => self.discover().await?,
+        };
+        serde_json::from_slice(&self.get(keys).await?).ok()
+    }
+
+    /// Where the issuer says that its keys are, in either of the two documents in use.
+    async fn discover(&self) -> Option<Url> {
+        let issuer = &self.oauth.issuer;
+        let path = issuer.path().trim_end_matches('/');
+        let places = [
+            format!("/.well-known/oauth-authorization-server{path}"),
+            format!("{path}/.well-known/openid-configuration"),
+        ];
+        for place in places {
+            let mut url = issuer.clone();
+            url.set_path(&place);
+            let Some(document) = self.get(url).await else { continue };
+            let Ok(document) = serde_json::from_slice::<Value>(&document) else { continue };
+            let named = document.get("issuer").and_then(Value::as_str).unwrap_or_default();
+            if named.trim_end_matches('/') != issuer.as_str().trim_end_matches('/') {
+                continue;
+            }
+            let keys = document.get("jwks_uri").and_then(Value::as_str).and_then(|uri| Url::parse(uri).ok());
+            if let Some(keys) = keys.filter(|keys| keys.scheme() == issuer.scheme()) {
+                return Some(keys);
+            }
+        }
+        None
+    }
+
+    async fn get(&self, url: Url) -> Option<Vec<u8>> {
+        web::get(&self.client, url, DOCUMENT_BYTES_MAX).await
+    }
+}
+
+/// The scopes of a token, in either of the two claims in use.
+fn scopes(claims: &Claims) -> BTreeSet<&str> {
+    let texts = match &claims.scp {
+        Some(Value::Array(scopes)) => scopes.iter().filter_map(Value::as_str).collect(),
+        Some(Value::String(scopes)) => vec![scopes.as_str()],
+        _ => Vec::new(),
+    };
+    texts.into_iter().chain(claims.scope.as_deref()).flat_map(str::split_whitespace).collect()
+}

@@ -1,0 +1,122 @@
+//! Bearer tokens of the server's own.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+/// Random bytes of a new token.
+const TOKEN_BYTES: usize = 32;
+/// Longest token that is read, in bytes.
+const TOKEN_BYTES_MAX: u64 = 4096;
+/// Shortest token that is taken, in characters: what cannot be guessed.
+const TOKEN_CHARS_MIN: usize = 20;
+
+/// A token in its file.
+pub struct NewToken {
+    /// The token itself.
+    pub token: String,
+    /// Whether it was made just now, so that nobody has seen it yet.
+    pub is_new: bool,
+}
+
+/// Why a token file is not used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenFileError {
+    /// It cannot be read or written.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// Others can read it.
+    #[error("others can read it; run `chmod 600` on it")]
+    Readable,
+    /// What it holds is no token.
+    #[error("it does not hold a token of at least {TOKEN_CHARS_MIN} characters")]
+    NoToken,
+    /// The system has no random numbers.
+    #[error("the system has no random numbers")]
+    NoRandomNumbers,
+}
+
+/// The token of a file that only its owner can read; makes both if there is no file.
+///
+/// # Errors
+/// [`TokenFileError`]: a file that others can read is not used, for they may have.
+pub fn read_or_create(path: &Path) -> Result<NewToken, TokenFileError> {
+    match File::open(path) {
+        Ok(file) => Ok(NewToken { token: read(file)?, is_new: false }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Ok(NewToken { token: create(path)?, is_new: true })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn read(file: File) -> Result<String, TokenFileError> {
+    #[cfg(unix)]
+    if std::os::unix::fs::PermissionsExt::mode(&file.metadata()?.permissions()) & 0o077 != 0 {
+        return Err(TokenFileError::Readable);
+    }
+    let mut text = String::new();
+    file.take(TOKEN_BYTES_MAX).read_to_string(&mut text)?;
+    let token = text.trim();
+    let fits = token.len() >= TOKEN_CHARS_MIN && token.bytes().all(|byte| byte.is_ascii_graphic());
+    if fits { Ok(token.to_owned()) } else { Err(TokenFileError::NoToken) }
+}
+
+fn create(path: &Path) -> Result<String, TokenFileError> {
+    let mut random = [0; TOKEN_BYTES];
+    getrandom::fill(&mut random).map_err(|_| TokenFileError::NoRandomNumbers)?;
+    let token = URL_SAFE_NO_PAD.encode(random);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(token.as_bytes())?;
+    file.write_all(b"\n")?;
+    Ok(token)
+}
+
+/// The digest of a token, as a configuration holds it: `sha256:` and 64 hexadecimal digits.
+#[must_use]
+pub fn digest(token: &str) -> String {
+    let digest: String = Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{digest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_made_once_and_read_by_its_owner_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
+        let made = read_or_create(&path).unwrap();
+        assert!(made.is_new && made.token.len() == 43);
+        let read = read_or_create(&path).unwrap();
+        assert!(!read.is_new && read.token == made.token);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(&path), 0o600);
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+            assert!(matches!(read_or_create(&path), Err(TokenFileError::Readable)));
+        }
+    }
+
+    #[test]
+    fn what_can_be_guessed_is_no_token() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
+        std::fs::write(&path, "secret").unwrap();
+        #[cfg(unix)]
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        assert!(matches!(read_or_create(&path), Err(TokenFileError::NoToken)));
+    }
+}

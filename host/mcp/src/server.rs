@@ -1,0 +1,185 @@
+//! Tools served over MCP (`MCP-37`): both revisions of the protocol, on standard input and output or over HTTP.
+//!
+//! A [`Server`] answers from a snapshot of what is on offer ([`Offer`]), which can be replaced while clients are connected. It
+//! keeps no state per client beyond what the earlier revision of the protocol asks for: a call's state travels with its request,
+//! and a task belongs to a principal and not to a connection.
+
+// Logging, sampling, roots and subscriptions to one resource belong to the earlier revision, which is served as well.
+#![expect(deprecated, reason = "clients of the handshake era use them")]
+
+mod agent;
+mod answer;
+mod calls;
+mod catalog;
+mod changes;
+mod handler;
+mod interview;
+mod keep;
+mod names;
+mod page;
+mod principal;
+mod prompts;
+mod receipt;
+mod report;
+mod resources;
+mod rounds;
+mod search;
+mod tasks;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rmcp::service::{ServerInitializeError, serve_server_with_ct};
+use rmcp::transport::io::stdio_pipes;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub use self::agent::{Agent, AgentTool, InvalidAgent};
+use self::catalog::Catalog;
+pub use self::catalog::{Offer, SourceFacts, renamed};
+use self::changes::Changes;
+pub(crate) use self::handler::Handler;
+use self::keep::Keep;
+pub use self::principal::Principal;
+pub use self::prompts::PromptOffer;
+pub use self::resources::{ListedResource, ResourceOffer, ResourceSource};
+use self::rounds::Seal;
+use self::tasks::Tasks;
+
+/// How a server behaves towards its clients.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The name that programs know the server by.
+    pub name: String,
+    /// The name that people know it by.
+    pub title: String,
+    /// Its version.
+    pub version: String,
+    /// Most items of one page of a list.
+    pub page_size: usize,
+    /// Longest text of a result, in bytes; a longer one is cut, and the whole of it can be read as a resource for an hour.
+    pub text_bytes_max: usize,
+    /// Whether each result carries a receipt in `_meta`.
+    pub has_receipts: bool,
+    /// Whether a client sees two tools that find and call the others, instead of the others.
+    pub searches: bool,
+    /// Whether a person is asked, through the client, before a tool runs that needs approval. Otherwise that is left to the
+    /// client.
+    pub asks_approval: bool,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            name: "cofferdam".to_owned(),
+            title: "Cofferdam".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            page_size: 250,
+            text_bytes_max: 96 * 1024,
+            has_receipts: true,
+            searches: false,
+            asks_approval: true,
+        }
+    }
+}
+
+/// Serves tools to MCP clients. Clones are the same server.
+#[derive(Clone)]
+pub struct Server {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all connections share.
+pub(crate) struct Shared {
+    catalog: watch::Sender<Arc<Catalog>>,
+    options: ServerOptions,
+    server_info: Value,
+    seal: Seal,
+    keep: Keep,
+    tasks: Tasks,
+    calls: AtomicU64,
+    stopped: CancellationToken,
+}
+
+/// Why a server does not start or ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The operating system gives no random numbers, which states and addresses are sealed with.
+    #[error("the system has no random numbers")]
+    NoRandomNumbers,
+    /// The connection broke before the first request was answered.
+    #[error("the connection could not be used: {0}")]
+    Connection(String),
+}
+
+impl Server {
+    /// A server of what is on offer now.
+    ///
+    /// # Errors
+    /// [`ServeError::NoRandomNumbers`].
+    pub fn new(offer: Offer, options: ServerOptions) -> Result<Self, ServeError> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(|_| ServeError::NoRandomNumbers)?;
+        let seal = Seal::new(key).map_err(|_| ServeError::NoRandomNumbers)?;
+        let server_info = json!({"name": options.name, "title": options.title, "version": options.version});
+        let shared = Shared {
+            catalog: watch::Sender::new(Arc::new(Catalog::new(offer))),
+            options,
+            server_info,
+            seal,
+            keep: Keep::default(),
+            tasks: Tasks::default(),
+            calls: AtomicU64::new(0),
+            stopped: CancellationToken::new(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Replaces what is on offer. Calls in flight end on what they began with; clients that listen are told which lists have
+    /// changed.
+    pub fn publish(&self, offer: Offer) {
+        self.shared.catalog.send_replace(Arc::new(Catalog::new(offer)));
+    }
+
+    /// Serves one client on standard input and output until it closes them, or until `stop`. Standard output belongs to the
+    /// protocol from then on.
+    ///
+    /// # Errors
+    /// [`ServeError::Connection`].
+    pub async fn serve_stdio(&self, stop: CancellationToken) -> Result<(), ServeError> {
+        let handler = Handler::new(Arc::clone(&self.shared));
+        let running = match serve_server_with_ct(handler, stdio_pipes(), stop).await {
+            Ok(running) => running,
+            // The client left, or the person ended the program, before there was a request.
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+                return Ok(());
+            }
+            Err(error) => return Err(ServeError::Connection(error.to_string())),
+        };
+        let ended = running.waiting().await;
+        self.stop();
+        ended.map(|_| ()).map_err(|error| ServeError::Connection(error.to_string()))
+    }
+
+    /// Ends subscriptions and tasks.
+    pub fn stop(&self) {
+        self.shared.stopped.cancel();
+        self.shared.tasks.stop();
+    }
+}
+
+impl Shared {
+    fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.borrow())
+    }
+
+    fn changes(&self) -> Changes {
+        Changes::new(self.catalog.subscribe())
+    }
+
+    fn next_call_id(&self) -> String {
+        format!("mcp-{}", self.calls.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}

@@ -1,0 +1,148 @@
+//! Outcomes of calls as MCP results (`MCP-37`).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cofferdam_tool::{Completion, Content, Output, Refused, ResourceBody, Shown};
+use rmcp::model::{AudioContent, CallToolResult, ContentBlock, MetaObject, Resource, ResourceContents};
+use serde_json::Value;
+
+use super::catalog::Entry;
+use super::keep::{Keep, SCHEME};
+use super::principal::Principal;
+use super::receipt;
+
+/// How results are made.
+pub(super) struct Answers<'a> {
+    pub(super) keep: &'a Keep,
+    pub(super) principal: &'a Principal,
+    /// Longest text of a result, in bytes.
+    pub(super) text_bytes_max: usize,
+    pub(super) has_receipts: bool,
+}
+
+impl Answers<'_> {
+    /// The result of a call that ended. `None` if it was given up: then there is nobody to tell.
+    pub(super) fn completion(&self, completion: &Completion, entry: &Entry) -> Option<CallToolResult> {
+        let shown = completion.outcome.shown()?;
+        let mut result = self.shown(shown);
+        if self.has_receipts {
+            let mut meta = MetaObject::new();
+            let receipt = receipt::receipt(&completion.record, entry.policy_digest.as_deref());
+            meta.insert(receipt::KEY.to_owned(), receipt);
+            result.meta = Some(meta);
+        }
+        Some(result)
+    }
+
+    fn shown(&self, shown: Shown) -> CallToolResult {
+        if shown.is_error {
+            return CallToolResult::error(vec![ContentBlock::text(shown.text())]);
+        }
+        match shown.output {
+            Output::Value(value) => {
+                let text = Output::Value(value.clone()).text();
+                let mut result = CallToolResult::success(self.text(&text));
+                result.structured_content = value.is_object().then_some(value);
+                result
+            }
+            Output::Contents(contents) => CallToolResult::success(
+                contents.into_iter().flat_map(|content| self.blocks(content)).collect(),
+            ),
+        }
+    }
+
+    fn blocks(&self, content: Content) -> Vec<ContentBlock> {
+        match content {
+            Content::Text(text) => self.text(&text),
+            Content::Json(value) => self.text(&Output::Value(value).text()),
+            other => vec![block(other)],
+        }
+    }
+
+    /// A text, or its beginning and a link to the whole of it.
+    fn text(&self, text: &str) -> Vec<ContentBlock> {
+        if text.len() <= self.text_bytes_max {
+            return vec![ContentBlock::text(text)];
+        }
+        let end = (0..=self.text_bytes_max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let beginning = text.get(..end).unwrap_or_default();
+        let Some(uri) = self.keep.put(self.principal.name(), text) else {
+            let note = format!("… cut here: the result has {} bytes", text.len());
+            return vec![ContentBlock::text(beginning), ContentBlock::text(note)];
+        };
+        let note = format!(
+            "… cut here: the result has {} bytes; all of it can be read as the resource {uri}",
+            text.len()
+        );
+        let mut link = Resource::new(uri, "whole result").with_mime_type("text/plain");
+        link.size = u64::try_from(text.len()).ok();
+        vec![ContentBlock::text(beginning), ContentBlock::text(note), ContentBlock::resource_link(link)]
+    }
+}
+
+/// One item as it is.
+pub(super) fn block(content: Content) -> ContentBlock {
+    match content {
+        Content::Text(text) => ContentBlock::text(text),
+        Content::Json(value) => ContentBlock::text(Output::Value(value).text()),
+        Content::Blob { media_type, data } => {
+            let data = STANDARD.encode(data);
+            if media_type.starts_with("image/") {
+                ContentBlock::image(data, media_type)
+            } else if media_type.starts_with("audio/") {
+                ContentBlock::Audio(AudioContent::new(data, media_type))
+            } else {
+                ContentBlock::resource(
+                    ResourceContents::blob(data, format!("{SCHEME}inline")).with_mime_type(media_type),
+                )
+            }
+        }
+        Content::Resource { uri, media_type, body } => {
+            ContentBlock::resource(contents(uri, media_type, body))
+        }
+        Content::Link { uri, name, media_type } => {
+            let mut link = Resource::new(uri, name);
+            link.mime_type = media_type;
+            ContentBlock::resource_link(link)
+        }
+        _ => ContentBlock::text(""),
+    }
+}
+
+/// What a resource holds, as MCP writes it.
+pub(super) fn contents(uri: String, media_type: Option<String>, body: ResourceBody) -> ResourceContents {
+    match body {
+        ResourceBody::Text(text) => {
+            ResourceContents::TextResourceContents { uri, mime_type: media_type, text, meta: None }
+        }
+        ResourceBody::Blob(data) => {
+            let blob = STANDARD.encode(data);
+            ResourceContents::BlobResourceContents { uri, mime_type: media_type, blob, meta: None }
+        }
+    }
+}
+
+/// The result of a call that did not start. A model can correct itself by its text.
+pub(super) fn refused(refused: &Refused) -> CallToolResult {
+    error(match refused {
+        Refused::UnknownTool { name, .. } => unknown(name),
+        other => other.to_string(),
+    })
+}
+
+/// The text about a tool that does not exist, or does not exist for this client.
+pub(super) fn unknown(name: &str) -> String {
+    format!("Tool {name} not found")
+}
+
+/// A result that is an error.
+pub(super) fn error(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// A success with structured content.
+pub(super) fn structured(value: Value) -> CallToolResult {
+    let mut result = CallToolResult::success(vec![ContentBlock::text(value.to_string())]);
+    result.structured_content = Some(value);
+    result
+}

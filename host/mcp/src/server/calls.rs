@@ -1,0 +1,282 @@
+//! One call from request to result: approval, questions, reports, and when it becomes a task.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cofferdam_tool::{
+    Asker as _, CallContext, Completion, NotAsked, Question, QuestionKind, Refused, ToolFailure,
+};
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, InputRequiredResult, InputResponses, JsonObject, Task};
+use rmcp::task_manager::{TaskContext, TaskExit, TaskOptions};
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::Shared;
+use super::answer::{self, Answers};
+use super::catalog::{Catalog, Entry};
+use super::interview::{self, Interview, Suspension};
+use super::principal::Principal;
+use super::report::{self, Forwarder, Report};
+use super::rounds::{Binding, State};
+
+/// How long a call that may take minutes runs as an ordinary one before it becomes a task.
+const TASK_GRACE: Duration = Duration::from_millis(500);
+/// How long a task is kept, from its creation on.
+const TASK_TTL: Duration = Duration::from_secs(60 * 60);
+/// How often a client is asked to look.
+const TASK_POLL: Duration = Duration::from_secs(1);
+/// Longest argument text that a person is shown, in bytes.
+const SHOWN_ARGUMENTS_BYTES_MAX: usize = 2000;
+
+/// A request that runs a tool.
+pub(super) struct Request<'a> {
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) entry: &'a Entry,
+    /// The MCP method, for what a state is bound to.
+    pub(super) method: &'static str,
+    pub(super) arguments: JsonObject,
+    pub(super) principal: Principal,
+    pub(super) asked: Asked,
+    pub(super) reports: Forwarder,
+    pub(super) cancellation: CancellationToken,
+    /// Whether the client can be given a task instead of a result.
+    pub(super) takes_tasks: bool,
+}
+
+/// How the client of a request is asked, and what it has answered.
+pub(super) enum Asked {
+    ByRequest,
+    ByResult { state: Option<String>, responses: Option<InputResponses> },
+}
+
+/// How a request ended.
+pub(super) enum Ended {
+    Done(Box<Result<Completion, Refused>>),
+    Asks(InputRequiredResult),
+    Task(Task),
+    /// A person did not allow it, or could not be asked; for the model.
+    NotApproved(String),
+}
+
+/// A call that runs as long as it is polled, and is stopped by dropping it.
+struct Running {
+    interview: Arc<Interview>,
+    reports: mpsc::Receiver<Report>,
+    call: Pin<Box<dyn Future<Output = Result<Completion, Refused>> + Send>>,
+    stop: CancellationToken,
+}
+
+impl Shared {
+    /// Runs a tool to its end, to its first question, or until it has become a task.
+    pub(super) async fn run(self: &Arc<Self>, mut request: Request<'_>) -> Result<Ended, ErrorData> {
+        let name = request.entry.definition.name.as_str();
+        let arguments = serde_json::to_vec(&request.arguments)
+            .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
+        let binding = Binding::new(request.principal.name(), request.method, name, &arguments);
+        let interview = Arc::new(self.interview(&mut request, &binding)?);
+        if self.options.asks_approval && request.catalog.toolset.needs_approval(name) {
+            let approved = tokio::select! {
+                biased;
+                suspension = interview.suspended() => return self.suspended(suspension, &binding),
+                approved = approve(&interview, name, &request.arguments) => approved,
+            };
+            if let Err(reason) = approved {
+                return Ok(Ended::NotApproved(reason));
+            }
+        }
+        let mut running = self.start(&request, arguments, interview);
+        let may_become_task = request.takes_tasks && self.tasks.has_room();
+        let grace = tokio::time::sleep(TASK_GRACE);
+        tokio::pin!(grace);
+        let ended = loop {
+            tokio::select! {
+                biased;
+                Some(report) = running.reports.recv() => {
+                    if may_become_task && matches!(report, Report::Progress(_)) {
+                        return Ok(Ended::Task(self.promote(request, running, Some(report))));
+                    }
+                    request.reports.send(report).await;
+                }
+                ended = &mut running.call => break ended,
+                suspension = running.interview.suspended() => return self.suspended(suspension, &binding),
+                () = request.cancellation.cancelled(), if !running.stop.is_cancelled() => running.stop.cancel(),
+                () = &mut grace, if may_become_task => {
+                    return Ok(Ended::Task(self.promote(request, running, None)));
+                }
+            }
+        };
+        // What was reported last is worth as much as what came first, and belongs before the result.
+        while let Ok(report) = running.reports.try_recv() {
+            request.reports.send(report).await;
+        }
+        Ok(Ended::Done(Box::new(ended)))
+    }
+
+    fn interview(&self, request: &mut Request<'_>, binding: &Binding) -> Result<Interview, ErrorData> {
+        let capabilities = request.reports.capabilities.clone();
+        match std::mem::replace(&mut request.asked, Asked::ByRequest) {
+            Asked::ByRequest => Ok(Interview::by_request(request.reports.peer.clone(), capabilities)),
+            Asked::ByResult { state, responses } => {
+                let state = match state {
+                    Some(sealed) => self.seal.open(&sealed, binding),
+                    None => Ok(State::default()),
+                };
+                let state = state.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
+                Ok(Interview::by_result(capabilities, state, responses.unwrap_or_default()))
+            }
+        }
+    }
+
+    /// The call, which starts when it is polled. It owns what it needs, for it may outlive the request.
+    fn start(&self, request: &Request<'_>, arguments: Vec<u8>, interview: Arc<Interview>) -> Running {
+        let (sink, reports) = report::channel();
+        let stop = CancellationToken::new();
+        let context = CallContext {
+            session: Some(request.principal.name().to_owned()),
+            cancellation: stop.clone(),
+            progress: (request.reports.wants_progress() || request.takes_tasks).then(|| sink.clone() as _),
+            log: request.reports.log_level.is_some().then(|| sink as _),
+            asker: Some(interview::asker(&interview)),
+            ..CallContext::new(self.next_call_id())
+        };
+        let toolset = request.catalog.toolset.clone();
+        let name = request.entry.definition.name.clone();
+        let call = async move { toolset.call(name.as_str(), Some(&arguments), &context).await };
+        Running { interview, reports, call: Box::pin(call.in_current_span()), stop }
+    }
+
+    fn suspended(&self, suspension: Suspension, binding: &Binding) -> Result<Ended, ErrorData> {
+        match suspension {
+            Suspension::Asks { requests, state } => {
+                let sealed = self.seal.seal(&state, binding);
+                let sealed =
+                    sealed.map_err(|_| ErrorData::internal_error("the state cannot be sealed", None))?;
+                Ok(Ended::Asks(InputRequiredResult::new(Some(requests), Some(sealed))))
+            }
+            Suspension::Lacks(capabilities) => {
+                Err(ErrorData::missing_required_client_capability(*capabilities))
+            }
+        }
+    }
+
+    /// Lets a call go on as a task, and answers with its beginning.
+    fn promote(self: &Arc<Self>, request: Request<'_>, running: Running, first: Option<Report>) -> Task {
+        let mut options = TaskOptions::default();
+        options.ttl_ms = u64::try_from(TASK_TTL.as_millis()).ok();
+        options.poll_interval_ms = u64::try_from(TASK_POLL.as_millis()).ok();
+        options.status_message = first.as_ref().and_then(message);
+        let (shared, principal) = (Arc::clone(self), request.principal.clone());
+        let (catalog, wire) = (Arc::clone(&request.catalog), request.entry.tool.name.to_string());
+        self.tasks.spawn(&request.principal, options, move |task| {
+            running.interview.has_become(task.clone());
+            Box::pin(async move {
+                let ended = as_task(running, &task).await?;
+                shared.task_result(&catalog, &wire, &principal, &ended)
+            })
+        })
+    }
+
+    fn task_result(
+        &self,
+        catalog: &Catalog,
+        wire: &str,
+        principal: &Principal,
+        ended: &Result<Completion, Refused>,
+    ) -> Result<CallToolResult, TaskExit> {
+        let completion = match ended {
+            Ok(completion) => completion,
+            Err(refused) => return Ok(answer::refused(refused)),
+        };
+        let entry = catalog.find(wire, principal).ok_or(TaskExit::Cancelled)?;
+        self.answers(principal).completion(completion, entry).ok_or(TaskExit::Cancelled)
+    }
+
+    pub(super) fn answers<'a>(&'a self, principal: &'a Principal) -> Answers<'a> {
+        Answers {
+            keep: &self.keep,
+            principal,
+            text_bytes_max: self.options.text_bytes_max,
+            has_receipts: self.options.has_receipts,
+        }
+    }
+}
+
+/// The rest of a call that has become a task.
+async fn as_task(mut running: Running, task: &TaskContext) -> Result<Result<Completion, Refused>, TaskExit> {
+    loop {
+        tokio::select! {
+            biased;
+            Some(report) = running.reports.recv() => {
+                if let Some(message) = message(&report) {
+                    task.set_status_message(message);
+                }
+            }
+            ended = &mut running.call => return Ok(ended),
+            suspension = running.interview.suspended() => return Err(TaskExit::Error(match suspension {
+                Suspension::Lacks(capabilities) => ErrorData::missing_required_client_capability(*capabilities),
+                Suspension::Asks { .. } => ErrorData::invalid_params("an earlier answer does not fit its question", None),
+            })),
+            () = task.cancelled(), if !running.stop.is_cancelled() => running.stop.cancel(),
+        }
+    }
+}
+
+fn message(report: &Report) -> Option<String> {
+    match report {
+        Report::Progress(progress) => progress.message.clone(),
+        Report::Log(..) => None,
+    }
+}
+
+/// Asks a person whether the tool may run.
+async fn approve(interview: &Interview, tool: &str, arguments: &JsonObject) -> Result<(), String> {
+    if !interview.can_ask(QuestionKind::Elicitation) {
+        return Err(no_one_to_ask(tool));
+    }
+    let mut shown = Value::Object(arguments.clone()).to_string();
+    if shown.len() > SHOWN_ARGUMENTS_BYTES_MAX {
+        let end = (0..=SHOWN_ARGUMENTS_BYTES_MAX).rev().find(|at| shown.is_char_boundary(*at)).unwrap_or(0);
+        shown.truncate(end);
+        shown.push('…');
+    }
+    let question = Question {
+        kind: QuestionKind::Elicitation,
+        parameters: Map::from_iter([
+            ("message".to_owned(), format!("Allow the tool {tool} to run with {shown}?").into()),
+            (
+                "requestedSchema".to_owned(),
+                json!({
+                    "type": "object",
+                    "properties": {"allow": {"type": "boolean", "title": "Allow this call"}},
+                    "required": ["allow"],
+                }),
+            ),
+        ]),
+    };
+    let answers = match interview.ask(vec![question]).await {
+        Ok(answers) => answers,
+        Err(NotAsked::Unsupported(_)) => return Err(no_one_to_ask(tool)),
+        Err(_) => return Err(format!("The call of '{tool}' was not approved: nobody answered.")),
+    };
+    let is_allowed = answers.first().is_some_and(|answer| {
+        answer.get("action").is_some_and(|action| action == "accept")
+            && answer.pointer("/content/allow").is_some_and(|allow| allow == true)
+    });
+    if is_allowed { Ok(()) } else { Err(format!("A person declined the call of '{tool}'.")) }
+}
+
+fn no_one_to_ask(tool: &str) -> String {
+    format!(
+        "Each call of '{tool}' has to be approved by a person, and this client cannot ask one. Whoever starts the server \
+         can leave approval to the client with `--approvals client`."
+    )
+}
+
+/// The error envelope of a call that was not approved.
+pub(super) fn not_approved(reason: &str) -> CallToolResult {
+    answer::error(json!({"error": ToolFailure::new(reason).error_value()}).to_string())
+}

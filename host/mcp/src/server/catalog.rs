@@ -1,0 +1,172 @@
+//! What is on offer at one moment: tools under their wire names, prompts, resources.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use cofferdam_tool::{ToolDefinition, Toolset};
+use rmcp::model::{Icon, JsonObject, MetaObject, Tool, ToolAnnotations};
+use serde_json::Value;
+
+use super::names::wire_names;
+use super::principal::Principal;
+use super::prompts::PromptOffer;
+use super::resources::{ResourceOffer, ResourceSource};
+
+/// Longest instructions in bytes: clients cut them at 2 KB.
+const INSTRUCTIONS_BYTES_MAX: usize = 2048;
+
+/// What a server is to offer. It is a snapshot; [`Server::publish`](super::Server::publish) replaces it by another one.
+#[derive(Default)]
+pub struct Offer {
+    /// The tools, and the path that every call takes.
+    pub toolset: Toolset,
+    /// Names of the tools that are listed and may be called; `None` means all.
+    pub only: Option<BTreeSet<String>>,
+    /// Tools that are called when a client asks for a prompt.
+    pub prompts: Vec<PromptOffer>,
+    /// Tools that are called when a client reads a resource.
+    pub resources: Vec<ResourceOffer>,
+    /// Other resources, such as file stores.
+    pub resource_sources: Vec<Arc<dyn ResourceSource>>,
+    /// What is known about sources beside their tools, by name.
+    pub sources: HashMap<String, SourceFacts>,
+}
+
+/// What a client or a receipt is told about a source.
+#[derive(Debug, Clone, Default)]
+pub struct SourceFacts {
+    /// Addresses of icons (`https:` or `data:`).
+    pub icons: Vec<String>,
+    /// Digest of what the source was granted.
+    pub policy_digest: Option<String>,
+}
+
+/// An offer, prepared for answering requests.
+pub(super) struct Catalog {
+    pub(super) toolset: Toolset,
+    pub(super) tools: Vec<Entry>,
+    by_wire: HashMap<String, usize>,
+    by_name: HashMap<String, usize>,
+    pub(super) prompts: Vec<PromptOffer>,
+    pub(super) resources: Vec<ResourceOffer>,
+    pub(super) resource_sources: Vec<Arc<dyn ResourceSource>>,
+    pub(super) instructions: Option<String>,
+}
+
+/// One tool on the wire.
+pub(super) struct Entry {
+    /// Its name in the toolset.
+    pub(super) definition: Arc<ToolDefinition>,
+    /// The source that it belongs to.
+    pub(super) source: String,
+    pub(super) policy_digest: Option<String>,
+    /// Whether a client sees it. One that only makes a prompt or a resource is not shown.
+    pub(super) is_listed: bool,
+    pub(super) tool: Tool,
+}
+
+impl Catalog {
+    pub(super) fn new(offer: Offer) -> Self {
+        let Offer { toolset, only, prompts, resources, resource_sources, sources } = offer;
+        let definitions: Vec<_> = toolset.definitions().cloned().collect();
+        let wire = wire_names(definitions.iter().map(|definition| definition.name.as_str()));
+        let hidden: BTreeSet<&str> = prompts
+            .iter()
+            .map(|prompt| prompt.tool.as_str())
+            .chain(resources.iter().map(|resource| resource.tool.as_str()))
+            .collect();
+        let no_facts = SourceFacts::default();
+        let mut tools = Vec::new();
+        for (definition, wire) in definitions.into_iter().zip(wire) {
+            let name = definition.name.as_str();
+            let source = toolset.source(name).map(|source| source.name().to_owned()).unwrap_or_default();
+            let facts = sources.get(&source).unwrap_or(&no_facts);
+            tools.push(Entry {
+                is_listed: only.as_ref().is_none_or(|only| only.contains(name)) && !hidden.contains(name),
+                tool: wire_tool(wire, &definition, facts),
+                policy_digest: facts.policy_digest.clone(),
+                definition,
+                source,
+            });
+        }
+        let index = |key: fn(&Entry) -> &str| {
+            tools.iter().enumerate().map(|(index, entry)| (key(entry).to_owned(), index)).collect()
+        };
+        let by_wire = index(|entry| &entry.tool.name);
+        let by_name = index(|entry| entry.definition.name.as_str());
+        let instructions = instructions(&toolset);
+        Self { toolset, by_wire, by_name, tools, prompts, resources, resource_sources, instructions }
+    }
+
+    /// The tool that a client may call under a wire name. One that is hidden from the client is as good as none.
+    pub(super) fn find(&self, wire: &str, principal: &Principal) -> Option<&Entry> {
+        let entry = self.by_wire.get(wire).and_then(|index| self.tools.get(*index))?;
+        (entry.is_listed && principal.may_use(&entry.source)).then_some(entry)
+    }
+
+    /// The tool that makes a prompt or a resource.
+    pub(super) fn renderer(&self, name: &str, principal: &Principal) -> Option<&Entry> {
+        let entry = self.by_name.get(name).and_then(|index| self.tools.get(*index))?;
+        principal.may_use(&entry.source).then_some(entry)
+    }
+
+    /// The tools that a client sees, in the order of the toolset.
+    pub(super) fn listed(&self, principal: &Principal) -> impl Iterator<Item = &Entry> {
+        self.tools.iter().filter(|entry| entry.is_listed && principal.may_use(&entry.source))
+    }
+
+    /// Wire names by the tools' own names, where the two differ.
+    pub(super) fn renamed(&self) -> BTreeMap<String, String> {
+        let differs = |entry: &&Entry| entry.tool.name != entry.definition.name.as_str();
+        let pair = |entry: &Entry| (entry.definition.name.to_string(), entry.tool.name.to_string());
+        self.tools.iter().filter(differs).map(pair).collect()
+    }
+}
+
+fn wire_tool(wire: String, definition: &ToolDefinition, facts: &SourceFacts) -> Tool {
+    let mut tool = Tool::new(wire, definition.description.clone(), object(definition.input.published()));
+    tool.title.clone_from(&definition.title);
+    // Clients of the earlier revision take an output schema for objects alone.
+    tool.output_schema = definition
+        .output
+        .as_ref()
+        .map(|output| output.published())
+        .filter(|schema| schema.get("type").is_some_and(|kind| kind == "object"))
+        .map(|schema| Arc::new(object(schema)));
+    let hints = definition.annotations;
+    if [hints.read_only, hints.destructive, hints.idempotent, hints.open_world].iter().any(Option::is_some) {
+        let (read_only, destructive) = (hints.read_only, hints.destructive);
+        tool.annotations =
+            Some(ToolAnnotations::from_raw(None, read_only, destructive, hints.idempotent, hints.open_world));
+    }
+    if !facts.icons.is_empty() {
+        tool.icons = Some(facts.icons.iter().map(Icon::new).collect());
+    }
+    if hints.long_running == Some(true) {
+        let mut meta = MetaObject::new();
+        meta.insert("cofferdam/longRunning".to_owned(), Value::Bool(true));
+        tool.meta = Some(meta);
+    }
+    tool
+}
+
+fn object(schema: &Value) -> JsonObject {
+    schema.as_object().cloned().unwrap_or_default()
+}
+
+/// What the sources say about their tools together, cut where clients cut it.
+fn instructions(toolset: &Toolset) -> Option<String> {
+    let texts: Vec<_> = toolset.sources().filter_map(|source| source.instructions()).collect();
+    let mut text = texts.join("\n\n");
+    if text.len() > INSTRUCTIONS_BYTES_MAX {
+        let end = (0..=INSTRUCTIONS_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// The wire names of a toolset's tools where they differ from the tools' own, by own name.
+#[must_use]
+pub fn renamed(toolset: &Toolset) -> BTreeMap<String, String> {
+    Catalog::new(Offer { toolset: toolset.clone(), ..Offer::default() }).renamed()
+}

@@ -1,0 +1,69 @@
+//! What changes in the catalogue while clients listen.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::catalog::Catalog;
+
+/// Which lists have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) tools: bool,
+    pub(super) prompts: bool,
+    pub(super) resources: bool,
+}
+
+/// The changes from now on. Several that nobody has waited for are one.
+pub(super) struct Changes {
+    receiver: watch::Receiver<Arc<Catalog>>,
+    seen: Arc<Catalog>,
+}
+
+impl Changes {
+    pub(super) fn new(mut receiver: watch::Receiver<Arc<Catalog>>) -> Self {
+        let seen = Arc::clone(&receiver.borrow_and_update());
+        Self { receiver, seen }
+    }
+
+    /// The next change that a client can see; `None` when the server is gone.
+    pub(super) async fn next(&mut self) -> Option<Change> {
+        loop {
+            self.receiver.changed().await.ok()?;
+            let now = Arc::clone(&self.receiver.borrow_and_update());
+            let before = std::mem::replace(&mut self.seen, Arc::clone(&now));
+            let change = difference(&before, &now);
+            if change.tools || change.prompts || change.resources {
+                return Some(change);
+            }
+        }
+    }
+}
+
+fn difference(before: &Catalog, now: &Catalog) -> Change {
+    let tools = |catalog: &Catalog| {
+        let listed = catalog.tools.iter().filter(|entry| entry.is_listed);
+        json!(listed.map(|entry| &entry.tool).collect::<Vec<_>>())
+    };
+    let renderer = |catalog: &Catalog, name: &str| {
+        let mut entries = catalog.tools.iter();
+        entries.find(|entry| entry.definition.name.as_str() == name).map(|entry| json!(entry.tool))
+    };
+    let prompts = |catalog: &Catalog| {
+        let offers = catalog.prompts.iter();
+        offers.map(|offer| (offer.name.clone(), renderer(catalog, &offer.tool))).collect::<Vec<_>>()
+    };
+    let resources = |catalog: &Catalog| {
+        let offers = catalog.resources.iter();
+        let made: Vec<_> = offers.map(|offer| (offer.uri.clone(), renderer(catalog, &offer.tool))).collect();
+        let others: Vec<_> =
+            catalog.resource_sources.iter().map(|source| source.prefix().to_owned()).collect();
+        (made, others)
+    };
+    Change {
+        tools: tools(before) != tools(now),
+        prompts: prompts(before) != prompts(now),
+        resources: resources(before) != resources(now),
+    }
+}

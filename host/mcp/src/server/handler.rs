@@ -1,0 +1,601 @@
+//! MCP's requests, each answered from the catalogue of its moment.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cofferdam_tool::{LogLevel, Outcome, Output};
+use rmcp::model::{
+    CacheScope, CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult,
+    CancelTaskParams, CompleteRequestParams, CompleteResult, CompletionInfo, ConstString, CreateTaskResult,
+    CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestMethod, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, Implementation, InputResponses,
+    JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    MetaObject, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestMethod,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, Resource,
+    ResourceContents, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::json;
+
+use super::calls::{self, Asked, Ended, Request};
+use super::catalog::{Catalog, Entry};
+use super::page::page;
+use super::principal::Principal;
+use super::report::{self, Forwarder};
+use super::{Shared, answer, prompts, search};
+
+/// Most addresses that one connection may subscribe to.
+const SUBSCRIPTIONS_MAX: usize = 1000;
+/// Most resources that one source is asked for.
+const RESOURCES_MAX: usize = 1000;
+/// How long a client may keep a list. It is told when one changes.
+const LIST_TTL_MS: u64 = 60_000;
+
+/// One connection's view of a server. Clones belong to the same connection.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    shared: Arc<Shared>,
+    connection: Arc<Connection>,
+}
+
+/// What a client of the handshake era has set for its connection.
+struct Connection {
+    log_level: Mutex<LogLevel>,
+    subscriptions: Mutex<BTreeSet<String>>,
+}
+
+impl Handler {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let connection =
+            Connection { log_level: Mutex::new(LogLevel::Info), subscriptions: Mutex::default() };
+        Self { shared, connection: Arc::new(connection) }
+    }
+
+    /// Runs a tool for a request of any method that can ask back.
+    async fn run(
+        &self,
+        catalog: Arc<Catalog>,
+        entry: &Entry,
+        what: Called,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Ended, ErrorData> {
+        let capabilities = context.client_capabilities().unwrap_or_default();
+        let takes_tasks = what.method == CallToolRequestMethod::VALUE
+            && entry.definition.annotations.long_running == Some(true)
+            && capabilities.supports_tasks();
+        let is_modern = is_modern(context);
+        let log_level = if is_modern {
+            context.meta.log_level().map(report::log_level)
+        } else {
+            Some(*self.connection.log_level.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        let asked = if is_modern {
+            Asked::ByResult { state: what.state, responses: what.responses }
+        } else {
+            Asked::ByRequest
+        };
+        let request = Request {
+            catalog,
+            entry,
+            method: what.method,
+            arguments: what.arguments,
+            principal: principal(context),
+            asked,
+            reports: Forwarder::new(
+                context.peer.clone(),
+                capabilities,
+                context.meta.get_progress_token(),
+                log_level,
+                entry.tool.name.to_string(),
+            ),
+            cancellation: context.ct.clone(),
+            takes_tasks,
+        };
+        self.shared.run(request).await
+    }
+
+    /// A tool's output for a prompt or a resource: there is no result that could be an error, so a failure is one of the
+    /// protocol.
+    async fn render(
+        &self,
+        entry: &Entry,
+        catalog: &Arc<Catalog>,
+        what: Called,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Result<Output, rmcp::model::InputRequiredResult>, ErrorData> {
+        match self.run(Arc::clone(catalog), entry, what, context).await? {
+            Ended::Asks(result) => Ok(Err(result)),
+            Ended::Done(ended) => match *ended {
+                Err(refused) => Err(ErrorData::invalid_params(refused.to_string(), None)),
+                Ok(completion) => match completion.outcome {
+                    Outcome::Ok(output) => Ok(Ok(output)),
+                    other => {
+                        let text = other.shown().map(|shown| shown.text()).unwrap_or_default();
+                        Err(ErrorData::internal_error(text, None))
+                    }
+                },
+            },
+            Ended::NotApproved(reason) => Err(ErrorData::invalid_request(reason, None)),
+            Ended::Task(_) => Err(ErrorData::internal_error("this request cannot become a task", None)),
+        }
+    }
+
+    fn signed(&self, meta: Option<MetaObject>, context: &RequestContext<RoleServer>) -> Option<MetaObject> {
+        if !is_modern(context) {
+            return meta;
+        }
+        let mut meta = meta.unwrap_or_default();
+        meta.insert("io.modelcontextprotocol/serverInfo".to_owned(), self.shared.server_info.clone());
+        Some(meta)
+    }
+}
+
+/// What a request names.
+struct Called {
+    method: &'static str,
+    arguments: JsonObject,
+    responses: Option<InputResponses>,
+    state: Option<String>,
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let catalog = self.shared.catalog();
+        let mut capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_logging()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
+            .enable_tasks()
+            .build();
+        if !catalog.prompts.is_empty() {
+            let with = ServerCapabilities::builder()
+                .enable_prompts()
+                .enable_prompts_list_changed()
+                .enable_completions()
+                .build();
+            (capabilities.prompts, capabilities.completions) = (with.prompts, with.completions);
+        }
+        let mut info = ServerConfig::new(capabilities);
+        let options = &self.shared.options;
+        info.server_info = Implementation::new(options.name.clone(), options.version.clone())
+            .with_title(options.title.clone());
+        info.instructions.clone_from(&catalog.instructions);
+        info
+    }
+
+    async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        let result = DiscoverResult::from_server_info(versions, self.get_info());
+        Ok(result.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let (catalog, principal) = (self.shared.catalog(), principal(&context));
+        let tools: Vec<Tool> = if self.shared.options.searches {
+            search::tools(catalog.listed(&principal).count())
+        } else {
+            catalog.listed(&principal).map(|entry| entry.tool.clone()).collect()
+        };
+        let (tools, next) = page(tools, request, self.shared.options.page_size)?;
+        let mut result = ListToolsResult::with_all_items(tools);
+        (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
+        result.next_cursor = next;
+        result.meta = self.signed(None, &context);
+        Ok(result)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        // The transport compares headers with arguments by it; whether the tool may be called is decided at the call.
+        self.shared.catalog().find(name, &Principal::local()).map(|entry| entry.tool.clone())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let (catalog, principal) = (self.shared.catalog(), principal(&context));
+        let (mut name, mut arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
+        if self.shared.options.searches {
+            match name.as_str() {
+                search::SEARCH => {
+                    let found = search::search(&catalog, &principal, &arguments);
+                    return Ok(found.map_or_else(answer::error, answer::structured).into());
+                }
+                search::CALL => (name, arguments) = search::inner(arguments),
+                _ => {}
+            }
+        }
+        let Some(entry) = catalog.find(&name, &principal) else {
+            return Ok(answer::error(answer::unknown(&name)).into());
+        };
+        let what = Called {
+            method: CallToolRequestMethod::VALUE,
+            arguments,
+            responses: request.input_responses,
+            state: request.request_state,
+        };
+        let span = tracing::info_span!(
+            "execute_tool",
+            gen_ai.tool.name = %entry.definition.name,
+            mcp.request.id = %context.id,
+            traceparent = context.meta.get_traceparent(),
+            tracestate = context.meta.get_tracestate(),
+        );
+        let call = self.run(Arc::clone(&catalog), entry, what, &context);
+        let mut result: CallToolResult = match tracing::Instrument::instrument(call, span).await? {
+            Ended::Asks(mut result) => {
+                result.meta = self.signed(None, &context);
+                return Ok(result.into());
+            }
+            Ended::Task(task) => {
+                let mut result = CreateTaskResult::new(task);
+                result.meta = self.signed(None, &context);
+                return Ok(result.into());
+            }
+            Ended::NotApproved(reason) => calls::not_approved(&reason),
+            Ended::Done(ended) => match *ended {
+                Err(refused) => answer::refused(&refused),
+                // Nobody reads this: a cancelled request is not answered.
+                Ok(completion) => self
+                    .shared
+                    .answers(&principal)
+                    .completion(&completion, entry)
+                    .ok_or_else(|| ErrorData::internal_error("cancelled", None))?,
+            },
+        };
+        result.meta = self.signed(result.meta, &context);
+        Ok(result.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let (catalog, principal) = (self.shared.catalog(), principal(&context));
+        if catalog.prompts.is_empty() {
+            return Err(ErrorData::method_not_found::<rmcp::model::ListPromptsRequestMethod>());
+        }
+        let prompt = |offer: &prompts::PromptOffer| {
+            catalog.renderer(&offer.tool, &principal).map(|entry| prompts::prompt(offer, entry))
+        };
+        let all = catalog.prompts.iter().filter_map(prompt).collect();
+        let (prompts, next) = page(all, request, self.shared.options.page_size)?;
+        let mut result = ListPromptsResult::with_all_items(prompts);
+        (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
+        result.next_cursor = next;
+        result.meta = self.signed(None, &context);
+        Ok(result)
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let (catalog, principal) = (self.shared.catalog(), principal(&context));
+        let offer = catalog.prompts.iter().find(|offer| offer.name == request.name);
+        let entry = offer.and_then(|offer| catalog.renderer(&offer.tool, &principal));
+        let Some(entry) = entry else {
+            return Err(ErrorData::invalid_params(
+                format!("there is no prompt called '{}'", request.name),
+                None,
+            ));
+        };
+        let what = Called {
+            method: GetPromptRequestMethod::VALUE,
+            arguments: request.arguments.unwrap_or_default(),
+            responses: request.input_responses,
+            state: request.request_state,
+        };
+        match self.render(entry, &catalog, what, &context).await? {
+            Err(asks) => Ok(asks.into()),
+            Ok(output) => {
+                let mut result = GetPromptResult::new(prompts::messages(output))
+                    .with_description(entry.definition.description.clone());
+                result.meta = self.signed(None, &context);
+                Ok(result.into())
+            }
+        }
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let (catalog, principal) = (self.shared.catalog(), principal(&context));
+        let tool = match &request.r#ref {
+            Reference::Prompt(prompt) => {
+                catalog.prompts.iter().find(|offer| offer.name == prompt.name).map(|offer| &offer.tool)
+            }
+            Reference::Resource(resource) => {
+                catalog.resources.iter().find(|offer| offer.uri == resource.uri).map(|offer| &offer.tool)
+            }
+            _ => None,
+        };
+        let Some(entry) = tool.and_then(|tool| catalog.renderer(tool, &principal)) else {
+            return Err(ErrorData::invalid_params("there is no such prompt or resource template", None));
+        };
+        let values = prompts::completions(&entry.definition, &request.argument.name, &request.argument.value);
+        let completion =
+            CompletionInfo::new(values).map_err(|error| ErrorData::internal_error(error, None))?;
+        Ok(CompleteResult::new(completion))
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let (catalog, principal) = (self.shared.catalog(), principal(&context));
+        let offers = catalog.resources.iter().filter(|offer| !offer.is_template());
+        let mut all: Vec<Resource> = offers
+            .filter_map(|offer| Some(offer.resource(catalog.renderer(&offer.tool, &principal)?)))
+            .collect();
+        for source in catalog.resource_sources.iter().filter(|source| principal.may_use(source.name())) {
+            all.extend(source.list(RESOURCES_MAX).await.into_iter().map(|listed| {
+                let mut resource = Resource::new(listed.uri, listed.name);
+                resource.mime_type = listed.media_type;
+                resource.size = listed.bytes;
+                resource
+            }));
+        }
+        let (resources, next) = page(all, request, self.shared.options.page_size)?;
+        let mut result = ListResourcesResult::with_all_items(resources);
+        (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
+        result.next_cursor = next;
+        result.meta = self.signed(None, &context);
+        Ok(result)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let (catalog, principal) = (self.shared.catalog(), principal(&context));
+        let offers = catalog.resources.iter().filter(|offer| offer.is_template());
+        let all = offers
+            .filter_map(|offer| Some(offer.template(catalog.renderer(&offer.tool, &principal)?)))
+            .collect();
+        let (templates, next) = page(all, request, self.shared.options.page_size)?;
+        let mut result = ListResourceTemplatesResult::with_all_items(templates);
+        (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
+        result.next_cursor = next;
+        result.meta = self.signed(None, &context);
+        Ok(result)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let (catalog, principal) = (self.shared.catalog(), principal(&context));
+        let uri = request.uri;
+        let found = |contents: Vec<ResourceContents>, ttl: u64| {
+            let mut result = ReadResourceResult::new(contents);
+            (result.ttl_ms, result.cache_scope) = (Some(ttl), Some(CacheScope::Private));
+            result.meta = self.signed(None, &context);
+            Ok(result.into())
+        };
+        if let Some(text) = self.shared.keep.get(principal.name(), &uri) {
+            return found(vec![ResourceContents::text(&*text, uri)], LIST_TTL_MS);
+        }
+        for offer in &catalog.resources {
+            let Some(arguments) = offer.arguments(&uri) else { continue };
+            let Some(entry) = catalog.renderer(&offer.tool, &principal) else { continue };
+            let what = Called {
+                method: ReadResourceRequestMethod::VALUE,
+                arguments,
+                responses: request.input_responses,
+                state: request.request_state,
+            };
+            return match self.render(entry, &catalog, what, &context).await? {
+                Err(asks) => Ok(asks.into()),
+                Ok(output) => found(offer.contents(&uri, output), 0),
+            };
+        }
+        for source in catalog.resource_sources.iter().filter(|source| principal.may_use(source.name())) {
+            if uri.starts_with(source.prefix())
+                && let Some((media_type, body)) = source.read(&uri).await
+            {
+                return found(vec![answer::contents(uri, media_type, body)], 0);
+            }
+        }
+        let data = json!({"uri": uri});
+        if is_modern(&context) {
+            return Err(ErrorData::invalid_params("there is no such resource", Some(data)));
+        }
+        Err(ErrorData::new(ErrorCode::RESOURCE_NOT_FOUND, "there is no such resource", Some(data)))
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let mut subscriptions = self.connection.subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
+        if subscriptions.len() >= SUBSCRIPTIONS_MAX {
+            return Err(ErrorData::invalid_request("too many subscriptions", None));
+        }
+        subscriptions.insert(request.uri);
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.connection.subscriptions.lock().unwrap_or_else(PoisonError::into_inner).remove(&request.uri);
+        Ok(())
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let level = report::log_level(request.level);
+        *self.connection.log_level.lock().unwrap_or_else(PoisonError::into_inner) = level;
+        Ok(())
+    }
+
+    /// A request whose parameters could not be read arrives here, under a method that is known.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if is_known(&request.method) {
+            return Err(ErrorData::invalid_params(
+                format!("malformed parameters of {}", request.method),
+                None,
+            ));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let mut changes = self.shared.changes();
+        let connection = Arc::clone(&self.connection);
+        tokio::spawn(async move {
+            while let Some(change) = changes.next().await {
+                let peer = &context.peer;
+                let mut is_sent = Ok(());
+                if change.tools {
+                    is_sent = is_sent.and(peer.notify_tool_list_changed().await);
+                }
+                if change.prompts {
+                    is_sent = is_sent.and(peer.notify_prompt_list_changed().await);
+                }
+                if change.resources {
+                    is_sent = is_sent.and(peer.notify_resource_list_changed().await);
+                    let subscribed =
+                        connection.subscriptions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    for uri in subscribed {
+                        let updated = rmcp::model::ResourceUpdatedNotificationParam::new(uri);
+                        is_sent = is_sent.and(peer.notify_resource_updated(updated).await);
+                    }
+                }
+                if is_sent.is_err() {
+                    break;
+                }
+            }
+        });
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.shared.changes();
+        let accepted = context.accepted().clone();
+        loop {
+            let change = tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                () = self.shared.stopped.cancelled() => return Ok(()),
+                change = changes.next() => match change {
+                    Some(change) => change,
+                    None => return Ok(()),
+                },
+            };
+            let sink = context.sink();
+            if change.tools && accepted.tools_list_changed == Some(true) {
+                let _ = sink.notify_tool_list_changed().await;
+            }
+            if change.prompts && accepted.prompts_list_changed == Some(true) {
+                let _ = sink.notify_prompt_list_changed().await;
+            }
+            if change.resources {
+                if accepted.resources_list_changed == Some(true) {
+                    let _ = sink.notify_resource_list_changed().await;
+                }
+                for uri in accepted.resource_subscriptions.iter().flatten() {
+                    let _ = sink.notify_resource_updated(uri.clone()).await;
+                }
+            }
+        }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let task = self.shared.tasks.get(&principal(&context), &request.task_id)?;
+        let mut result = GetTaskResult::new(task);
+        result.meta = self.signed(None, &context);
+        Ok(result)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.shared.tasks.answer(&principal(&context), &request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.shared.tasks.cancel(&principal(&context), &request.task_id)
+    }
+}
+
+/// Who sent a request. Over HTTP that is whom the router has authenticated, and nobody if it has not.
+fn principal(context: &RequestContext<RoleServer>) -> Principal {
+    match context.extensions.get::<http::request::Parts>() {
+        None => Principal::local(),
+        Some(parts) => {
+            let nobody = || Principal::new("nobody", Some(BTreeSet::new()));
+            parts.extensions.get::<Principal>().cloned().unwrap_or_else(nobody)
+        }
+    }
+}
+
+fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    // Versions are dates.
+    let version = context.protocol_version();
+    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+fn is_known(method: &str) -> bool {
+    matches!(
+        method,
+        "initialize"
+            | "server/discover"
+            | "ping"
+            | "tools/list"
+            | "tools/call"
+            | "prompts/list"
+            | "prompts/get"
+            | "resources/list"
+            | "resources/templates/list"
+            | "resources/read"
+            | "resources/subscribe"
+            | "resources/unsubscribe"
+            | "completion/complete"
+            | "logging/setLevel"
+            | "subscriptions/listen"
+            | "tasks/get"
+            | "tasks/update"
+            | "tasks/cancel"
+    )
+}

@@ -1,0 +1,259 @@
+//! Questions of one call, and the three ways in which a client can be asked.
+//!
+//! A client of the handshake era is sent a request while the call waits. A client of the stateless era gets the questions as
+//! the result of its request and sends the request again with the answers: the call is then run again from its beginning and
+//! finds them (its changes to files were rolled back, like those of every call that does not succeed). The client of a task
+//! finds the questions in the task and answers them there.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use cofferdam_tool::{Asker, NotAsked, OutputSchema, Question, QuestionKind};
+use futures_util::future::try_join_all;
+use rmcp::RoleServer;
+use rmcp::model::{ClientCapabilities, ElicitationCapability, InputRequest, InputRequests, ServerRequest};
+use rmcp::service::Peer;
+use rmcp::task_manager::TaskContext;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::sync::Notify;
+
+use super::rounds::{Answered, State};
+
+/// Most questions of one call. Each is kept by the client, by the server, or in the state between them.
+const QUESTIONS_MAX: usize = 64;
+
+/// The questions and answers of one call.
+pub(super) struct Interview {
+    capabilities: ClientCapabilities,
+    way: Way,
+    /// The task that the call has become, if it has.
+    task: OnceLock<TaskContext>,
+    asked: AtomicUsize,
+    ended: Mutex<Option<Suspension>>,
+    has_ended: Notify,
+}
+
+/// How the client is asked.
+enum Way {
+    /// By a request while the call waits.
+    Request(Peer<RoleServer>),
+    /// By a result; the client comes back with the answers.
+    Result { known: BTreeMap<String, Answered> },
+}
+
+/// Why a call cannot go on in this request.
+pub(super) enum Suspension {
+    /// These questions have to be answered first.
+    Asks { requests: InputRequests, state: Box<State> },
+    /// The tool needs what the client has not declared.
+    Lacks(Box<ClientCapabilities>),
+}
+
+impl Interview {
+    /// For a client that is asked by requests.
+    pub(super) fn by_request(peer: Peer<RoleServer>, capabilities: ClientCapabilities) -> Self {
+        Self::new(Way::Request(peer), capabilities)
+    }
+
+    /// For a client that gets the questions as a result. `state` is what it brought from the round before, and `responses` its
+    /// answers to that round.
+    pub(super) fn by_result(
+        capabilities: ClientCapabilities,
+        state: State,
+        responses: impl IntoIterator<Item = (String, Value)>,
+    ) -> Self {
+        let State { answers: mut known, asked } = state;
+        for (key, answer) in responses {
+            if let Some(question) = asked.get(&key) {
+                known.insert(key, Answered { question: question.clone(), answer });
+            }
+        }
+        Self::new(Way::Result { known }, capabilities)
+    }
+
+    fn new(way: Way, capabilities: ClientCapabilities) -> Self {
+        let (task, asked, ended) = (OnceLock::new(), AtomicUsize::new(0), Mutex::new(None));
+        Self { capabilities, way, task, asked, ended, has_ended: Notify::new() }
+    }
+
+    /// From now on questions are put to the client in the task.
+    pub(super) fn has_become(&self, task: TaskContext) {
+        let _ = self.task.set(task);
+    }
+
+    /// Returns when the call cannot go on.
+    pub(super) async fn suspended(&self) -> Suspension {
+        loop {
+            let notified = self.has_ended.notified();
+            if let Some(suspension) = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                return suspension;
+            }
+            notified.await;
+        }
+    }
+
+    /// Ends the call from within: whoever waits for [`Self::suspended`] drops it.
+    async fn suspend(&self, suspension: Suspension) -> NotAsked {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(suspension);
+        self.has_ended.notify_one();
+        std::future::pending().await
+    }
+
+    fn key(&self) -> Result<String, NotAsked> {
+        let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        if number > QUESTIONS_MAX {
+            return Err(NotAsked::Failed(format!("a call can ask {QUESTIONS_MAX} questions")));
+        }
+        Ok(format!("question-{number}"))
+    }
+
+    /// What a client that comes back has answered, or the end of the call.
+    async fn recall(
+        &self,
+        known: &BTreeMap<String, Answered>,
+        questions: &[(String, Question)],
+    ) -> Result<Vec<Value>, NotAsked> {
+        let digests: Vec<String> = questions.iter().map(|(_, question)| digest(question)).collect();
+        let answer = |(key, question): &(String, Question), digest: &String| {
+            let answered = known.get(key).filter(|answered| answered.question == *digest)?;
+            is_answer(question, &answered.answer).then(|| answered.answer.clone())
+        };
+        let answers: Vec<Option<Value>> =
+            questions.iter().zip(&digests).map(|(question, digest)| answer(question, digest)).collect();
+        if answers.iter().all(Option::is_some) {
+            return Ok(answers.into_iter().flatten().collect());
+        }
+        let mut state = State { answers: known.clone(), asked: BTreeMap::new() };
+        let mut requests = InputRequests::new();
+        for (((key, question), digest), answer) in questions.iter().zip(digests).zip(&answers) {
+            if answer.is_none() {
+                state.answers.remove(key);
+                requests.insert(key.clone(), input_request(question)?);
+                state.asked.insert(key.clone(), digest);
+            }
+        }
+        Err(self.suspend(Suspension::Asks { requests, state: Box::new(state) }).await)
+    }
+}
+
+#[async_trait]
+impl Asker for Interview {
+    fn can_ask(&self, kind: QuestionKind) -> bool {
+        match kind {
+            // A client that says nothing about the modes has the one that there was first.
+            QuestionKind::Elicitation => self
+                .capabilities
+                .elicitation
+                .as_ref()
+                .is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none()),
+            QuestionKind::Sampling => self.capabilities.sampling.is_some(),
+            QuestionKind::Roots => self.capabilities.roots.is_some(),
+        }
+    }
+
+    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
+        if let Some(question) = questions.iter().find(|question| !self.can_ask(question.kind)) {
+            return Err(match self.way {
+                Way::Request(_) => NotAsked::Unsupported(question.kind),
+                Way::Result { .. } => {
+                    self.suspend(Suspension::Lacks(Box::new(capability(question.kind)))).await
+                }
+            });
+        }
+        let questions: Vec<(String, Question)> = questions
+            .into_iter()
+            .map(|question| Ok((self.key()?, question)))
+            .collect::<Result<_, NotAsked>>()?;
+        let answers = match (self.task.get(), &self.way) {
+            (_, Way::Result { known }) if questions.iter().all(|(key, _)| known.contains_key(key)) => {
+                return self.recall(known, &questions).await;
+            }
+            (Some(task), _) => {
+                let asked = questions.iter().map(|(key, question)| async move {
+                    let answer = task.request_input(key.clone(), input_request(question)?);
+                    answer.await.map_err(|_| NotAsked::Failed("the task was cancelled".to_owned()))
+                });
+                try_join_all(asked).await?
+            }
+            (None, Way::Result { known }) => return self.recall(known, &questions).await,
+            (None, Way::Request(peer)) => {
+                try_join_all(questions.iter().map(|(_, question)| send(peer, question))).await?
+            }
+        };
+        match questions.iter().zip(&answers).find(|((_, question), answer)| !is_answer(question, answer)) {
+            Some(_) => Err(NotAsked::Failed("the answer is not what was asked for".to_owned())),
+            None => Ok(answers),
+        }
+    }
+}
+
+/// Asks by a request of the server's own.
+async fn send(peer: &Peer<RoleServer>, question: &Question) -> Result<Value, NotAsked> {
+    let request = match input_request(question)? {
+        InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
+        InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
+        InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
+        _ => return Err(NotAsked::Unsupported(question.kind)),
+    };
+    let result = peer.send_request(request).await;
+    let result = result.map_err(|error| NotAsked::Failed(error.to_string()))?;
+    serde_json::to_value(result).map_err(|error| NotAsked::Failed(error.to_string()))
+}
+
+fn input_request(question: &Question) -> Result<InputRequest, NotAsked> {
+    let method = match question.kind {
+        QuestionKind::Elicitation => "elicitation/create",
+        QuestionKind::Sampling => "sampling/createMessage",
+        QuestionKind::Roots => "roots/list",
+    };
+    let request = json!({"method": method, "params": question.parameters});
+    serde_json::from_value(request).map_err(|_| {
+        NotAsked::Failed(format!("the question is not what MCP takes as parameters of `{method}`"))
+    })
+}
+
+/// Whether a client's answer has the form that the question asks for. A refusal is an answer.
+fn is_answer(question: &Question, answer: &Value) -> bool {
+    let Some(members) = answer.as_object() else { return false };
+    match question.kind {
+        QuestionKind::Roots => members.get("roots").is_some_and(Value::is_array),
+        QuestionKind::Sampling => members.contains_key("content"),
+        QuestionKind::Elicitation => match members.get("action").and_then(Value::as_str) {
+            Some("accept") => fits_form(question, members.get("content")),
+            Some("decline" | "cancel") => true,
+            _ => false,
+        },
+    }
+}
+
+fn fits_form(question: &Question, content: Option<&Value>) -> bool {
+    let Some(schema) = question.parameters.get("requestedSchema") else { return true };
+    match OutputSchema::compile("form", &schema.to_string()) {
+        Ok(schema) => content.is_some_and(|content| schema.validate(content).is_ok()),
+        // A schema that cannot be compiled was not checked by whoever sent it either.
+        Err(_) => content.is_some_and(Value::is_object),
+    }
+}
+
+fn digest(question: &Question) -> String {
+    let text = json!([question.kind.to_string(), question.parameters]).to_string();
+    Sha256::digest(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn capability(kind: QuestionKind) -> ClientCapabilities {
+    let mut capabilities = ClientCapabilities::default();
+    match kind {
+        QuestionKind::Elicitation => capabilities.elicitation = Some(ElicitationCapability::default()),
+        QuestionKind::Sampling => capabilities.sampling = Some(Default::default()),
+        QuestionKind::Roots => capabilities.roots = Some(Default::default()),
+    }
+    capabilities
+}
+
+/// One interview as the asker of a call.
+pub(super) fn asker(interview: &Arc<Interview>) -> Arc<dyn Asker> {
+    Arc::clone(interview) as Arc<dyn Asker>
+}

@@ -1,0 +1,78 @@
+//! Results that are too long for a client, kept for a while under an address that cannot be guessed.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What all kept results may hold together, in bytes. The oldest goes first.
+const BYTES_MAX: usize = 64 << 20;
+/// How long a result is kept.
+const AGE_MAX: Duration = Duration::from_secs(60 * 60);
+/// The addresses of kept results.
+pub(super) const SCHEME: &str = "cofferdam://results/";
+
+/// Long results by address.
+#[derive(Default)]
+pub(super) struct Keep {
+    kept: Mutex<VecDeque<Kept>>,
+}
+
+struct Kept {
+    uri: String,
+    owner: String,
+    since: Instant,
+    text: Arc<str>,
+}
+
+impl Keep {
+    /// Keeps a text for a principal. `None` if the system has no random numbers, or the text is larger than all that may be kept.
+    pub(super) fn put(&self, owner: &str, text: &str) -> Option<String> {
+        if text.len() > BYTES_MAX {
+            return None;
+        }
+        let mut id = [0; 16];
+        getrandom::fill(&mut id).ok()?;
+        let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let uri = format!("{SCHEME}{id}");
+        let kept =
+            Kept { uri: uri.clone(), owner: owner.to_owned(), since: Instant::now(), text: text.into() };
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push_back(kept);
+        let mut bytes: usize = all.iter().map(|kept| kept.text.len()).sum();
+        while bytes > BYTES_MAX || all.front().is_some_and(|oldest| oldest.since.elapsed() > AGE_MAX) {
+            bytes -= all.pop_front().map_or(bytes, |oldest| oldest.text.len());
+        }
+        Some(uri)
+    }
+
+    /// The text at an address, if it is there and belongs to the principal.
+    pub(super) fn get(&self, owner: &str, uri: &str) -> Option<Arc<str>> {
+        let all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = all.iter().find(|kept| kept.uri == uri && kept.owner == owner)?;
+        (kept.since.elapsed() <= AGE_MAX).then(|| Arc::clone(&kept.text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_kept_for_its_owner_alone() {
+        let keep = Keep::default();
+        let uri = keep.put("a", "text").unwrap();
+        assert_eq!(keep.get("a", &uri).as_deref(), Some("text"));
+        assert_eq!(keep.get("b", &uri), None);
+        assert_eq!(keep.get("a", "cofferdam://results/0"), None);
+    }
+
+    #[test]
+    fn the_oldest_result_makes_room() {
+        let keep = Keep::default();
+        let half = "x".repeat(BYTES_MAX / 2);
+        let uris: Vec<_> = (0..3).map(|_| keep.put("a", &half).unwrap()).collect();
+        assert_eq!(keep.get("a", &uris[0]), None);
+        assert!(keep.get("a", &uris[1]).is_some() && keep.get("a", &uris[2]).is_some());
+        assert_eq!(keep.put("a", &"x".repeat(BYTES_MAX + 1)), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! Names of tools on the wire.
+
+use std::collections::HashMap;
+
+use sha2::{Digest, Sha256};
+
+/// Longest name in characters: what every model provider takes.
+const CHARS_MAX: usize = 64;
+/// Hexadecimal digits that tell two names apart which would be the same on the wire.
+const SUFFIX_CHARS: usize = 8;
+
+/// The wire names of tools, in the order of `names`: characters out of `A-Z a-z 0-9 _ -`, at most 64 of them.
+///
+/// A name that fits is kept. One that does not loses what does not fit, and where two become the same, each that was changed
+/// gets a suffix computed from its full name. So a wire name depends on the set of names alone, not on their order or
+/// on the time.
+pub(super) fn wire_names<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    let mut takers: HashMap<String, usize> = HashMap::new();
+    for name in names.clone() {
+        *takers.entry(fitted(name)).or_default() += 1;
+    }
+    names
+        .map(|name| {
+            let wire = fitted(name);
+            let is_unique = takers.get(&wire).is_none_or(|takers| *takers == 1);
+            if wire == name || (is_unique && name.len() <= CHARS_MAX) { wire } else { suffixed(&wire, name) }
+        })
+        .collect()
+}
+
+fn fitted(name: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    name.chars().map(|c| if fits(c) { c } else { '_' }).take(CHARS_MAX).collect()
+}
+
+fn suffixed(wire: &str, name: &str) -> String {
+    let digest = Sha256::digest(name.as_bytes());
+    let suffix: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let stem: String = wire.chars().take(CHARS_MAX - SUFFIX_CHARS - 1).collect();
+    format!("{stem}_{}", suffix.get(..SUFFIX_CHARS).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_fit_are_kept_and_others_are_made_to_fit() {
+        assert_eq!(wire_names(["word_count", "a.b"].into_iter()), ["word_count", "a_b"]);
+    }
+
+    #[test]
+    fn two_names_that_become_one_are_told_apart_whatever_their_order() {
+        let forward = wire_names(["a.b", "a_b"].into_iter());
+        assert_eq!(forward[1], "a_b", "a name that fits is never changed");
+        assert_ne!(forward[0], "a_b");
+        let backward = wire_names(["a_b", "a.b"].into_iter());
+        assert_eq!([&backward[1], &backward[0]], [&forward[0], &forward[1]]);
+    }
+
+    #[test]
+    fn a_long_name_is_cut_and_still_its_own() {
+        let long = "x".repeat(70);
+        let longer = "x".repeat(71);
+        let names = wire_names([long.as_str(), longer.as_str()].into_iter());
+        assert!(names.iter().all(|name| name.len() == 64));
+        assert_ne!(names[0], names[1]);
+    }
+}

@@ -1,0 +1,37 @@
+//! Who calls: a local program, or the owner of a token.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The one whose request is answered. Whoever can write to standard input is `local` and may use everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    name: Arc<str>,
+    sources: Option<Arc<BTreeSet<String>>>,
+}
+
+impl Principal {
+    /// The person who started the process.
+    #[must_use]
+    pub fn local() -> Self {
+        Self { name: "local".into(), sources: None }
+    }
+
+    /// Somebody who was authenticated under a name. `sources` names the plugins, stores and servers whose tools may be used;
+    /// `None` means all.
+    pub fn new(name: impl Into<Arc<str>>, sources: Option<BTreeSet<String>>) -> Self {
+        Self { name: name.into(), sources: sources.map(Arc::new) }
+    }
+
+    /// The name, unique among the principals of one server. It is what sessions and tasks belong to.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether tools of a source may be listed and called.
+    #[must_use]
+    pub fn may_use(&self, source: &str) -> bool {
+        self.sources.as_ref().is_none_or(|sources| sources.contains(source))
+    }
+}

@@ -1,0 +1,185 @@
+//! Several sources as one toolset, also when two of them have a tool of the same name.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::names::{drawn, folded};
+use super::{DuplicateTool, Toolset};
+use crate::{CallContext, Completion, ToolCall, ToolDefinition, ToolName, ToolSource};
+
+/// Longest name of a tool in characters (`ARG-38`).
+const NAME_CHARS_MAX: usize = 128;
+
+impl Toolset {
+    /// A toolset of all tools of `sources`. Where tools of two sources have the same name, or names that cannot be told apart,
+    /// each of them is called `<source>_<tool>`; no source gets the bare name, for it could be the one that wants to be
+    /// taken for the other. So a name depends on which sources there are, and not on their order.
+    ///
+    /// # Errors
+    /// A name that is still taken then.
+    pub fn join(sources: impl IntoIterator<Item = Arc<dyn ToolSource>>) -> Result<Self, DuplicateTool> {
+        let sources: Vec<_> = sources.into_iter().collect();
+        let mut owners: HashMap<(u8, String), BTreeSet<usize>> = HashMap::new();
+        for (owner, source) in sources.iter().enumerate() {
+            for definition in source.definitions().iter() {
+                for key in keys(&definition.name) {
+                    owners.entry(key).or_default().insert(owner);
+                }
+            }
+        }
+        let is_shared = |name: &ToolName| {
+            keys(name).iter().any(|key| owners.get(key).is_some_and(|owners| owners.len() > 1))
+        };
+        let mut toolset = Self::new();
+        for source in sources {
+            let shared: BTreeSet<ToolName> = source
+                .definitions()
+                .iter()
+                .map(|definition| definition.name.clone())
+                .filter(|name| is_shared(name))
+                .collect();
+            match shared.is_empty() {
+                true => toolset.add(source)?,
+                false => toolset.add(Arc::new(Prefixed::new(source, &shared)))?,
+            }
+        }
+        Ok(toolset)
+    }
+}
+
+fn keys(name: &ToolName) -> [(u8, String); 2] {
+    [(0, folded(name.as_str())), (1, drawn(name.as_str()))]
+}
+
+/// A source of which some tools have the source's name before their own.
+struct Prefixed {
+    source: Arc<dyn ToolSource>,
+    definitions: Arc<[Arc<ToolDefinition>]>,
+    /// The source's own definitions of the tools that have another name here.
+    own: HashMap<ToolName, Arc<ToolDefinition>>,
+}
+
+impl Prefixed {
+    fn new(source: Arc<dyn ToolSource>, shared: &BTreeSet<ToolName>) -> Self {
+        let mut own = HashMap::new();
+        let mut definitions = Vec::new();
+        for definition in source.definitions().iter() {
+            if !shared.contains(&definition.name) {
+                definitions.push(Arc::clone(definition));
+                continue;
+            }
+            let name = prefixed(source.name(), &definition.name);
+            own.insert(name.clone(), Arc::clone(definition));
+            definitions.push(Arc::new(ToolDefinition { name, ..(**definition).clone() }));
+        }
+        Self { source, definitions: definitions.into(), own }
+    }
+
+    fn own_name<'a>(&'a self, name: &'a ToolName) -> &'a ToolName {
+        self.own.get(name).map_or(name, |definition| &definition.name)
+    }
+}
+
+/// The name of a tool behind that of its source. What a tool's name cannot hold is written as `_`.
+fn prefixed(source: &str, tool: &ToolName) -> ToolName {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let source: String = source.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+    let name: String = format!("{source}_{tool}").chars().take(NAME_CHARS_MAX).collect();
+    ToolName::new(name).unwrap_or_else(|_| tool.clone())
+}
+
+#[async_trait]
+impl ToolSource for Prefixed {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+        Arc::clone(&self.definitions)
+    }
+
+    fn instructions(&self) -> Option<&str> {
+        self.source.instructions()
+    }
+
+    fn needs_approval(&self, tool: &ToolName) -> bool {
+        self.source.needs_approval(self.own_name(tool))
+    }
+
+    async fn invoke(&self, mut call: ToolCall, context: &CallContext) -> Completion {
+        if let Some(own) = self.own.get(&call.tool.name) {
+            call.tool = Arc::clone(own);
+        }
+        self.source.invoke(call, context).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{Annotations, CallRecord, InputSchema, Outcome, Output};
+
+    /// Tools that answer with their own name.
+    struct Named(&'static str, &'static [&'static str]);
+
+    #[async_trait]
+    impl ToolSource for Named {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+            let definition = |name: &&str| {
+                Arc::new(ToolDefinition {
+                    name: ToolName::new(*name).unwrap(),
+                    title: None,
+                    description: String::new(),
+                    input: Arc::new(InputSchema::compile(name, "{}").unwrap()),
+                    output: None,
+                    annotations: Annotations::default(),
+                })
+            };
+            self.1.iter().map(definition).collect()
+        }
+
+        fn needs_approval(&self, tool: &ToolName) -> bool {
+            tool.as_str() == "delete"
+        }
+
+        async fn invoke(&self, call: ToolCall, _: &CallContext) -> Completion {
+            let output = json!(format!("{} of {}", call.tool.name, self.0));
+            Completion { outcome: Outcome::Ok(Output::Value(output)), record: CallRecord::default() }
+        }
+    }
+
+    fn join(sources: &[(&'static str, &'static [&'static str])]) -> Toolset {
+        Toolset::join(sources.iter().map(|(name, tools)| Arc::new(Named(name, tools)) as _)).unwrap()
+    }
+
+    fn names(toolset: &Toolset) -> Vec<&str> {
+        toolset.definitions().map(|definition| definition.name.as_str()).collect()
+    }
+
+    #[tokio::test]
+    async fn tools_that_share_a_name_get_that_of_their_source_whatever_the_order() {
+        let toolset = join(&[("a", &["read", "delete"]), ("b", &["Read", "list"]), ("c", &["delete"])]);
+        assert_eq!(names(&toolset), ["a_read", "a_delete", "b_Read", "list", "c_delete"]);
+        let other = join(&[("c", &["delete"]), ("b", &["Read", "list"]), ("a", &["read", "delete"])]);
+        assert_eq!(names(&other), ["c_delete", "b_Read", "list", "a_read", "a_delete"]);
+        let completion = toolset.call("b_Read", None, &CallContext::default()).await.unwrap();
+        assert_eq!(completion.outcome, Outcome::Ok(Output::Value(Value::from("Read of b"))));
+        assert!(toolset.call("read", None, &CallContext::default()).await.is_err());
+        assert!(toolset.needs_approval("a_delete") && !toolset.needs_approval("a_read"));
+    }
+
+    #[test]
+    fn a_name_that_is_still_taken_is_an_error() {
+        let sources: [Arc<dyn ToolSource>; 3] =
+            [Arc::new(Named("a", &["b"])), Arc::new(Named("c", &["b"])), Arc::new(Named("d", &["a_b"]))];
+        assert_eq!(Toolset::join(sources).err().unwrap().name.as_str(), "a_b");
+    }
+}
