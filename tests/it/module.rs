@@ -10,8 +10,8 @@ use wit_parser::Resolve;
 const TEXTS: u32 = 1024;
 /// Size of a definition: four strings, two of them optional, and five hints.
 const DEFINITION_BYTES: u32 = 60;
-/// Size of a content item: its case, and two strings for the largest one.
-const CONTENT_BYTES: u32 = 20;
+/// Size of a content item: its case, and for the largest one a string, an optional string, a case and a string.
+const CONTENT_BYTES: u32 = 36;
 
 /// A plugin with one tool, `t`, that takes no arguments, unless it declares something else.
 #[derive(Default)]

@@ -15,6 +15,10 @@ pub enum Content {
     Json(String),
     /// Bytes with a media type.
     Blob(Blob),
+    /// Something that has an address, together with what it holds.
+    Resource(Resource),
+    /// The address of something that can be read on its own.
+    Link(Link),
 }
 
 /// The value that a model sees of a result: null, a text, or a JSON value; several items as an array of such values.
@@ -32,6 +36,13 @@ fn of_item(content: Content) -> serde_json::Result<Value> {
         Content::Text(text) => Value::String(text),
         Content::Json(json) => serde_json::from_str(&json)?,
         Content::Blob(blob) => json!({"media_type": blob.media_type, "bytes": blob.data.len()}),
+        Content::Resource(Resource { uri, media_type, body }) => match body {
+            ResourceBody::Text(text) => json!({"uri": uri, "media_type": media_type, "text": text}),
+            ResourceBody::Blob(data) => json!({"uri": uri, "media_type": media_type, "bytes": data.len()}),
+        },
+        Content::Link(Link { uri, name, media_type }) => {
+            json!({"uri": uri, "name": name, "media_type": media_type})
+        }
     })
 }
 
@@ -66,6 +77,18 @@ impl From<Blob> for Content {
     }
 }
 
+impl From<Resource> for Content {
+    fn from(resource: Resource) -> Self {
+        Self::Resource(resource)
+    }
+}
+
+impl From<Link> for Content {
+    fn from(link: Link) -> Self {
+        Self::Link(link)
+    }
+}
+
 impl From<String> for Content {
     fn from(text: String) -> Self {
         Self::Text(text)
@@ -93,5 +116,74 @@ impl Blob {
     #[must_use]
     pub fn new(media_type: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
         Self { media_type: media_type.into(), data: data.into() }
+    }
+}
+
+/// Something that has an address, together with what it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resource {
+    /// Where it is from.
+    pub uri: String,
+    /// For example `text/markdown`.
+    pub media_type: Option<String>,
+    /// What it holds.
+    pub body: ResourceBody,
+}
+
+/// What a resource holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResourceBody {
+    /// Text for the model.
+    Text(String),
+    /// Bytes.
+    Blob(Vec<u8>),
+}
+
+impl Resource {
+    /// A text from somewhere.
+    #[must_use]
+    pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { uri: uri.into(), media_type: None, body: ResourceBody::Text(text.into()) }
+    }
+
+    /// Bytes from somewhere.
+    #[must_use]
+    pub fn blob(uri: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
+        Self { uri: uri.into(), media_type: None, body: ResourceBody::Blob(data.into()) }
+    }
+
+    /// With a media type.
+    #[must_use]
+    pub fn media_type(mut self, media_type: impl Into<String>) -> Self {
+        self.media_type = Some(media_type.into());
+        self
+    }
+}
+
+/// The address of something that can be read on its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Link {
+    /// Where it is.
+    pub uri: String,
+    /// What to call it.
+    pub name: String,
+    /// For example `text/csv`.
+    pub media_type: Option<String>,
+}
+
+impl Link {
+    /// The address of something.
+    #[must_use]
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { uri: uri.into(), name: name.into(), media_type: None }
+    }
+
+    /// With a media type.
+    #[must_use]
+    pub fn media_type(mut self, media_type: impl Into<String>) -> Self {
+        self.media_type = Some(media_type.into());
+        self
     }
 }

@@ -2,7 +2,7 @@
 //! elsewhere.
 
 use crate::plugin::{Entry, Plugin, call};
-use crate::{Blob, Content, Definition, ToolFailure};
+use crate::{Blob, Content, Definition, Link, Resource, ResourceBody, ToolFailure};
 
 #[allow(
     unsafe_code,
@@ -60,6 +60,16 @@ impl From<Content> for types::Content {
             Content::Text(text) => Self::Text(text),
             Content::Json(json) => Self::Json(json),
             Content::Blob(Blob { media_type, data }) => Self::Blob(types::Blob { media_type, data }),
+            Content::Resource(Resource { uri, media_type, body }) => {
+                let body = match body {
+                    ResourceBody::Text(text) => types::ResourceBody::Text(text),
+                    ResourceBody::Blob(data) => types::ResourceBody::Blob(data),
+                };
+                Self::Resource(types::EmbeddedResource { uri, media_type, body })
+            }
+            Content::Link(Link { uri, name, media_type }) => {
+                Self::Link(types::Link { uri, name, media_type })
+            }
         }
     }
 }

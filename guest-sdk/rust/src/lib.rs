@@ -34,6 +34,7 @@
 
 mod arguments;
 pub mod call;
+pub mod client;
 mod content;
 mod definition;
 mod failure;
@@ -48,7 +49,7 @@ pub mod testing;
 pub mod toolbox;
 
 pub use arguments::Arguments;
-pub use content::{Blob, Content};
+pub use content::{Blob, Content, Link, Resource, ResourceBody};
 pub use definition::{Annotations, Definition, Tool};
 pub use failure::ToolFailure;
 #[doc(no_inline)]
@@ -85,7 +86,7 @@ pub use {schemars, serde, serde_json};
 /// | `String`, `&'static str` | a text |
 /// | anything that implements `serde::Serialize` | a JSON value |
 /// | `()` | null |
-/// | [`Content`], `Vec<Content>`, [`Blob`] | just that |
+/// | [`Content`], `Vec<Content>`, [`Blob`], [`Resource`], [`Link`] | just that |
 /// | `Result<T, E>` with one of these as `T` | the same, or a failure; `E` is [`ToolFailure`] or any standard error |
 ///
 /// # Options

@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Blob, Content, ToolFailure, schema};
+use crate::{Blob, Content, Link, Resource, ToolFailure, schema};
 
 /// What the function returned.
 #[derive(Debug)]
@@ -76,6 +76,18 @@ impl Value<Vec<Content>> {
 impl Value<Blob> {
     pub fn contents(self) -> Contents {
         Ok(vec![Content::Blob(self.0)])
+    }
+}
+
+impl Value<Resource> {
+    pub fn contents(self) -> Contents {
+        Ok(vec![Content::Resource(self.0)])
+    }
+}
+
+impl Value<Link> {
+    pub fn contents(self) -> Contents {
+        Ok(vec![Content::Link(self.0)])
     }
 }
 

@@ -21,7 +21,8 @@ use serde_json::Value;
 use crate::{Arguments, Content, Definition, Tool, ToolFailure, content};
 
 /// Calls a tool and gives the value that the model would see: null, a text, or a JSON value; several items come as an
-/// array of such values, and a blob as its media type and its length, `{"media_type": …, "bytes": …}`.
+/// array of such values, and a blob as its media type and its length, `{"media_type": …, "bytes": …}`; a resource with a text as `{"uri": …,
+/// "media_type": …, "text": …}`, a link as `{"uri": …, "name": …, "media_type": …}`.
 ///
 /// # Errors
 ///

@@ -110,6 +110,7 @@ A permission is one of
   clock:PRECISION     frozen, coarse or precise
   random              random numbers
   tool:NAME           another tool
+  ask:KIND            questions to the caller: form, sample or roots
   limit:KEY=NUMBER    a limit, such as limit:wall-ms-max=60000
 
 Examples:

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cofferdam_engine::Plugin;
-use cofferdam_tool::{Asked, HttpRule, Permissions, Policy};
+use cofferdam_tool::{Asked, HttpRule, Permissions, Policy, QuestionKind};
 use serde_json::{Value, json};
 
 /// One thing that can be granted.
@@ -54,6 +54,8 @@ fn compare(asked: &Asked, offered: &Policy, granted: &Policy) -> Vec<Row> {
         &tools(&offered.tools),
         &tools(&granted.tools),
     );
+    let kinds = |set: &BTreeSet<QuestionKind>| set.iter().map(|kind| kind.as_str().to_owned()).collect();
+    names(&mut rows, is_stated, "ask", &kinds(&permissions.ask), &kinds(&offered.ask), &kinds(&granted.ask));
     rows.push(Row {
         what: "clock".to_owned(),
         asked: if is_stated { permissions.clock.as_str() } else { "any" }.to_owned(),

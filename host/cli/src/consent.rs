@@ -125,6 +125,7 @@ fn widen(grants: &mut Grants, limits: &mut Limits, grant: &NewGrant) -> anyhow::
         Permission::Clock(precision) => grants.clock = *precision,
         Permission::Random => grants.random = true,
         Permission::Tool(name) => drop(grants.tools.insert(name.clone())),
+        Permission::Ask(kind) => drop(grants.ask.insert(*kind)),
         Permission::Limit(key, value) => {
             let one = serde_json::json!({ key.as_str(): value });
             if let Ok(patch) = serde_json::from_value::<LimitsAsked>(one) {

@@ -18,6 +18,7 @@ mod policy_file;
 mod print;
 mod serve;
 mod stores;
+mod terminal;
 mod workspace;
 
 use std::time::Duration;

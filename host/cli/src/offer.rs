@@ -60,6 +60,7 @@ pub(crate) fn of_config(
         clock: offered.policy.clock,
         random: offered.policy.random,
         tools: offered.policy.tools,
+        ask: offered.policy.ask,
     })
 }
 

@@ -66,6 +66,7 @@ impl PolicyFile {
             Permission::Socket(rule) => push(grants, "sockets", &rule.to_string())?,
             Permission::Secret(name) => push(grants, "secrets", name)?,
             Permission::Tool(name) => push(grants, "tools", name.as_str())?,
+            Permission::Ask(kind) => push(grants, "ask", kind.as_str())?,
             Permission::Env(name) => {
                 let value = grant.value.clone().map_or_else(|| from_env(name), Value::from);
                 set(table(grants, &["env"])?, name, value);
@@ -115,6 +116,7 @@ impl PolicyFile {
             }),
             Permission::Secret(name) => take_out(grants, "secrets", |text| text == name),
             Permission::Tool(name) => take_out(grants, "tools", |text| text == name.as_str()),
+            Permission::Ask(kind) => take_out(grants, "ask", |text| text == kind.as_str()),
             Permission::Env(name) => remove(grants, "env", name),
             Permission::Config(key) => remove(grants, "config", key),
             Permission::Clock(_) => drop(grants.remove("clock")),
@@ -313,6 +315,7 @@ http = [
             "secret:gh",
             "clock:precise",
             "tool:word_count",
+            "ask:form",
             "limit:wall-ms-max=5",
         ] {
             for plugin in ["csv", "gh"] {

@@ -29,6 +29,7 @@ use crate::state::{CallState, Given};
 use crate::ticker::Ticking;
 use crate::trap::{DeadlinePassed, Stage, tool_error};
 use crate::typed::TypedCode;
+use crate::wall::WallClock;
 use crate::wasi_files::CallFiles;
 
 /// Handles that the component model itself may hold, beyond the host resources that `Limits` counts: a guest's own
@@ -246,13 +247,13 @@ impl Invocation<'_> {
         };
         let started = Instant::now();
         record.phases.wait = started - arrived;
-        let ends_at = started + self.limits.wall();
+        let clock = Arc::new(WallClock::start(self.limits.wall()));
         let runtime = match self.engine.runtime(self.limits) {
             Ok(runtime) => runtime,
             Err(error) => return Ended::Error(unavailable(error.to_string())),
         };
         let pulse = Arc::new(Pulse::default());
-        let store = match self.store(runtime, ends_at, Arc::clone(&place), Arc::clone(&pulse)) {
+        let store = match self.store(runtime, &clock, Arc::clone(&place), Arc::clone(&pulse)) {
             Ok(store) => store,
             Err(error) => return Ended::Error(unavailable(one_line(&error))),
         };
@@ -262,7 +263,7 @@ impl Invocation<'_> {
             tokio::select! {
                 biased;
                 () = self.context.given_up() => Interrupt::GivenUp,
-                () = tokio::time::sleep_until(ends_at.into()) => Interrupt::TimeUp,
+                () = clock.passed() => Interrupt::TimeUp,
             }
         };
         let starts_busy = self.was_busy.load(Ordering::Relaxed);
@@ -273,7 +274,8 @@ impl Invocation<'_> {
         let Used { sandbox, instantiate, result } = used;
         record.cpu = pulse.used();
         record.phases.instantiate = instantiate;
-        record.phases.run = started.elapsed().saturating_sub(instantiate);
+        record.phases.asking = clock.stood();
+        record.phases.run = started.elapsed().saturating_sub(instantiate + record.phases.asking);
         let Sandbox { store, _ticking, _place } = sandbox;
         record.instructions =
             self.limits.fuel_max.and_then(|max| Some(max.saturating_sub(store.get_fuel().ok()?)));
@@ -283,6 +285,7 @@ impl Invocation<'_> {
         record.stdout_tail = state.stdout.text();
         record.stderr_tail = state.stderr.text();
         record.refused = state.refused;
+        record.questions = state.client.asked();
         state.toolbox.report(record);
         state.network.report(record);
         match (result, interrupt) {
@@ -321,11 +324,11 @@ impl Invocation<'_> {
     fn store(
         &self,
         runtime: &Runtime,
-        ends_at: Instant,
+        clock: &Arc<WallClock>,
         place: Arc<Place>,
         pulse: Arc<Pulse>,
     ) -> wasmtime::Result<Store<CallState>> {
-        let state = CallState::new(self, ends_at, place);
+        let state = CallState::new(self, Arc::clone(clock), place);
         let mut store = Store::new(&runtime.wasmtime, state);
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(usize::try_from(self.limits.hostcall_bytes_max).unwrap_or(usize::MAX));
@@ -336,8 +339,9 @@ impl Invocation<'_> {
         }
         store.set_epoch_deadline(1);
         let cpu_ms_max = self.limits.cpu_ms_max;
+        let clock = Arc::clone(clock);
         store.epoch_deadline_callback(move |_| {
-            if Instant::now() >= ends_at {
+            if clock.left().is_zero() {
                 return Err(wasmtime::Error::new(DeadlinePassed));
             }
             pulse.look_up(cpu_ms_max)?;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cofferdam_tool::{
-    ClockPrecision, HttpGrant, Limits, Policy, Redactor, SecretText, SocketRule, ToolName, UnfitSecret,
+    ClockPrecision, HttpGrant, Limits, Policy, QuestionKind, Redactor, SecretText, SocketRule, ToolName,
+    UnfitSecret,
 };
 
 use crate::Mount;
@@ -35,6 +36,8 @@ pub struct Grants {
     pub random: bool,
     /// Tools that the guest may call.
     pub tools: BTreeSet<ToolName>,
+    /// What the guest may ask the one who makes a call.
+    pub ask: BTreeSet<QuestionKind>,
 }
 
 impl Default for Grants {
@@ -51,6 +54,7 @@ impl Default for Grants {
             clock,
             random,
             tools: BTreeSet::new(),
+            ask: BTreeSet::new(),
         }
     }
 }
@@ -69,6 +73,7 @@ impl Grants {
             clock: self.clock,
             random: self.random,
             tools: self.tools.clone(),
+            ask: self.ask.clone(),
             limits: limits.clone(),
         }
     }
@@ -98,6 +103,7 @@ impl Grants {
             clock: policy.clock.min(self.clock),
             random: policy.random && self.random,
             tools: policy.tools.intersection(&self.tools).cloned().collect(),
+            ask: policy.ask.intersection(&self.ask).copied().collect(),
         }
     }
 

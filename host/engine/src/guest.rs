@@ -6,6 +6,7 @@ wasmtime::component::bindgen!({
         package cofferdam:host;
         world served {
             import cofferdam:plugin/call@0.1.0;
+            import cofferdam:plugin/client@0.1.0;
             import cofferdam:plugin/files@0.1.0;
             import cofferdam:plugin/secrets@0.1.0;
             import cofferdam:plugin/toolbox@0.1.0;
@@ -13,12 +14,18 @@ wasmtime::component::bindgen!({
         }
     ",
     world: "cofferdam:host/served",
-    imports: { "cofferdam:plugin/files@0.1.0": async, "cofferdam:plugin/toolbox@0.1.0": async },
+    imports: {
+        "cofferdam:plugin/client@0.1.0": async,
+        "cofferdam:plugin/files@0.1.0": async,
+        "cofferdam:plugin/toolbox@0.1.0": async,
+    },
     exports: { default: async },
     anyhow: false,
 });
 
-pub(crate) use cofferdam::plugin::types::{Content, Failure, ToolDefinition};
+pub(crate) use cofferdam::plugin::types::{
+    Content, EmbeddedResource, Failure, Link, ResourceBody, ToolDefinition,
+};
 
 /// The export that makes a component a plugin.
 pub(crate) const TOOLS_EXPORT: &str = "cofferdam:plugin/tools@0.1.0";

@@ -35,6 +35,8 @@ pub enum Capability {
     Exit,
     /// `cofferdam:plugin/call`
     Call,
+    /// `cofferdam:plugin/client`
+    Client,
     /// `wasi:io`, which only serves the others, and packages that hold nothing but types
     Plumbing,
 }
@@ -67,6 +69,7 @@ impl Capability {
             Self::Random => "draws random numbers",
             Self::Exit => "ends itself early",
             Self::Call => "asks about its call and reports progress",
+            Self::Client => "logs for the client, and asks it what is granted",
             Self::Plumbing => "uses the types and streams that the others need",
         }
     }
@@ -93,6 +96,7 @@ fn own(interface: &str) -> Option<Capability> {
     match interface {
         "types" => Some(Capability::Plumbing),
         "call" => Some(Capability::Call),
+        "client" => Some(Capability::Client),
         "files" => Some(Capability::FileStores),
         "toolbox" => Some(Capability::Toolbox),
         "secrets" => Some(Capability::Secrets),

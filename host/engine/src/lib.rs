@@ -17,6 +17,7 @@
 
 mod cache;
 mod call;
+mod client;
 mod clocks;
 mod compile;
 mod config;
@@ -41,6 +42,7 @@ mod places;
 mod plugin;
 mod plugin_files;
 mod pulse;
+mod running;
 mod screen;
 mod sections;
 mod state;
@@ -50,6 +52,7 @@ mod trap;
 mod turns;
 mod typed;
 mod unavailable;
+mod wall;
 mod wasi_files;
 
 pub use cache::{CacheError, Rejection};

@@ -1,10 +1,11 @@
 //! From what a guest returned to an outcome, within the output limit.
 
 use cofferdam_tool::{
-    Content as ToolContent, ErrorType, Outcome, Output, ToolError, ToolFailure, parse_json,
+    Content as ToolContent, ErrorType, Outcome, Output, ResourceBody as ToolResourceBody, ToolError,
+    ToolFailure, parse_json,
 };
 
-use crate::guest::{Content, Failure};
+use crate::guest::{Content, Failure, ResourceBody};
 
 /// Items of one result. An item without text has no length, and is a line for the model all the same.
 const CONTENTS_MAX: usize = 4096;
@@ -34,6 +35,17 @@ fn tool_content(content: Content) -> Result<ToolContent, ToolError> {
         Content::Text(text) => ToolContent::Text(text),
         Content::Json(text) => ToolContent::Json(json(&text)?),
         Content::Blob(blob) => ToolContent::Blob { media_type: blob.media_type, data: blob.data },
+        Content::Resource(resource) => ToolContent::Resource {
+            uri: resource.uri,
+            media_type: resource.media_type,
+            body: match resource.body {
+                ResourceBody::Text(text) => ToolResourceBody::Text(text),
+                ResourceBody::Blob(data) => ToolResourceBody::Blob(data),
+            },
+        },
+        Content::Link(link) => {
+            ToolContent::Link { uri: link.uri, name: link.name, media_type: link.media_type }
+        }
     })
 }
 
@@ -65,16 +77,29 @@ pub(crate) fn check_size(bytes: u64, bytes_max: u64) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorType::OutputLimit).with_detail(detail))
 }
 
-fn len(text: &str) -> u64 {
-    u64::try_from(text.len()).unwrap_or(u64::MAX)
+fn len(text: impl AsRef<[u8]>) -> u64 {
+    u64::try_from(text.as_ref().len()).unwrap_or(u64::MAX)
+}
+
+fn optional_len(text: Option<&String>) -> u64 {
+    text.map_or(0, len)
 }
 
 impl Content {
-    /// Length of the item in the result, in bytes: JSON as the guest wrote it, text as it is, a blob's bytes.
+    /// Length of the item in the result, in bytes: JSON as the guest wrote it, text as it is, a blob's bytes, and every
+    /// address, name and media type.
     fn json_bytes(&self) -> u64 {
         match self {
             Self::Text(text) | Self::Json(text) => len(text),
-            Self::Blob(blob) => len(&blob.media_type) + u64::try_from(blob.data.len()).unwrap_or(u64::MAX),
+            Self::Blob(blob) => len(&blob.media_type) + len(&blob.data),
+            Self::Resource(resource) => {
+                let body = match &resource.body {
+                    ResourceBody::Text(text) => len(text),
+                    ResourceBody::Blob(data) => len(data),
+                };
+                len(&resource.uri) + optional_len(resource.media_type.as_ref()) + body
+            }
+            Self::Link(link) => len(&link.uri) + len(&link.name) + optional_len(link.media_type.as_ref()),
         }
     }
 }
@@ -82,6 +107,7 @@ impl Content {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guest::{EmbeddedResource, Link};
 
     fn error_type(outcome: &Outcome) -> Option<ErrorType> {
         match outcome {
@@ -95,6 +121,21 @@ mod tests {
         let text = |n: usize| Ok(vec![Content::Text("x".repeat(n))]);
         assert!(matches!(outcome(text(10), 10), Outcome::Ok(_)));
         assert_eq!(error_type(&outcome(text(11), 10)), Some(ErrorType::OutputLimit));
+    }
+
+    #[test]
+    fn every_part_of_a_resource_and_of_a_link_is_counted() {
+        let resource = |body| {
+            Content::Resource(EmbeddedResource { uri: "u:1".into(), media_type: Some("a/b".into()), body })
+        };
+        for item in [
+            resource(ResourceBody::Text("0123".into())),
+            resource(ResourceBody::Blob(b"0123".to_vec())),
+            Content::Link(Link { uri: "u:1".into(), name: "0123".into(), media_type: Some("a/b".into()) }),
+        ] {
+            assert!(matches!(outcome(Ok(vec![item.clone()]), 10), Outcome::Ok(_)), "{item:?}");
+            assert_eq!(error_type(&outcome(Ok(vec![item]), 9)), Some(ErrorType::OutputLimit));
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use wasmtime_wasi::p2::bindings::{cli, filesystem, random};
 use wasmtime_wasi_http::p2::bindings::http;
 use wasmtime_wasi_http::{WasiHttp, WasiHttpView};
 
-use crate::guest::cofferdam::plugin::{call, files, secrets, toolbox};
+use crate::guest::cofferdam::plugin::{call, client, files, secrets, toolbox};
 use crate::imports::{self, Capability, Standing};
 use crate::network;
 use crate::state::CallState;
@@ -48,6 +48,7 @@ pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Call
     filesystem::types::add_to_linker::<CallState, WasiFiles>(l, CallState::files)?;
     filesystem::preopens::add_to_linker::<CallState, WasiFiles>(l, CallState::files)?;
     call::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
+    client::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
     files::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
     toolbox::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;
     secrets::add_to_linker::<CallState, wasmtime::component::HasSelf<_>>(l, |state| state)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cofferdam_tool::{CallContext, Limits, Permission, Progress, Redactor, Refusal, UnfitSecret};
+use cofferdam_tool::{CallContext, Limits, Permission, PluginName, Progress, Redactor, Refusal, UnfitSecret};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use wasmtime::component::ResourceTable;
@@ -11,6 +11,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_config::{WasiConfig, WasiConfigVariables};
 
 use crate::call::Invocation;
+use crate::client::Client;
 use crate::guest::cofferdam::plugin::{call, secrets};
 use crate::imports::Capability;
 use crate::limiter::Limiter;
@@ -18,6 +19,7 @@ use crate::log::LogTail;
 use crate::network::Network;
 use crate::places::Place;
 use crate::toolbox::Toolbox;
+use crate::wall::WallClock;
 use crate::wasi_files::{CallFiles, FilesView};
 use crate::{Grants, clocks};
 
@@ -31,6 +33,8 @@ const PROGRESS_MESSAGE_BYTES_MAX: usize = 1024;
 /// What every call of a plugin is given.
 #[derive(Default)]
 pub(crate) struct Given {
+    /// The plugin's configured name, for what it is told about grants.
+    pub(crate) plugin: String,
     pub(crate) grants: Arc<Grants>,
     /// Keeps the secrets of `grants` out of texts.
     pub(crate) redactor: Redactor,
@@ -39,13 +43,13 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    pub(crate) fn new(grants: Grants) -> Result<Self, UnfitSecret> {
+    pub(crate) fn new(plugin: &PluginName, grants: Grants) -> Result<Self, UnfitSecret> {
         let redactor = grants.redactor()?;
         let mut config = WasiConfigVariables::new();
         for (key, value) in &grants.config {
             config.insert(key, value.expose());
         }
-        Ok(Self { grants: Arc::new(grants), redactor, config })
+        Ok(Self { plugin: plugin.to_string(), grants: Arc::new(grants), redactor, config })
     }
 }
 
@@ -60,14 +64,15 @@ pub(crate) struct CallState {
     given: Arc<Given>,
     pub(crate) network: Network,
     pub(crate) toolbox: Toolbox,
+    pub(crate) client: Client,
     context: CallContext,
-    ends_at: Instant,
+    clock: Arc<WallClock>,
     progress_at: Option<Instant>,
 }
 
 impl CallState {
-    /// The state of a call that ends at `ends_at`, and has what it was given and nothing else.
-    pub(crate) fn new(call: &Invocation<'_>, ends_at: Instant, place: Arc<Place>) -> Self {
+    /// The state of a call that ends when `clock` has passed, and has what it was given and nothing else.
+    pub(crate) fn new(call: &Invocation<'_>, clock: Arc<WallClock>, place: Arc<Place>) -> Self {
         let Invocation { given, files, limits, context, .. } = *call;
         let log_bytes_max = usize::try_from(limits.log_bytes_max).unwrap_or(usize::MAX);
         let (stdout, stderr) = (LogTail::new(log_bytes_max), LogTail::new(log_bytes_max));
@@ -85,8 +90,9 @@ impl CallState {
             given: Arc::clone(given),
             network,
             toolbox: Toolbox::new(call.toolset, &given.grants, files.transaction(), context),
+            client: Client::new(context),
             context: context.clone(),
-            ends_at,
+            clock,
             progress_at: None,
         }
     }
@@ -109,9 +115,19 @@ impl CallState {
         &self.context
     }
 
+    /// What keeps the secrets of the call out of texts.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.given.redactor
+    }
+
+    /// The plugin's configured name.
+    pub(crate) fn plugin(&self) -> &str {
+        &self.given.plugin
+    }
+
     /// When the call is out of time.
-    pub(crate) fn ends_at(&self) -> Instant {
-        self.ends_at
+    pub(crate) fn clock(&self) -> &Arc<WallClock> {
+        &self.clock
     }
 
     /// Notes that the guest used a capability that it was not granted: an import, or a permission in its written form. There
@@ -197,8 +213,7 @@ impl call::Host for CallState {
     }
 
     fn time_left_ms(&mut self) -> u64 {
-        let left = self.ends_at.saturating_duration_since(Instant::now());
-        u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.clock.left().as_millis()).unwrap_or(u64::MAX)
     }
 
     fn cancelled(&mut self) -> bool {

@@ -7,21 +7,23 @@
 //! It runs in a task of its own, with an instance of its own, while the outer guest waits. It ends when the outer call ends.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use cofferdam_files::Transaction;
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, Content as ToolContent, ErrorType, Outcome, OuterCall, Output,
-    Permission, Refusal, Refused, ToolDefinition, ToolFailure, ToolName, Toolset,
+    Permission, Refusal, Refused, ResourceBody as ToolResourceBody, ToolDefinition, ToolFailure, ToolName,
+    Toolset,
 };
 use serde_json::Value;
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 
 use crate::Grants;
 use crate::guest::cofferdam::plugin::toolbox::{Error, Host};
 use crate::guest::cofferdam::plugin::types;
-use crate::guest::{Content, Failure};
+use crate::guest::{Content, EmbeddedResource, Failure, Link, ResourceBody};
 use crate::imports::Capability;
+use crate::running::Running;
 use crate::state::CallState;
 
 /// How deep calls may be in each other.
@@ -60,15 +62,6 @@ impl Toolbox {
     /// Writes the calls that were made into the record of the one that made them.
     pub(crate) fn report(self, record: &mut CallRecord) {
         self.records.into_iter().for_each(|inner| record.add_inner(inner));
-    }
-}
-
-/// A call in a task of its own, which ends with whoever waits for it.
-struct Running(JoinHandle<Result<Completion, Refused>>);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 
@@ -121,20 +114,16 @@ impl Host for CallState {
             return Err(Error::Ended(ErrorType::CapabilityDenied.name().to_owned()));
         }
         let context = self.inner_context();
-        let mut running = Running(
-            runtime
-                .spawn(async move { toolset.call(&name, Some(arguments_json.as_bytes()), &context).await }),
-        );
-        match (&mut running.0).await {
-            Ok(Ok(Completion { outcome, record })) => {
+        let call = async move { toolset.call(&name, Some(arguments_json.as_bytes()), &context).await };
+        match Running::start(&runtime, call).await {
+            Some(Ok(Completion { outcome, record })) => {
                 self.toolbox.records.push(record);
                 told(outcome)
             }
-            Ok(Err(Refused::UnknownTool { .. })) => Err(Error::UnknownTool),
-            Ok(Err(Refused::InvalidArguments(error))) => Err(Error::InvalidArguments(error.to_string())),
-            Ok(Err(refused)) => Err(Error::Failed(told_failure(ToolFailure::new(refused.to_string())))),
-            // It has panicked, or the runtime is shutting down.
-            Err(_) => Err(Error::Ended(ErrorType::PluginUnavailable.name().to_owned())),
+            Some(Err(Refused::UnknownTool { .. })) => Err(Error::UnknownTool),
+            Some(Err(Refused::InvalidArguments(error))) => Err(Error::InvalidArguments(error.to_string())),
+            Some(Err(refused)) => Err(Error::Failed(told_failure(ToolFailure::new(refused.to_string())))),
+            None => Err(Error::Ended(ErrorType::PluginUnavailable.name().to_owned())),
         }
     }
 }
@@ -144,11 +133,11 @@ impl CallState {
     fn inner_context(&mut self) -> CallContext {
         self.toolbox.made = self.toolbox.made.saturating_add(1);
         let Toolbox { made, depth, files, .. } = &self.toolbox;
-        let outer = self.context();
+        let (outer, outer_left) = (self.context(), self.clock().left());
         CallContext {
             call_id: format!("{}.{made}", outer.call_id),
             session: outer.session.clone(),
-            deadline: Some(self.ends_at().into()),
+            deadline: Some((Instant::now() + outer_left).into()),
             cancellation: outer.cancellation.child_token(),
             outer: Some(OuterCall { depth: depth.saturating_add(1), files: Arc::new(files.clone()) }),
             ..CallContext::default()
@@ -180,6 +169,14 @@ fn content(content: ToolContent) -> Option<Content> {
         ToolContent::Text(text) => Content::Text(text),
         ToolContent::Json(value) => Content::Json(value.to_string()),
         ToolContent::Blob { media_type, data } => Content::Blob(types::Blob { media_type, data }),
+        ToolContent::Resource { uri, media_type, body } => {
+            let body = match body {
+                ToolResourceBody::Text(text) => ResourceBody::Text(text),
+                ToolResourceBody::Blob(data) => ResourceBody::Blob(data),
+            };
+            Content::Resource(EmbeddedResource { uri, media_type, body })
+        }
+        ToolContent::Link { uri, name, media_type } => Content::Link(Link { uri, name, media_type }),
         _ => return None,
     })
 }

@@ -59,7 +59,8 @@ pub struct HttpOptions {
     pub access: Access,
     /// Names by which the server may be addressed (`Host`), beside the loopback ones.
     pub hosts: Vec<String>,
-    /// Web pages that may call, as `https://app.example:443`. None by default: a browser then gets 403.
+    /// Web pages that may call, as `https://app.example:443`, beside those of the server's own address. Any other page gets
+    /// 403.
     pub origins: Vec<String>,
     /// Longest body of a request, in bytes.
     pub body_bytes_max: usize,
@@ -111,7 +112,7 @@ impl Server {
             mcp: StreamableHttpService::new(
                 move || Ok(Handler::new(Arc::clone(&shared))),
                 Arc::clone(&sessions),
-                config(&options, stop.child_token()),
+                config(&options, address, stop.child_token()),
             ),
             sessions,
             guard,
@@ -168,12 +169,15 @@ impl Server {
     }
 }
 
-fn config(options: &HttpOptions, stop: CancellationToken) -> StreamableHttpServerConfig {
+fn config(options: &HttpOptions, address: SocketAddr, stop: CancellationToken) -> StreamableHttpServerConfig {
     let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    // A page that this very server delivered; on the same machine, another port is another site.
+    let port = address.port();
+    let own = ["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}"));
     StreamableHttpServerConfig::default()
         .with_json_response(true)
         .with_allowed_hosts(loopback.into_iter().chain(options.hosts.iter().cloned()))
-        .with_allowed_origins(options.origins.iter().cloned())
+        .with_allowed_origins(own.into_iter().chain(options.origins.iter().cloned()))
         .enforce_origin_validation()
         .with_max_request_body_bytes(options.body_bytes_max)
         .with_cancellation_token(stop)

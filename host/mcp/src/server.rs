@@ -26,12 +26,14 @@ mod rounds;
 mod search;
 mod tasks;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::io::stdio_pipes;
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -67,6 +69,8 @@ pub struct ServerOptions {
     /// Whether a person is asked, through the client, before a tool runs that needs approval. Otherwise that is left to the
     /// client.
     pub asks_approval: bool,
+    /// Tools that are not called for a client which cannot take a task: it would wait longer than clients do.
+    pub only_as_task: BTreeSet<String>,
 }
 
 impl Default for ServerOptions {
@@ -80,6 +84,7 @@ impl Default for ServerOptions {
             has_receipts: true,
             searches: false,
             asks_approval: true,
+            only_as_task: BTreeSet::new(),
         }
     }
 }
@@ -149,8 +154,25 @@ impl Server {
     /// # Errors
     /// [`ServeError::Connection`].
     pub async fn serve_stdio(&self, stop: CancellationToken) -> Result<(), ServeError> {
+        let (input, output) = stdio_pipes();
+        let served = self.serve_stream(input, output, stop).await;
+        self.stop();
+        served
+    }
+
+    /// Serves one client that writes lines to `input` and reads them from `output`, until it closes them, or until `stop`.
+    /// Whoever can write there is [`Principal::local`].
+    ///
+    /// # Errors
+    /// [`ServeError::Connection`].
+    pub async fn serve_stream(
+        &self,
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+        stop: CancellationToken,
+    ) -> Result<(), ServeError> {
         let handler = Handler::new(Arc::clone(&self.shared));
-        let running = match serve_server_with_ct(handler, stdio_pipes(), stop).await {
+        let running = match serve_server_with_ct(handler, (input, output), stop).await {
             Ok(running) => running,
             // The client left, or the person ended the program, before there was a request.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
@@ -159,7 +181,6 @@ impl Server {
             Err(error) => return Err(ServeError::Connection(error.to_string())),
         };
         let ended = running.waiting().await;
-        self.stop();
         ended.map(|_| ()).map_err(|error| ServeError::Connection(error.to_string()))
     }
 

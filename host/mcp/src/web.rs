@@ -1,37 +1,49 @@
-//! The HTTP client that documents are fetched with.
+//! The HTTP client of both directions: one TLS provider, Mozilla's roots, nothing of the environment.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use rustls::{ClientConfig, RootCertStore};
 use url::Url;
 
+/// How long a connection may take to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a document may take.
-const TIME_MAX: Duration = Duration::from_secs(10);
+const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
-#[error("the HTTP client cannot be set up: {0}")]
-pub(crate) struct NoClient(String);
-
-/// A client with the one TLS provider and Mozilla's roots, that follows no redirect and asks no proxy of the environment.
-pub(crate) fn client() -> Result<reqwest::Client, NoClient> {
-    builder()?.timeout(TIME_MAX).build().map_err(|error| NoClient(error.to_string()))
+#[non_exhaustive]
+pub enum ClientError {
+    /// TLS cannot be set up, or an authority's certificate is none.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+    /// The client cannot be built.
+    #[error("the HTTP client cannot be built: {0}")]
+    Client(#[from] reqwest::Error),
 }
 
-/// The same, still open to settings.
-pub(crate) fn builder() -> Result<reqwest::ClientBuilder, NoClient> {
+/// A builder with what all clients here have in common. `authorities` are certificates (DER) that are believed beside
+/// Mozilla's.
+pub(crate) fn builder(authorities: &[Vec<u8>]) -> Result<reqwest::ClientBuilder, ClientError> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    for authority in authorities {
+        roots.add(authority.clone().into())?;
+    }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    let tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| NoClient(error.to_string()))?
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    Ok(reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy())
+    let builder = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy();
+    Ok(builder.connect_timeout(CONNECT_TIMEOUT).tcp_nodelay(true))
+}
+
+/// A client for documents, which follows no redirect.
+pub(crate) fn client() -> Result<reqwest::Client, ClientError> {
+    let builder = builder(&[])?.timeout(DOCUMENT_TIMEOUT).redirect(reqwest::redirect::Policy::none());
+    Ok(builder.build()?)
 }
 
 /// Fetches a document of at most `bytes_max` bytes; `None` if that fails in any way.

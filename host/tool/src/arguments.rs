@@ -108,6 +108,24 @@ pub(crate) fn decode(
     text: &[u8],
     options: &DecodeOptions,
 ) -> Result<Arguments, InvalidArguments> {
+    let json = read(tool, text, options)?;
+    Decoder::new(plan, tool, options.strict).run(&json)
+}
+
+/// Reads the text of arguments that go on as they are; an absent text is empty.
+pub(crate) fn as_written(
+    tool: &str,
+    text: &[u8],
+    options: &DecodeOptions,
+) -> Result<Arguments, InvalidArguments> {
+    match read(tool, text, options)?.to_value() {
+        Some(Value::Object(value)) => Ok(Arguments { value, dropped: Vec::new() }),
+        _ => Err(problem::malformed(tool)),
+    }
+}
+
+/// The object in the text of arguments, within their limits.
+fn read<'a>(tool: &str, text: &'a [u8], options: &DecodeOptions) -> Result<Json<'a>, InvalidArguments> {
     if text.len() > options.text_bytes_max {
         return Err(problem::too_large(tool, options.text_bytes_max));
     }
@@ -116,27 +134,20 @@ pub(crate) fn decode(
     }
     let text = if is_blank(text) { b"{}" } else { text };
     let json = json::read(text, LEVELS_MAX).map_err(|_| problem::malformed(tool))?;
-    let empty = Json::empty_object();
-    let object = match json.shape() {
-        Shape::Object(_) => &json,
-        Shape::Null => &empty,
-        _ => return Err(problem::malformed(tool)),
-    };
-    Decoder::new(plan, tool, options.strict).run(object)
+    match json.shape() {
+        Shape::Object(_) => Ok(json),
+        Shape::Null => Ok(Json::empty_object()),
+        _ => Err(problem::malformed(tool)),
+    }
 }
 
-/// Decodes arguments that are a value already, by way of their compact text.
-pub(crate) fn decode_value(
-    plan: &Plan,
-    tool: &str,
-    value: &Value,
-    options: &DecodeOptions,
-) -> Result<Arguments, InvalidArguments> {
+/// The compact text of arguments that are a value already.
+pub(crate) fn text_of(tool: &str, value: &Value) -> Result<String, InvalidArguments> {
     // Writing a value recurses, so its nesting is looked at first.
     if json::value_levels(value) > LEVELS_MAX {
         return Err(problem::too_deep(tool, LEVELS_MAX));
     }
-    decode(plan, tool, value.to_string().as_bytes(), options)
+    Ok(value.to_string())
 }
 
 fn is_blank(text: &[u8]) -> bool {

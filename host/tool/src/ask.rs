@@ -25,6 +25,9 @@ pub trait Asker: Send + Sync {
 /// One question. Parameters and answer have the form of MCP's request and result of that kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
+    /// What the question is called: 1 to 64 characters out of `A-Z a-z 0-9 _ -`, unique within the call. A call that runs
+    /// again gives its questions the same names.
+    pub name: String,
     /// What is asked for.
     pub kind: QuestionKind,
     /// The parameters of the MCP request.
@@ -32,7 +35,7 @@ pub struct Question {
 }
 
 /// What can be asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QuestionKind {
     /// Data from a person, as a form (`elicitation/create`).
     Elicitation,
@@ -72,6 +75,44 @@ pub enum LogLevel {
     Critical,
     Alert,
     Emergency,
+}
+
+impl QuestionKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Elicitation, Self::Sampling, Self::Roots];
+
+    /// The word for it in permissions.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Elicitation => "form",
+            Self::Sampling => "sample",
+            Self::Roots => "roots",
+        }
+    }
+
+    /// What a plugin does that may ask this, as a verb phrase.
+    #[must_use]
+    pub fn in_plain_words(self) -> &'static str {
+        match self {
+            Self::Elicitation => "show forms to the person",
+            Self::Sampling => "use the client's model",
+            Self::Roots => "learn where the client works",
+        }
+    }
+}
+
+/// Why a word is no kind of question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("is not a kind of question: write `form`, `sample` or `roots`")]
+pub struct UnknownQuestion;
+
+impl std::str::FromStr for QuestionKind {
+    type Err = UnknownQuestion;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or(UnknownQuestion)
+    }
 }
 
 impl std::fmt::Display for QuestionKind {

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -82,6 +83,20 @@ pub struct CallContext {
     pub asker: Option<Arc<dyn Asker>>,
     /// Where lines go that the tool logs for its caller.
     pub log: Option<Arc<dyn LogSink>>,
+    /// What the host itself adds when the tool is somebody else's.
+    pub host: Option<Arc<HostValues>>,
+}
+
+/// What a host gives to tools of remote servers beside the arguments of the model. It is kept apart from them: nothing that
+/// a model or a server says selects or replaces one of these.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HostValues {
+    /// Values of the run. One is sent if a person has configured its name for the tool (`MCP-2`).
+    pub arguments: Map<String, Value>,
+    /// `_meta` of the request; anything but a map is refused (`MCP-7`).
+    pub meta: Option<Value>,
+    /// The trace that the call belongs to: `traceparent`, `tracestate`, `baggage`.
+    pub trace: Option<Map<String, Value>>,
 }
 
 /// What becomes of the changes that a call makes to files. The default is that they are made when it succeeds.

@@ -29,12 +29,14 @@ mod toolset;
 mod usage;
 
 pub use arguments::{Arguments, DecodeOptions, InvalidArguments, Problem, ProblemCode, is_supplied};
-pub use ask::{Asker, LogLevel, LogSink, NotAsked, Question, QuestionKind};
+pub use ask::{Asker, LogLevel, LogSink, NotAsked, Question, QuestionKind, UnknownQuestion};
 pub use declaration::{Declaration, DeclarationError, Remark, Review, check_declarations, review};
 pub use definition::{Annotations, ToolDefinition};
 pub use error::{ErrorType, ToolError};
 pub use failure::ToolFailure;
-pub use invoke::{CallContext, FileEffects, OuterCall, Progress, ProgressSink, ToolCall, ToolSource};
+pub use invoke::{
+    CallContext, FileEffects, HostValues, OuterCall, Progress, ProgressSink, ToolCall, ToolSource,
+};
 pub use limits::Limits;
 pub use name::{InvalidName, PluginName, ToolName};
 pub use outcome::{Completion, Conversion, Outcome, Raised, Shown};

@@ -55,6 +55,9 @@ pub struct CallRecord {
     /// Inner calls beyond those.
     #[serde(skip_serializing_if = "is_zero")]
     pub inner_left_out: u64,
+    /// Questions that the call has put to the one who made it.
+    #[serde(skip_serializing_if = "is_none_asked")]
+    pub questions: u32,
     /// How often the tool was tried.
     pub attempts: u32,
     /// Where the time went.
@@ -173,6 +176,9 @@ pub struct Phases {
     /// Running the guest and the host functions that it calls.
     #[serde(serialize_with = "as_micros", rename = "run_us")]
     pub run: Duration,
+    /// Waiting for answers of the one who made the call.
+    #[serde(serialize_with = "as_micros", rename = "asking_us", skip_serializing_if = "Duration::is_zero")]
+    pub asking: Duration,
 }
 
 // serde hands the field by reference.
@@ -186,11 +192,16 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+fn is_none_asked(number: &u32) -> bool {
+    *number == 0
+}
+
 impl Phases {
     /// The whole duration.
     #[must_use]
     pub fn total(&self) -> Duration {
-        self.decode + self.wait + self.instantiate + self.run
+        self.decode + self.wait + self.instantiate + self.run + self.asking
     }
 }
 
@@ -202,6 +213,8 @@ impl CallRecord {
         self.phases.wait += earlier.phases.wait;
         self.phases.instantiate += earlier.phases.instantiate;
         self.phases.run += earlier.phases.run;
+        self.phases.asking += earlier.phases.asking;
+        self.questions = self.questions.saturating_add(earlier.questions);
         self.cpu += earlier.cpu;
         self.memory_peak_bytes = self.memory_peak_bytes.max(earlier.memory_peak_bytes);
         let counted = self.instructions.into_iter().chain(earlier.instructions);

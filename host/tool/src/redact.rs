@@ -159,7 +159,9 @@ impl Redactor {
         }
     }
 
-    fn value(&self, value: Value) -> Value {
+    /// A JSON value without secrets, in its keys too.
+    #[must_use]
+    pub fn value(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.string(text)),
             Value::Array(items) => Value::Array(items.into_iter().map(|item| self.value(item)).collect()),

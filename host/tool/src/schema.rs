@@ -48,9 +48,18 @@ pub(crate) use plan::{
 /// stands behind it, so a host may compile the schemas of all its plugins when it starts.
 #[derive(Debug)]
 pub struct InputSchema {
-    plan: Plan,
+    reading: Reading,
     published: Value,
     notes: Vec<Note>,
+}
+
+/// How arguments are read.
+#[derive(Debug)]
+enum Reading {
+    /// They are decoded by a plan.
+    Plan(Box<Plan>),
+    /// They are taken as they are.
+    AsWritten,
 }
 
 /// A compiled declaration of a result (`RES-22`). Compiled once like an [`InputSchema`], but a result is only
@@ -136,7 +145,15 @@ impl InputSchema {
             return Err(refusals);
         }
         let published = publish::published(&plan, &sites, &json);
-        Ok(Self { plan, published, notes })
+        Ok(Self { reading: Reading::Plan(Box::new(plan)), published, notes })
+    }
+
+    /// A schema of somebody else's tool, whose arguments go on as the model wrote them: any JSON object within the limits
+    /// of `ARG-30` is taken, nothing is converted, filled in or dropped, and the schema is published as it is (`MCP-3`).
+    /// It is not compiled, so it may be one that [`InputSchema::compile`] refuses.
+    #[must_use]
+    pub fn forwarded(schema: Value) -> Self {
+        Self { reading: Reading::AsWritten, published: schema, notes: Vec::new() }
     }
 
     /// The schema as a model sees it (`ARG-36`).
@@ -147,7 +164,10 @@ impl InputSchema {
 
     #[cfg(test)]
     pub(crate) fn plan(&self) -> &Plan {
-        &self.plan
+        match &self.reading {
+            Reading::Plan(plan) => plan,
+            Reading::AsWritten => panic!("a forwarded schema has no plan"),
+        }
     }
 
     /// What is odd about the declaration, for the author's eyes (`ARG-40`).
@@ -172,7 +192,11 @@ impl InputSchema {
         text: Option<&[u8]>,
         options: &DecodeOptions,
     ) -> Result<Arguments, InvalidArguments> {
-        arguments::decode(&self.plan, tool, text.unwrap_or_default(), options)
+        let text = text.unwrap_or_default();
+        match &self.reading {
+            Reading::Plan(plan) => arguments::decode(plan, tool, text, options),
+            Reading::AsWritten => arguments::as_written(tool, text, options),
+        }
     }
 
     /// Decodes arguments that arrive as a value. Where a parameter takes the text of a value, it is compact JSON
@@ -186,7 +210,7 @@ impl InputSchema {
         value: &Value,
         options: &DecodeOptions,
     ) -> Result<Arguments, InvalidArguments> {
-        arguments::decode_value(&self.plan, tool, value, options)
+        arguments::text_of(tool, value).and_then(|text| self.decode(tool, Some(text.as_bytes()), options))
     }
 }
 

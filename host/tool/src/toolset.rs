@@ -170,7 +170,8 @@ impl Toolset {
         let call = ToolCall { tool: Arc::clone(&entry.definition), arguments, toolset: Some(self.clone()) };
         let mut completion = entry.source.invoke(call, context).await;
         entry.end(&completion.outcome);
-        completion.record.dropped = dropped;
+        // What the source itself did not send on comes after what decoding dropped.
+        completion.record.dropped.splice(0..0, dropped);
         completion.record.phases.decode = decode;
         Ok(completion)
     }

@@ -3,7 +3,7 @@
 //! Every guest is a component that runs in the engine. Traps that no compiler emits come from modules in the text
 //! format.
 
-mod fixtures;
+pub(super) mod fixtures;
 mod words;
 
 use std::num::NonZeroU32;
@@ -21,7 +21,7 @@ use self::fixtures::{Fixture, HostTool, World};
 use super::{Row, expect_same};
 use crate::module::{Answer, Item, Module};
 
-fn world() -> &'static World {
+pub(super) fn world() -> &'static World {
     static WORLD: OnceLock<World> = OnceLock::new();
     WORLD.get_or_init(World::new)
 }
@@ -65,7 +65,11 @@ async fn output_schema(world: &World, row: &Row) -> Result<(), String> {
 }
 
 /// A guest that returns what the row says: `plain`, `ok` or `value`; `failure` or `failure_value`.
-async fn returning(world: &World, row: &Row, output_schema: Option<&str>) -> Result<Fixture, String> {
+pub(super) async fn returning(
+    world: &World,
+    row: &Row,
+    output_schema: Option<&str>,
+) -> Result<Fixture, String> {
     if let Some(failure) = row.get("failure").filter(|failure| failure.get("message").is_some()) {
         let text = |name: &str| failure.get(name).and_then(Value::as_str);
         let value = failure.get("value").map(Value::to_string);

@@ -103,7 +103,7 @@ const POLL: &str = "
         }
     }";
 
-/// Answers a million texts, each at address 0 and of the given length.
+/// Answers half a million texts, each at address 0 and of the given length.
 fn overlapping(length: &'static str) -> Module<'static> {
     let body = format!(
         "(local $at i32)
@@ -113,10 +113,10 @@ fn overlapping(length: &'static str) -> Module<'static> {
           (i32.store (local.get $at) (i32.const 0))
           (i32.store (i32.add (local.get $at) (i32.const 4)) (i32.const 0))
           (i32.store (i32.add (local.get $at) (i32.const 8)) ({length}))
-          (local.set $at (i32.add (local.get $at) (i32.const 20)))
-          (br_if $item (i32.lt_u (local.get $at) (i32.const 21114112))))
+          (local.set $at (i32.add (local.get $at) (i32.const 36)))
+          (br_if $item (i32.lt_u (local.get $at) (i32.const 19114112))))
         (i32.store (i32.const 16) (i32.const 0))
-        (i32.store (i32.const 20) (i32.const 1114112)) (i32.store (i32.const 24) (i32.const 1000000))
+        (i32.store (i32.const 20) (i32.const 1114112)) (i32.store (i32.const 24) (i32.const 500000))
         (memory.fill (i32.const 0) (i32.const 0) (i32.const 16))
         (return (i32.const 16))"
     );

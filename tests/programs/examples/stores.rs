@@ -1,4 +1,4 @@
-//! Does the operations of `cofferdam:plugin/files` that its argument names, and says what came of each.
+//! Does the operations of `cofferdam:plugin` that its argument names, and says what came of each.
 //!
 //! `script` is steps with `;` between them, each an operation and its words, which are written in hexadecimal digits so that
 //! they can hold anything. The answers come back one per line in the same digits.
@@ -95,6 +95,20 @@ fn step(words: &[String]) -> Result<String, Error> {
             let names: Vec<_> = toolbox::list_tools().into_iter().map(|tool| tool.name).collect();
             Ok(names.join(" "))
         }
+        // The one who made the call.
+        "ask" => Ok(match client::ask(&questions(&words[1..])) {
+            Ok(answers) => format!("{answers:?}"),
+            Err(error) => format!("{error:?}"),
+        }),
+        "can_ask" => {
+            let kinds = [client::Kind::Form, client::Kind::Sample, client::Kind::Roots];
+            Ok(format!("{:?}", kinds.map(client::can_ask)))
+        }
+        "log" => {
+            client::log(client::LogLevel::Warning, store);
+            Ok("logged".into())
+        }
+        "time_left" => Ok(call::time_left_ms().to_string()),
         // For whoever waits until the call has come so far.
         "tell" => {
             call::progress(1.0, None, Some(store));
@@ -120,7 +134,28 @@ fn shown(content: &Content) -> String {
     match content {
         Content::Text(text) | Content::Json(text) => text.clone(),
         Content::Blob(blob) => format!("{} bytes", blob.data.len()),
+        other => format!("{other:?}"),
     }
+}
+
+/// Questions, each a kind and what belongs to it.
+fn questions(words: &[String]) -> Vec<client::Question> {
+    let mut words = words.iter().cloned();
+    let mut questions = Vec::new();
+    while let Some(kind) = words.next() {
+        let (kind, name) = match kind.split_once(':') {
+            Some((kind, name)) => (kind.to_owned(), Some(name.to_owned())),
+            None => (kind, None),
+        };
+        let mut word = || words.next().unwrap_or_default();
+        let request = match kind.as_str() {
+            "form" => client::Request::Form(client::Form { message: word(), schema: word() }),
+            "sample" => client::Request::Sample(word()),
+            _ => client::Request::Roots,
+        };
+        questions.push(client::Question { name, request });
+    }
+    questions
 }
 
 impl Guest for Program {

@@ -8,6 +8,7 @@ wit_bindgen::generate!({
         package cofferdam:programs;
         world program {
             import cofferdam:plugin/call@0.1.0;
+            import cofferdam:plugin/client@0.1.0;
             import cofferdam:plugin/files@0.1.0;
             import cofferdam:plugin/toolbox@0.1.0;
             export cofferdam:plugin/tools@0.1.0;
@@ -20,7 +21,7 @@ wit_bindgen::generate!({
 });
 
 pub use cofferdam::plugin::types::{Annotations, Blob, Content, Failure, ToolDefinition};
-pub use cofferdam::plugin::{call, files, toolbox};
+pub use cofferdam::plugin::{call, client, files, toolbox};
 pub use exports::cofferdam::plugin::tools::Guest;
 
 /// A tool with a name and the input schema of a tool without parameters.

@@ -11,7 +11,7 @@ use cofferdam_tool::{
 use crate::args::{CallArgs, Global};
 use crate::exit::{Exit, UsageError};
 use crate::offer::Values;
-use crate::{commands, compose, consent, json, print};
+use crate::{commands, compose, consent, json, print, terminal};
 
 /// Largest argument text that is read from a file or standard input, in bytes. The decoder's own limit is lower.
 const ARGUMENTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -29,6 +29,7 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
         file_effects: FileEffects { is_dry_run: args.dry_run, shows_diffs: args.dry_run || args.diff },
         ..CallContext::new("cli")
     };
+    let context = terminal::attended(context);
     match toolset.call(&args.tool, arguments.as_deref(), &context).await {
         Ok(completion) => {
             let exit = show(&args, &completion)?;

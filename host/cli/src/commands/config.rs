@@ -70,5 +70,6 @@ fn offered(grants: &Grants) -> Vec<Permission> {
         .chain(grants.config.keys().cloned().map(Permission::Config))
         .chain(grants.readable_secrets.iter().cloned().map(Permission::Secret))
         .chain(grants.tools.iter().cloned().map(Permission::Tool))
+        .chain(grants.ask.iter().copied().map(Permission::Ask))
         .collect()
 }

@@ -16,7 +16,9 @@ const CONCURRENT_CALLS_MAX: u32 = 64;
 pub(crate) async fn run(global: &Global, args: ServeArgs) -> anyhow::Result<Exit> {
     let engine = compose::engine_for(global, CONCURRENT_CALLS_MAX)?;
     let offering = Offering::load(&engine, &args, None).await?;
-    let server = Server::new(offering.offer(&args)?, options(&args))?;
+    let mut options = options(&args);
+    options.only_as_task = offering.only_as_task();
+    let server = Server::new(offering.offer(&args)?, options)?;
     let stop = commands::cancelled_by_ctrl_c();
     stop_on_terminate(stop.clone());
     let following = (!args.no_watch).then(|| {

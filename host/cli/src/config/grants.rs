@@ -34,6 +34,8 @@ pub(crate) struct GrantsTable {
     random: Option<bool>,
     /// Tools that the guest may call.
     tools: Vec<Spanned<String>>,
+    /// What the guest may ask the one who makes a call.
+    ask: Vec<Spanned<String>>,
 }
 
 /// Where a value comes from.
@@ -88,6 +90,9 @@ impl GrantsTable {
         for tool in &self.tools {
             let name = ToolName::new(tool.get_ref().as_str());
             offered.policy.tools.insert(name.map_err(|error| (tool.span(), error.to_string()))?);
+        }
+        for kind in &self.ask {
+            offered.policy.ask.insert(parsed(kind.get_ref(), &kind.span())?);
         }
         for (name, value) in &self.env {
             offered.policy.env.insert(named("env", name)?);
@@ -166,6 +171,8 @@ fn source(value: &Spanned<Value>) -> Result<ValueSource, Wrong> {
 
 #[cfg(test)]
 mod tests {
+    use cofferdam_tool::QuestionKind;
+
     use super::*;
 
     fn offered(text: &str) -> Result<Offered, String> {
@@ -188,6 +195,7 @@ mod tests {
             sockets = ["tcp db.internal:5432"]
             env = { LANG = "de", TOKEN = { secret = "db" }, HOME = { env = "HOME" } }
             secrets = ["db"]
+            ask = ["form", "roots"]
             clock = "frozen"
             random = false
             "#,
@@ -200,6 +208,7 @@ mod tests {
         assert_eq!(offered.env["TOKEN"], ValueSource::Secret("db".to_owned()));
         assert_eq!(offered.policy.clock, ClockPrecision::Frozen);
         assert!(!offered.policy.random);
+        assert_eq!(offered.policy.ask, [QuestionKind::Elicitation, QuestionKind::Roots].into());
     }
 
     #[test]
@@ -214,6 +223,7 @@ mod tests {
             ("env = { A = 1 }", "12: write a text"),
             ("env = { \"A=B\" = \"x\" }", "8: "),
             ("files = { \"a/b\" = \"read-only\" }", "18: "),
+            ("ask = [\"forms\"]", "7: `forms` is not a kind of question"),
             ("network = true", "unknown field `network`"),
         ] {
             let found = offered(text).unwrap_err();

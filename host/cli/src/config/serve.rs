@@ -22,6 +22,8 @@ pub(crate) struct ServeTable {
     pub(crate) oauth: Option<Spanned<OAuthTable>>,
     /// Stores whose files are resources.
     pub(crate) stores: Vec<Spanned<String>>,
+    /// Tools that run as a task or not at all.
+    pub(crate) only_as_task: BTreeSet<String>,
     /// Tools that make prompts, by the prompt's name.
     pub(crate) prompts: BTreeMap<String, Spanned<PromptTable>>,
     /// Tools that make resources, by address.

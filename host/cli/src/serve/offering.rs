@@ -67,6 +67,11 @@ impl Offering {
         self.files.clone()
     }
 
+    /// Tools that run as a task or not at all.
+    pub(crate) fn only_as_task(&self) -> BTreeSet<String> {
+        self.config.as_ref().map(|file| file.config.serve.only_as_task.clone()).unwrap_or_default()
+    }
+
     /// The files that the plugins are made of.
     pub(crate) fn components(&self) -> impl Iterator<Item = &PathBuf> {
         self.plugins.iter().map(|(spec, _)| &spec.path)

@@ -21,6 +21,7 @@ pub(super) struct PermissionsTable {
     clock: ClockPrecision,
     random: Option<bool>,
     tools: Vec<Spanned<String>>,
+    ask: Vec<Spanned<String>>,
 }
 
 /// Where something is wrong, and what.
@@ -32,6 +33,7 @@ impl PermissionsTable {
         let mut permissions = Permissions {
             http: all(&self.http)?,
             sockets: all(&self.sockets)?.into_iter().collect(),
+            ask: all(&self.ask)?.into_iter().collect(),
             clock: self.clock,
             random: self.random.unwrap_or(true),
             ..Permissions::default()

@@ -16,6 +16,7 @@ secrets = ["github"]
 clock = "precise"
 random = false
 tools = ["word_count"]
+ask = ["form", "sample"]
 
 [limits]
 wall-ms-max = 5000
@@ -38,7 +39,7 @@ fn a_manifest_asks() {
     assert!(asked.env.contains("LANG") && asked.config.contains("units") && asked.secrets.contains("github"));
     assert!(!asked.random);
     assert_eq!(asked.limits.wall_ms_max, Some(5000));
-    assert_eq!(asked.tools.len(), 1);
+    assert_eq!((asked.tools.len(), asked.ask.len()), (1, 2));
 }
 
 #[test]

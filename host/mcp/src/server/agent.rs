@@ -9,7 +9,7 @@ use cofferdam_tool::{
 };
 use serde_json::{Value, json};
 
-use crate::local_name;
+use crate::client::local_name;
 
 /// Answers a task. Implemented by whatever runs an agent.
 #[async_trait]

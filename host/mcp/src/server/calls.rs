@@ -244,6 +244,8 @@ async fn approve(interview: &Interview, tool: &str, arguments: &JsonObject) -> R
         shown.push('…');
     }
     let question = Question {
+        // A name that no tool can give: the answer to a tool's question is never taken for this one.
+        name: "cofferdam.approval".to_owned(),
         kind: QuestionKind::Elicitation,
         parameters: Map::from_iter([
             ("message".to_owned(), format!("Allow the tool {tool} to run with {shown}?").into()),

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cofferdam_tool::{LogLevel, Outcome, Output};
 use rmcp::model::{
     CacheScope, CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult,
-    CancelTaskParams, CompleteRequestParams, CompleteResult, CompletionInfo, ConstString, CreateTaskResult,
-    CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestMethod, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, Implementation, InputResponses,
-    JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    MetaObject, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestMethod,
+    CancelTaskParams, ClientCapabilities, CompleteRequestParams, CompleteResult, CompletionInfo, ConstString,
+    CreateTaskResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestMethod,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, Implementation,
+    InputResponses, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestMethod,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, Resource,
     ResourceContents, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
     SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
@@ -62,6 +62,12 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<Ended, ErrorData> {
         let capabilities = context.client_capabilities().unwrap_or_default();
+        if self.shared.options.only_as_task.contains(entry.definition.name.as_str())
+            && !capabilities.supports_tasks()
+        {
+            let needed = ClientCapabilities::builder().enable_tasks().build();
+            return Err(ErrorData::missing_required_client_capability(needed));
+        }
         let takes_tasks = what.method == CallToolRequestMethod::VALUE
             && entry.definition.annotations.long_running == Some(true)
             && capabilities.supports_tasks();
@@ -216,7 +222,9 @@ impl ServerHandler for Handler {
             }
         }
         let Some(entry) = catalog.find(&name, &principal) else {
-            return Ok(answer::error(answer::unknown(&name)).into());
+            let mut result = answer::error(answer::unknown(&name));
+            result.meta = self.signed(None, &context);
+            return Ok(result.into());
         };
         let what = Called {
             method: CallToolRequestMethod::VALUE,

@@ -102,12 +102,13 @@ impl Interview {
         std::future::pending().await
     }
 
-    fn key(&self) -> Result<String, NotAsked> {
+    /// What the client knows the question by: its name, which is the same when the call runs again.
+    fn key(&self, question: &Question) -> Result<String, NotAsked> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         if number > QUESTIONS_MAX {
             return Err(NotAsked::Failed(format!("a call can ask {QUESTIONS_MAX} questions")));
         }
-        Ok(format!("question-{number}"))
+        Ok(question.name.clone())
     }
 
     /// What a client that comes back has answered, or the end of the call.
@@ -165,7 +166,7 @@ impl Asker for Interview {
         }
         let questions: Vec<(String, Question)> = questions
             .into_iter()
-            .map(|question| Ok((self.key()?, question)))
+            .map(|question| Ok((self.key(&question)?, question)))
             .collect::<Result<_, NotAsked>>()?;
         let answers = match (self.task.get(), &self.way) {
             (_, Way::Result { known }) if questions.iter().all(|(key, _)| known.contains_key(key)) => {

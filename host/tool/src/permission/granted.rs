@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Limits, ToolName};
+use crate::{Limits, QuestionKind, ToolName, UnknownQuestion};
 
 use super::{
     ClockPrecision, FileAccess, HttpGrant, HttpRule, LimitsAsked, MountName, Permissions, Policy, SocketRule,
@@ -61,6 +61,8 @@ pub enum Permission {
     Random,
     /// A tool.
     Tool(ToolName),
+    /// A question to the one who made the call.
+    Ask(QuestionKind),
     /// A limit and the value that is wanted.
     Limit(String, u64),
 }
@@ -102,6 +104,7 @@ fn stated(asked: &Permissions, offered: &Policy) -> Granted {
         clock: asked.clock.min(offered.clock),
         random: asked.random && offered.random,
         tools: set(&asked.tools, &offered.tools, Permission::Tool, &mut missing),
+        ask: set(&asked.ask, &offered.ask, Permission::Ask, &mut missing),
         limits: asked.limits.applied_to(&offered.limits),
     };
     if asked.clock > offered.clock {
@@ -194,6 +197,7 @@ impl Permission {
             Self::Clock(precision) => format!("use a {} clock", precision.as_str()),
             Self::Random => "draw random numbers".to_owned(),
             Self::Tool(name) => format!("call the tool {name}"),
+            Self::Ask(kind) => kind.in_plain_words().to_owned(),
             Self::Limit(key, value) => format!("use {key} = {value}"),
         }
     }
@@ -212,6 +216,7 @@ impl fmt::Display for Permission {
             Self::Clock(precision) => write!(f, "clock:{}", precision.as_str()),
             Self::Random => f.write_str("random"),
             Self::Tool(name) => write!(f, "tool:{name}"),
+            Self::Ask(kind) => write!(f, "ask:{}", kind.as_str()),
             Self::Limit(key, value) => write!(f, "limit:{key}={value}"),
         }
     }
@@ -238,7 +243,9 @@ fn parse(text: &str) -> Result<Permission, String> {
             let access = access.ok_or("access is `read-only`, `create-only` or `read-write`")?;
             Ok(Permission::Files(name, access))
         }
-        "http" => value.parse().map(Permission::Http).map_err(|error: super::InvalidHttpRule| error.to_string()),
+        "http" => {
+            value.parse().map(Permission::Http).map_err(|error: super::InvalidHttpRule| error.to_string())
+        }
         "socket" => {
             value.parse().map(Permission::Socket).map_err(|error: super::InvalidSocketRule| error.to_string())
         }
@@ -254,14 +261,17 @@ fn parse(text: &str) -> Result<Permission, String> {
         }
         "random" if value.is_empty() => Ok(Permission::Random),
         "tool" => ToolName::new(value).map(Permission::Tool).map_err(|error| error.to_string()),
+        "ask" => value.parse().map(Permission::Ask).map_err(|error: UnknownQuestion| error.to_string()),
         "limit" => {
             let (key, number) = value.split_once('=').ok_or("write it as `limit:wall-ms-max=60000`")?;
             let number = number.parse().map_err(|_| "a limit is a whole number")?;
             Ok(Permission::Limit(key.to_owned(), number))
         }
-        _ => Err("it starts with `files:`, `http:`, `socket:`, `env:`, `config:`, `secret:`, `clock:`, `tool:` or \
-                  `limit:`, or is `random`"
-            .to_owned()),
+        _ => Err(
+            "it starts with `files:`, `http:`, `socket:`, `env:`, `config:`, `secret:`, `clock:`, `tool:`, \
+                  `ask:` or `limit:`, or is `random`"
+                .to_owned(),
+        ),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Limits, ToolName};
+use crate::{Limits, QuestionKind, ToolName};
 
 use super::{
     AddressRange, ClockPrecision, FileAccess, Host, HostPattern, HttpRule, LimitsAsked, MountName,
@@ -35,6 +35,8 @@ pub struct Permissions {
     pub random: bool,
     /// Other tools that it calls.
     pub tools: BTreeSet<ToolName>,
+    /// What it asks the one who makes a call.
+    pub ask: BTreeSet<QuestionKind>,
     /// Limits that it needs or keeps to.
     pub limits: LimitsAsked,
 }
@@ -61,6 +63,8 @@ pub struct Policy {
     pub random: bool,
     /// Tools that the guest may call.
     pub tools: BTreeSet<ToolName>,
+    /// What the guest may ask the one who makes a call.
+    pub ask: BTreeSet<QuestionKind>,
     /// What one call may use.
     pub limits: Limits,
 }
@@ -98,6 +102,7 @@ impl Default for Permissions {
             clock: ClockPrecision::Coarse,
             random: true,
             tools: BTreeSet::new(),
+            ask: BTreeSet::new(),
             limits: LimitsAsked::default(),
         }
     }
@@ -121,6 +126,7 @@ impl Permissions {
             .chain(clock)
             .chain(self.random.then_some(Permission::Random))
             .chain(self.tools.iter().cloned().map(Permission::Tool))
+            .chain(self.ask.iter().copied().map(Permission::Ask))
             .chain(
                 limits
                     .map(|(key, value)| Permission::Limit(key.to_owned(), value.parse().unwrap_or(u64::MAX))),
@@ -141,6 +147,7 @@ impl Default for Policy {
             clock: ClockPrecision::Coarse,
             random: true,
             tools: BTreeSet::new(),
+            ask: BTreeSet::new(),
             limits: Limits::default(),
         }
     }

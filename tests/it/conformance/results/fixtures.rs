@@ -23,35 +23,40 @@ const SHORT_MS: u64 = 60;
 const FUEL: u64 = 20_000_000;
 
 /// A tool that does what a row says.
-pub(super) struct Fixture {
-    pub(super) toolset: Toolset,
-    pub(super) tool: String,
+pub(in crate::conformance) struct Fixture {
+    pub(in crate::conformance) toolset: Toolset,
+    pub(in crate::conformance) tool: String,
     arguments: String,
     /// What the tool returns, where a row calls it `the value`.
-    pub(super) value: Option<Value>,
+    pub(in crate::conformance) value: Option<Value>,
 }
 
 impl Fixture {
-    pub(super) fn new(source: Arc<dyn ToolSource>, tool: &str, arguments: Value) -> Self {
+    pub(in crate::conformance) fn new(source: Arc<dyn ToolSource>, tool: &str, arguments: Value) -> Self {
         let mut toolset = Toolset::new();
         toolset.add(source).expect("one source has unique names");
         Self { toolset, tool: tool.to_owned(), arguments: arguments.to_string(), value: None }
     }
 
-    pub(super) async fn call(&self, context: &CallContext) -> Completion {
+    /// The arguments that its call needs.
+    pub(in crate::conformance) fn arguments(&self) -> Value {
+        serde_json::from_str(&self.arguments).expect("arguments are JSON")
+    }
+
+    pub(in crate::conformance) async fn call(&self, context: &CallContext) -> Completion {
         let called = self.toolset.call(&self.tool, Some(self.arguments.as_bytes()), context).await;
         called.expect("the call starts")
     }
 }
 
 /// One engine and one runtime for all rows.
-pub(super) struct World {
+pub(in crate::conformance) struct World {
     runtime: tokio::runtime::Runtime,
     engine: Engine,
 }
 
 impl World {
-    pub(super) fn new() -> Self {
+    pub(in crate::conformance) fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let mut config: EngineConfig = config();
         config.cache_directory = Some(shared_cache());
@@ -62,7 +67,7 @@ impl World {
         }
     }
 
-    pub(super) fn run<T>(&self, future: impl Future<Output = T>) -> T {
+    pub(in crate::conformance) fn run<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }
 
@@ -81,7 +86,12 @@ impl World {
     }
 
     /// A tool of the sample plugin that crashes on demand.
-    pub(super) async fn crash(&self, tool: &str, arguments: Value, limits: Limits) -> Fixture {
+    pub(in crate::conformance) async fn crash(
+        &self,
+        tool: &str,
+        arguments: Value,
+        limits: Limits,
+    ) -> Fixture {
         let component = Component::from_file_ambient(guest("crash"));
         Fixture::new(self.load(&component, limits).await, tool, arguments)
     }
@@ -91,7 +101,7 @@ impl World {
         Fixture::new(self.load(&component, Limits::default()).await, name, json!({}))
     }
 
-    pub(super) async fn module(&self, module: Module<'_>) -> Fixture {
+    pub(in crate::conformance) async fn module(&self, module: Module<'_>) -> Fixture {
         self.limited(module, Limits::default()).await
     }
 
@@ -142,7 +152,7 @@ fn short() -> Limits {
     Limits { wall_ms_max: SHORT_MS, ..Limits::default() }
 }
 
-pub(super) fn counted() -> Limits {
+pub(in crate::conformance) fn counted() -> Limits {
     Limits { fuel_max: Some(FUEL), ..Limits::default() }
 }
 
@@ -199,7 +209,7 @@ fn hoards_timers() -> Module<'static> {
 }
 
 /// The fixture of a word under `does` in `guest` rows.
-pub(super) async fn does(world: &World, word: &str) -> Result<Fixture, String> {
+pub(in crate::conformance) async fn does(world: &World, word: &str) -> Result<Fixture, String> {
     let default = Limits::default;
     let crash = async |tool: &str, arguments: Value| world.crash(tool, arguments, default()).await;
     Ok(match word {
@@ -302,7 +312,10 @@ impl ToolSource for Steps {
 }
 
 /// The fixture of a word in `retry` rows, and the context to call it in. What follows the semicolon is the policy.
-pub(super) async fn retried(world: &World, word: &str) -> Result<(Fixture, CallContext), String> {
+pub(in crate::conformance) async fn retried(
+    world: &World,
+    word: &str,
+) -> Result<(Fixture, CallContext), String> {
     let (story, policy) = word.rsplit_once("; ").ok_or("the situation names no retry policy")?;
     let retries_max = match policy.strip_suffix(" retries").or(policy.strip_suffix(" retry")) {
         Some(count) => count.parse().map_err(|_| format!("unknown retry policy `{policy}`"))?,
@@ -335,7 +348,7 @@ pub(super) async fn retried(world: &World, word: &str) -> Result<(Fixture, CallC
 }
 
 /// A tool of the host that ends in one outcome.
-pub(super) struct HostTool(pub(super) Outcome);
+pub(in crate::conformance) struct HostTool(pub(in crate::conformance) Outcome);
 
 #[async_trait]
 impl ToolSource for HostTool {
@@ -367,7 +380,7 @@ fn definition() -> Arc<ToolDefinition> {
 
 /// A tool of the sample plugin that ends in the outcome named so. All of them are tools of one plugin, so that another
 /// of its tools can be called afterwards.
-pub(super) async fn ends_as(world: &World, outcome: &str) -> Result<Fixture, String> {
+pub(in crate::conformance) async fn ends_as(world: &World, outcome: &str) -> Result<Fixture, String> {
     let (tool, arguments, limits) = match outcome {
         "ok" => ("ok", json!({}), Limits::default()),
         "failure" => ("fail", json!({}), Limits::default()),

@@ -142,7 +142,7 @@ proptest! {
                     prop_assert_eq!(key, "wall-ms-max");
                     offered.limits.wall_ms_max = value;
                 }
-                Permission::Socket(_) | Permission::Tool(_) => prop_assert!(false, "not asked"),
+                Permission::Socket(_) | Permission::Tool(_) | Permission::Ask(_) => prop_assert!(false, "not asked"),
             }
         }
         prop_assert_eq!(asked.granted_of(&offered).missing, vec![]);
@@ -192,6 +192,9 @@ fn a_permission_is_read_as_it_is_written() {
         "clock:precise",
         "random",
         "tool:word_count",
+        "ask:form",
+        "ask:sample",
+        "ask:roots",
         "limit:wall-ms-max=5",
     ] {
         let permission: Permission = text.parse().unwrap();
@@ -200,6 +203,8 @@ fn a_permission_is_read_as_it_is_written() {
     }
     for text in [
         "",
+        "ask:",
+        "ask:forms",
         "files",
         "files:notes",
         "files:no/tes=read-only",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::Extras;
+use crate::client::Extras;
 
 /// Names that mean something to hosts. A server that declares them wants what is not its business (`MCP-4`).
 const DENIED: [&str; 9] = [

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::prefixed_name;
+use crate::client::prefixed_name;
 
 /// What a person says about the tools of one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,0 +1,75 @@
+//! Lines for the client, which may show them to a person. What is printed to standard error stays in the host's record of the
+//! call. The host leaves out lines of more than 8 KiB, and what is too much.
+//!
+//! ```
+//! cofferdam::client::log::warning("the file has 3 lines that are no CSV");
+//! ```
+
+/// How much a line matters, as in MCP and syslog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "the words of RFC 5424")]
+pub enum Level {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+/// A line that matters so much.
+pub fn line(level: Level, message: &str) {
+    host::log(level, message);
+}
+
+/// For whoever looks for the cause of something.
+pub fn debug(message: &str) {
+    line(Level::Debug, message);
+}
+
+/// What goes on.
+pub fn info(message: &str) {
+    line(Level::Info, message);
+}
+
+/// Something worth a look.
+pub fn notice(message: &str) {
+    line(Level::Notice, message);
+}
+
+/// Something that may be wrong.
+pub fn warning(message: &str) {
+    line(Level::Warning, message);
+}
+
+/// Something that went wrong, although the tool goes on. What ends it is a [`ToolFailure`](crate::ToolFailure).
+pub fn error(message: &str) {
+    line(Level::Error, message);
+}
+
+#[cfg(target_arch = "wasm32")]
+mod host {
+    use super::Level;
+    use crate::guest::bindings::cofferdam::plugin::client;
+
+    pub(super) fn log(level: Level, message: &str) {
+        let level = match level {
+            Level::Debug => client::LogLevel::Debug,
+            Level::Info => client::LogLevel::Info,
+            Level::Notice => client::LogLevel::Notice,
+            Level::Warning => client::LogLevel::Warning,
+            Level::Error => client::LogLevel::Error,
+            Level::Critical => client::LogLevel::Critical,
+            Level::Alert => client::LogLevel::Alert,
+            Level::Emergency => client::LogLevel::Emergency,
+        };
+        client::log(level, message);
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+mod host {
+    pub(super) fn log(_: super::Level, _: &str) {}
+}

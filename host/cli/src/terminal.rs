@@ -1,0 +1,203 @@
+//! The person at the terminal as the one whom a running tool asks and tells something.
+//!
+//! A form is asked field by field. What is typed is read like the arguments of a model: `2` is a number where a number is
+//! declared, an empty line is the default, and whatever the schema refuses is asked again.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cofferdam_tool::{
+    Asker, CallContext, DecodeOptions, InputSchema, LogLevel, LogSink, NotAsked, Question, QuestionKind,
+};
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+
+use crate::{ask, print};
+
+/// How often a form is asked in all when what is typed does not fit.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// The terminal. It has forms, and neither a model nor roots.
+struct Terminal;
+
+/// `context` with the person at the terminal, if there is one. What a tool logs is shown either way.
+pub(crate) fn attended(context: CallContext) -> CallContext {
+    let asker = ask::is_possible().then(|| Arc::new(Terminal) as Arc<dyn Asker>);
+    CallContext { asker, log: Some(Arc::new(Terminal)), ..context }
+}
+
+impl LogSink for Terminal {
+    fn log(&self, _call_id: &str, level: LogLevel, message: &str) {
+        print::note(&format!("{}: {message}", word(level)));
+    }
+}
+
+fn word(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Debug => "debug",
+        LogLevel::Info => "info",
+        LogLevel::Notice => "notice",
+        LogLevel::Warning => "warning",
+        LogLevel::Error => "error",
+        LogLevel::Critical => "critical",
+        LogLevel::Alert => "alert",
+        LogLevel::Emergency => "emergency",
+    }
+}
+
+#[async_trait]
+impl Asker for Terminal {
+    fn can_ask(&self, kind: QuestionKind) -> bool {
+        kind == QuestionKind::Elicitation
+    }
+
+    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
+        if let Some(other) = questions.iter().find(|question| !self.can_ask(question.kind)) {
+            return Err(NotAsked::Unsupported(other.kind));
+        }
+        let (send, answers) = oneshot::channel();
+        // Nothing can interrupt reading a line. A thread of its own does not keep the process from ending.
+        std::thread::spawn(move || {
+            let answers = questions.iter().map(|question| fill_in(&question.parameters, &ask::line));
+            let _ = send.send(answers.collect::<Result<Vec<_>, _>>());
+        });
+        answers.await.unwrap_or_else(|_| Err(NotAsked::Failed("the terminal is gone".to_owned())))
+    }
+}
+
+/// Asks one form with `line`, which asks one line. Answers the result of MCP's `elicitation/create`.
+fn fill_in(parameters: &Map<String, Value>, line: &dyn Fn(&str) -> String) -> Result<Value, NotAsked> {
+    let schema = parameters.get("requestedSchema").unwrap_or(&Value::Null);
+    let compiled = InputSchema::compile("form", &schema.to_string())
+        .map_err(|error| NotAsked::Failed(format!("the form cannot be shown: {error}")))?;
+    let message = parameters.get("message").and_then(Value::as_str).unwrap_or_default();
+    print::note(&format!("the tool asks: {message}"));
+    if !matches!(line("Answer it? [y/N]: ").to_ascii_lowercase().as_str(), "y" | "yes") {
+        return Ok(json!({"action": "decline"}));
+    }
+    let nothing = Map::new();
+    let fields = schema.get("properties").and_then(Value::as_object).unwrap_or(&nothing);
+    for _ in 0..ATTEMPTS_MAX {
+        let typed: Map<_, _> = fields
+            .iter()
+            .filter_map(|(name, field)| Some((name.clone(), read(field, &line(&prompt(name, field)))?)))
+            .collect();
+        match compiled.decode_value("form", &Value::Object(typed), &DecodeOptions::default()) {
+            Ok(form) => return Ok(json!({"action": "accept", "content": form.into_value()})),
+            Err(invalid) => {
+                for problem in invalid.problems() {
+                    print::note(&format!("{}: {}", problem.path, problem.message));
+                }
+            }
+        }
+    }
+    Ok(json!({"action": "cancel"}))
+}
+
+/// What was typed into a field; `None` if nothing was.
+fn read(field: &Value, typed: &str) -> Option<Value> {
+    if typed.is_empty() {
+        return None;
+    }
+    let is_list = field.get("type").and_then(Value::as_str) == Some("array");
+    Some(if is_list { typed.split(',').map(str::trim).collect() } else { typed.into() })
+}
+
+/// The question for one field, with its choices and its default.
+fn prompt(name: &str, field: &Value) -> String {
+    let text = |key: &str| field.get(key).and_then(Value::as_str);
+    let mut prompt = format!("  {}", text("title").unwrap_or(name));
+    if let Some(description) = text("description") {
+        prompt = format!("{prompt}, {description}");
+    }
+    let choices = choices(field);
+    if !choices.is_empty() {
+        let several = if field.get("items").is_some() { ", several with commas between" } else { "" };
+        prompt = format!("{prompt} ({}{several})", choices.join(" | "));
+    }
+    match field.get("default") {
+        None => prompt + ": ",
+        Some(Value::String(default)) => format!("{prompt} [{default}]: "),
+        Some(default) => format!("{prompt} [{default}]: "),
+    }
+}
+
+/// What may be typed, if that is a choice: the value, and its title where it has one.
+fn choices(field: &Value) -> Vec<String> {
+    let of = field.get("items").unwrap_or(field);
+    let list = |key: &str| of.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let plain = list("enum").iter().filter_map(Value::as_str).map(str::to_owned);
+    let titled = list("oneOf").iter().chain(list("anyOf")).filter_map(|choice| {
+        let value = choice.get("const")?.as_str()?;
+        Some(match choice.get("title").and_then(Value::as_str) {
+            Some(title) => format!("{value} = {title}"),
+            None => value.to_owned(),
+        })
+    });
+    plain.chain(titled).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// Fills in a form with these lines. Answers what came of it and what was asked.
+    fn filled(schema: Value, lines: &[&str]) -> (Value, Vec<String>) {
+        let (asked, mut rest) = (RefCell::new(Vec::new()), RefCell::new(lines.iter()));
+        let line = |prompt: &str| {
+            asked.borrow_mut().push(prompt.to_owned());
+            rest.borrow_mut().next().map_or(String::new(), ToString::to_string)
+        };
+        let parameters = json!({"message": "Who?", "requestedSchema": schema});
+        let answer = fill_in(parameters.as_object().unwrap(), &line).unwrap();
+        assert_eq!(rest.get_mut().next(), None, "every line is read");
+        (answer, asked.into_inner())
+    }
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "title": "Your name", "description": "in full"},
+                "age": {"type": "integer", "minimum": 18},
+                "news": {"type": "boolean", "default": true},
+                "color": {"type": "string", "enum": ["red", "green"]},
+                "days": {"type": "array", "items": {"anyOf": [{"const": "mo", "title": "Monday"}, {"const": "tu"}]}},
+            },
+            "required": ["name"],
+        })
+    }
+
+    #[test]
+    fn a_form_is_asked_field_by_field() {
+        let (answer, asked) = filled(schema(), &["y", "Ada", "36", "", "green", "mo, tu"]);
+        let content = json!({"name": "Ada", "age": 36, "news": true, "color": "green", "days": ["mo", "tu"]});
+        assert_eq!(answer, json!({"action": "accept", "content": content}));
+        assert_eq!(
+            asked[1..],
+            [
+                "  Your name, in full: ",
+                "  age: ",
+                "  news [true]: ",
+                "  color (red | green): ",
+                "  days (mo = Monday | tu, several with commas between): ",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_asked_again_and_not_for_ever() {
+        let lines = ["yes", "Ada", "17", "", "", "", "Ada", "18", "false", "", ""];
+        let (answer, _) = filled(schema(), &lines);
+        assert_eq!(answer["content"], json!({"name": "Ada", "age": 18, "news": false}));
+        let (answer, asked) = filled(schema(), &["y"]);
+        assert_eq!((answer, asked.len()), (json!({"action": "cancel"}), 16));
+    }
+
+    #[test]
+    fn silence_declines() {
+        assert_eq!(filled(schema(), &[]).0, json!({"action": "decline"}));
+    }
+}

@@ -1,0 +1,204 @@
+//! `cofferdam:plugin/client`: what a running tool asks and tells the one who made its call.
+//!
+//! Each kind of question is a permission. Questions are counted and measured before anybody is asked, answers before they are
+//! copied into the guest; secrets that the guest was given are kept out of what it asks and logs.
+//!
+//! The call keeps its place and its memory while it waits: its instance cannot be put aside. It computes nothing, takes
+//! no turns in the busy lane, and its wall clock stands still ([`crate::wall`]).
+
+mod form;
+
+use std::sync::Arc;
+
+use cofferdam_tool::{Asker, CallContext, LogLevel, NotAsked, Permission, Question, QuestionKind};
+use serde_json::Value;
+use tokio::runtime::Handle;
+
+use crate::guest::cofferdam::plugin::client::{self, Answer, Error, Host, Kind, Request};
+use crate::imports::Capability;
+use crate::running::Running;
+use crate::state::CallState;
+use crate::wall::ASKING_MAX;
+
+/// Questions of one call. A person who has answered so many will not answer more.
+const QUESTIONS_MAX: usize = 64;
+/// Length of the name of a question in bytes.
+const NAME_BYTES_MAX: usize = 64;
+/// Length of one question in bytes. A form that a person fills in has some hundred.
+const QUESTION_BYTES_MAX: usize = 64 * 1024;
+/// Length of the answers to one `ask` in bytes, together: a long message of a model, or a small image.
+const ANSWERS_BYTES_MAX: usize = 1024 * 1024;
+/// Lines that one call may log for its client.
+const LOG_LINES_MAX: u32 = 1000;
+/// Length of one of them in bytes. A longer one is left out.
+const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
+/// Length of all of them.
+const LOG_BYTES_MAX: usize = 256 * 1024;
+/// How much of what a client says about a failure is passed on, in characters.
+const FAILURE_CHARS_MAX: usize = 1024;
+
+/// What a call needs to ask and to log, and what it has used up.
+pub(crate) struct Client {
+    /// With the runtime of the embedder, which the asker belongs to.
+    asker: Option<(Arc<dyn Asker>, Handle)>,
+    /// How the questions were called that were put.
+    asked: Vec<String>,
+    lines: u32,
+    line_bytes: usize,
+}
+
+impl Client {
+    /// The client of a call. A call that another tool has made has none.
+    pub(crate) fn new(context: &CallContext) -> Self {
+        let asker = context.asker.as_ref().filter(|_| context.outer.is_none());
+        let asker = asker.and_then(|asker| Some((Arc::clone(asker), Handle::try_current().ok()?)));
+        Self { asker, asked: Vec::new(), lines: 0, line_bytes: 0 }
+    }
+
+    /// Questions that were put.
+    pub(crate) fn asked(&self) -> u32 {
+        u32::try_from(self.asked.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The name of the question after `before`, which the guest may have found itself.
+    fn name(&self, before: &[Question], wish: Option<String>) -> Result<String, Error> {
+        let number = self.asked.len() + before.len() + 1;
+        let name = wish.unwrap_or_else(|| format!("question-{number}"));
+        let is_name = (1..=NAME_BYTES_MAX).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        if !is_name {
+            let form = "a question is called by 1 to 64 characters out of A-Z a-z 0-9 _ -";
+            return Err(Error::Invalid(form.to_owned()));
+        }
+        if self.asked.contains(&name) || before.iter().any(|other| other.name == name) {
+            return Err(Error::Invalid(format!("two questions of this call are called `{name}`")));
+        }
+        Ok(name)
+    }
+
+    /// Whether the call may ask `more` questions.
+    fn check_number(&self, more: usize) -> Result<(), Error> {
+        if self.asked.len().saturating_add(more) <= QUESTIONS_MAX {
+            return Ok(());
+        }
+        Err(Error::Limit(format!("a call may ask {QUESTIONS_MAX} questions")))
+    }
+
+    /// Whether one more line may be logged; if so it is counted.
+    fn has_room_for(&mut self, line: &str) -> bool {
+        let bytes = self.line_bytes.saturating_add(line.len());
+        let fits = line.len() <= LOG_LINE_BYTES_MAX && bytes <= LOG_BYTES_MAX && self.lines < LOG_LINES_MAX;
+        if fits {
+            self.line_bytes = bytes;
+            self.lines += 1;
+        }
+        fits
+    }
+}
+
+impl Host for CallState {
+    async fn can_ask(&mut self, kind: Kind) -> bool {
+        let kind = QuestionKind::from(kind);
+        let asker = self.client.asker.as_ref();
+        self.grants().ask.contains(&kind) && asker.is_some_and(|(asker, _)| asker.can_ask(kind))
+    }
+
+    async fn ask(&mut self, questions: Vec<client::Question>) -> Result<Vec<Answer>, Error> {
+        let questions = self.checked(questions)?;
+        if questions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Some((asker, runtime)) = self.client.asker.clone() else { return Err(Error::Unsupported) };
+        self.client.asked.extend(questions.iter().map(|question| question.name.clone()));
+        let kinds: Vec<_> = questions.iter().map(|question| question.kind).collect();
+        let asking = Running::start(&runtime, async move { asker.ask(questions).await });
+        let Some(asked) = self.clock().stand_still_for(asking).await else {
+            let seconds = ASKING_MAX.as_secs();
+            return Err(Error::Limit(format!(
+                "nobody answered; a call waits {seconds} seconds for answers in all"
+            )));
+        };
+        let answers = asked.ok_or_else(|| Error::Failed("the client has gone".to_owned()))?;
+        form::answers(&kinds, answers.map_err(told)?)
+    }
+
+    async fn log(&mut self, level: client::LogLevel, message: String) {
+        let Some(sink) = self.context().log.clone() else { return };
+        if self.client.has_room_for(&message) {
+            sink.log(&self.context().call_id, level.into(), &self.redactor().text(&message));
+        }
+    }
+}
+
+impl CallState {
+    /// The questions as the asker gets them: granted, well-formed, within limits, and without secrets.
+    fn checked(&mut self, questions: Vec<client::Question>) -> Result<Vec<Question>, Error> {
+        self.client.check_number(questions.len())?;
+        let mut checked = Vec::with_capacity(questions.len());
+        for client::Question { name, request } in questions {
+            let kind = QuestionKind::from(&request);
+            if !self.grants().ask.contains(&kind) {
+                return Err(self.deny(kind));
+            }
+            let name = self.client.name(&checked, name)?;
+            let parameters = form::parameters(request)?;
+            let Value::Object(parameters) = self.redactor().value(Value::Object(parameters)) else {
+                return Err(Error::Unsupported);
+            };
+            checked.push(Question { name, kind, parameters });
+        }
+        Ok(checked)
+    }
+
+    fn deny(&mut self, kind: QuestionKind) -> Error {
+        let permission = Permission::Ask(kind).to_string();
+        self.refuse(Capability::Client, &permission);
+        let plugin = self.plugin();
+        Error::Denied(format!(
+            "the plugin `{plugin}` has no grant `{permission}`; the person who runs the host can add it: \
+             cofferdam grant {plugin} {permission}"
+        ))
+    }
+}
+
+fn told(error: NotAsked) -> Error {
+    match error {
+        NotAsked::Unsupported(_) => Error::Unsupported,
+        other => Error::Failed(other.to_string().chars().take(FAILURE_CHARS_MAX).collect()),
+    }
+}
+
+impl From<Kind> for QuestionKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Form => Self::Elicitation,
+            Kind::Sample => Self::Sampling,
+            Kind::Roots => Self::Roots,
+        }
+    }
+}
+
+impl From<&Request> for QuestionKind {
+    fn from(request: &Request) -> Self {
+        match request {
+            Request::Form(_) => Self::Elicitation,
+            Request::Sample(_) => Self::Sampling,
+            Request::Roots => Self::Roots,
+        }
+    }
+}
+
+impl From<client::LogLevel> for LogLevel {
+    fn from(level: client::LogLevel) -> Self {
+        match level {
+            client::LogLevel::Debug => Self::Debug,
+            client::LogLevel::Info => Self::Info,
+            client::LogLevel::Notice => Self::Notice,
+            client::LogLevel::Warning => Self::Warning,
+            client::LogLevel::Error => Self::Error,
+            client::LogLevel::Critical => Self::Critical,
+            client::LogLevel::Alert => Self::Alert,
+            client::LogLevel::Emergency => Self::Emergency,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Tools of remote MCP servers as a source of tools.
+//!
+//! A server is not trusted. What it says about its tools selects no value of the host (`MCP-2`), and it cannot take the name of
+//! another tool (`MCP-12`). Everything that it can make grow has a limit in `limits.rs`, looked at before anything is kept.
+//! No reference in a schema is ever fetched. Questions that it asks reach nobody but the one whose call it is working on.
+//!
+//! The rules for one call ([`plain`], [`task`]) know a connection only as a [`Remote`], which answers JSON with JSON, so that
+//! the same code runs against a script and against a server.
+
+mod admission;
+mod answer;
+mod approval;
+mod call;
+mod call_error;
+mod connect_error;
+mod connection;
+mod extras;
+mod forward;
+mod handler;
+mod http;
+mod item;
+mod limits;
+mod listing;
+mod meta;
+mod name;
+mod oauth;
+mod offer;
+mod plain;
+mod question;
+mod raw;
+mod remote;
+mod rounds;
+mod sampling;
+mod schema;
+mod server;
+mod settings;
+mod stdio;
+mod task;
+mod task_options;
+mod task_state;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use crate::web::ClientError;
+pub use admission::{Admission, Admitted, DuplicateName};
+pub use answer::CallAnswer;
+pub use approval::{Always, ApprovalMode};
+pub use call::{Calls, TaskSupport};
+pub use call_error::CallError;
+pub use connect_error::ConnectError;
+pub use extras::Extras;
+pub use forward::{Forwarded, ToolTable};
+pub use item::{Item, ItemKind, SelectionMode, into_output};
+pub use listing::{Listing, ListingError, PromptListed, ToolListed};
+pub use meta::{MetaError, joined_meta};
+pub use name::{local_name, prefixed_name};
+pub use oauth::{
+    Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient, OAuthSettings,
+};
+pub use question::Questions;
+pub use remote::{ReconnectFailed, Remote, RequestError};
+pub use sampling::{Sampling, SamplingHandler, SamplingRefused};
+pub use schema::{PromptArgument, input_schema, prompt_schema};
+pub use server::RemoteServer;
+pub use settings::{Endpoint, Generation, HttpEndpoint, InvalidEndpoint, ServerSettings};
+pub use stdio::{INHERITED, StdioCommand};
+pub use task_options::{TaskOptions, TaskOptionsError, poll_delay};
+
+#[cfg(test)]
+mod tests;

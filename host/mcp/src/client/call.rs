@@ -1,0 +1,160 @@
+//! One call of a remote tool, from its arguments to the items of its result.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cofferdam_tool::CallContext;
+use serde_json::{Map, Value};
+
+use super::answer::CallAnswer;
+use super::call_error::CallError;
+use super::item::{Item, SelectionMode};
+use super::question::Questions;
+use super::remote::Remote;
+use super::rounds;
+use super::task::{self, Creation, Waiting};
+use super::task_options::TaskOptions;
+use super::task_state::Created;
+
+/// What a tool says about tasks in its listing (`MCP-21`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TaskSupport {
+    /// It is called as a task.
+    Required,
+    /// It is called plainly, whether it could be a task or not.
+    #[default]
+    Other,
+}
+
+impl TaskSupport {
+    /// Reads `execution.taskSupport`.
+    #[must_use]
+    pub fn read(support: Option<&Value>) -> Self {
+        if support.is_some_and(|support| support == "required") { Self::Required } else { Self::Other }
+    }
+}
+
+/// Makes the calls of one connection.
+#[derive(Clone)]
+pub struct Calls {
+    /// The connection.
+    pub remote: Arc<dyn Remote>,
+    /// How tasks are made and waited for.
+    pub tasks: TaskOptions,
+    /// Which half of a result is used.
+    pub selection: SelectionMode,
+    /// Who answers what the server asks.
+    pub questions: Arc<Questions>,
+    /// Whether the connection is for tools at all (`MCP-20`).
+    pub loads_tools: bool,
+    /// How long a server may work on a request of a call. Tasks have a limit of their own.
+    pub wait: Option<Duration>,
+}
+
+impl Calls {
+    /// Calls `tool` with the parameters of `tools/call`: its name, its arguments, `_meta` if there is any.
+    ///
+    /// # Errors
+    /// [`CallError`]; [`CallError::Cancelled`] when the caller gives up.
+    pub async fn call(
+        &self,
+        tool: &str,
+        support: TaskSupport,
+        parameters: Map<String, Value>,
+        call: &CallContext,
+    ) -> Result<Vec<Item>, CallError> {
+        if !self.loads_tools {
+            return Err(CallError::NotLoaded);
+        }
+        let answer = match support {
+            TaskSupport::Required => self.as_task(tool, parameters, call).await,
+            TaskSupport::Other => self.plain(tool, parameters, call).await,
+        };
+        answer?.into_items(self.selection)
+    }
+
+    /// Gets a prompt that was made a tool: the contents of its messages.
+    ///
+    /// # Errors
+    /// As for [`Calls::call`].
+    pub async fn prompt(
+        &self,
+        prompt: &str,
+        parameters: Map<String, Value>,
+        call: &CallContext,
+    ) -> Result<Vec<Item>, CallError> {
+        let result = self.in_rounds(prompt, "prompts/get", parameters, call).await?;
+        let messages = result.get("messages").and_then(Value::as_array).ok_or_else(|| CallError::Other {
+            tool: prompt.to_owned(),
+            detail: "the answer to prompts/get has no messages".to_owned(),
+        })?;
+        let content =
+            messages.iter().filter_map(|message| message.get("content")).filter(|block| block.is_object());
+        let content = content.cloned().collect();
+        CallAnswer { content, ..CallAnswer::default() }.into_items(SelectionMode::ContentOnly)
+    }
+
+    async fn as_task(
+        &self,
+        tool: &str,
+        parameters: Map<String, Value>,
+        call: &CallContext,
+    ) -> Result<CallAnswer, CallError> {
+        let creation = task::create(self.remote.as_ref(), tool, parameters.clone(), &self.tasks, call);
+        match unless_given_up(call, creation).await? {
+            Creation::Task(created) => self.wait(tool, created, call).await,
+            Creation::Answer(answer) => Ok(answer),
+            Creation::Plain => self.plain(tool, parameters, call).await,
+        }
+    }
+
+    async fn plain(
+        &self,
+        tool: &str,
+        parameters: Map<String, Value>,
+        call: &CallContext,
+    ) -> Result<CallAnswer, CallError> {
+        let result = self.in_rounds(tool, "tools/call", parameters, call).await?;
+        // A server with the extension decides by itself that a call takes long.
+        if let Some(created) = Created::read(&result) {
+            return self.wait(tool, created, call).await;
+        }
+        CallAnswer::read(result).ok_or_else(|| CallError::Other {
+            tool: tool.to_owned(),
+            detail: "the answer to tools/call is no CallToolResult".to_owned(),
+        })
+    }
+
+    async fn in_rounds(
+        &self,
+        tool: &str,
+        method: &'static str,
+        parameters: Map<String, Value>,
+        call: &CallContext,
+    ) -> Result<Value, CallError> {
+        let asking = rounds::ask(self.remote.as_ref(), &self.questions, tool, method, parameters, call);
+        let asking = async {
+            let Some(wait) = self.wait else { return asking.await };
+            let end = tokio::time::timeout(wait, asking).await;
+            end.unwrap_or(Err(CallError::NoAnswer { seconds: wait.as_secs() }))
+        };
+        unless_given_up(call, asking).await
+    }
+
+    async fn wait(&self, tool: &str, task: Created, call: &CallContext) -> Result<CallAnswer, CallError> {
+        let (remote, options, questions) = (&self.remote, &self.tasks, self.questions.as_ref());
+        Waiting { remote, tool, task, options, questions, call }.run().await
+    }
+}
+
+/// The result of `work`, which is dropped when the caller gives up.
+async fn unless_given_up<T>(
+    call: &CallContext,
+    work: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, CallError> {
+    tokio::select! {
+        biased;
+        () = call.given_up() => Err(CallError::Cancelled),
+        result = work => result,
+    }
+}

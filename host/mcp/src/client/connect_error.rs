@@ -1,0 +1,41 @@
+//! Why there is no connection to a server.
+
+use rmcp::service::ClientInitializeError;
+use rmcp::transport::AuthError;
+
+use super::limits::CONNECT_WAIT;
+use super::{DuplicateName, ListingError};
+use crate::web::ClientError;
+
+/// Why a server cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The program does not start.
+    #[error("the server does not start: {0}")]
+    Start(#[source] std::io::Error),
+    /// The server and this client do not come together.
+    #[error("the server does not answer as an MCP server: {0}")]
+    Handshake(#[source] Box<ClientInitializeError>),
+    /// The server takes too long.
+    #[error("the server did not answer within {seconds} seconds", seconds = CONNECT_WAIT.as_secs())]
+    TooLate,
+    /// HTTP is not possible at all.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// Authorisation failed.
+    #[error("no authorization: {0}")]
+    Authorization(#[from] AuthError),
+    /// Nobody came back from the authorization server.
+    #[error("no authorization: {0}")]
+    Browser(String),
+    /// The server refuses what its own authorization server grants.
+    #[error("the server refuses every authorization")]
+    Unauthorized,
+    /// The server does not list its tools.
+    #[error("the server does not list what it offers: {0}")]
+    Listing(#[from] ListingError),
+    /// Two tools would have one name (`MCP-12`).
+    #[error(transparent)]
+    DuplicateName(#[from] DuplicateName),
+}

@@ -1,0 +1,366 @@
+//! A connection that is made anew when it is lost.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use cofferdam_tool::CallContext;
+use rmcp::model::{
+    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ListToolsRequest,
+    MetaObject, PaginatedRequestParams, ProtocolVersion, RequestId, RequestMetaObject, ServerPeerInfo,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, Peer, PeerRequestOptions, RoleClient, RunningService,
+    ServiceError, serve_client_with_lifecycle,
+};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
+use serde_json::{Map, Value};
+use tokio::sync::{Mutex, Notify, watch};
+
+use super::handler::{Handler, Running};
+use super::http::HttpClient;
+use super::limits::{CONNECT_WAIT, FRAME_BYTES_MAX};
+use super::oauth::Authorizer;
+use super::question::Questions;
+use super::remote::{ReconnectFailed, Remote, RequestError};
+use super::settings::{Endpoint, Generation, HttpEndpoint, ServerSettings};
+use super::stdio::StdioTransport;
+use super::{ConnectError, raw};
+
+/// How often one request may lead to new credentials. A server that is never content is not asked for ever.
+const AUTHORIZATIONS_MAX: usize = 3;
+
+/// What one server is reached by, now and later.
+pub(crate) struct Connection {
+    name: String,
+    endpoint: Endpoint,
+    generation: Generation,
+    questions: Arc<Questions>,
+    may_elicit: bool,
+    changed: Arc<Notify>,
+    http: Option<Http>,
+    live: RwLock<Option<Arc<Live>>>,
+    /// The number of the present connection.
+    numbers: watch::Sender<u64>,
+    /// Held while a connection is made, so that it is made once.
+    opening: Mutex<()>,
+}
+
+/// What outlives a connection over HTTP.
+struct Http {
+    client: HttpClient,
+    authorizer: Option<Authorizer>,
+}
+
+/// One connection.
+pub(crate) struct Live {
+    number: u64,
+    running: Arc<Running>,
+    service: RunningService<RoleClient, Handler>,
+}
+
+impl Live {
+    pub(crate) fn peer(&self) -> &Peer<RoleClient> {
+        self.service.peer()
+    }
+
+    pub(crate) fn server(&self) -> Option<Arc<ServerPeerInfo>> {
+        self.peer().peer_info()
+    }
+}
+
+impl Connection {
+    /// Connects for the first time.
+    pub(crate) async fn open(
+        settings: &ServerSettings,
+        questions: Arc<Questions>,
+    ) -> Result<Self, ConnectError> {
+        let http = match &settings.endpoint {
+            Endpoint::Command(_) => None,
+            Endpoint::Http(endpoint) => {
+                let client = HttpClient::new(endpoint.authorities())?;
+                let authorizer = match endpoint.oauth() {
+                    Some(oauth) => Some(Authorizer::new(endpoint, oauth.clone(), client.clone()).await?),
+                    None => None,
+                };
+                Some(Http { client, authorizer })
+            }
+        };
+        let connection = Self {
+            name: settings.name.clone(),
+            endpoint: settings.endpoint.clone(),
+            generation: settings.generation,
+            questions,
+            may_elicit: settings.may_elicit,
+            changed: Arc::default(),
+            http,
+            live: RwLock::default(),
+            numbers: watch::Sender::new(0),
+            opening: Mutex::default(),
+        };
+        connection.connect(1).await?;
+        Ok(connection)
+    }
+
+    /// Fires when the server says that its lists have changed, and after each reconnection.
+    pub(crate) fn changed(&self) -> Arc<Notify> {
+        Arc::clone(&self.changed)
+    }
+
+    /// Tells when there is another connection.
+    pub(crate) fn numbers(&self) -> watch::Receiver<u64> {
+        self.numbers.subscribe()
+    }
+
+    pub(crate) fn live(&self) -> Option<Arc<Live>> {
+        self.live.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn connect(&self, number: u64) -> Result<(), ConnectError> {
+        let running = Arc::new(Running::default());
+        let first = match self.generation {
+            Generation::Stateless => Opening::Stateless,
+            Generation::Handshake => Opening::Handshake,
+            Generation::Auto => Opening::Either,
+        };
+        let service = match self.serve(&running, first).await {
+            // Some old servers answer the question about revisions with anything, or hang up.
+            Err(ConnectError::Handshake(error)) if first == Opening::Either && is_confused(&error) => {
+                self.serve(&running, Opening::Handshake).await?
+            }
+            other => other?,
+        };
+        let live = Arc::new(Live { number, running, service });
+        let before = self.live.write().unwrap_or_else(PoisonError::into_inner).replace(live);
+        drop(before);
+        self.numbers.send_replace(number);
+        Ok(())
+    }
+
+    async fn serve(&self, running: &Arc<Running>, opening: Opening) -> Result<Service, ConnectError> {
+        let handler = || Handler {
+            running: Arc::clone(running),
+            questions: Arc::clone(&self.questions),
+            may_elicit: self.may_elicit,
+            changed: Arc::clone(&self.changed),
+        };
+        match (&self.endpoint, &self.http) {
+            (Endpoint::Http(endpoint), Some(http)) => over_http(endpoint, http, handler, opening).await,
+            (Endpoint::Command(command), _) => {
+                let transport = StdioTransport::start(command, &self.name).map_err(ConnectError::Start)?;
+                in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?
+            }
+            (Endpoint::Http(_), None) => Err(ConnectError::TooLate),
+        }
+    }
+
+    async fn once(
+        &self,
+        live: &Live,
+        method: &'static str,
+        mut parameters: Map<String, Value>,
+        call: &CallContext,
+    ) -> Result<Value, ServiceError> {
+        let mut options = PeerRequestOptions::no_options();
+        if let Some(Value::Object(meta)) = parameters.remove("_meta") {
+            options = options.with_meta(RequestMetaObject(MetaObject(meta)));
+        }
+        let peer = live.peer();
+        let handle = peer.send_request_with_option(request(method, parameters), options).await?;
+        let id = handle.id.clone();
+        live.running.add(id.clone(), handle.progress_token.clone(), call.clone());
+        let mut guard = InFlight { running: &live.running, peer, id, is_answered: false };
+        let result = handle.await_response().await;
+        guard.is_answered = true;
+        result.map(raw::reveal)
+    }
+}
+
+type Service = RunningService<RoleClient, Handler>;
+
+async fn in_time(
+    work: impl Future<Output = Result<Service, ClientInitializeError>>,
+) -> Result<Result<Service, ConnectError>, ConnectError> {
+    // The handshake is a large future that is needed once.
+    let served = tokio::time::timeout(CONNECT_WAIT, Box::pin(work)).await;
+    Ok(served.map_err(|_| ConnectError::TooLate)?.map_err(ConnectError::from))
+}
+
+async fn over_http(
+    endpoint: &HttpEndpoint,
+    http: &Http,
+    handler: impl Fn() -> Handler,
+    opening: Opening,
+) -> Result<Service, ConnectError> {
+    let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url().as_str());
+    config.custom_headers = endpoint.headers().collect();
+    config.max_sse_event_size = FRAME_BYTES_MAX;
+    let Some(authorizer) = &http.authorizer else {
+        let transport = StreamableHttpClientTransport::with_client(http.client.clone(), config);
+        return in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?;
+    };
+    for _ in 0..AUTHORIZATIONS_MAX {
+        let transport = StreamableHttpClientTransport::with_client(authorizer.client(), config.clone());
+        let served = in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?;
+        match served {
+            Err(ConnectError::Handshake(error)) => match error.auth_challenge() {
+                Some(challenge) => authorizer.authorize(challenge).await?,
+                None => return Err(ConnectError::Handshake(error)),
+            },
+            other => return other,
+        }
+    }
+    Err(ConnectError::Unauthorized)
+}
+
+/// How a connection begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    Stateless,
+    Handshake,
+    Either,
+}
+
+impl Opening {
+    fn lifecycle(self) -> ClientLifecycleMode {
+        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+        match self {
+            Self::Stateless => ClientLifecycleMode::Discover { preferred_versions },
+            Self::Handshake => ClientLifecycleMode::Initialize,
+            Self::Either => ClientLifecycleMode::Auto {
+                preferred_versions,
+                legacy_version: Some(ProtocolVersion::V_2025_11_25),
+            },
+        }
+    }
+}
+
+/// Whether a server may have misunderstood the question and not the client.
+fn is_confused(error: &ClientInitializeError) -> bool {
+    matches!(
+        error,
+        ClientInitializeError::ExpectedInitResult(_)
+            | ClientInitializeError::ConnectionClosed(_)
+            | ClientInitializeError::ConflictInitResponseId(..)
+            | ClientInitializeError::UncorrelatedErrorResponse { .. }
+    )
+}
+
+/// The request as the SDK sends it. A listing of tools is its own kind, for the transport reads the answer too.
+fn request(method: &'static str, mut parameters: Map<String, Value>) -> ClientRequest {
+    if method == "tools/list" {
+        let cursor = parameters.remove("cursor").and_then(|cursor| cursor.as_str().map(str::to_owned));
+        let parameters = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        return ClientRequest::ListToolsRequest(ListToolsRequest {
+            params: parameters,
+            ..ListToolsRequest::default()
+        });
+    }
+    ClientRequest::CustomRequest(CustomRequest::new(method, Some(Value::Object(parameters))))
+}
+
+/// A request that is not answered yet. Dropped like that, the server is told that nobody waits.
+struct InFlight<'a> {
+    running: &'a Running,
+    peer: &'a Peer<RoleClient>,
+    id: RequestId,
+    is_answered: bool,
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.running.remove(&self.id);
+        if self.is_answered {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (peer, id) = (self.peer.clone(), self.id.clone());
+        runtime.spawn(async move {
+            let reason = Some("the caller gave up".to_owned());
+            let cancelled = CancelledNotification::new(CancelledNotificationParam::new(Some(id), reason));
+            if let Err(error) = peer.send_notification(cancelled.into()).await {
+                tracing::debug!(%error, "a cancellation was not sent");
+            }
+        });
+    }
+}
+
+/// What of an error of the HTTP transport is known by type.
+fn http_error(error: &ServiceError) -> Option<&StreamableHttpError<reqwest::Error>> {
+    match error {
+        ServiceError::TransportSend(error) => error.error.downcast_ref(),
+        _ => None,
+    }
+}
+
+fn classified(error: ServiceError, connection: u64) -> RequestError {
+    let is_lost = match http_error(&error) {
+        Some(StreamableHttpError::Client(error)) => {
+            error.is_connect() || error.is_request() || error.is_body()
+        }
+        Some(
+            StreamableHttpError::SessionExpired
+            | StreamableHttpError::UnexpectedEndOfStream
+            | StreamableHttpError::TransportChannelClosed
+            | StreamableHttpError::Sse(_)
+            | StreamableHttpError::Io(_),
+        ) => true,
+        Some(_) => false,
+        // A pipe that cannot be written to is closed.
+        None => matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_)),
+    };
+    match error {
+        _ if is_lost => RequestError::Lost { connection },
+        ServiceError::McpError(error) => RequestError::Protocol {
+            code: i64::from(error.code.0),
+            message: error.message.into_owned(),
+            connection,
+        },
+        other => RequestError::Other(other.to_string()),
+    }
+}
+
+#[async_trait]
+impl Remote for Connection {
+    async fn request(
+        &self,
+        method: &'static str,
+        parameters: Map<String, Value>,
+        call: &CallContext,
+    ) -> Result<Value, RequestError> {
+        let Some(live) = self.live() else { return Err(RequestError::Lost { connection: 0 }) };
+        let authorizer = self.http.as_ref().and_then(|http| http.authorizer.as_ref());
+        for _ in 0..AUTHORIZATIONS_MAX {
+            let error = match self.once(&live, method, parameters.clone(), call).await {
+                Ok(result) => return Ok(result),
+                Err(error) => error,
+            };
+            let challenge = http_error(&error).and_then(StreamableHttpError::auth_challenge);
+            let (Some(challenge), Some(authorizer)) = (challenge, authorizer) else {
+                return Err(classified(error, live.number));
+            };
+            // Nothing was done yet: a server looks at credentials first.
+            let authorized = authorizer.authorize(challenge).await;
+            authorized.map_err(|error| RequestError::Other(error.to_string()))?;
+        }
+        Err(RequestError::Other("the server refuses every authorization".to_owned()))
+    }
+
+    async fn reconnect(&self, lost: u64) -> Result<(), ReconnectFailed> {
+        let _opening = self.opening.lock().await;
+        let number = self.live().map_or(0, |live| live.number);
+        if number > lost {
+            return Ok(());
+        }
+        let connected = self.connect(number.saturating_add(1)).await;
+        connected.map_err(|error| ReconnectFailed(error.to_string()))?;
+        self.changed.notify_one();
+        Ok(())
+    }
+}
+
+impl From<ClientInitializeError> for ConnectError {
+    fn from(error: ClientInitializeError) -> Self {
+        Self::Handshake(Box::new(error))
+    }
+}

@@ -1,0 +1,328 @@
+//! HTTP to a server, as rmcp's transport asks for it.
+//!
+//! Requests go to the configured address alone: a redirect is followed if it stays within the origin and keeps the request as
+//! it is, so that no header reaches anybody else. Nothing comes from the environment: no proxy, no certificate. Every body has
+//! a limit that is looked at before it is kept.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, StatusCode};
+use reqwest::redirect::Policy;
+use reqwest::{RequestBuilder, Response};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
+    StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::{Sse, SseStream};
+
+use super::limits::FRAME_BYTES_MAX;
+use super::raw;
+use crate::web::{self, ClientError};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+/// How much of an answer that is an error is read, in bytes: a message of the protocol fits.
+const ERROR_BYTES_MAX: usize = 64 * 1024;
+/// Redirects within the origin that are followed.
+const REDIRECTS_MAX: usize = 5;
+
+type Failed = StreamableHttpError<reqwest::Error>;
+type Headers = HashMap<HeaderName, HeaderValue>;
+
+/// A client for one server.
+#[derive(Clone)]
+pub(crate) struct HttpClient {
+    client: reqwest::Client,
+}
+
+impl HttpClient {
+    pub(crate) fn new(authorities: &[Vec<u8>]) -> Result<Self, ClientError> {
+        let within_origin = Policy::custom(|attempt| {
+            let keeps_request =
+                matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+            let stays = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
+            if keeps_request && stays && attempt.previous().len() <= REDIRECTS_MAX {
+                attempt.follow()
+            } else {
+                attempt.stop()
+            }
+        });
+        Ok(Self { client: web::builder(authorities)?.redirect(within_origin).build()? })
+    }
+}
+
+fn with_headers(
+    mut request: RequestBuilder,
+    session: Option<Arc<str>>,
+    token: Option<String>,
+    headers: Headers,
+) -> RequestBuilder {
+    // The transport's own headers come first, so that a configured one cannot stand in for them.
+    for (name, value) in headers {
+        if name != SESSION && name != LAST_EVENT && name != ACCEPT {
+            request = request.header(name, value);
+        }
+    }
+    if let Some(session) = session {
+        request = request.header(SESSION, session.as_ref());
+    }
+    match token {
+        Some(token) => request.bearer_auth(token),
+        None => request,
+    }
+}
+
+/// The challenge of an answer that asks for other credentials.
+fn challenge(response: &Response) -> Option<Failed> {
+    let challenge = response.headers().get(WWW_AUTHENTICATE)?.to_str().ok()?.to_owned();
+    match response.status() {
+        StatusCode::UNAUTHORIZED => {
+            Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)))
+        }
+        StatusCode::FORBIDDEN => {
+            Some(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(challenge, None)))
+        }
+        _ => None,
+    }
+}
+
+fn is_of(response: &Response, media_type: &str) -> bool {
+    let written = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    written
+        .and_then(|written| written.split(';').next())
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case(media_type))
+}
+
+/// The body, if it is not larger than that.
+async fn body(response: Response, bytes_max: usize) -> Result<Vec<u8>, Failed> {
+    let too_large = || StreamableHttpError::ResponseBodyTooLarge { max_size: bytes_max };
+    let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
+    if announced.is_some_and(|length| length > bytes_max) {
+        return Err(too_large());
+    }
+    let (mut stream, mut body) = (response.bytes_stream(), Vec::new());
+    while let Some(chunk) = stream.next().await {
+        let chunk = chunk?;
+        if chunk.len() > bytes_max.saturating_sub(body.len()) {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// How large the event is that is being read.
+#[derive(Default)]
+struct EventSize {
+    line: usize,
+    event: usize,
+}
+
+impl EventSize {
+    fn add(&mut self, chunk: &[u8], bytes_max: usize) -> bool {
+        for byte in chunk {
+            match byte {
+                b'\n' if self.line == 0 => self.event = 0,
+                b'\n' => self.line = 0,
+                b'\r' => {}
+                _ => {
+                    self.line = self.line.saturating_add(1);
+                    self.event = self.event.saturating_add(1);
+                }
+            }
+        }
+        self.event <= bytes_max
+    }
+}
+
+fn events(response: Response, bytes_max: usize) -> BoxStream<'static, Result<Sse, SseError>> {
+    let mut size = EventSize::default();
+    let bytes = response.bytes_stream().map(move |chunk| {
+        let chunk = chunk.map_err(std::io::Error::other)?;
+        if size.add(&chunk, bytes_max) {
+            Ok(chunk)
+        } else {
+            Err(std::io::Error::other("an event is too large"))
+        }
+    });
+    let events = SseStream::from_bytes_stream(bytes);
+    let prepared = events.map(|event| {
+        event.map(|mut event: Sse| {
+            event.data = event.data.map(raw::text);
+            event
+        })
+    });
+    prepared.boxed()
+}
+
+/// An old server does not know `server/discover` and may say so in any form; the handshake can then begin (only the code of
+/// a JSON-RPC error is looked at, by whoever negotiates).
+fn old_server(
+    message: &ClientJsonRpcMessage,
+    status: StatusCode,
+    body: &[u8],
+) -> Option<ServerJsonRpcMessage> {
+    let ClientJsonRpcMessage::Request(request) = message else { return None };
+    let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
+    if !is_probe
+        || !status.is_client_error()
+        || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+    {
+        return None;
+    }
+    let error = match serde_json::from_slice(body) {
+        Ok(ServerJsonRpcMessage::Error(error)) => error.error,
+        _ => ErrorData::invalid_request(format!("HTTP {status}"), None),
+    };
+    Some(ServerJsonRpcMessage::error(error, Some(request.id.clone())))
+}
+
+impl StreamableHttpClient for HttpClient {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        self.post_message_with_max_sse_event_size(uri, message, session, token, headers, FRAME_BYTES_MAX)
+            .await
+    }
+
+    async fn post_message_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+        event_bytes_max: usize,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let has_session = session.is_some();
+        let request = self.client.post(uri.as_ref());
+        let request = with_headers(request, session, token, headers)
+            .header(ACCEPT, format!("{JSON}, {EVENTS}"))
+            .header(CONTENT_TYPE, JSON)
+            .body(serde_json::to_vec(&message)?);
+        let response = request.send().await?;
+        if let Some(failed) = challenge(&response) {
+            return Err(failed);
+        }
+        let status = response.status();
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if status == StatusCode::NOT_FOUND && has_session {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        let session =
+            response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        if !status.is_success() {
+            return refused(&message, response, session).await;
+        }
+        if is_of(&response, EVENTS) {
+            return Ok(StreamableHttpPostResponse::Sse(events(response, event_bytes_max), session));
+        }
+        // Notifications and answers are not answered; servers send all kinds of things instead of nothing.
+        if !matches!(message, ClientJsonRpcMessage::Request(_)) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if !is_of(&response, JSON) {
+            return Err(StreamableHttpError::UnexpectedContentType(None));
+        }
+        let body = body(response, event_bytes_max).await?;
+        let message = serde_json::from_slice(&body).and_then(raw::message)?;
+        Ok(StreamableHttpPostResponse::Json(message, session))
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<(), Failed> {
+        let request = with_headers(self.client.delete(uri.as_ref()), Some(session), token, headers);
+        // A server without this answers 405, and nobody is helped by any other error either.
+        request.send().await.map(drop).map_err(Failed::from)
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, FRAME_BYTES_MAX)
+            .await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+        event_bytes_max: usize,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+        let request = with_headers(self.client.get(uri.as_ref()), session, token, headers);
+        let mut request = request.header(ACCEPT, EVENTS);
+        if let Some(last_event) = last_event {
+            request = request.header(LAST_EVENT, last_event);
+        }
+        let response = request.send().await?;
+        if let Some(failed) = challenge(&response) {
+            return Err(failed);
+        }
+        match response.status() {
+            StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
+            status if !status.is_success() => Err(HttpStatusError::new(status.as_u16(), None).into()),
+            _ if is_of(&response, EVENTS) => Ok(events(response, event_bytes_max)),
+            _ => Err(StreamableHttpError::UnexpectedContentType(None)),
+        }
+    }
+}
+
+/// What an answer means that is no success: an error of the protocol if it holds one, else its status alone.
+async fn refused(
+    message: &ClientJsonRpcMessage,
+    response: Response,
+    session: Option<String>,
+) -> Result<StreamableHttpPostResponse, Failed> {
+    let (status, is_json) = (response.status(), is_of(&response, JSON));
+    let failed = || Failed::UnexpectedServerResponse(Cow::Owned(format!("HTTP {status}")));
+    if status.is_redirection() {
+        return Err(failed());
+    }
+    let body = body(response, ERROR_BYTES_MAX).await.unwrap_or_default();
+    if session.is_none()
+        && let Some(answer) = old_server(message, status, &body)
+    {
+        return Ok(StreamableHttpPostResponse::Json(answer, None));
+    }
+    let is_for_others = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    if is_json
+        && !is_for_others
+        && let Ok(answer @ ServerJsonRpcMessage::Error(_)) = serde_json::from_slice(&body)
+    {
+        return Ok(StreamableHttpPostResponse::Json(answer, session));
+    }
+    if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+        return Err(HttpStatusError::new(status.as_u16(), None).into());
+    }
+    Err(failed())
+}

@@ -1,0 +1,224 @@
+//! The tools and prompts that a server lists, as far as they are kept.
+
+use cofferdam_tool::{Annotations, CallContext};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::call::TaskSupport;
+use super::limits::{
+    DESCRIPTION_BYTES_MAX, LISTING_BYTES_MAX, LISTING_WAIT, PAGES_MAX, PROMPTS_MAX, SCHEMA_BYTES_MAX,
+    SCHEMA_LEVELS_MAX, TITLE_BYTES_MAX, TOOLS_MAX, cut,
+};
+use super::remote::{Remote, RequestError};
+use super::schema::{PromptArgument, input_schema};
+
+/// Where the one thing that the SDK's type for tools has no field for is carried past it.
+pub(crate) const EXECUTION: &str = "cofferdam/execution";
+
+/// What is kept of a server's lists.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Listing {
+    /// Its tools, in its order.
+    pub tools: Vec<ToolListed>,
+    /// Its prompts, in its order.
+    pub prompts: Vec<PromptListed>,
+    /// What is left out, with the reasons.
+    pub left_out: Vec<String>,
+}
+
+/// A tool as a server lists it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolListed {
+    /// What the server calls it.
+    pub name: String,
+    /// A short name for people.
+    pub title: Option<String>,
+    /// What it does, in the server's words.
+    pub description: String,
+    /// The schema of its arguments (`MCP-14`).
+    pub input_schema: Value,
+    /// The schema of its structured content.
+    pub output_schema: Option<Value>,
+    /// Hints.
+    pub annotations: Annotations,
+    /// Whether it is called as a task.
+    pub support: TaskSupport,
+    /// Its own `_meta`, which goes back with each call.
+    pub meta: Option<Map<String, Value>>,
+}
+
+/// A prompt as a server lists it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct PromptListed {
+    /// What the server calls it.
+    pub name: String,
+    /// A short name for people.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// What it does.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// What it takes.
+    #[serde(default)]
+    pub arguments: Option<Vec<PromptArgument>>,
+}
+
+/// Why there is no list.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListingError {
+    /// The request failed.
+    #[error("{0}")]
+    Request(#[from] RequestError),
+    /// The answer has no list in it.
+    #[error("the answer to {0} has no list in it")]
+    Malformed(&'static str),
+    /// The server took too long.
+    #[error("no answer to {0} within {seconds} seconds", seconds = LISTING_WAIT.as_secs())]
+    TooLate(&'static str),
+}
+
+impl Listing {
+    /// Asks for what the server offers.
+    ///
+    /// # Errors
+    /// [`ListingError`] when a page does not come. What is wrong with single tools leaves them out.
+    pub async fn fetch(remote: &dyn Remote, tools: bool, prompts: bool) -> Result<Self, ListingError> {
+        let mut listing = Self::default();
+        let mut room = LISTING_BYTES_MAX;
+        if tools {
+            let listed =
+                pages(remote, "tools/list", "tools", TOOLS_MAX, &mut room, &mut listing.left_out).await?;
+            for tool in listed {
+                match ToolListed::read(tool) {
+                    Ok(tool) => listing.tools.push(tool),
+                    Err(reason) => listing.left_out.push(reason),
+                }
+            }
+        }
+        if prompts {
+            let listed =
+                pages(remote, "prompts/list", "prompts", PROMPTS_MAX, &mut room, &mut listing.left_out)
+                    .await?;
+            for prompt in listed {
+                match serde_json::from_value(prompt) {
+                    Ok(prompt) => listing.prompts.push(prompt),
+                    Err(_) => listing.left_out.push("a prompt that is not one".to_owned()),
+                }
+            }
+        }
+        Ok(listing)
+    }
+}
+
+/// All entries of a paged list, within the limits.
+async fn pages(
+    remote: &dyn Remote,
+    method: &'static str,
+    member: &str,
+    entries_max: usize,
+    room: &mut usize,
+    left_out: &mut Vec<String>,
+) -> Result<Vec<Value>, ListingError> {
+    let nobody = CallContext::default();
+    let (mut entries, mut cursor) = (Vec::new(), None);
+    for _ in 0..PAGES_MAX {
+        let parameters = cursor.map(|cursor| ("cursor".to_owned(), cursor)).into_iter().collect();
+        let request = remote.request(method, parameters, &nobody);
+        let mut page = tokio::time::timeout(LISTING_WAIT, request)
+            .await
+            .map_err(|_| ListingError::TooLate(method))??;
+        let Some(Value::Array(listed)) = page.get_mut(member).map(Value::take) else {
+            return Err(ListingError::Malformed(method));
+        };
+        for entry in listed {
+            let bytes = entry.to_string().len();
+            if entries.len() >= entries_max || bytes > *room {
+                left_out.push(format!("all {member} after the first {}", entries.len()));
+                return Ok(entries);
+            }
+            *room = room.saturating_sub(bytes);
+            entries.push(entry);
+        }
+        cursor = page.get_mut("nextCursor").map(Value::take).filter(Value::is_string);
+        if cursor.is_none() {
+            return Ok(entries);
+        }
+    }
+    left_out.push(format!("all {member} after page {PAGES_MAX}"));
+    Ok(entries)
+}
+
+impl ToolListed {
+    /// Reads one entry of a listing.
+    ///
+    /// # Errors
+    /// Why the tool is left out, for the log.
+    pub fn read(tool: Value) -> Result<Self, String> {
+        let Value::Object(mut members) = tool else { return Err("a tool that is no object".to_owned()) };
+        let mut text = |name: &str| match members.remove(name) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        };
+        let Some(name) = text("name") else { return Err("a tool without a name".to_owned()) };
+        let title = text("title");
+        let description = text("description").unwrap_or_default();
+        let input_schema = input_schema(members.get("inputSchema"));
+        check_schema(&input_schema).map_err(|reason| format!("`{name}`: its input schema {reason}"))?;
+        if input_schema.get("type").is_some_and(|kind| kind != "object") {
+            return Err(format!("`{name}`: its arguments are no object"));
+        }
+        // Without an output schema a tool is as good as with one.
+        let output_schema = members.remove("outputSchema").filter(|schema| check_schema(schema).is_ok());
+        let mut meta = match members.remove("_meta") {
+            Some(Value::Object(meta)) => Some(meta),
+            _ => None,
+        };
+        let carried = meta.as_mut().and_then(|meta| meta.remove(EXECUTION));
+        let meta = meta.filter(|meta| !meta.is_empty());
+        let execution = members.remove("execution").or(carried);
+        let support =
+            TaskSupport::read(execution.as_ref().and_then(|execution| execution.get("taskSupport")));
+        let hints = members.get("annotations");
+        let hint = |name: &str| hints.and_then(|hints| hints.get(name)).and_then(Value::as_bool);
+        let annotations = Annotations {
+            read_only: hint("readOnlyHint"),
+            destructive: hint("destructiveHint"),
+            idempotent: hint("idempotentHint"),
+            open_world: hint("openWorldHint"),
+            long_running: (support == TaskSupport::Required).then_some(true),
+        };
+        let titled = hints.and_then(|hints| hints.get("title")).and_then(Value::as_str).map(str::to_owned);
+        Ok(Self {
+            title: title.or(titled).map(|title| cut(&title, TITLE_BYTES_MAX).to_owned()),
+            description: cut(&description, DESCRIPTION_BYTES_MAX).to_owned(),
+            name,
+            input_schema,
+            output_schema,
+            annotations,
+            support,
+            meta,
+        })
+    }
+}
+
+/// Whether a schema is an object of a bearable size. What it says is not looked at: nobody here decodes by it.
+fn check_schema(schema: &Value) -> Result<(), &'static str> {
+    if !schema.is_object() {
+        return Err("is no object");
+    }
+    if !is_flatter(schema, SCHEMA_LEVELS_MAX) {
+        return Err("is nested too deeply");
+    }
+    if schema.to_string().len() > SCHEMA_BYTES_MAX { Err("is too large") } else { Ok(()) }
+}
+
+/// Whether a value has at most that many levels. It never goes deeper than that itself.
+pub(crate) fn is_flatter(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else { return false };
+    match value {
+        Value::Array(items) => items.iter().all(|item| is_flatter(item, below)),
+        Value::Object(members) => members.values().all(|member| is_flatter(member, below)),
+        _ => true,
+    }
+}

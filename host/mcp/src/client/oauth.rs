@@ -1,0 +1,200 @@
+//! Authorisation at servers that ask for it, on rmcp's state machine: discovery, PKCE, `resource`, `iss`, registration, more
+//! scopes when a server asks for them.
+//!
+//! Nothing is asked for before a server has refused a request. Tokens go to the server's origin as any other header does.
+//! Addresses that a server names are looked up here and nowhere else: they have to be public, so that no server can have the
+//! host knock at doors of its own network.
+
+mod fetch;
+mod loopback;
+mod store;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use rmcp::transport::auth::{AuthorizationRequest, AuthorizationSession};
+use rmcp::transport::{AuthClient, AuthError, AuthorizationManager, ClientCredentialsConfig};
+use tokio::sync::Mutex;
+use url::Url;
+
+use self::fetch::Fetch;
+pub use self::loopback::Loopback;
+use self::store::OneServer;
+pub use self::store::{CredentialFiles, CredentialStore, MemoryCredentials};
+use super::ConnectError;
+use super::http::HttpClient;
+use super::settings::HttpEndpoint;
+
+/// What authorization servers show people.
+const CLIENT_NAME: &str = "Cofferdam";
+
+/// Sends a person to an authorization server and waits for the answer.
+#[async_trait]
+pub trait Browser: Send + Sync {
+    /// Where the person is sent back to. Asked once before each visit.
+    ///
+    /// # Errors
+    /// Why nobody can be sent back.
+    async fn redirect_uri(&self) -> Result<String, String>;
+
+    /// Opens or shows `address`, and returns the whole address that the person was sent back to.
+    ///
+    /// # Errors
+    /// Why there is none: nobody is there, or took too long.
+    async fn visit(&self, address: &str) -> Result<String, String>;
+}
+
+/// How to authorise.
+#[derive(Clone)]
+pub struct OAuthSettings {
+    /// As whom.
+    pub client: OAuthClient,
+    /// What is asked for beside what the server names.
+    pub scopes: Vec<String>,
+    /// Where tokens are kept.
+    pub store: Arc<dyn CredentialStore>,
+    /// Whether authorization servers may be at private addresses, as inside of a company.
+    pub allows_private_addresses: bool,
+}
+
+/// Who asks for authorisation.
+#[derive(Clone)]
+pub enum OAuthClient {
+    /// A person, at a browser.
+    Person {
+        /// Sends the person there.
+        browser: Arc<dyn Browser>,
+        /// The id that was registered beforehand, with its secret if it has one.
+        registered: Option<(String, Option<String>)>,
+        /// The address (https) of a document about this client, for authorization servers that read such.
+        metadata_url: Option<String>,
+    },
+    /// The host itself, without any person.
+    Host {
+        /// Its id.
+        id: String,
+        /// Its secret.
+        secret: String,
+    },
+}
+
+/// The state of authorisation at one server.
+pub(crate) struct Authorizer {
+    url: Url,
+    settings: OAuthSettings,
+    fetch: Arc<Fetch>,
+    client: AuthClient<HttpClient>,
+    /// How often there were new credentials.
+    count: AtomicU64,
+    /// Held while a person is asked, so that they are asked once.
+    asking: Mutex<()>,
+}
+
+impl Authorizer {
+    /// Begins with the credentials of an earlier time, if there are any.
+    pub(crate) async fn new(
+        endpoint: &HttpEndpoint,
+        settings: OAuthSettings,
+        http: HttpClient,
+    ) -> Result<Self, ConnectError> {
+        let fetch = Arc::new(Fetch::new(endpoint, settings.allows_private_addresses)?);
+        let url = endpoint.url().clone();
+        let mut manager = manager(&url, &settings, &fetch).await?;
+        // What is stored may be of no use by now. The server says so, and then the way is the same as without.
+        if let Err(error) = manager.initialize_from_store().await {
+            tracing::debug!(%error, "stored credentials are not used");
+        }
+        let client = AuthClient::new(http, manager);
+        Ok(Self { url, settings, fetch, client, count: AtomicU64::new(0), asking: Mutex::default() })
+    }
+
+    /// A client that sends the current token, and refreshes it.
+    pub(crate) fn client(&self) -> AuthClient<HttpClient> {
+        self.client.clone()
+    }
+
+    /// Gets new credentials by what a server said when it refused the present ones.
+    pub(crate) async fn authorize(&self, challenge: &str) -> Result<(), ConnectError> {
+        let seen = self.count.load(Ordering::Acquire);
+        let _asking = self.asking.lock().await;
+        if self.count.load(Ordering::Acquire) != seen {
+            return Ok(());
+        }
+        let granted = self.client.auth_manager.lock().await.get_current_scopes().await;
+        let manager = self.authorized(challenge, granted).await?;
+        *self.client.auth_manager.lock().await = manager;
+        self.count.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    async fn authorized(
+        &self,
+        challenge: &str,
+        granted: Vec<String>,
+    ) -> Result<AuthorizationManager, ConnectError> {
+        let mut manager = manager(&self.url, &self.settings, &self.fetch).await?;
+        let resolution = manager.resolve_metadata_from_challenge(Some(challenge)).await?;
+        manager.set_metadata(resolution.metadata);
+        let wanted = manager.select_scopes(None, &[]);
+        match &self.settings.client {
+            OAuthClient::Host { id, secret } => {
+                let config = ClientCredentialsConfig::ClientSecret {
+                    client_id: id.clone(),
+                    client_secret: secret.clone(),
+                    scopes: self.scopes(wanted, granted),
+                    resource: Some(self.url.to_string()),
+                };
+                manager.validate_client_credentials_metadata(&config)?;
+                manager.configure_client_credentials(&config)?;
+                manager.exchange_client_credentials(&config).await?;
+                Ok(manager)
+            }
+            OAuthClient::Person { browser, registered, metadata_url } => {
+                let redirect = browser.redirect_uri().await.map_err(ConnectError::Browser)?;
+                let mut request = AuthorizationRequest::new(redirect)
+                    .with_client_name(CLIENT_NAME)
+                    .with_scopes(self.scopes(wanted, granted));
+                if let Some((id, secret)) = registered {
+                    request = request.with_preregistered_client(id);
+                    if let Some(secret) = secret {
+                        request = request.with_client_secret(secret);
+                    }
+                }
+                if let Some(url) = metadata_url {
+                    request = request.with_client_metadata_url(url);
+                }
+                let session =
+                    AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error)?;
+                let answer = browser.visit(session.get_authorization_url()).await;
+                session.handle_callback_url(&answer.map_err(ConnectError::Browser)?).await?;
+                Ok(session.auth_manager)
+            }
+        }
+    }
+
+    /// What the server wants now, what it granted before, and what a person configured.
+    fn scopes(&self, wanted: Vec<String>, granted: Vec<String>) -> Vec<String> {
+        let mut seen = BTreeSet::new();
+        let all = granted.into_iter().chain(wanted).chain(self.settings.scopes.iter().cloned());
+        all.filter(|scope| seen.insert(scope.clone())).collect()
+    }
+}
+
+async fn manager(
+    url: &Url,
+    settings: &OAuthSettings,
+    fetch: &Arc<Fetch>,
+) -> Result<AuthorizationManager, AuthError> {
+    let mut manager =
+        AuthorizationManager::new_with_oauth_http_client(url.clone(), Arc::clone(fetch) as _).await?;
+    manager.set_credential_store(OneServer::new(Arc::clone(&settings.store), url));
+    Ok(manager)
+}
+
+impl std::fmt::Debug for OAuthSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OAuthSettings").field("scopes", &self.scopes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+//! A browser that comes back to a port of this machine.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+
+use super::Browser;
+
+/// How long a person has for a page that asks them to log in.
+const VISIT_WAIT: Duration = Duration::from_mins(5);
+/// The head of a request that a browser sends, in bytes.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// How long a connection has for its request; whatever else connects does not keep the browser waiting for longer.
+const HEAD_WAIT: Duration = Duration::from_secs(5);
+const PATH: &str = "/callback";
+const PAGE: &str = "You can close this page and go back.\n";
+
+/// Shows a person the address to go to, and listens on a loopback port until they come back.
+pub struct Loopback {
+    show: Box<dyn Fn(&str) + Send + Sync>,
+    listener: Mutex<Option<TcpListener>>,
+}
+
+impl Loopback {
+    /// `show` gets the address that the person has to visit: it prints it or opens it.
+    pub fn new(show: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { show: Box::new(show), listener: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl Browser for Loopback {
+    async fn redirect_uri(&self) -> Result<String, String> {
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(|error| error.to_string())?;
+        let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+        *self.listener.lock().await = Some(listener);
+        Ok(format!("http://127.0.0.1:{port}{PATH}"))
+    }
+
+    async fn visit(&self, address: &str) -> Result<String, String> {
+        let listener = self.listener.lock().await.take().ok_or("nobody listens for the answer")?;
+        let origin = listener.local_addr().map_err(|error| error.to_string())?;
+        (self.show)(address);
+        let answer = tokio::time::timeout(VISIT_WAIT, answer(&listener)).await;
+        let target =
+            answer.map_err(|_| "nobody came back in time".to_owned())?.map_err(|error| error.to_string())?;
+        Ok(format!("http://{origin}{target}"))
+    }
+}
+
+/// The target of the first request for the path; others are told that there is nothing.
+async fn answer(listener: &TcpListener) -> std::io::Result<String> {
+    loop {
+        let (mut stream, _) = listener.accept().await?;
+        let target = tokio::time::timeout(HEAD_WAIT, target(&mut stream)).await.ok().flatten();
+        let found = target.filter(|target| target.split('?').next() == Some(PATH));
+        let (status, page) = if found.is_some() { ("200 OK", PAGE) } else { ("404 Not Found", "") };
+        let answer = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{page}",
+            page.len()
+        );
+        let _ = stream.write_all(answer.as_bytes()).await;
+        let _ = stream.shutdown().await;
+        if let Some(target) = found {
+            return Ok(target);
+        }
+    }
+}
+
+/// The target of a GET request.
+async fn target(stream: &mut TcpStream) -> Option<String> {
+    let (mut head, mut chunk) = (Vec::new(), [0; 1024]);
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let count = stream.read(&mut chunk).await.ok().filter(|count| *count > 0)?;
+        head.extend_from_slice(chunk.get(..count)?);
+        if head.len() > HEAD_BYTES_MAX {
+            return None;
+        }
+    }
+    let head = String::from_utf8(head).ok()?;
+    let mut words = head.lines().next()?.split(' ');
+    (words.next() == Some("GET")).then(|| words.next().map(str::to_owned)).flatten()
+}

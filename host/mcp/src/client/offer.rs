@@ -1,0 +1,151 @@
+//! What of a server's listing is offered here, and what it stands for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cofferdam_tool::{Annotations, InputSchema, OutputSchema, ToolDefinition, ToolName};
+use serde_json::{Map, Value};
+
+use super::limits::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX, cut};
+use super::listing::is_flatter;
+use super::{
+    Admission, DuplicateName, Listing, PromptListed, SelectionMode, TaskSupport, ToolListed, ToolTable,
+    prefixed_name, prompt_schema,
+};
+
+/// Levels of a schema that goes to the compiler of results.
+const OUTPUT_LEVELS_MAX: usize = 32;
+
+/// The tools of one server as they are offered, until it lists them anew (`MCP-6`).
+pub(crate) struct Offer {
+    pub(crate) definitions: Arc<[Arc<ToolDefinition>]>,
+    /// What each remote tool declares.
+    pub(crate) arguments: ToolTable,
+    entries: BTreeMap<ToolName, Arc<Entry>>,
+}
+
+/// What a local name stands for.
+pub(crate) struct Entry {
+    pub(crate) remote: String,
+    pub(crate) kind: Kind,
+    /// `_meta` of its listing.
+    pub(crate) meta: Option<Map<String, Value>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tool(TaskSupport),
+    Prompt,
+}
+
+impl Offer {
+    /// Nothing at all.
+    pub(crate) fn empty() -> Self {
+        Self { definitions: Arc::from([]), arguments: ToolTable::default(), entries: BTreeMap::new() }
+    }
+
+    /// Makes definitions of what is admitted. What cannot be one is left out and logged.
+    pub(crate) fn new(
+        server: &str,
+        listing: Listing,
+        admission: &Admission,
+        selection: SelectionMode,
+    ) -> Result<Self, DuplicateName> {
+        let Listing { tools, prompts, left_out } = listing;
+        for reason in left_out {
+            tracing::warn!(server, reason, "a server's listing is used in part");
+        }
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let all: Vec<_> =
+            names.iter().copied().chain(prompts.iter().map(|prompt| prompt.name.as_str())).collect();
+        for missing in admission.missing(&all) {
+            tracing::warn!(server, tool = missing, "an allowed tool is none that the server has");
+        }
+        let admitted = admission.admit(names)?;
+        let mut offered = Self::empty();
+        let mut definitions = Vec::new();
+        // The names that are admitted are a selection in the order of the tools.
+        let mut tools = tools.into_iter();
+        for admitted in admitted {
+            let Some(tool) = tools.find(|tool| tool.name == admitted.remote) else { break };
+            offered.arguments.set(&tool.name, &tool.input_schema);
+            let entry =
+                Entry { remote: tool.name.clone(), kind: Kind::Tool(tool.support), meta: tool.meta.clone() };
+            offered.add(
+                server,
+                entry,
+                admitted.local,
+                |name| of_tool(name, tool, selection),
+                &mut definitions,
+            );
+        }
+        for prompt in prompts {
+            let is_allowed =
+                admission.allowed_tools.as_ref().is_none_or(|allowed| allowed.contains(&prompt.name));
+            let local = prefixed_name(&prompt.name, admission.prefix.as_deref());
+            if !is_allowed || offered.entries.keys().any(|name| name.as_str() == local) {
+                continue;
+            }
+            let entry = Entry { remote: prompt.name.clone(), kind: Kind::Prompt, meta: None };
+            offered.add(server, entry, local, |name| of_prompt(name, prompt), &mut definitions);
+        }
+        offered.definitions = definitions.into();
+        Ok(offered)
+    }
+
+    /// What a name stands for.
+    pub(crate) fn entry(&self, name: &ToolName) -> Option<Arc<Entry>> {
+        self.entries.get(name).cloned()
+    }
+
+    fn add(
+        &mut self,
+        server: &str,
+        entry: Entry,
+        local: String,
+        definition: impl FnOnce(ToolName) -> ToolDefinition,
+        definitions: &mut Vec<Arc<ToolDefinition>>,
+    ) {
+        match ToolName::new(local) {
+            Ok(name) => {
+                self.entries.insert(name.clone(), Arc::new(entry));
+                definitions.push(Arc::new(definition(name)));
+            }
+            Err(error) => tracing::warn!(server, tool = entry.remote, %error, "a tool is left out"),
+        }
+    }
+}
+
+fn of_tool(name: ToolName, tool: ToolListed, selection: SelectionMode) -> ToolDefinition {
+    // A schema for what nobody gets would only mislead.
+    let declared = tool.output_schema.filter(|_| selection.is_structured());
+    let declared = declared.filter(|schema| is_flatter(schema, OUTPUT_LEVELS_MAX));
+    let output =
+        declared.and_then(|schema| match OutputSchema::compile(name.as_str(), &schema.to_string()) {
+            Ok(output) => Some(Arc::new(output)),
+            Err(error) => {
+                tracing::warn!(tool = %name, %error, "the schema of a tool's results is not used");
+                None
+            }
+        });
+    ToolDefinition {
+        name,
+        title: tool.title,
+        description: tool.description,
+        input: Arc::new(InputSchema::forwarded(tool.input_schema)),
+        output,
+        annotations: tool.annotations,
+    }
+}
+
+fn of_prompt(name: ToolName, prompt: PromptListed) -> ToolDefinition {
+    let schema = prompt_schema(prompt.arguments.as_deref().unwrap_or_default());
+    ToolDefinition {
+        name,
+        title: prompt.title.map(|title| cut(&title, TITLE_BYTES_MAX).to_owned()),
+        description: cut(prompt.description.as_deref().unwrap_or_default(), DESCRIPTION_BYTES_MAX).to_owned(),
+        input: Arc::new(InputSchema::forwarded(schema)),
+        output: None,
+        annotations: Annotations { read_only: Some(true), ..Annotations::default() },
+    }
+}

@@ -1,0 +1,124 @@
+//! Who answers what a server asks.
+//!
+//! Questions for a person go to the one whose call the server is working on, and are declined if there is nobody. Sampling is
+//! for the embedding program to decide (`MCP-36`). There are no roots: where a caller works is not a server's business.
+
+use cofferdam_tool::{CallContext, NotAsked, Question, QuestionKind};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::limits::QUESTIONS_MAX;
+use super::sampling::Sampling;
+
+/// What may be asked on one connection.
+#[derive(Debug, Default)]
+pub struct Questions {
+    /// Messages of a model.
+    pub sampling: Sampling,
+}
+
+/// A question that has no answer, not even a refusal that the protocol has a form for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the server asked for something that it does not get: {0}")]
+pub(crate) struct NotAnswered(pub(crate) String);
+
+/// One question of a server.
+enum Asked {
+    Elicitation(Map<String, Value>),
+    Sampling(Map<String, Value>),
+    Roots,
+}
+
+impl Asked {
+    fn read(request: &Value) -> Result<Self, NotAnswered> {
+        let parameters = match request.get("params") {
+            Some(Value::Object(parameters)) => parameters.clone(),
+            _ => Map::new(),
+        };
+        match request.get("method").and_then(Value::as_str) {
+            Some("elicitation/create") => Ok(Self::Elicitation(parameters)),
+            Some("sampling/createMessage") => Ok(Self::Sampling(parameters)),
+            Some("roots/list") => Ok(Self::Roots),
+            _ => Err(NotAnswered("an unknown method".to_owned())),
+        }
+    }
+}
+
+/// The answers to the questions of one round, by the server's own keys. What goes to a person goes there all at once.
+pub(crate) async fn answers(
+    questions: &Questions,
+    asked: Option<&Map<String, Value>>,
+    call: &CallContext,
+) -> Result<Map<String, Value>, NotAnswered> {
+    let asked = asked.into_iter().flatten();
+    let asked: Vec<_> =
+        asked.map(|(key, request)| Ok((key, Asked::read(request)?))).collect::<Result<_, _>>()?;
+    if asked.len() > QUESTIONS_MAX {
+        return Err(NotAnswered(format!("{} answers at once", asked.len())));
+    }
+    let for_person = asked.iter().filter_map(|(_, asked)| match asked {
+        Asked::Elicitation(parameters) => Some(parameters.clone()),
+        _ => None,
+    });
+    let mut of_person = elicit(for_person.collect(), call).await.into_iter();
+    let mut answers = Map::new();
+    for (key, asked) in asked {
+        let answer = match asked {
+            Asked::Elicitation(_) => of_person.next().unwrap_or_else(declined),
+            Asked::Sampling(parameters) => {
+                let answer = questions.sampling.answer(parameters).await;
+                answer.map_err(|refused| NotAnswered(refused.to_string()))?
+            }
+            Asked::Roots => no_roots(),
+        };
+        answers.insert(key.clone(), answer);
+    }
+    Ok(answers)
+}
+
+/// The answers of a person, as many as there are questions.
+pub(crate) async fn elicit(questions: Vec<Map<String, Value>>, call: &CallContext) -> Vec<Value> {
+    let count = questions.len();
+    let can_ask =
+        |asker: &&std::sync::Arc<dyn cofferdam_tool::Asker>| asker.can_ask(QuestionKind::Elicitation);
+    let is_form = |question: &Map<String, Value>| question.get("mode").is_none_or(|mode| mode == "form");
+    // A page of somebody's choice is not opened for a server; it was not told that it could ask for that either.
+    let asker = call.asker.as_ref().filter(can_ask).filter(|_| questions.iter().all(is_form));
+    let (Some(asker), 1..) = (asker, count) else { return vec![declined(); count] };
+    let questions = questions.into_iter().enumerate().map(|(place, parameters)| Question {
+        name: name(place, &parameters),
+        kind: QuestionKind::Elicitation,
+        parameters,
+    });
+    match asker.ask(questions.collect()).await {
+        Ok(answers) if answers.len() == count => answers.into_iter().map(checked).collect(),
+        Err(NotAsked::Unsupported(_)) => vec![declined(); count],
+        Ok(_) | Err(_) => vec![cancelled(); count],
+    }
+}
+
+/// A name that a question has again when the call is run again: it is made of what is asked.
+fn name(place: usize, parameters: &Map<String, Value>) -> String {
+    let text = Value::Object(parameters.clone()).to_string();
+    let digest: String =
+        Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("remote-{digest}-{place}")
+}
+
+/// The answer, if it has the form of one.
+fn checked(answer: Value) -> Value {
+    let action = answer.get("action").and_then(Value::as_str);
+    if matches!(action, Some("accept" | "decline" | "cancel")) { answer } else { cancelled() }
+}
+
+pub(crate) fn declined() -> Value {
+    json!({"action": "decline"})
+}
+
+fn cancelled() -> Value {
+    json!({"action": "cancel"})
+}
+
+pub(crate) fn no_roots() -> Value {
+    json!({"roots": []})
+}

@@ -1,0 +1,122 @@
+//! Past the SDK's types, where they know less than a server may say.
+//!
+//! Results are read by trying one type after the other, and what fits a type loses what the type has no field for: `execution`
+//! of a tool, the interval of an earlier task, content of a new kind. So a result that this client reads itself is wrapped
+//! before the SDK sees it, in an object that fits no type and comes out as it went in. Listings of tools are the exception:
+//! the transport has to see them, for they say which arguments become headers.
+
+use rmcp::model::{CustomResult, ServerJsonRpcMessage, ServerResult};
+use serde_json::{Map, Value, json};
+
+use super::listing::EXECUTION;
+
+/// The only member of a wrapped result.
+const WRAPPED: &str = "cofferdam/result";
+/// Members of results that this client reads itself.
+const OWN: [&str; 8] =
+    ["content", "structuredContent", "isError", "task", "taskId", "messages", "prompts", "inputRequests"];
+/// Results of calls that are no results yet.
+const OWN_KINDS: [&str; 2] = ["task", "input_required"];
+
+/// Reads one message of a server.
+pub(crate) fn message(mut message: Value) -> Result<ServerJsonRpcMessage, serde_json::Error> {
+    prepare(&mut message);
+    serde_json::from_value(message)
+}
+
+/// The text of a message as the SDK is to read it. What is no message is left for the SDK to refuse.
+pub(crate) fn text(text: String) -> String {
+    // Nothing else is changed, and most events are neither.
+    if !text.contains("\"result\"") {
+        return text;
+    }
+    match serde_json::from_str(&text) {
+        Ok(mut message) => {
+            prepare(&mut message);
+            message.to_string()
+        }
+        Err(_) => text,
+    }
+}
+
+fn prepare(message: &mut Value) {
+    let Some(result) = message.get_mut("result") else { return };
+    let Some(members) = result.as_object_mut() else { return };
+    let is_own_kind =
+        members.get("resultType").and_then(Value::as_str).is_some_and(|kind| OWN_KINDS.contains(&kind));
+    if is_own_kind || OWN.iter().any(|name| members.contains_key(*name)) {
+        *result = json!({ WRAPPED: result.take() });
+    } else if let Some(Value::Array(tools)) = members.get_mut("tools") {
+        // One tool that does not fit would spoil all of them.
+        tools.retain(|tool| tool.get("name").is_some_and(Value::is_string));
+        tools.iter_mut().filter_map(Value::as_object_mut).for_each(fit);
+    }
+}
+
+/// Makes a tool one that the SDK's type reads without loss.
+fn fit(tool: &mut Map<String, Value>) {
+    let schema = tool.entry("inputSchema").or_insert(Value::Null);
+    if schema.is_null() {
+        *schema = json!({});
+    }
+    for name in ["outputSchema", "_meta", "annotations"] {
+        if tool.get(name).is_some_and(|value| !value.is_object()) {
+            tool.remove(name);
+        }
+    }
+    if let Some(execution) = tool.remove("execution")
+        && let Value::Object(meta) = tool.entry("_meta").or_insert_with(|| json!({}))
+    {
+        meta.insert(EXECUTION.to_owned(), execution);
+    }
+}
+
+/// The result as the server wrote it.
+pub(crate) fn reveal(result: ServerResult) -> Value {
+    match result {
+        ServerResult::CustomResult(CustomResult(Value::Object(mut members))) => match members.remove(WRAPPED)
+        {
+            Some(result) => result,
+            None => Value::Object(members),
+        },
+        other => serde_json::to_value(other).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn through(result: Value) -> Value {
+        let text = text(json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string());
+        match serde_json::from_str(&text).unwrap() {
+            ServerJsonRpcMessage::Response(response) => reveal(response.result),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn results_come_out_as_they_went_in() {
+        for result in [
+            json!({"content": [{"type": "hologram", "x": 1}], "isError": false, "extra": [1]}),
+            json!({"task": {"taskId": "a", "status": "working", "pollInterval": 5}}),
+            json!({"taskId": "a", "status": "working", "createdAt": "", "lastUpdatedAt": "", "pollInterval": 5}),
+            json!({"resultType": "input_required", "requestState": "s"}),
+            json!({"weird": 1}),
+        ] {
+            assert_eq!(through(result.clone()), result);
+        }
+    }
+
+    #[test]
+    fn tools_keep_what_the_type_has_no_field_for() {
+        let tools = json!({"tools": [
+            {"name": "a", "inputSchema": null, "execution": {"taskSupport": "required"}},
+            {"inputSchema": {}}, 7,
+        ]});
+        let listed = through(tools);
+        assert_eq!(listed["tools"].as_array().unwrap().len(), 1);
+        assert_eq!(listed["tools"][0]["_meta"][EXECUTION], json!({"taskSupport": "required"}));
+        assert_eq!(listed["tools"][0]["inputSchema"], json!({}));
+    }
+}

@@ -1,0 +1,44 @@
+//! Calls that a server answers with questions before it answers them (revision 2026-07-28).
+
+use cofferdam_tool::CallContext;
+use serde_json::{Map, Value};
+
+use super::call_error::CallError;
+use super::limits::ROUNDS_MAX;
+use super::plain::send;
+use super::question::{Questions, answers};
+use super::remote::Remote;
+use super::task_options::poll_delay;
+
+/// Sends a request until the server answers with something else than questions. Each round sends the request anew, with the
+/// answers of that round alone and with the server's state exactly as it came.
+pub(crate) async fn ask(
+    remote: &dyn Remote,
+    questions: &Questions,
+    tool: &str,
+    method: &'static str,
+    mut parameters: Map<String, Value>,
+    call: &CallContext,
+) -> Result<Value, CallError> {
+    let failed = |detail: String| CallError::Other { tool: tool.to_owned(), detail };
+    for _ in 0..ROUNDS_MAX {
+        let mut result = send(remote, tool, method, &parameters, call).await?;
+        if result.get("resultType").is_none_or(|kind| kind != "input_required") {
+            return Ok(result);
+        }
+        let asked = result.get("inputRequests").and_then(Value::as_object).filter(|asked| !asked.is_empty());
+        let responses = answers(questions, asked, call).await.map_err(|error| failed(error.to_string()))?;
+        parameters.remove("inputResponses");
+        parameters.remove("requestState");
+        if responses.is_empty() {
+            // The server wants to be asked again later, no more.
+            remote.pause(poll_delay(None)).await;
+        } else {
+            parameters.insert("inputResponses".to_owned(), Value::Object(responses));
+        }
+        if let Some(state) = result.as_object_mut().and_then(|result| result.remove("requestState")) {
+            parameters.insert("requestState".to_owned(), state);
+        }
+    }
+    Err(failed(format!("the server asked for more input {ROUNDS_MAX} times")))
+}

@@ -1,0 +1,263 @@
+//! A remote server as a source of tools.
+
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use cofferdam_tool::{
+    CallContext, CallRecord, Completion, ErrorType, HostContact, HostValues, Outcome, ToolCall,
+    ToolDefinition, ToolError, ToolName, ToolSource,
+};
+use rmcp::model::{ProtocolVersion, SubscriptionFilter};
+use serde_json::{Map, Value};
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::connection::{Connection, Live};
+use super::limits::{DESCRIPTION_BYTES_MAX, RELOAD_SPACING, cut};
+use super::offer::{Kind, Offer};
+use super::settings::{Endpoint, ServerSettings};
+use super::{
+    CallError, Calls, ConnectError, Item, ItemKind, Listing, Questions, Sampling, into_output, joined_meta,
+};
+
+/// Between two attempts to be told of changes.
+const LISTEN_AGAIN: Duration = Duration::from_secs(5);
+
+/// A connected server. Dropping it ends the connection, and the process if there is one.
+pub struct RemoteServer {
+    inner: Arc<Inner>,
+    _stop: DropGuard,
+}
+
+struct Inner {
+    settings: ServerSettings,
+    connection: Arc<Connection>,
+    calls: Calls,
+    offer: RwLock<Arc<Offer>>,
+    versions: watch::Sender<u64>,
+    instructions: Option<String>,
+}
+
+impl RemoteServer {
+    /// Connects and lists what the server offers.
+    ///
+    /// # Errors
+    /// [`ConnectError`]; a server that cannot be used is not kept, and its process is gone.
+    pub async fn connect(settings: ServerSettings) -> Result<Self, ConnectError> {
+        let questions = Arc::new(Questions { sampling: Sampling::new(settings.sampling.clone()) });
+        let connection = Arc::new(Connection::open(&settings, Arc::clone(&questions)).await?);
+        let info = connection.live().and_then(|live| live.server());
+        let instructions = info.and_then(|info| info.instructions.clone());
+        let inner = Arc::new(Inner {
+            calls: Calls {
+                remote: Arc::clone(&connection) as _,
+                tasks: settings.tasks,
+                selection: settings.selection,
+                questions,
+                loads_tools: settings.loads_tools,
+                wait: Some(settings.call_wait),
+            },
+            offer: RwLock::new(Arc::new(Offer::empty())),
+            versions: watch::Sender::new(0),
+            instructions: instructions.map(|text| cut(&text, DESCRIPTION_BYTES_MAX).to_owned()),
+            settings,
+            connection,
+        });
+        inner.reload().await?;
+        let stop = CancellationToken::new();
+        let changed = inner.connection.changed();
+        spawn_until(&stop, listen(Arc::downgrade(&inner), inner.connection.numbers(), Arc::clone(&changed)));
+        spawn_until(&stop, reload(Arc::downgrade(&inner), changed));
+        Ok(Self { inner, _stop: stop.drop_guard() })
+    }
+
+    /// Counts the reloads of the server's tools: whoever has built something of them builds it anew.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.versions.subscribe()
+    }
+
+    /// The revision of the protocol that is spoken at present.
+    #[must_use]
+    pub fn protocol_version(&self) -> Option<String> {
+        let info = self.inner.connection.live()?.server()?;
+        Some(info.protocol_version.as_str().to_owned())
+    }
+}
+
+fn spawn_until(stop: &CancellationToken, work: impl Future<Output = ()> + Send + 'static) {
+    let stop = stop.clone();
+    tokio::spawn(async move { stop.run_until_cancelled(work).await });
+}
+
+/// Loads anew whenever there is reason to, one load after the other and not more often than the spacing.
+async fn reload(server: Weak<Inner>, changed: Arc<Notify>) {
+    loop {
+        changed.notified().await;
+        let Some(inner) = server.upgrade() else { return };
+        if let Err(error) = inner.reload().await {
+            tracing::warn!(server = inner.settings.name, %error, "the tools stay as they were");
+        }
+        drop(inner);
+        tokio::time::sleep(RELOAD_SPACING).await;
+    }
+}
+
+/// Asks to be told of changes, on connections where they are only told to those who ask (revision 2026-07-28).
+async fn listen(server: Weak<Inner>, mut numbers: watch::Receiver<u64>, changed: Arc<Notify>) {
+    loop {
+        numbers.mark_unchanged();
+        let live = server.upgrade().and_then(|inner| inner.connection.live());
+        if let Some(live) = live.as_ref().filter(|live| tells_changes(live)) {
+            tokio::select! {
+                () = hear(live, &changed) => {}
+                another = numbers.changed() => if another.is_err() { return },
+            }
+            tokio::time::sleep(LISTEN_AGAIN).await;
+        } else if numbers.changed().await.is_err() {
+            return;
+        }
+        if server.strong_count() == 0 {
+            return;
+        }
+    }
+}
+
+fn tells_changes(live: &Live) -> bool {
+    live.server().is_some_and(|info| {
+        let tools = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed);
+        info.protocol_version >= ProtocolVersion::V_2026_07_28 && tools == Some(true)
+    })
+}
+
+async fn hear(live: &Live, changed: &Notify) {
+    let filter = SubscriptionFilter::builder().tools_list_changed().prompts_list_changed().build();
+    match live.peer().listen(filter).await {
+        Ok(mut subscription) => {
+            while let Ok(Some(_)) = subscription.next().await {
+                changed.notify_one();
+            }
+        }
+        Err(error) => tracing::debug!(%error, "changes of a server are not heard of"),
+    }
+}
+
+impl Inner {
+    async fn reload(&self) -> Result<(), ConnectError> {
+        let settings = &self.settings;
+        let info = self.connection.live().and_then(|live| live.server());
+        let has_prompts = info.is_some_and(|info| info.capabilities.prompts.is_some());
+        let loads_prompts = settings.loads_prompts && has_prompts;
+        let listing = Listing::fetch(self.connection.as_ref(), settings.loads_tools, loads_prompts).await?;
+        let offer = Offer::new(&settings.name, listing, &settings.admission, settings.selection)?;
+        *self.offer.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(offer);
+        self.versions.send_modify(|version| *version = version.saturating_add(1));
+        Ok(())
+    }
+
+    fn offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.offer.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes the call; what was dropped of the arguments is noted in the record.
+    async fn call(
+        &self,
+        call: &ToolCall,
+        context: &CallContext,
+        record: &mut CallRecord,
+    ) -> Result<Vec<Item>, CallError> {
+        let offer = self.offer();
+        let entry = offer.entry(&call.tool.name).ok_or(CallError::Gone)?;
+        let none = HostValues::default();
+        let host = context.host.as_deref().unwrap_or(&none);
+        let arguments = call.arguments.value().clone();
+        let mut parameters = Map::from_iter([("name".to_owned(), Value::from(entry.remote.as_str()))]);
+        if let Some(meta) = joined_meta(host.meta.as_ref(), host.trace.as_ref(), entry.meta.as_ref())? {
+            parameters.insert("_meta".to_owned(), Value::Object(meta));
+        }
+        let calls = &self.calls;
+        match entry.kind {
+            Kind::Tool(support) => {
+                let extras = &self.settings.extras;
+                let forwarded = offer.arguments.forward(&entry.remote, extras, arguments, &host.arguments);
+                record.dropped = forwarded.dropped;
+                parameters.insert("arguments".to_owned(), Value::Object(forwarded.arguments));
+                calls.call(&entry.remote, support, parameters, context).await
+            }
+            Kind::Prompt => {
+                // Prompts take texts alone.
+                let arguments =
+                    arguments.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
+                        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                        (name, Value::String(text))
+                    });
+                parameters.insert("arguments".to_owned(), Value::Object(arguments.collect()));
+                calls.prompt(&entry.remote, parameters, context).await
+            }
+        }
+    }
+
+    fn contact(&self) -> Option<HostContact> {
+        let Endpoint::Http(endpoint) = &self.settings.endpoint else { return None };
+        let (host, port) = (endpoint.url().host_str()?, endpoint.url().port_or_known_default()?);
+        Some(HostContact { host: host.to_owned(), port, requests: 1 })
+    }
+}
+
+/// The outcome of a success. A value that the tool has declared a schema for has to satisfy it (`RES-22`).
+fn outcome(tool: &ToolDefinition, items: Vec<Item>) -> Outcome {
+    let structured = items.iter().find_map(|item| match &item.kind {
+        ItemKind::Structured(value) => Some(value),
+        _ => None,
+    });
+    let broken = tool.output.as_ref().and_then(|schema| match structured {
+        Some(value) => schema.validate(value).err(),
+        None => Some("the result has no structured content".to_owned()),
+    });
+    match broken {
+        Some(detail) => Outcome::Error(ToolError::new(ErrorType::InvalidResult).with_detail(detail)),
+        None => Outcome::Ok(into_output(items)),
+    }
+}
+
+#[async_trait]
+impl ToolSource for RemoteServer {
+    fn name(&self) -> &str {
+        &self.inner.settings.name
+    }
+
+    fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+        Arc::clone(&self.inner.offer().definitions)
+    }
+
+    fn instructions(&self) -> Option<&str> {
+        self.inner.instructions.as_deref()
+    }
+
+    fn needs_approval(&self, tool: &ToolName) -> bool {
+        let entry = self.inner.offer().entry(tool);
+        let remote = entry.as_ref().map_or(tool.as_str(), |entry| entry.remote.as_str());
+        self.inner.settings.approval.requires(&[tool.as_str(), remote])
+    }
+
+    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+        let started = Instant::now();
+        let mut record = CallRecord::default();
+        let result = self.inner.call(&call, context, &mut record).await;
+        let outcome = match result {
+            Ok(items) => outcome(&call.tool, items),
+            Err(error) => error.into_outcome(),
+        };
+        record.call_id.clone_from(&context.call_id);
+        record.session.clone_from(&context.session);
+        record.tool = Some(call.tool.name.clone());
+        record.attempts = 1;
+        record.phases.run = started.elapsed();
+        if let Some(contact) = self.inner.contact() {
+            record.add_host(contact);
+        }
+        record.set_outcome(&outcome);
+        Completion { outcome, record }
+    }
+}

@@ -1,0 +1,216 @@
+//! How a remote server is reached and what is taken from it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use url::{Host, Url};
+
+use super::{
+    Admission, ApprovalMode, Extras, OAuthSettings, SamplingHandler, SelectionMode, StdioCommand, TaskOptions,
+};
+
+/// Everything that a person says about one server. A connection is made with it; no call can change it.
+#[derive(Clone)]
+pub struct ServerSettings {
+    /// What people call the server.
+    pub name: String,
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// Which of its tools are admitted, under which names.
+    pub admission: Admission,
+    /// Which calls a person has to approve.
+    pub approval: ApprovalMode,
+    /// Arguments that are forwarded although the server does not declare them.
+    pub extras: Extras,
+    /// How tasks are made and waited for.
+    pub tasks: TaskOptions,
+    /// Which half of a result is used.
+    pub selection: SelectionMode,
+    /// Whether its tools are offered.
+    pub loads_tools: bool,
+    /// Whether its prompts are offered as tools.
+    pub loads_prompts: bool,
+    /// Whether it may ask a person, by way of whoever makes the call.
+    pub may_elicit: bool,
+    /// Who makes messages of a model for it; without one it gets none.
+    pub sampling: Option<Arc<dyn SamplingHandler>>,
+    /// Which generation of the protocol is spoken.
+    pub generation: Generation,
+    /// How long one call may take, unless it is a task; the longest that a person would look at a screen.
+    pub call_wait: Duration,
+}
+
+/// Where a server is.
+#[derive(Debug, Clone)]
+pub enum Endpoint {
+    /// A process that is started for this connection.
+    Command(StdioCommand),
+    /// An address.
+    Http(HttpEndpoint),
+}
+
+/// A server that speaks streamable HTTP.
+#[derive(Clone)]
+pub struct HttpEndpoint {
+    url: Url,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    authorities: Vec<Vec<u8>>,
+    oauth: Option<OAuthSettings>,
+}
+
+/// Generations of the protocol.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Generation {
+    /// The server is asked, and the handshake follows if it does not know the question.
+    #[default]
+    Auto,
+    /// The handshake alone (revisions up to 2025-11-25).
+    Handshake,
+    /// Without a handshake (revision 2026-07-28).
+    Stateless,
+}
+
+/// Why an address cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidEndpoint {
+    /// The text is no URL.
+    #[error("the address is no URL: {0}")]
+    Url(#[from] url::ParseError),
+    /// The URL is of another kind.
+    #[error("the address begins with `http` or `https`, not with `{0}`")]
+    Scheme(String),
+    /// Names and passwords belong in headers.
+    #[error("the address holds a name or a password; pass a header instead")]
+    Credentials,
+    /// Anybody on the way could read along.
+    #[error("secrets are sent over https alone, or to this machine")]
+    SecretOverPlainHttp,
+}
+
+impl HttpEndpoint {
+    /// A server at `url`, without secrets.
+    ///
+    /// # Errors
+    /// [`InvalidEndpoint`] for what is no address of HTTP.
+    pub fn new(url: &str) -> Result<Self, InvalidEndpoint> {
+        let url = Url::parse(url)?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(InvalidEndpoint::Scheme(url.scheme().to_owned()));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(InvalidEndpoint::Credentials);
+        }
+        Ok(Self { url, headers: Vec::new(), authorities: Vec::new(), oauth: None })
+    }
+
+    /// Adds headers to every request. They go to the origin of the address and to nobody else.
+    ///
+    /// # Errors
+    /// [`InvalidEndpoint::SecretOverPlainHttp`] for an address that is neither encrypted nor on this machine.
+    pub fn with_headers(mut self, headers: Vec<(HeaderName, HeaderValue)>) -> Result<Self, InvalidEndpoint> {
+        self.check_secrecy()?;
+        self.headers = headers;
+        for (_, value) in &mut self.headers {
+            value.set_sensitive(true);
+        }
+        Ok(self)
+    }
+
+    /// Authorises by OAuth when the server asks for it.
+    ///
+    /// # Errors
+    /// As for [`HttpEndpoint::with_headers`].
+    pub fn with_oauth(mut self, oauth: OAuthSettings) -> Result<Self, InvalidEndpoint> {
+        self.check_secrecy()?;
+        self.oauth = Some(oauth);
+        Ok(self)
+    }
+
+    /// Believes these certificates (DER) as well as Mozilla's.
+    #[must_use]
+    pub fn with_authorities(mut self, authorities: Vec<Vec<u8>>) -> Self {
+        self.authorities = authorities;
+        self
+    }
+
+    /// The address.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        self.headers.iter().cloned()
+    }
+
+    pub(crate) fn authorities(&self) -> &[Vec<u8>] {
+        &self.authorities
+    }
+
+    pub(crate) fn oauth(&self) -> Option<&OAuthSettings> {
+        self.oauth.as_ref()
+    }
+
+    fn check_secrecy(&self) -> Result<(), InvalidEndpoint> {
+        let is_here = is_loopback(&self.url);
+        if self.url.scheme() == "https" || is_here {
+            Ok(())
+        } else {
+            Err(InvalidEndpoint::SecretOverPlainHttp)
+        }
+    }
+}
+
+/// Whether an address is on this machine, by its text alone.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+impl ServerSettings {
+    /// The settings for a server that a person has said nothing else about: all its tools under their own names, its prompts
+    /// as tools, no approval, questions to whoever calls, no sampling.
+    #[must_use]
+    pub fn new(name: impl Into<String>, endpoint: Endpoint) -> Self {
+        Self {
+            name: name.into(),
+            endpoint,
+            admission: Admission::default(),
+            approval: ApprovalMode::default(),
+            extras: Extras::default(),
+            tasks: TaskOptions::default(),
+            selection: SelectionMode::default(),
+            loads_tools: true,
+            loads_prompts: true,
+            may_elicit: true,
+            sampling: None,
+            generation: Generation::default(),
+            call_wait: Duration::from_mins(10),
+        }
+    }
+}
+
+impl std::fmt::Debug for HttpEndpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("HttpEndpoint")
+            .field("url", &self.url.as_str())
+            .field("headers", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for ServerSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerSettings")
+            .field("name", &self.name)
+            .field("endpoint", &self.endpoint)
+            .finish_non_exhaustive()
+    }
+}

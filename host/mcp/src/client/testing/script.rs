@@ -1,0 +1,145 @@
+//! A server that answers what was written down before.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cofferdam_tool::CallContext;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{ReconnectFailed, Remote, RequestError};
+
+/// What happens next.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    /// A result.
+    Answer(Value),
+    /// An error of the protocol.
+    Error { code: i64, message: String },
+    /// The stream ends.
+    Closed,
+    /// Something that is none of the others.
+    Broken,
+    /// No answer at all.
+    Hangs,
+    /// The next connection cannot be made.
+    NoReconnect,
+}
+
+impl Step {
+    /// The steps that one entry of a row's script means.
+    pub(super) fn read(entry: &Value) -> Vec<Self> {
+        let mut steps = Vec::new();
+        if let Some(message) = entry.get("protocol_error").and_then(Value::as_str) {
+            let code = entry.get("code").and_then(Value::as_i64).unwrap_or_default();
+            steps.push(Self::Error { code, message: message.to_owned() });
+        } else if entry.get("connection").is_some_and(|connection| connection == "closed") {
+            steps.push(Self::Closed);
+        } else if entry.get("hangs").is_some() {
+            steps.push(Self::Hangs);
+        } else if entry.get("reconnect").is_none() {
+            steps.push(Self::Answer(entry.clone()));
+        }
+        if entry.get("reconnect").is_some_and(|reconnect| reconnect == "fails") {
+            steps.push(Self::NoReconnect);
+        }
+        steps
+    }
+}
+
+/// What was asked of the server.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Played {
+    pub(super) requests: Vec<String>,
+    pub(super) reconnects: u64,
+    pub(super) sleeps_s: Vec<f64>,
+    pub(super) task_parameter: Option<Value>,
+}
+
+pub(super) struct Script {
+    steps: Mutex<VecDeque<Step>>,
+    played: Mutex<Played>,
+    /// Whether pauses last; otherwise they are noted alone.
+    pub(super) sleeps_really: bool,
+    /// Fires when the server does not answer.
+    pub(super) on_hang: Option<CancellationToken>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Script {
+    pub(super) fn new(steps: Vec<Step>) -> Self {
+        Self {
+            steps: Mutex::new(steps.into()),
+            played: Mutex::default(),
+            sleeps_really: false,
+            on_hang: None,
+        }
+    }
+
+    pub(super) fn played(&self) -> Played {
+        lock(&self.played).clone()
+    }
+
+    fn note(&self, method: &str, parameters: &Map<String, Value>) {
+        let mut played = lock(&self.played);
+        let task = parameters.get("task");
+        played.requests.push(if task.is_some() { format!("{method} +task") } else { method.to_owned() });
+        if let Some(task) = task {
+            played.task_parameter = Some(task.clone());
+        }
+    }
+}
+
+#[async_trait]
+impl Remote for Script {
+    async fn request(
+        &self,
+        method: &'static str,
+        parameters: Map<String, Value>,
+        _call: &CallContext,
+    ) -> Result<Value, RequestError> {
+        self.note(method, &parameters);
+        if method == "tasks/cancel" {
+            return Ok(json!({}));
+        }
+        let connection = lock(&self.played).reconnects;
+        let step = lock(&self.steps).pop_front();
+        match step {
+            Some(Step::Answer(result)) => Ok(result),
+            Some(Step::Error { code, message }) => Err(RequestError::Protocol { code, message, connection }),
+            Some(Step::Closed) => Err(RequestError::Lost { connection }),
+            Some(Step::Broken) => Err(RequestError::Other("secret detail".to_owned())),
+            None if method == "tools/call" => {
+                Ok(json!({"content": [{"type": "text", "text": "plain result"}]}))
+            }
+            Some(Step::Hangs | Step::NoReconnect) | None => {
+                if let Some(token) = &self.on_hang {
+                    token.cancel();
+                }
+                std::future::pending().await
+            }
+        }
+    }
+
+    async fn reconnect(&self, _lost: u64) -> Result<(), ReconnectFailed> {
+        lock(&self.played).reconnects += 1;
+        let mut steps = lock(&self.steps);
+        if matches!(steps.front(), Some(Step::NoReconnect)) {
+            steps.pop_front();
+            return Err(ReconnectFailed("nobody there".to_owned()));
+        }
+        Ok(())
+    }
+
+    async fn pause(&self, duration: Duration) {
+        lock(&self.played).sleeps_s.push(duration.as_secs_f64());
+        if self.sleeps_really {
+            tokio::time::sleep(duration).await;
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The rules for calls, played against scripts.
+
+mod rows;

@@ -1,0 +1,295 @@
+//! `cofferdam:plugin/client`: what a running tool asks and tells the one who made its call.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cofferdam_engine::{Component, Grants, PluginOptions};
+use cofferdam_tests::{Host, guest};
+use cofferdam_tool::{
+    Asker, CallContext, Completion, Limits, LogLevel, LogSink, NotAsked, PluginName, Question, QuestionKind,
+    SecretText, ToolName,
+};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::script;
+
+const SCHEMA: &str = r#"{"type":"object"}"#;
+
+/// Answers what it is asked, keeps the questions, and takes its time where that is wanted.
+#[derive(Default)]
+struct Person {
+    asked: Mutex<Vec<Vec<Question>>>,
+    /// In place of the usual answers.
+    answers: Option<Result<Vec<Value>, NotAsked>>,
+    takes: Duration,
+    began: Notify,
+}
+
+#[async_trait]
+impl Asker for Person {
+    fn can_ask(&self, kind: QuestionKind) -> bool {
+        kind != QuestionKind::Roots
+    }
+
+    async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
+        self.began.notify_one();
+        tokio::time::sleep(self.takes).await;
+        let usual = questions.iter().map(|question| match question.kind {
+            QuestionKind::Elicitation => json!({"action": "accept", "content": {"name": "Ada"}}),
+            QuestionKind::Sampling => json!({"role": "assistant", "content": {"type": "text", "text": "4"}}),
+            QuestionKind::Roots => json!({"roots": [{"uri": "file:///work", "name": "work"}]}),
+        });
+        let usual = Ok(usual.collect());
+        self.asked.lock().unwrap().push(questions);
+        self.answers.clone().unwrap_or(usual)
+    }
+}
+
+/// Keeps what is logged.
+#[derive(Default)]
+struct Listener(Mutex<Vec<(String, LogLevel, String)>>);
+
+impl LogSink for Listener {
+    fn log(&self, call_id: &str, level: LogLevel, message: &str) {
+        self.0.lock().unwrap().push((call_id.to_owned(), level, message.to_owned()));
+    }
+}
+
+/// The plugin `stores` with these grants.
+async fn host(kinds: &[QuestionKind], limits: Limits) -> Host {
+    let grants = Grants {
+        ask: kinds.iter().copied().collect(),
+        tools: [ToolName::new("stores").unwrap()].into(),
+        secrets: [("key".to_owned(), SecretText::new("open sesame"))].into(),
+        ..Grants::default()
+    };
+    let mut host = Host::new();
+    let options = PluginOptions { name: PluginName::new("stores").unwrap(), grants, limits };
+    let component = Component::from_file_ambient(guest("stores"));
+    let plugin = host.engine.load(&component, options, &()).await.unwrap();
+    host.add(plugin);
+    host
+}
+
+async fn with_everything() -> Host {
+    host(&QuestionKind::ALL, Limits::default()).await
+}
+
+async fn run(host: &Host, steps: &[&[&str]], context: &CallContext) -> Completion {
+    host.try_call("stores", &script::arguments(steps), context).await.unwrap()
+}
+
+fn asking(person: &Arc<Person>) -> CallContext {
+    let asker: Arc<dyn Asker> = Arc::clone(person) as _;
+    CallContext { asker: Some(asker), ..CallContext::new("c") }
+}
+
+fn told(completion: &Completion) -> Vec<String> {
+    let shown = completion.outcome.shown().unwrap();
+    assert!(!shown.is_error, "{:?}", completion.outcome);
+    script::answers(&shown.text())
+}
+
+#[tokio::test]
+async fn several_questions_are_put_at_once_and_answered_in_order() {
+    let host = with_everything().await;
+    let person = Arc::new(Person::default());
+    let steps: &[&[&str]] = &[&["ask", "sample", r#"{"maxTokens":5}"#, "form", "Who?", SCHEMA, "roots"]];
+    let completion = run(&host, steps, &asking(&person)).await;
+    let [answers] = <[String; 1]>::try_from(told(&completion)).unwrap();
+    let places: Vec<_> =
+        ["Message(", "Accepted(", "Ada", "Roots(", "file:///work"].map(|part| answers.find(part)).into();
+    assert!(places.is_sorted() && places[0].is_some(), "{answers}");
+    let asked = person.asked.lock().unwrap();
+    let parameters: Vec<_> =
+        asked[0].iter().map(|question| Value::Object(question.parameters.clone())).collect();
+    assert_eq!(
+        parameters,
+        [
+            json!({"maxTokens": 5}),
+            json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object"}}),
+            json!({})
+        ]
+    );
+    assert_eq!((asked.len(), completion.record.questions), (1, 3));
+}
+
+#[tokio::test]
+async fn a_question_without_a_grant_is_denied_and_recorded() {
+    let host = host(&[QuestionKind::Roots], Limits::default()).await;
+    let person = Arc::new(Person::default());
+    let steps: &[&[&str]] = &[&["ask", "roots", "form", "Who?", SCHEMA], &["ask", "roots"], &["can_ask"]];
+    let completion = run(&host, steps, &asking(&person)).await;
+    let answers = told(&completion);
+    assert!(answers[0].starts_with("Error::Denied"), "{}", answers[0]);
+    assert!(answers[0].contains("`ask:form`") && answers[0].contains("cofferdam grant stores ask:form"));
+    assert!(answers[1].starts_with("[Answer::Roots"), "{}", answers[1]);
+    // Roots are granted, and this person has none.
+    assert_eq!(answers[2], "[false, false, false]");
+    let refused: Vec<_> = completion.record.refused.iter().map(|refusal| &refusal.capability).collect();
+    assert_eq!(refused, ["ask:form"]);
+    assert_eq!(person.asked.lock().unwrap().len(), 1, "what is denied reaches nobody");
+}
+
+#[tokio::test]
+async fn who_can_be_asked_is_known_before() {
+    let host = with_everything().await;
+    let person = Arc::new(Person::default());
+    assert_eq!(told(&run(&host, &[&["can_ask"]], &asking(&person)).await), ["[true, true, false]"]);
+    let nobody = CallContext::new("c");
+    let steps: &[&[&str]] = &[&["can_ask"], &["ask", "form", "Who?", SCHEMA]];
+    assert_eq!(told(&run(&host, steps, &nobody).await), ["[false, false, false]", "Error::Unsupported"]);
+}
+
+#[tokio::test]
+async fn a_tool_that_another_tool_has_called_asks_and_tells_nobody() {
+    let host = with_everything().await;
+    let (person, listener) = (Arc::new(Person::default()), Arc::new(Listener::default()));
+    let inner = script::arguments(&[&["can_ask"], &["ask", "roots"], &["log", "inner"]]);
+    let context = CallContext { log: Some(Arc::clone(&listener) as _), ..asking(&person) };
+    let steps: &[&[&str]] = &[&["call", "stores", &inner], &["ask", "roots"]];
+    let answers = told(&run(&host, steps, &context).await);
+    assert_eq!(script::answers(&answers[0]), ["[false, false, false]", "Error::Unsupported", "logged"]);
+    assert!(answers[1].contains("file:///work"), "{}", answers[1]);
+    assert!(listener.0.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_the_client_says_in_place_of_an_answer_is_an_error_of_the_guest() {
+    let host = with_everything().await;
+    let steps: &[&[&str]] = &[&["ask", "form", "Who?", SCHEMA]];
+    for (answers, expected) in [
+        (Err(NotAsked::Unsupported(QuestionKind::Elicitation)), "Error::Unsupported"),
+        (Err(NotAsked::Failed("no".into())), r#"Error::Failed("the client did not answer: no")"#),
+        (Ok(vec![]), r#"Error::Failed("the client did not answer every question")"#),
+        (Ok(vec![json!({"action": "wave"})]), r#"Error::Failed("the client's answer is none of MCP")"#),
+        (Ok(vec![json!({"action": "decline"})]), "[Answer::Declined]"),
+        (Ok(vec![json!({"action": "cancel"})]), "[Answer::Cancelled]"),
+        (
+            Ok(vec![json!({"action": "accept", "content": {"a": "x".repeat(1 << 20)}})]),
+            r#"Error::Limit("the answers have more than 1048576 bytes")"#,
+        ),
+    ] {
+        let person = Arc::new(Person { answers: Some(answers), ..Person::default() });
+        assert_eq!(told(&run(&host, steps, &asking(&person)).await), [expected]);
+    }
+}
+
+#[tokio::test]
+async fn a_call_may_ask_so_much_and_no_more() {
+    let host = with_everything().await;
+    let person = Arc::new(Person::default());
+    let many = [&["ask"][..], &["roots"; 63]].concat();
+    let long = "x".repeat(65_536);
+    let steps: &[&[&str]] = &[
+        &many,
+        &["ask", "roots", "roots"],
+        &["ask", "form", &long, SCHEMA],
+        &["ask", "form", "Who?", "not JSON"],
+        &["ask", "roots"],
+        &["ask", "roots"],
+        &["ask"],
+    ];
+    let completion = run(&host, steps, &asking(&person)).await;
+    let answers = told(&completion);
+    assert_eq!(answers[0].matches("Answer::Roots").count(), 63);
+    let limit = r#"Error::Limit("a call may ask 64 questions")"#;
+    assert_eq!((answers[1].as_str(), answers[5].as_str(), answers[6].as_str()), (limit, limit, "[]"));
+    assert!(answers[2].starts_with("Error::Limit(\"a question has at most 65536 bytes"), "{}", answers[2]);
+    assert!(answers[3].starts_with("Error::Invalid("), "{}", answers[3]);
+    assert!(answers[4].starts_with("[Answer::Roots"), "{}", answers[4]);
+    assert_eq!(completion.record.questions, 64);
+}
+
+#[tokio::test]
+async fn questions_have_names_that_are_unique_within_the_call() {
+    let host = with_everything().await;
+    let person = Arc::new(Person::default());
+    let steps: &[&[&str]] = &[
+        &["ask", "roots", "roots:user_name"],
+        &["ask", "roots:user_name"],
+        &["ask", "roots:a b"],
+        &["ask", "roots:"],
+        &["ask", "roots:a", "roots:a"],
+        &["ask", "roots"],
+    ];
+    let answers = told(&run(&host, steps, &asking(&person)).await);
+    for refused in &answers[1..5] {
+        assert!(refused.starts_with("Error::Invalid("), "{refused}");
+    }
+    let asked = person.asked.lock().unwrap();
+    let names: Vec<_> = asked.iter().flatten().map(|question| question.name.as_str()).collect();
+    assert_eq!(names, ["question-1", "user_name", "question-3"]);
+}
+
+#[tokio::test]
+async fn the_wall_clock_stands_still_while_a_person_thinks() {
+    let limits = Limits { wall_ms_max: 1500, ..Limits::default() };
+    let host = host(&QuestionKind::ALL, limits).await;
+    let person = Arc::new(Person { takes: Duration::from_secs(3), ..Person::default() });
+    let completion = run(&host, &[&["ask", "roots"], &["time_left"]], &asking(&person)).await;
+    let answers = told(&completion);
+    assert!(answers[0].contains("file:///work"), "{}", answers[0]);
+    let left: u64 = answers[1].parse().unwrap();
+    assert!((1..=1500).contains(&left), "{left}");
+    let phases = completion.record.phases;
+    assert!(phases.asking >= Duration::from_secs(3) && phases.run < Duration::from_secs(3), "{phases:?}");
+    // After the answer it goes on and ends the call.
+    let context = asking(&person);
+    let asks_and_spins = run(&host, &[&["ask", "roots"], &["spin"]], &context);
+    let ended = tokio::time::timeout(Duration::from_secs(60), asks_and_spins);
+    assert_eq!(ended.await.unwrap().record.error_type.as_deref(), Some("Timeout"));
+}
+
+#[tokio::test]
+async fn cancellation_and_the_callers_deadline_end_a_call_that_waits_for_an_answer() {
+    let host = with_everything().await;
+    let slow = || Arc::new(Person { takes: Duration::from_secs(3600), ..Person::default() });
+    let person = slow();
+    let context = asking(&person);
+    let cancellation = context.cancellation.clone();
+    let cancel = async {
+        person.began.notified().await;
+        cancellation.cancel();
+    };
+    let cancelled = async { tokio::join!(run(&host, &[&["ask", "roots"]], &context), cancel).0 };
+    let ended = tokio::time::timeout(Duration::from_secs(60), cancelled).await.expect("it ends");
+    assert_eq!(ended.record.outcome, "cancelled");
+    let soon = tokio::time::Instant::now() + Duration::from_millis(300);
+    let context = CallContext { deadline: Some(soon), ..asking(&slow()) };
+    let late = tokio::time::timeout(Duration::from_secs(60), run(&host, &[&["ask", "roots"]], &context));
+    assert_eq!(late.await.expect("it ends").record.outcome, "cancelled");
+}
+
+#[tokio::test]
+async fn secrets_stay_out_of_questions_and_of_what_is_logged() {
+    let host = with_everything().await;
+    let (person, listener) = (Arc::new(Person::default()), Arc::new(Listener::default()));
+    let context = CallContext { log: Some(Arc::clone(&listener) as _), ..asking(&person) };
+    let schema = r#"{"type":"object","properties":{"open sesame":{"type":"string"}}}"#;
+    let steps: &[&[&str]] = &[&["ask", "form", "Is it open sesame?", schema], &["log", "open sesame"]];
+    told(&run(&host, steps, &context).await);
+    let asked = format!("{:?}", person.asked.lock().unwrap());
+    assert!(!asked.contains("open sesame") && asked.contains("[secret key]"), "{asked}");
+    assert_eq!(*listener.0.lock().unwrap(), [("c".into(), LogLevel::Warning, "[secret key]".into())]);
+}
+
+#[tokio::test]
+async fn what_a_call_logs_has_limits() {
+    let host = host(&[], Limits::default()).await;
+    let log = async |steps: &[&[&str]]| {
+        let listener = Arc::new(Listener::default());
+        let context = CallContext { log: Some(Arc::clone(&listener) as _), ..CallContext::new("c") };
+        told(&run(&host, steps, &context).await);
+        let lines = listener.0.lock().unwrap().iter().map(|(_, _, line)| line.len()).collect::<Vec<_>>();
+        lines
+    };
+    let (longest, longer) = ("x".repeat(8192), "x".repeat(8193));
+    assert_eq!(log(&[&["log", &longer], &["log", "a"], &["log", &longest]]).await, [1, 8192]);
+    assert_eq!(log(&[&["log", &longest][..]; 33]).await.len(), 32);
+    assert_eq!(log(&[&["log", "x"][..]; 1001]).await.len(), 1000);
+    // Nobody listens, and nothing happens.
+    told(&run(&host, &[&["log", "x"]], &CallContext::new("c")).await);
+}
