@@ -118,8 +118,8 @@ fn digest(token: &str) -> [u8; 32] {
 fn with_tokens() -> HttpOptions {
     let only_red = Some(BTreeSet::from(["red".to_owned()]));
     let tokens = vec![
-        TokenAccess { name: "owner".to_owned(), sha256: digest(TOKEN), sources: None },
-        TokenAccess { name: "narrow".to_owned(), sha256: digest(NARROW), sources: only_red },
+        TokenAccess { name: "owner".to_owned(), sha256: digest(TOKEN), sources: None, decides: true },
+        TokenAccess { name: "narrow".to_owned(), sha256: digest(NARROW), sources: only_red, decides: false },
     ];
     HttpOptions { access: Access { tokens, ..Access::default() }, ..HttpOptions::default() }
 }
