@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use cofferdam_engine::{Component, Grants, PluginOptions};
 use cofferdam_tests::{Host, guest};
 use cofferdam_tool::{
-    Asker, CallContext, Completion, Content, Limits, LogLevel, LogSink, NotAsked, Output, PluginName, Question,
-    QuestionKind, ResourceBody, SecretText, ToolName,
+    Asker, CallContext, Completion, Content, Limits, LogLevel, LogSink, NotAsked, Output, PluginName,
+    Question, QuestionKind, ResourceBody, SecretText, ToolName,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -319,7 +319,10 @@ async fn a_tool_written_with_the_sdk_asks_what_it_needs() {
         r#"Elicitation completed: action=accept, content={"name":"Ada"}"#
     );
     // This person has no roots, and says so before.
-    assert_eq!(answer("test_input_required_result_capabilities", "{}").await, "Questions that were answered: 2");
+    assert_eq!(
+        answer("test_input_required_result_capabilities", "{}").await,
+        "Questions that were answered: 2"
+    );
     let asked = person.asked.lock().unwrap();
     let names: Vec<Vec<_>> =
         asked.iter().map(|round| round.iter().map(|question| question.name.as_str()).collect()).collect();
