@@ -5,7 +5,6 @@
 
 use cofferdam_tool::{CallContext, NotAsked, Question, QuestionKind};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use super::limits::QUESTIONS_MAX;
 use super::sampling::Sampling;
@@ -86,21 +85,12 @@ pub(crate) async fn elicit(questions: Vec<Map<String, Value>>, call: &CallContex
     let asker = call.asker.as_ref().filter(can_ask).filter(|_| questions.iter().all(is_form));
     let (Some(asker), 1..) = (asker, count) else { return vec![declined(); count] };
     let questions = questions.into_iter();
-    let kind = QuestionKind::Elicitation;
-    let questions = questions.map(|parameters| Question { name: name(&parameters), kind, parameters });
+    let questions = questions.map(|parameters| Question { kind: QuestionKind::Elicitation, parameters });
     match asker.ask(questions.collect()).await {
         Ok(answers) if answers.len() == count => answers.into_iter().map(checked).collect(),
         Err(NotAsked::Unsupported(_)) => vec![declined(); count],
         Ok(_) | Err(_) => vec![cancelled(); count],
     }
-}
-
-/// A name for a server's question. It is the same when the call runs again, and another one for another question.
-fn name(parameters: &Map<String, Value>) -> String {
-    let text = Value::Object(parameters.clone()).to_string();
-    let digits =
-        Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
-    format!("server-{digits}")
 }
 
 /// The answer, if it has the form of one.
