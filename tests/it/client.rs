@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use cofferdam_engine::{Component, Grants, PluginOptions};
 use cofferdam_tests::{Host, guest};
 use cofferdam_tool::{
-    Asker, CallContext, Completion, Content, Limits, LogLevel, LogSink, NotAsked, Output, PluginName, Question,
-    QuestionKind, ResourceBody, SecretText, ToolName,
+    Asker, CallContext, Completion, Content, Limits, LogLevel, LogSink, NotAsked, Output, PluginName,
+    Question, QuestionKind, ResourceBody, SecretText, ToolName,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -283,8 +283,8 @@ async fn what_a_call_logs_has_limits() {
         let listener = Arc::new(Listener::default());
         let context = CallContext { log: Some(Arc::clone(&listener) as _), ..CallContext::new("c") };
         told(&run(&host, steps, &context).await);
-        let lines = listener.0.lock().unwrap().iter().map(|(_, _, line)| line.len()).collect::<Vec<_>>();
-        lines
+        let lines = listener.0.lock().unwrap();
+        lines.iter().map(|(_, _, line)| line.len()).collect::<Vec<_>>()
     };
     let (longest, longer) = ("x".repeat(8192), "x".repeat(8193));
     assert_eq!(log(&[&["log", &longer], &["log", "a"], &["log", &longest]]).await, [1, 8192]);
@@ -319,7 +319,10 @@ async fn a_tool_written_with_the_sdk_asks_what_it_needs() {
         r#"Elicitation completed: action=accept, content={"name":"Ada"}"#
     );
     // This person has no roots, and says so before.
-    assert_eq!(answer("test_input_required_result_capabilities", "{}").await, "Questions that were answered: 2");
+    assert_eq!(
+        answer("test_input_required_result_capabilities", "{}").await,
+        "Questions that were answered: 2"
+    );
     let asked = person.asked.lock().unwrap();
     let names: Vec<Vec<_>> =
         asked.iter().map(|round| round.iter().map(|question| question.name.as_str()).collect()).collect();
