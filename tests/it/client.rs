@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use cofferdam_engine::{Component, Grants, PluginOptions};
 use cofferdam_tests::{Host, guest};
 use cofferdam_tool::{
-    Asker, CallContext, Completion, Limits, LogLevel, LogSink, NotAsked, PluginName, Question, QuestionKind,
-    SecretText, ToolName,
+    Asker, CallContext, Completion, Content, Limits, LogLevel, LogSink, NotAsked, Output, PluginName,
+    Question, QuestionKind, ResourceBody, SecretText, ToolName,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -292,4 +292,73 @@ async fn what_a_call_logs_has_limits() {
     assert_eq!(log(&[&["log", "x"][..]; 1001]).await.len(), 1000);
     // Nobody listens, and nothing happens.
     told(&run(&host, &[&["log", "x"]], &CallContext::new("c")).await);
+}
+
+/// The plugin with the tools of the conformance suite, with everything that its manifest asks for but the store.
+async fn conformance() -> Host {
+    let mut host = Host::new();
+    host.grants.ask = QuestionKind::ALL.into();
+    host.load("mcp_conformance").await;
+    host
+}
+
+#[tokio::test]
+async fn a_tool_written_with_the_sdk_asks_what_it_needs() {
+    let host = conformance().await;
+    let person = Arc::new(Person::default());
+    let answer = async |tool: &str, arguments: &str| {
+        let completion = host.try_call(tool, arguments, &asking(&person)).await.unwrap();
+        completion.outcome.shown().unwrap().text()
+    };
+    assert_eq!(answer("test_input_required_result_elicitation", "{}").await, "Hello, Ada!");
+    assert_eq!(answer("test_sampling", r#"{"prompt":"2 + 2"}"#).await, "LLM response: 4");
+    assert_eq!(answer("test_input_required_result_list_roots", "{}").await, "Client roots: file:///work");
+    assert_eq!(answer("test_input_required_result_multiple_inputs", "{}").await, "All inputs received");
+    assert_eq!(
+        answer("test_elicitation_sep1330_enums", "{}").await,
+        r#"Elicitation completed: action=accept, content={"name":"Ada"}"#
+    );
+    // This person has no roots, and says so before.
+    assert_eq!(
+        answer("test_input_required_result_capabilities", "{}").await,
+        "Questions that were answered: 2"
+    );
+    let asked = person.asked.lock().unwrap();
+    let names: Vec<Vec<_>> =
+        asked.iter().map(|round| round.iter().map(|question| question.name.as_str()).collect()).collect();
+    assert_eq!(
+        names,
+        [
+            vec!["user_name"],
+            vec!["question-1"],
+            vec!["client_roots"],
+            vec!["user_name", "greeting", "client_roots"],
+            vec!["question-1"],
+            vec!["user_name", "greeting"],
+        ]
+    );
+}
+
+#[tokio::test]
+async fn resources_and_schemas_come_out_as_they_were_written() {
+    let host = conformance().await;
+    let answer = host.call("test_multiple_content_types", "{}").await;
+    let Some(Output::Contents(contents)) = answer.outcome.shown().map(|shown| shown.output) else {
+        panic!("several items")
+    };
+    assert!(matches!(&contents[1], Content::Blob { media_type, .. } if media_type == "image/png"));
+    let resource = Content::Resource {
+        uri: "test://mixed-content-resource".into(),
+        media_type: Some("application/json".into()),
+        body: ResourceBody::Text(r#"{"test":"data","value":123}"#.into()),
+    };
+    assert_eq!(contents[2], resource);
+    let definitions = host.toolset().definitions();
+    let schema = definitions.into_iter().find(|d| d.name.as_str() == "json_schema_2020_12_tool").unwrap();
+    let keys: Vec<_> = schema.input.published().as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(
+        keys,
+        ["$schema", "type", "$defs", "properties", "allOf", "if", "then", "else", "additionalProperties"]
+    );
+    assert_eq!(schema.input.published()["$defs"]["address"]["$anchor"], "addressDef");
 }

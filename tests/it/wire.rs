@@ -92,7 +92,8 @@ impl Pipe {
     /// Sends bytes and a line feed. A server that has ended is found out by whoever waits for an answer.
     pub(crate) fn send(&mut self, frame: &[u8]) {
         let input = self.input.as_mut().unwrap();
-        let _ended = input.write_all(frame).and_then(|()| input.write_all(b"\n")).and_then(|()| input.flush());
+        let _ended =
+            input.write_all(frame).and_then(|()| input.write_all(b"\n")).and_then(|()| input.flush());
     }
 
     /// The next line, which has to be JSON.

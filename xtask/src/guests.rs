@@ -49,6 +49,7 @@ impl Targets {
 pub(crate) const WORKSPACES: &[Workspace] = &[
     Workspace { folder: "sample-tools/rust", targets: Targets::Libraries, has_native_tests: true },
     Workspace { folder: "tests/programs", targets: Targets::Examples, has_native_tests: false },
+    Workspace { folder: "tests/mcp/plugin", targets: Targets::Libraries, has_native_tests: false },
     Workspace { folder: "tests/typed", targets: Targets::Examples, has_native_tests: false },
 ];
 

@@ -38,10 +38,13 @@ pub(crate) fn yes(question: &str) -> bool {
 
 /// One line; empty at the end of the input.
 pub(crate) fn line(question: &str) -> String {
-    let mut stderr = std::io::stderr().lock();
-    // A person who cannot see the question does not answer it either.
-    let _ = write!(stderr, "{}", print::printable(question));
-    let _ = stderr.flush();
+    {
+        let mut stderr = std::io::stderr().lock();
+        // A person who cannot see the question does not answer it either.
+        let _ = write!(stderr, "{}", print::printable(question));
+        let _ = stderr.flush();
+    }
+    // Nothing is locked by now: who waits for an answer may be interrupted, and say so.
     let mut answer = String::new();
     match std::io::stdin().lock().read_line(&mut answer) {
         Ok(_) => answer.trim().to_owned(),

@@ -23,6 +23,7 @@ use crate::{consent, offer, print, workspace};
 const CONCURRENT_CALLS_MAX: u32 = 8;
 
 /// A plugin that is asked for, before it is loaded.
+#[derive(Clone)]
 pub(crate) struct PluginSpec {
     pub(crate) path: PathBuf,
     pub(crate) options: PluginOptions,
@@ -134,9 +135,9 @@ fn check_reach(specs: &[PluginSpec]) -> anyhow::Result<()> {
 }
 
 /// The files that decide about grants.
-fn deciding(specs: &[PluginSpec]) -> Vec<PathBuf> {
-    let components = specs.iter().map(|spec| spec.path.clone());
-    components.chain(specs.iter().filter_map(|spec| spec.config.clone())).collect()
+pub(crate) fn deciding<'a>(specs: impl IntoIterator<Item = &'a PluginSpec>) -> Vec<PathBuf> {
+    let files = |spec: &PluginSpec| [Some(spec.path.clone()), spec.config.clone()];
+    specs.into_iter().flat_map(files).flatten().collect()
 }
 
 /// What is typed counts: the person at the command line is the one who wrote the configuration, or who chose it.

@@ -74,6 +74,42 @@ pub(crate) fn ask_for_missing(plugin: &Plugin, spec: &mut PluginSpec) -> anyhow:
     Ok(is_wider)
 }
 
+/// What a plugin asks for, is not offered, and can be given by a yes alone: nothing that takes a directory, a value or a secret.
+pub(crate) fn missing_without_details(plugin: &Plugin, spec: &PluginSpec) -> Vec<Permission> {
+    let needs_nothing = |permission: &&Permission| match permission {
+        Permission::Files(Some(name), _) => {
+            spec.options.grants.mounts.iter().any(|mount| mount.name == *name)
+        }
+        Permission::Files(None, _) | Permission::Env(_) | Permission::Config(_) | Permission::Secret(_) => {
+            false
+        }
+        _ => true,
+    };
+    let missing = plugin.granted().missing.iter().map(|missing| &missing.permission);
+    missing.filter(needs_nothing).cloned().collect()
+}
+
+/// Widens `spec` by all of [`missing_without_details`], and the configuration too if that `is_lasting` and there is one. Names
+/// what was granted.
+pub(crate) fn grant_without_details(
+    plugin: &Plugin,
+    spec: &mut PluginSpec,
+    is_lasting: bool,
+) -> anyhow::Result<Vec<String>> {
+    let mut granted = Vec::new();
+    for permission in missing_without_details(plugin, spec) {
+        granted.push(permission.to_string());
+        let grant = NewGrant { permission, directory: None, value: None };
+        widen(&mut spec.options.grants, &mut spec.options.limits, &grant)?;
+        if let Some(config) = spec.config.as_ref().filter(|_| is_lasting) {
+            let mut file = PolicyFile::open_ambient(config)?;
+            file.grant(spec.options.name.as_str(), &grant)?;
+            file.save()?;
+        }
+    }
+    Ok(granted)
+}
+
 /// Asks for what a permission does not say: a directory, a value.
 fn complete(permission: &Permission, grants: &Grants) -> Option<NewGrant> {
     let mut grant = NewGrant { permission: permission.clone(), directory: None, value: None };

@@ -3,8 +3,10 @@
 mod access;
 mod offering;
 mod reload;
+mod running;
 mod store_resources;
 
 pub(crate) use self::access::http_options;
 pub(crate) use self::offering::Offering;
 pub(crate) use self::reload::follow;
+pub(crate) use self::running::Running;

@@ -28,7 +28,7 @@ pub(crate) fn attended(context: CallContext) -> CallContext {
 
 impl LogSink for Terminal {
     fn log(&self, _call_id: &str, level: LogLevel, message: &str) {
-        print::note(&format!("{}: {message}", word(level)));
+        print::note(&format!("{} of the tool: {}", word(level), one_line(message)));
     }
 }
 
@@ -71,7 +71,9 @@ fn fill_in(parameters: &Map<String, Value>, line: &dyn Fn(&str) -> String) -> Re
     let compiled = InputSchema::compile("form", &schema.to_string())
         .map_err(|error| NotAsked::Failed(format!("the form cannot be shown: {error}")))?;
     let message = parameters.get("message").and_then(Value::as_str).unwrap_or_default();
-    print::note(&format!("the tool asks: {message}"));
+    // Marked line by line: no text of a tool looks like one of the host.
+    let quoted: String = message.lines().map(|line| format!("\n  | {line}")).collect();
+    print::note(&format!("the tool asks:{quoted}"));
     if !matches!(line("Answer it? [y/N]: ").to_ascii_lowercase().as_str(), "y" | "yes") {
         return Ok(json!({"action": "decline"}));
     }
@@ -106,20 +108,24 @@ fn read(field: &Value, typed: &str) -> Option<Value> {
 /// The question for one field, with its choices and its default.
 fn prompt(name: &str, field: &Value) -> String {
     let text = |key: &str| field.get(key).and_then(Value::as_str);
-    let mut prompt = format!("  {}", text("title").unwrap_or(name));
+    let mut prompt = format!("  {}", one_line(text("title").unwrap_or(name)));
     if let Some(description) = text("description") {
-        prompt = format!("{prompt}, {description}");
+        prompt = format!("{prompt}, {}", one_line(description));
     }
     let choices = choices(field);
     if !choices.is_empty() {
         let several = if field.get("items").is_some() { ", several with commas between" } else { "" };
-        prompt = format!("{prompt} ({}{several})", choices.join(" | "));
+        prompt = format!("{prompt} ({}{several})", one_line(&choices.join(" | ")));
     }
     match field.get("default") {
         None => prompt + ": ",
-        Some(Value::String(default)) => format!("{prompt} [{default}]: "),
+        Some(Value::String(default)) => format!("{prompt} [{}]: ", one_line(default)),
         Some(default) => format!("{prompt} [{default}]: "),
     }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What may be typed, if that is a choice: the value, and its title where it has one.

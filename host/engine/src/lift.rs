@@ -51,7 +51,7 @@ fn tool_content(content: Content) -> Result<ToolContent, ToolError> {
 
 fn tool_failure(failure: Failure, bytes_max: u64) -> Result<ToolFailure, ToolError> {
     let texts = [Some(&failure.message), failure.suggestion.as_ref(), failure.value.as_ref()];
-    check_size(texts.into_iter().flatten().map(|text| len(text)).sum(), bytes_max)?;
+    check_size(texts.into_iter().flatten().map(len).sum(), bytes_max)?;
     Ok(ToolFailure {
         value: failure.value.as_deref().map(json).transpose()?,
         message: failure.message,

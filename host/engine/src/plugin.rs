@@ -95,7 +95,7 @@ impl Engine {
             loading = Loading::start(&self.inner, component, name, limits, grants, observer).await?;
             described = loading.describe().await?;
         }
-        let given = Arc::new(Given::new(&name, grants.restricted_to(&granted.policy))?);
+        let given = Arc::new(Given::new(name, grants.restricted_to(&granted.policy))?);
         let Described { description, asked, code } = described;
         let definitions: Arc<[_]> =
             check_declarations(&description.declarations)?.into_iter().map(Arc::new).collect();

@@ -14,6 +14,6 @@ pub use http::{
     TokenFileError, digest, is_local, read_or_create,
 };
 pub use server::{
-    Agent, AgentTool, InvalidAgent, ListedResource, Offer, Principal, PromptOffer, ResourceOffer,
-    ResourceSource, ServeError, Server, ServerOptions, SourceFacts, renamed,
+    Agent, AgentTool, Decision, Grantor, InvalidAgent, ListedResource, MissingGrant, Offer, Principal,
+    PromptOffer, ResourceOffer, ResourceSource, ServeError, Server, ServerOptions, SourceFacts, renamed,
 };

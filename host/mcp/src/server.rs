@@ -12,6 +12,7 @@ mod answer;
 mod calls;
 mod catalog;
 mod changes;
+mod grants;
 mod handler;
 mod interview;
 mod keep;
@@ -27,8 +28,8 @@ mod search;
 mod tasks;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::io::stdio_pipes;
@@ -41,6 +42,7 @@ pub use self::agent::{Agent, AgentTool, InvalidAgent};
 use self::catalog::Catalog;
 pub use self::catalog::{Offer, SourceFacts, renamed};
 use self::changes::Changes;
+pub use self::grants::{Decision, Grantor, MissingGrant};
 pub(crate) use self::handler::Handler;
 use self::keep::Keep;
 pub use self::principal::Principal;
@@ -105,6 +107,7 @@ pub(crate) struct Shared {
     tasks: Tasks,
     calls: AtomicU64,
     stopped: CancellationToken,
+    grantor: OnceLock<Arc<dyn Grantor>>,
 }
 
 /// Why a server does not start or ended early.
@@ -138,8 +141,14 @@ impl Server {
             tasks: Tasks::default(),
             calls: AtomicU64::new(0),
             stopped: CancellationToken::new(),
+            grantor: OnceLock::new(),
         };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Lets clients ask their person for grants that sources lack. Without it a source stays as it is. The first one counts.
+    pub fn set_grantor(&self, grantor: Arc<dyn Grantor>) {
+        let _ = self.shared.grantor.set(grantor);
     }
 
     /// Replaces what is on offer. Calls in flight end on what they began with; clients that listen are told which lists have

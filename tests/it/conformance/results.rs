@@ -65,7 +65,11 @@ async fn output_schema(world: &World, row: &Row) -> Result<(), String> {
 }
 
 /// A guest that returns what the row says: `plain`, `ok` or `value`; `failure` or `failure_value`.
-pub(super) async fn returning(world: &World, row: &Row, output_schema: Option<&str>) -> Result<Fixture, String> {
+pub(super) async fn returning(
+    world: &World,
+    row: &Row,
+    output_schema: Option<&str>,
+) -> Result<Fixture, String> {
     if let Some(failure) = row.get("failure").filter(|failure| failure.get("message").is_some()) {
         let text = |name: &str| failure.get(name).and_then(Value::as_str);
         let value = failure.get("value").map(Value::to_string);

@@ -49,6 +49,11 @@ pub fn error(message: &str) {
     line(Level::Error, message);
 }
 
+/// Something on which the tool cannot go on.
+pub fn critical(message: &str) {
+    line(Level::Critical, message);
+}
+
 #[cfg(target_arch = "wasm32")]
 mod host {
     use super::Level;

@@ -1,13 +1,15 @@
 //! `cofferdam serve`: tools for MCP clients.
 
+use std::sync::Arc;
+
 use anyhow::Context;
-use cofferdam_mcp::{Server, ServerOptions};
+use cofferdam_mcp::{Grantor, Server, ServerOptions};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Approvals, Global, ServeArgs};
 use crate::exit::{Exit, UsageError};
-use crate::serve::{self, Offering};
+use crate::serve::{self, Offering, Running};
 use crate::{commands, compose, print};
 
 /// Calls that run at the same time. More wait for their turn.
@@ -21,10 +23,11 @@ pub(crate) async fn run(global: &Global, args: ServeArgs) -> anyhow::Result<Exit
     let server = Server::new(offering.offer(&args)?, options)?;
     let stop = commands::cancelled_by_ctrl_c();
     stop_on_terminate(stop.clone());
+    let running = Arc::new(Running::new(server.clone(), engine, args.clone(), offering));
+    server.set_grantor(Arc::clone(&running) as Arc<dyn Grantor>);
     let following = (!args.no_watch).then(|| {
-        let (server, engine, args) = (server.clone(), engine.clone(), args.clone());
         tokio::spawn(async move {
-            if let Err(error) = serve::follow(server, engine, args, offering).await {
+            if let Err(error) = serve::follow(running).await {
                 print::error(&error);
             }
         })

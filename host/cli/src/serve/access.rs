@@ -61,7 +61,7 @@ fn own_token(args: &ServeArgs) -> anyhow::Result<TokenAccess> {
         print::note(&format!("clients need the token in {}", path.display()));
     }
     let sha256 = Sha256::digest(token.token.as_bytes()).into();
-    Ok(TokenAccess { name: "owner".to_owned(), sha256, sources: None })
+    Ok(TokenAccess { name: "owner".to_owned(), sha256, sources: None, decides: true })
 }
 
 fn default_token_file() -> anyhow::Result<PathBuf> {
@@ -84,7 +84,8 @@ fn access(file: &ConfigFile, table: &ServeTable) -> anyhow::Result<Access> {
                            prints it; a token itself has no place in this file";
             return Err(file.error(token.digest.span(), message).into());
         };
-        tokens.push(TokenAccess { name: format!("token:{name}"), sha256, sources: token.sources.clone() });
+        let (name, sources) = (format!("token:{name}"), token.sources.clone());
+        tokens.push(TokenAccess { name, sha256, sources, decides: false });
     }
     let oauth = table.oauth.as_ref().map(|oauth| self::oauth(oauth.get_ref()));
     Ok(Access { tokens, oauth, is_open: false })

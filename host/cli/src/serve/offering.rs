@@ -5,9 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context;
 use cofferdam_engine::{Engine, Plugin};
 use cofferdam_files::FileAccessTools;
-use cofferdam_mcp::{Offer, PromptOffer, ResourceOffer, ResourceSource, SourceFacts};
+use cofferdam_mcp::{MissingGrant, Offer, PromptOffer, ResourceOffer, ResourceSource, SourceFacts};
 use cofferdam_tool::{MountName, ToolSource, Toolset};
 use sha2::{Digest, Sha256};
 use toml::Spanned;
@@ -19,13 +20,14 @@ use crate::config::ConfigFile;
 use crate::exit::UsageError;
 use crate::offer::Values;
 use crate::stores::Stores;
-use crate::{columns, consent};
+use crate::{columns, consent, offer};
 
-/// Everything that is loaded.
+/// Everything that is loaded. A copy shares the plugins, and can be changed without the original.
+#[derive(Clone)]
 pub(crate) struct Offering {
     plugins: Vec<(PluginSpec, Arc<Plugin>)>,
     files: Option<Arc<FileAccessTools>>,
-    config: Option<ConfigFile>,
+    config: Option<Arc<ConfigFile>>,
     resources: Vec<Arc<dyn ResourceSource>>,
 }
 
@@ -43,7 +45,8 @@ impl Offering {
             None => compose::file_tools(&args.plugins, &specs)?,
         };
         let config = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
-        let resources = config.as_ref().map(stores).transpose()?.unwrap_or_default();
+        let config = config.map(Arc::new);
+        let resources = config.as_deref().map(stores).transpose()?.unwrap_or_default();
         let mut plugins = Vec::new();
         for spec in specs {
             let plugin = load_one(engine, &spec).await?;
@@ -60,6 +63,37 @@ impl Offering {
             }
         }
         Ok(())
+    }
+
+    /// What a person could grant with a yes alone, by plugin.
+    pub(crate) fn missing(&self) -> Vec<(String, Vec<MissingGrant>)> {
+        let of = |(spec, plugin): &(PluginSpec, Arc<Plugin>)| {
+            let missing = consent::missing_without_details(plugin, spec);
+            let missing = missing.into_iter().map(|permission| MissingGrant {
+                permission: permission.to_string(),
+                in_plain_words: permission.in_plain_words(),
+            });
+            (plugin.name().to_owned(), missing.collect::<Vec<_>>())
+        };
+        self.plugins.iter().map(of).filter(|(_, missing)| !missing.is_empty()).collect()
+    }
+
+    /// Gives a plugin what it lacks and a yes alone can grant; writes it into the configuration if it `is_lasting` and there is
+    /// one. Names what was granted.
+    pub(crate) async fn grant_missing(
+        &mut self,
+        engine: &Engine,
+        name: &str,
+        is_lasting: bool,
+    ) -> anyhow::Result<Vec<String>> {
+        let deciding = compose::deciding(self.plugins.iter().map(|(spec, _)| spec));
+        let found = self.plugins.iter_mut().find(|(spec, _)| spec.options.name.as_str() == name);
+        let (spec, plugin) = found.with_context(|| format!("there is no plugin `{name}`"))?;
+        let granted = consent::grant_without_details(plugin, spec, is_lasting)?;
+        // What was granted just now may be a directory that nobody has looked at yet.
+        offer::check_mounts(&spec.options.grants.mounts, &deciding)?;
+        *plugin = load_one(engine, spec).await?;
+        Ok(granted)
     }
 
     /// The store of `--files`.
@@ -136,7 +170,7 @@ impl Offering {
             only.insert(tool.clone());
         }
         for name in &args.toolsets {
-            let file = self.config.as_ref().ok_or_else(|| usage("--toolset needs --config"))?;
+            let file = self.config.as_deref().ok_or_else(|| usage("--toolset needs --config"))?;
             let Some(table) = file.config.toolsets.get(name) else {
                 let known: Vec<_> = file.config.toolsets.keys().map(String::as_str).collect();
                 return Err(usage(format!("there is no [toolsets.{name}]; there is {}", known.join(", "))));

@@ -39,6 +39,8 @@ pub struct TokenAccess {
     pub sha256: [u8; 32],
     /// The plugins, stores and servers whose tools may be used; `None` means all.
     pub sources: Option<BTreeSet<String>>,
+    /// Whether the owner may give grants.
+    pub decides: bool,
 }
 
 /// Why an endpoint is not opened.
@@ -113,7 +115,8 @@ impl Guard {
 
     async fn identify(&self, headers: &HeaderMap) -> Result<Principal, Denied> {
         let token = match bearer(headers) {
-            Bearer::None if self.access.is_open => return Ok(Principal::local()),
+            // Whoever it is has not shown that they started the server.
+            Bearer::None if self.access.is_open => return Ok(Principal::new("anybody", None)),
             Bearer::None => return Err(self.unauthorized("a bearer token is needed", None)),
             Bearer::Malformed => {
                 return Err(self.unauthorized("the Authorization header cannot be read", None));
@@ -129,7 +132,8 @@ impl Guard {
             }
         }
         if let Some(access) = found {
-            return Ok(Principal::new(access.name.as_str(), access.sources.clone()));
+            let principal = Principal::new(access.name.as_str(), access.sources.clone());
+            return Ok(if access.decides { principal.who_decides() } else { principal });
         }
         let Some(tokens) = &self.tokens else {
             return Err(self.unauthorized("the token is not valid", Some("invalid_token")));
@@ -206,7 +210,10 @@ mod tests {
     fn access(token: &str) -> Access {
         let sha256 = Sha256::digest(token.as_bytes()).into();
         let sources = Some(BTreeSet::from(["text".to_owned()]));
-        Access { tokens: vec![TokenAccess { name: "ci".into(), sha256, sources }], ..Access::default() }
+        Access {
+            tokens: vec![TokenAccess { name: "ci".into(), sha256, sources, decides: false }],
+            ..Access::default()
+        }
     }
 
     fn headers(authorization: &[&str]) -> HeaderMap {

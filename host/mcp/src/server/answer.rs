@@ -2,14 +2,18 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cofferdam_tool::{Completion, Content, Output, Refused, ResourceBody, Shown};
+use cofferdam_tool::{CallRecord, Completion, Content, Output, Refused, ResourceBody, Shown};
 use rmcp::model::{AudioContent, CallToolResult, ContentBlock, MetaObject, Resource, ResourceContents};
 use serde_json::Value;
 
 use super::catalog::Entry;
+use super::grants::Grantor;
 use super::keep::{Keep, SCHEME};
 use super::principal::Principal;
 use super::receipt;
+
+/// Most refusals that a result names.
+const REFUSALS_SHOWN_MAX: usize = 5;
 
 /// How results are made.
 pub(super) struct Answers<'a> {
@@ -18,6 +22,7 @@ pub(super) struct Answers<'a> {
     /// Longest text of a result, in bytes.
     pub(super) text_bytes_max: usize,
     pub(super) has_receipts: bool,
+    pub(super) grantor: Option<&'a dyn Grantor>,
 }
 
 impl Answers<'_> {
@@ -25,6 +30,9 @@ impl Answers<'_> {
     pub(super) fn completion(&self, completion: &Completion, entry: &Entry) -> Option<CallToolResult> {
         let shown = completion.outcome.shown()?;
         let mut result = self.shown(shown);
+        if result.is_error == Some(true) {
+            result.content.extend(self.refusals(&completion.record, &entry.source));
+        }
         if self.has_receipts {
             let mut meta = MetaObject::new();
             let receipt = receipt::receipt(&completion.record, entry.policy_digest.as_deref());
@@ -32,6 +40,20 @@ impl Answers<'_> {
             result.meta = Some(meta);
         }
         Some(result)
+    }
+
+    /// What the call was refused and what would grant it, beside the error that came of it.
+    fn refusals(&self, record: &CallRecord, source: &str) -> Option<ContentBlock> {
+        let refused = record.refused.iter().take(REFUSALS_SHOWN_MAX);
+        let lines: Vec<_> = refused
+            .map(|refusal| {
+                let how = self.grantor.and_then(|grantor| grantor.how_to_grant(source, &refusal.capability));
+                format!("Not granted: {}. {}", refusal.capability, how.unwrap_or_default())
+                    .trim_end()
+                    .to_owned()
+            })
+            .collect();
+        (!lines.is_empty()).then(|| ContentBlock::text(lines.join("\n")))
     }
 
     fn shown(&self, shown: Shown) -> CallToolResult {

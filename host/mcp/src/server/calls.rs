@@ -18,6 +18,7 @@ use tracing::Instrument as _;
 use super::Shared;
 use super::answer::{self, Answers};
 use super::catalog::{Catalog, Entry};
+use super::grants;
 use super::interview::{self, Interview, Suspension};
 use super::principal::Principal;
 use super::report::{self, Forwarder, Report};
@@ -78,15 +79,16 @@ impl Shared {
             .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
         let binding = Binding::new(request.principal.name(), request.method, name, &arguments);
         let interview = Arc::new(self.interview(&mut request, &binding)?);
-        if self.options.asks_approval && request.catalog.toolset.needs_approval(name) {
-            let approved = tokio::select! {
-                biased;
-                suspension = interview.suspended() => return self.suspended(suspension, &binding),
-                approved = approve(&interview, name, &request.arguments) => approved,
-            };
-            if let Err(reason) = approved {
-                return Ok(Ended::NotApproved(reason));
-            }
+        let consent = tokio::select! {
+            biased;
+            suspension = interview.suspended() => return self.suspended(suspension, &binding),
+            () = request.cancellation.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
+            consent = self.consent(&interview, &request) => consent,
+        };
+        match consent {
+            Ok(Some(catalog)) => request.catalog = catalog,
+            Ok(None) => {}
+            Err(reason) => return Ok(Ended::NotApproved(reason)),
         }
         let mut running = self.start(&request, arguments, interview);
         let may_become_task = request.takes_tasks && self.tasks.has_room();
@@ -114,6 +116,26 @@ impl Shared {
             request.reports.send(report).await;
         }
         Ok(Ended::Done(Box::new(ended)))
+    }
+
+    /// Asks a person for what the tool's source lacks, and for the call itself where that needs approval. Gives the catalogue
+    /// of now if something was granted.
+    async fn consent(
+        &self,
+        interview: &Interview,
+        request: &Request<'_>,
+    ) -> Result<Option<Arc<Catalog>>, String> {
+        let mut granted = None;
+        if let Some(grantor) = self.grantor.get().filter(|_| request.principal.decides())
+            && grants::ask(&**grantor, interview, &request.entry.source).await?
+        {
+            granted = Some(self.catalog());
+        }
+        let name = request.entry.definition.name.as_str();
+        if self.options.asks_approval && request.catalog.toolset.needs_approval(name) {
+            approve(interview, name, &request.arguments).await?;
+        }
+        Ok(granted)
     }
 
     fn interview(&self, request: &mut Request<'_>, binding: &Binding) -> Result<Interview, ErrorData> {
@@ -201,6 +223,7 @@ impl Shared {
             principal,
             text_bytes_max: self.options.text_bytes_max,
             has_receipts: self.options.has_receipts,
+            grantor: self.grantor.get().map(|grantor| &**grantor),
         }
     }
 }

@@ -86,7 +86,12 @@ impl World {
     }
 
     /// A tool of the sample plugin that crashes on demand.
-    pub(in crate::conformance) async fn crash(&self, tool: &str, arguments: Value, limits: Limits) -> Fixture {
+    pub(in crate::conformance) async fn crash(
+        &self,
+        tool: &str,
+        arguments: Value,
+        limits: Limits,
+    ) -> Fixture {
         let component = Component::from_file_ambient(guest("crash"));
         Fixture::new(self.load(&component, limits).await, tool, arguments)
     }
@@ -307,7 +312,10 @@ impl ToolSource for Steps {
 }
 
 /// The fixture of a word in `retry` rows, and the context to call it in. What follows the semicolon is the policy.
-pub(in crate::conformance) async fn retried(world: &World, word: &str) -> Result<(Fixture, CallContext), String> {
+pub(in crate::conformance) async fn retried(
+    world: &World,
+    word: &str,
+) -> Result<(Fixture, CallContext), String> {
     let (story, policy) = word.rsplit_once("; ").ok_or("the situation names no retry policy")?;
     let retries_max = match policy.strip_suffix(" retries").or(policy.strip_suffix(" retry")) {
         Some(count) => count.parse().map_err(|_| format!("unknown retry policy `{policy}`"))?,
