@@ -5,10 +5,12 @@
 
 use cofferdam_tool::{CallContext, NotAsked, Question, QuestionKind};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use super::limits::QUESTIONS_MAX;
 use super::sampling::Sampling;
+
+/// How much of a server's key is a part of a question's name.
+const KEY_CHARS_MAX: usize = 32;
 
 /// What may be asked on one connection.
 #[derive(Debug, Default)]
@@ -44,10 +46,12 @@ impl Asked {
     }
 }
 
-/// The answers to the questions of one round, by the server's own keys. What goes to a person goes there all at once.
+/// The answers to the questions of one round of a call, by the server's own keys. What goes to a person goes there all at once.
+/// The number of the round is a part of the questions' names: a server may use a key twice.
 pub(crate) async fn answers(
     questions: &Questions,
     asked: Option<&Map<String, Value>>,
+    round: usize,
     call: &CallContext,
 ) -> Result<Map<String, Value>, NotAnswered> {
     let asked = asked.into_iter().flatten();
@@ -56,8 +60,8 @@ pub(crate) async fn answers(
     if asked.len() > QUESTIONS_MAX {
         return Err(NotAnswered(format!("{} answers at once", asked.len())));
     }
-    let for_person = asked.iter().filter_map(|(_, asked)| match asked {
-        Asked::Elicitation(parameters) => Some(parameters.clone()),
+    let for_person = asked.iter().enumerate().filter_map(|(index, (key, asked))| match asked {
+        Asked::Elicitation(parameters) => Some((name(round, index, key), parameters.clone())),
         _ => None,
     });
     let mut of_person = elicit(for_person.collect(), call).await.into_iter();
@@ -76,31 +80,33 @@ pub(crate) async fn answers(
     Ok(answers)
 }
 
-/// The answers of a person, as many as there are questions.
-pub(crate) async fn elicit(questions: Vec<Map<String, Value>>, call: &CallContext) -> Vec<Value> {
+/// The name of a question: what its key has of letters and digits, and what tells it from the others of its call.
+fn name(round: usize, index: usize, key: &str) -> String {
+    let fits = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let key: String = key.chars().filter(fits).take(KEY_CHARS_MAX).collect();
+    format!("{round}-{index}-{key}")
+}
+
+/// The answers of a person, as many as there are questions, which have names.
+pub(crate) async fn elicit(questions: Vec<(String, Map<String, Value>)>, call: &CallContext) -> Vec<Value> {
     let count = questions.len();
     let can_ask =
         |asker: &&std::sync::Arc<dyn cofferdam_tool::Asker>| asker.can_ask(QuestionKind::Elicitation);
-    let is_form = |question: &Map<String, Value>| question.get("mode").is_none_or(|mode| mode == "form");
+    let is_form =
+        |question: &(String, Map<String, Value>)| question.1.get("mode").is_none_or(|mode| mode == "form");
     // A page of somebody's choice is not opened for a server; it was not told that it could ask for that either.
     let asker = call.asker.as_ref().filter(can_ask).filter(|_| questions.iter().all(is_form));
     let (Some(asker), 1..) = (asker, count) else { return vec![declined(); count] };
-    let questions = questions.into_iter();
-    let kind = QuestionKind::Elicitation;
-    let questions = questions.map(|parameters| Question { name: name(&parameters), kind, parameters });
+    let questions = questions.into_iter().map(|(name, parameters)| Question {
+        name,
+        kind: QuestionKind::Elicitation,
+        parameters,
+    });
     match asker.ask(questions.collect()).await {
         Ok(answers) if answers.len() == count => answers.into_iter().map(checked).collect(),
         Err(NotAsked::Unsupported(_)) => vec![declined(); count],
         Ok(_) | Err(_) => vec![cancelled(); count],
     }
-}
-
-/// A name for a server's question. It is the same when the call runs again, and another one for another question.
-fn name(parameters: &Map<String, Value>) -> String {
-    let text = Value::Object(parameters.clone()).to_string();
-    let digits =
-        Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
-    format!("server-{digits}")
 }
 
 /// The answer, if it has the form of one.
