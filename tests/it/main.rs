@@ -62,6 +62,7 @@ mod sandbox;
 mod scheduling;
 mod script;
 mod serve;
+mod serve_changes;
 mod stores;
 mod tidy;
 mod toolbox;

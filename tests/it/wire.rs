@@ -141,6 +141,20 @@ impl Pipe {
         self.modern("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
 
+    /// Waits until standard error has said something.
+    pub(crate) fn said(&self, part: &str) -> String {
+        let mut before = Vec::new();
+        loop {
+            let Ok(line) = self.errors.recv_timeout(ANSWER_MAX) else {
+                panic!("not `{part}` but {before:?}")
+            };
+            if line.contains(part) {
+                return line;
+            }
+            before.push(line);
+        }
+    }
+
     /// Ends the input and gives the exit code, what was still said on standard output, and how long it took.
     pub(crate) fn end(mut self) -> (Option<i32>, Vec<String>, Duration) {
         let started = Instant::now();

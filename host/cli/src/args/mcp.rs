@@ -27,6 +27,21 @@ Examples:
   cofferdam mcp bundle reports.mcpb --plugin csv.wasm --mount data=./reports:ro --description 'Tables of our reports'
   cofferdam mcp bundle weather.mcpb --config cofferdam.toml --release 1.2.0")]
     Bundle(McpBundleArgs),
+    /// Make a bearer token for one caller of `cofferdam serve --http`
+    #[command(after_help = "\
+The token goes to standard output and is kept nowhere; what belongs into the configuration goes to standard error.
+
+Examples:
+  cofferdam mcp token ci
+  cofferdam mcp token ci > ci.token")]
+    Token(McpTokenArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpTokenArgs {
+    /// What the caller is called
+    #[arg(value_name = "NAME", value_parser = server_name)]
+    pub(crate) name: String,
 }
 
 /// A program that starts MCP servers.

@@ -6,6 +6,7 @@ mod host;
 mod json_text;
 mod place;
 mod served;
+mod token;
 mod toml_text;
 mod yaml_text;
 
@@ -16,5 +17,6 @@ pub(crate) async fn run(global: &Global, command: McpCommand) -> anyhow::Result<
     match command {
         McpCommand::Config(args) => config::run(global, &args),
         McpCommand::Bundle(args) => bundle::run(global, &args).await,
+        McpCommand::Token(args) => token::run(&args),
     }
 }
