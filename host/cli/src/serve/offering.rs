@@ -123,7 +123,8 @@ impl Offering {
         let sources = plugins.chain(self.files.clone().map(|tools| tools as Arc<dyn ToolSource>));
         let toolset = Toolset::join(sources).map_err(|error| usage(error.to_string()))?;
         let facts = |(_, plugin): &(PluginSpec, Arc<Plugin>)| {
-            let facts = SourceFacts { policy_digest: Some(policy_digest(plugin)), icons: Vec::new() };
+            let facts =
+                SourceFacts { policy_digest: Some(policy_digest(plugin)), icons: plugin.icons().to_vec() };
             (plugin.name().to_owned(), facts)
         };
         let sources: HashMap<_, _> = self.plugins.iter().map(facts).collect();
