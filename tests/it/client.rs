@@ -283,8 +283,8 @@ async fn what_a_call_logs_has_limits() {
         let listener = Arc::new(Listener::default());
         let context = CallContext { log: Some(Arc::clone(&listener) as _), ..CallContext::new("c") };
         told(&run(&host, steps, &context).await);
-        let lines = listener.0.lock().unwrap().iter().map(|(_, _, line)| line.len()).collect::<Vec<_>>();
-        lines
+        let lines = listener.0.lock().unwrap();
+        lines.iter().map(|(_, _, line)| line.len()).collect::<Vec<_>>()
     };
     let (longest, longer) = ("x".repeat(8192), "x".repeat(8193));
     assert_eq!(log(&[&["log", &longer], &["log", "a"], &["log", &longest]]).await, [1, 8192]);

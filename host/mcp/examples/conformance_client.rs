@@ -76,10 +76,6 @@ async fn run(url: &str, scenario: &str, revision: &str, given: Given) -> anyhow:
     };
     let listed = schema_of("json_schema_2020_12_tool");
     tools.add(server)?;
-    if scenario == "sse-retry" {
-        // The scenario takes the stream for notifications, which opens in the background, for a reconnection.
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
     let asker: Arc<dyn Asker> = Arc::new(Defaults);
     let mut failed = None;
     for (name, mut arguments) in calls {

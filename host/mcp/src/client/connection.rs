@@ -145,7 +145,12 @@ impl Connection {
             changed: Arc::clone(&self.changed),
         };
         match (&self.endpoint, &self.http) {
-            (Endpoint::Http(endpoint), Some(http)) => over_http(endpoint, http, handler, opening).await,
+            (Endpoint::Http(endpoint), Some(http)) => {
+                http.client.forget_stream();
+                let service = over_http(endpoint, http, handler, opening).await?;
+                http.client.stream_settled().await;
+                Ok(service)
+            }
             (Endpoint::Command(command), _) => {
                 let transport = StdioTransport::start(command, &self.name).map_err(ConnectError::Start)?;
                 in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?

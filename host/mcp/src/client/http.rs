@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
@@ -20,6 +22,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::{Sse, SseStream};
+use tokio::sync::watch;
 
 use super::limits::FRAME_BYTES_MAX;
 use super::raw;
@@ -33,6 +36,8 @@ const EVENTS: &str = "text/event-stream";
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// Redirects within the origin that are followed.
 const REDIRECTS_MAX: usize = 5;
+/// How long the first call waits for the stream that a question may come on.
+const STREAM_WAIT: Duration = Duration::from_secs(1);
 
 type Failed = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -41,6 +46,17 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 #[derive(Clone)]
 pub(crate) struct HttpClient {
     client: reqwest::Client,
+    own_stream: Arc<OwnStream>,
+}
+
+/// The stream that a server of the handshake generation has for what belongs to no request. It is opened in the background, and
+/// what is sent before it is there is lost: some servers ask their questions on it.
+#[derive(Default)]
+struct OwnStream {
+    /// Whether there is a session, and so such a stream.
+    is_expected: AtomicBool,
+    /// Whether it is open, or was refused.
+    is_settled: watch::Sender<bool>,
 }
 
 impl HttpClient {
@@ -55,7 +71,39 @@ impl HttpClient {
                 attempt.stop()
             }
         });
-        Ok(Self { client: web::builder(authorities)?.redirect(within_origin).build()? })
+        let client = web::builder(authorities)?.redirect(within_origin).build()?;
+        Ok(Self { client, own_stream: Arc::default() })
+    }
+
+    /// To be called before a connection is made.
+    pub(crate) fn forget_stream(&self) {
+        self.own_stream.is_expected.store(false, Ordering::Relaxed);
+        self.own_stream.is_settled.send_replace(false);
+    }
+
+    /// Waits until the server can send what belongs to no request, if it can at all, and not for long.
+    pub(crate) async fn stream_settled(&self) {
+        if self.own_stream.is_expected.load(Ordering::Relaxed) {
+            let mut settled = self.own_stream.is_settled.subscribe();
+            let _ = tokio::time::timeout(STREAM_WAIT, settled.wait_for(|is_settled| *is_settled)).await;
+        }
+    }
+
+    async fn opened_stream(
+        &self,
+        request: RequestBuilder,
+        event_bytes_max: usize,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+        let response = request.send().await?;
+        if let Some(failed) = challenge(&response) {
+            return Err(failed);
+        }
+        match response.status() {
+            StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
+            status if !status.is_success() => Err(HttpStatusError::new(status.as_u16(), None).into()),
+            _ if is_of(&response, EVENTS) => Ok(events(response, event_bytes_max)),
+            _ => Err(StreamableHttpError::UnexpectedContentType(None)),
+        }
     }
 }
 
@@ -228,6 +276,9 @@ impl StreamableHttpClient for HttpClient {
         }
         let session =
             response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        if session.is_some() {
+            self.own_stream.is_expected.store(true, Ordering::Relaxed);
+        }
         if !status.is_success() {
             return refused(&message, response, session).await;
         }
@@ -284,16 +335,9 @@ impl StreamableHttpClient for HttpClient {
         if let Some(last_event) = last_event {
             request = request.header(LAST_EVENT, last_event);
         }
-        let response = request.send().await?;
-        if let Some(failed) = challenge(&response) {
-            return Err(failed);
-        }
-        match response.status() {
-            StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
-            status if !status.is_success() => Err(HttpStatusError::new(status.as_u16(), None).into()),
-            _ if is_of(&response, EVENTS) => Ok(events(response, event_bytes_max)),
-            _ => Err(StreamableHttpError::UnexpectedContentType(None)),
-        }
+        let opened = self.opened_stream(request, event_bytes_max).await;
+        self.own_stream.is_settled.send_replace(true);
+        opened
     }
 }
 

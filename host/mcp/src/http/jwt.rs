@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jsonwebtoken::jwk::JwkSet;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::RwLock;
 use url::Url;
 
@@ -57,15 +57,15 @@ pub struct SubjectAccess(pub Option<BTreeSet<String>>);
 
 impl OAuth {
     pub(super) fn metadata(&self) -> String {
-        let mut metadata = json!({
-            "resource": self.resource.as_str(),
-            "authorization_servers": [self.issuer.as_str()],
-            "bearer_methods_supported": ["header"],
-        });
+        let mut metadata = Map::from_iter([
+            ("resource".to_owned(), self.resource.as_str().into()),
+            ("authorization_servers".to_owned(), json!([self.issuer.as_str()])),
+            ("bearer_methods_supported".to_owned(), json!(["header"])),
+        ]);
         if !self.scopes.is_empty() {
-            metadata["scopes_supported"] = self.scopes.clone().into();
+            metadata.insert("scopes_supported".to_owned(), json!(self.scopes));
         }
-        metadata.to_string()
+        Value::Object(metadata).to_string()
     }
 
     pub(super) fn metadata_url(&self, path: &str) -> String {

@@ -19,7 +19,7 @@ use super::Shared;
 use super::answer::{self, Answers};
 use super::catalog::{Catalog, Entry};
 use super::grants;
-use super::interview::{self, Interview, Suspension};
+use super::interview::{self, HOST_PREFIX, Interview, Suspension};
 use super::principal::Principal;
 use super::report::{self, Forwarder, Report};
 use super::rounds::{Binding, State};
@@ -160,8 +160,8 @@ impl Shared {
         let context = CallContext {
             session: Some(request.principal.name().to_owned()),
             cancellation: stop.clone(),
-            progress: (request.reports.wants_progress() || request.takes_tasks).then(|| sink.clone() as _),
-            log: request.reports.log_level.is_some().then(|| sink as _),
+            progress: (request.reports.wants_progress() || request.takes_tasks).then_some(sink.clone() as _),
+            log: request.reports.log_level.is_some().then_some(sink as _),
             asker: Some(interview::asker(&interview)),
             ..CallContext::new(self.next_call_id())
         };
@@ -239,10 +239,12 @@ async fn as_task(mut running: Running, task: &TaskContext) -> Result<Result<Comp
                 }
             }
             ended = &mut running.call => return Ok(ended),
-            suspension = running.interview.suspended() => return Err(TaskExit::Error(match suspension {
-                Suspension::Lacks(capabilities) => ErrorData::missing_required_client_capability(*capabilities),
-                Suspension::Asks { .. } => ErrorData::invalid_params("an earlier answer does not fit its question", None),
-            })),
+            suspension = running.interview.suspended() => {
+                // Questions that were asked before the call became a task are asked there by now.
+                if let Suspension::Lacks(capabilities) = suspension {
+                    return Err(TaskExit::Error(ErrorData::missing_required_client_capability(*capabilities)));
+                }
+            }
             () = task.cancelled(), if !running.stop.is_cancelled() => running.stop.cancel(),
         }
     }
@@ -268,7 +270,7 @@ async fn approve(interview: &Interview, tool: &str, arguments: &JsonObject) -> R
     }
     let question = Question {
         // A name that no tool can give: the answer to a tool's question is never taken for this one.
-        name: "cofferdam.approval".to_owned(),
+        name: format!("{HOST_PREFIX}approval"),
         kind: QuestionKind::Elicitation,
         parameters: Map::from_iter([
             ("message".to_owned(), format!("Allow the tool {tool} to run with {shown}?").into()),

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use cofferdam_tool::{Asker as _, NotAsked, Question, QuestionKind};
 use serde_json::{Map, Value, json};
 
-use super::interview::Interview;
+use super::interview::{HOST_PREFIX, Interview};
 
 /// Knows what sources lack, and gives it to them when a person has said so.
 #[async_trait]
@@ -54,7 +54,7 @@ pub(super) async fn ask(grantor: &dyn Grantor, interview: &Interview, source: &s
         .collect();
     let message = format!("The plugin {source} asks to\n{}\nGrant it?", wishes.join("\n"));
     let question = Question {
-        name: "grant".to_owned(),
+        name: format!("{HOST_PREFIX}grant"),
         kind: QuestionKind::Elicitation,
         parameters: Map::from_iter([
             ("message".to_owned(), message.into()),

@@ -12,8 +12,8 @@ use rmcp::model::{
     InputResponses, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestMethod,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, Resource,
-    ResourceContents, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+    ResourceContents, ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -21,6 +21,8 @@ use serde_json::json;
 
 use super::calls::{self, Asked, Ended, Request};
 use super::catalog::{Catalog, Entry};
+use super::methods::{is_known, is_legacy};
+use super::notify::{tell_connection, tell_subscription};
 use super::page::page;
 use super::principal::Principal;
 use super::report::{self, Forwarder};
@@ -41,9 +43,9 @@ pub(crate) struct Handler {
 }
 
 /// What a client of the handshake era has set for its connection.
-struct Connection {
+pub(super) struct Connection {
     log_level: Mutex<LogLevel>,
-    subscriptions: Mutex<BTreeSet<String>>,
+    pub(super) subscriptions: Mutex<BTreeSet<String>>,
 }
 
 impl Handler {
@@ -454,8 +456,11 @@ impl ServerHandler for Handler {
     async fn set_level(
         &self,
         request: SetLevelRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        if is_modern(&context) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
         let level = report::log_level(request.level);
         *self.connection.log_level.lock().unwrap_or_else(PoisonError::into_inner) = level;
         Ok(())
@@ -465,9 +470,9 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if is_known(&request.method) {
+        if is_known(&request.method) && !(is_modern(&context) && is_legacy(&request.method)) {
             return Err(ErrorData::invalid_params(
                 format!("malformed parameters of {}", request.method),
                 None,
@@ -477,32 +482,7 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let mut changes = self.shared.changes();
-        let connection = Arc::clone(&self.connection);
-        tokio::spawn(async move {
-            while let Some(change) = changes.next().await {
-                let peer = &context.peer;
-                let mut is_sent = Ok(());
-                if change.tools {
-                    is_sent = is_sent.and(peer.notify_tool_list_changed().await);
-                }
-                if change.prompts {
-                    is_sent = is_sent.and(peer.notify_prompt_list_changed().await);
-                }
-                if change.resources {
-                    is_sent = is_sent.and(peer.notify_resource_list_changed().await);
-                    let subscribed =
-                        connection.subscriptions.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                    for uri in subscribed {
-                        let updated = rmcp::model::ResourceUpdatedNotificationParam::new(uri);
-                        is_sent = is_sent.and(peer.notify_resource_updated(updated).await);
-                    }
-                }
-                if is_sent.is_err() {
-                    break;
-                }
-            }
-        });
+        tokio::spawn(tell_connection(self.shared.changes(), Arc::clone(&self.connection), context.peer));
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -510,33 +490,8 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = self.shared.changes();
-        let accepted = context.accepted().clone();
-        loop {
-            let change = tokio::select! {
-                () = context.cancelled() => return Ok(()),
-                () = self.shared.stopped.cancelled() => return Ok(()),
-                change = changes.next() => match change {
-                    Some(change) => change,
-                    None => return Ok(()),
-                },
-            };
-            let sink = context.sink();
-            if change.tools && accepted.tools_list_changed == Some(true) {
-                let _ = sink.notify_tool_list_changed().await;
-            }
-            if change.prompts && accepted.prompts_list_changed == Some(true) {
-                let _ = sink.notify_prompt_list_changed().await;
-            }
-            if change.resources {
-                if accepted.resources_list_changed == Some(true) {
-                    let _ = sink.notify_resource_list_changed().await;
-                }
-                for uri in accepted.resource_subscriptions.iter().flatten() {
-                    let _ = sink.notify_resource_updated(uri.clone()).await;
-                }
-            }
-        }
+        tell_subscription(&self.shared, &context).await;
+        Ok(())
     }
 
     async fn get_task(
@@ -582,28 +537,4 @@ fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     // Versions are dates.
     let version = context.protocol_version();
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
-}
-
-fn is_known(method: &str) -> bool {
-    matches!(
-        method,
-        "initialize"
-            | "server/discover"
-            | "ping"
-            | "tools/list"
-            | "tools/call"
-            | "prompts/list"
-            | "prompts/get"
-            | "resources/list"
-            | "resources/templates/list"
-            | "resources/read"
-            | "resources/subscribe"
-            | "resources/unsubscribe"
-            | "completion/complete"
-            | "logging/setLevel"
-            | "subscriptions/listen"
-            | "tasks/get"
-            | "tasks/update"
-            | "tasks/cancel"
-    )
 }

@@ -25,6 +25,9 @@ use super::rounds::{Answered, State};
 /// Most questions of one call. Each is kept by the client, by the server, or in the state between them.
 const QUESTIONS_MAX: usize = 64;
 
+/// What the names of the host's own questions begin with. No tool's question can: there is no `.` in its alphabet.
+pub(super) const HOST_PREFIX: &str = "cofferdam.";
+
 /// The questions and answers of one call.
 pub(super) struct Interview {
     capabilities: ClientCapabilities,
@@ -34,6 +37,7 @@ pub(super) struct Interview {
     asked: AtomicUsize,
     ended: Mutex<Option<Suspension>>,
     has_ended: Notify,
+    became_task: Notify,
 }
 
 /// How the client is asked.
@@ -67,21 +71,29 @@ impl Interview {
     ) -> Self {
         let State { answers: mut known, asked } = state;
         for (key, answer) in responses {
-            if let Some(question) = asked.get(&key) {
-                known.insert(key, Answered { question: question.clone(), answer });
-            }
+            // What was not asked for in the round before may be an answer that a client knew to be wanted. Questions of the host
+            // itself are asked first: their names are not a tool's to use.
+            let question = match asked.get(&key) {
+                Some(question) => Some(question.clone()),
+                None if key.starts_with(HOST_PREFIX) => continue,
+                None => None,
+            };
+            known.entry(key).or_insert(Answered { question, answer });
         }
         Self::new(Way::Result { known }, capabilities)
     }
 
     fn new(way: Way, capabilities: ClientCapabilities) -> Self {
         let (task, asked, ended) = (OnceLock::new(), AtomicUsize::new(0), Mutex::new(None));
-        Self { capabilities, way, task, asked, ended, has_ended: Notify::new() }
+        let (has_ended, became_task) = (Notify::new(), Notify::new());
+        Self { capabilities, way, task, asked, ended, has_ended, became_task }
     }
 
     /// From now on questions are put to the client in the task.
     pub(super) fn has_become(&self, task: TaskContext) {
         let _ = self.task.set(task);
+        // A question may have been asked since the last look at the call: it goes to the task instead.
+        self.became_task.notify_one();
     }
 
     /// Returns when the call cannot go on.
@@ -95,11 +107,11 @@ impl Interview {
         }
     }
 
-    /// Ends the call from within: whoever waits for [`Self::suspended`] drops it.
-    async fn suspend(&self, suspension: Suspension) -> NotAsked {
+    /// Ends the call from within: whoever waits for [`Self::suspended`] drops it. Returns if the call has become a task instead.
+    async fn suspend(&self, suspension: Suspension) {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(suspension);
         self.has_ended.notify_one();
-        std::future::pending().await
+        self.became_task.notified().await;
     }
 
     /// What the client knows the question by: its name, which is the same when the call runs again.
@@ -111,21 +123,21 @@ impl Interview {
         Ok(question.name.clone())
     }
 
-    /// What a client that comes back has answered, or the end of the call.
-    async fn recall(
-        &self,
+    /// What a client that comes back has answered, or what it has to be asked.
+    fn recall(
         known: &BTreeMap<String, Answered>,
         questions: &[(String, Question)],
-    ) -> Result<Vec<Value>, NotAsked> {
+    ) -> Result<Result<Vec<Value>, Suspension>, NotAsked> {
         let digests: Vec<String> = questions.iter().map(|(_, question)| digest(question)).collect();
         let answer = |(key, question): &(String, Question), digest: &String| {
-            let answered = known.get(key).filter(|answered| answered.question == *digest)?;
+            let fits = |answered: &&Answered| answered.question.as_ref().is_none_or(|asked| asked == digest);
+            let answered = known.get(key).filter(fits)?;
             is_answer(question, &answered.answer).then(|| answered.answer.clone())
         };
         let answers: Vec<Option<Value>> =
             questions.iter().zip(&digests).map(|(question, digest)| answer(question, digest)).collect();
         if answers.iter().all(Option::is_some) {
-            return Ok(answers.into_iter().flatten().collect());
+            return Ok(Ok(answers.into_iter().flatten().collect()));
         }
         let mut state = State { answers: known.clone(), asked: BTreeMap::new() };
         let mut requests = InputRequests::new();
@@ -136,7 +148,18 @@ impl Interview {
                 state.asked.insert(key.clone(), digest);
             }
         }
-        Err(self.suspend(Suspension::Asks { requests, state: Box::new(state) }).await)
+        Ok(Err(Suspension::Asks { requests, state: Box::new(state) }))
+    }
+
+    async fn ask_in_task(&self, questions: &[(String, Question)]) -> Result<Vec<Value>, NotAsked> {
+        let Some(task) = self.task.get() else {
+            return Err(NotAsked::Failed("nobody was asked".to_owned()));
+        };
+        let asked = questions.iter().map(|(key, question)| async move {
+            let answer = task.request_input(key.clone(), input_request(question)?);
+            answer.await.map_err(|_| NotAsked::Failed("the task was cancelled".to_owned()))
+        });
+        try_join_all(asked).await
     }
 }
 
@@ -157,32 +180,29 @@ impl Asker for Interview {
 
     async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
         if let Some(question) = questions.iter().find(|question| !self.can_ask(question.kind)) {
-            return Err(match self.way {
-                Way::Request(_) => NotAsked::Unsupported(question.kind),
-                Way::Result { .. } => {
-                    self.suspend(Suspension::Lacks(Box::new(capability(question.kind)))).await
-                }
-            });
+            if let Way::Result { .. } = self.way {
+                self.suspend(Suspension::Lacks(Box::new(capability(question.kind)))).await;
+            }
+            return Err(NotAsked::Unsupported(question.kind));
         }
         let questions: Vec<(String, Question)> = questions
             .into_iter()
             .map(|question| Ok((self.key(&question)?, question)))
             .collect::<Result<_, NotAsked>>()?;
-        let answers = match (self.task.get(), &self.way) {
-            (_, Way::Result { known }) if questions.iter().all(|(key, _)| known.contains_key(key)) => {
-                return self.recall(known, &questions).await;
-            }
-            (Some(task), _) => {
-                let asked = questions.iter().map(|(key, question)| async move {
-                    let answer = task.request_input(key.clone(), input_request(question)?);
-                    answer.await.map_err(|_| NotAsked::Failed("the task was cancelled".to_owned()))
-                });
-                try_join_all(asked).await?
-            }
-            (None, Way::Result { known }) => return self.recall(known, &questions).await,
-            (None, Way::Request(peer)) => {
+        let answers = match &self.way {
+            Way::Request(peer) if self.task.get().is_none() => {
                 try_join_all(questions.iter().map(|(_, question)| send(peer, question))).await?
             }
+            Way::Request(_) => self.ask_in_task(&questions).await?,
+            Way::Result { known } => match Self::recall(known, &questions)? {
+                Ok(answers) => return Ok(answers),
+                Err(asks) => {
+                    if self.task.get().is_none() {
+                        self.suspend(asks).await;
+                    }
+                    self.ask_in_task(&questions).await?
+                }
+            },
         };
         match questions.iter().zip(&answers).find(|((_, question), answer)| !is_answer(question, answer)) {
             Some(_) => Err(NotAsked::Failed("the answer is not what was asked for".to_owned())),

@@ -32,10 +32,10 @@ pub(super) struct State {
     pub(super) asked: BTreeMap<String, String>,
 }
 
-/// An answer, with the digest of its question.
+/// An answer, with the digest of its question; `None` if the client answered before it was asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Answered {
-    pub(super) question: String,
+    pub(super) question: Option<String>,
     pub(super) answer: Value,
 }
 
@@ -87,7 +87,10 @@ mod tests {
         let seal = Seal::new([7; 32]).unwrap();
         let mine = Binding::new("p", "tools/call", "t", b"{}");
         let state = State {
-            answers: BTreeMap::from([("q1".to_owned(), Answered { question: "d".into(), answer: json!(1) })]),
+            answers: BTreeMap::from([(
+                "q1".to_owned(),
+                Answered { question: Some("d".into()), answer: json!(1) },
+            )]),
             asked: BTreeMap::new(),
         };
         let sealed = seal.seal(&state, &mine).unwrap();

@@ -8,11 +8,9 @@ use cofferdam::{ToolFailure, call, client, tool};
 
 use crate::rounds::{field, form};
 
-/// From here on the call is worth following. The server makes a task of it beside the tool: a question that comes within
-/// the same moment may still be one of the request.
+/// From here on the call is worth following.
 fn begin() {
     call::progress(0.0, None, Some("working"));
-    sleep(Duration::from_millis(60));
 }
 
 /// Greets at once.
@@ -46,12 +44,13 @@ pub fn failing_job() -> Result<(), ToolFailure> {
     Err(ToolFailure::new("failing_job: intentional tool execution error"))
 }
 
-/// Ends without an answer after a while.
+/// Needs, after a while, what the suite's client does not declare. The protocol has an error of its own for that.
 #[tool(read_only, long_running)]
-pub fn protocol_error_job() {
+pub fn protocol_error_job() -> Result<String, ToolFailure> {
     begin();
     sleep(Duration::from_millis(200));
-    std::process::abort();
+    let roots = client::roots().map_err(|error| ToolFailure::new(error.to_string()))?;
+    Ok(format!("{} roots", roots.len()))
 }
 
 /// Deletes nothing, after a person has agreed.

@@ -20,8 +20,11 @@ impl Asker for Person {
     }
 
     async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
-        let names = questions.iter().map(|question| question.parameters["message"].clone());
-        Ok(names.map(|name| json!({"action": "accept", "content": {"name": name}})).collect())
+        let answer = |question: &Question| {
+            let content = json!({"message": question.parameters["message"], "question": question.name});
+            json!({"action": "accept", "content": content})
+        };
+        Ok(questions.iter().map(answer).collect())
     }
 }
 
@@ -52,7 +55,7 @@ fn done() -> Value {
 async fn each_round_takes_its_own_answers_and_the_state_as_it_came() {
     let server = Arc::new(Scripted::answering(vec![
         json!({"resultType": "input_required", "requestState": "s1", "inputRequests": {"q": question("a"), "r": {"method": "roots/list"}}}),
-        json!({"resultType": "input_required", "inputRequests": {"q2": question("b")}}),
+        json!({"resultType": "input_required", "inputRequests": {"q/2": question("b")}}),
         json!({"resultType": "input_required", "requestState": "s3"}),
         done(),
     ]));
@@ -60,10 +63,10 @@ async fn each_round_takes_its_own_answers_and_the_state_as_it_came() {
     assert_eq!(into_output(items).text(), "done");
     let sent = server.sent();
     assert_eq!(sent[0].1, json!({"name": "t"}));
-    let answer = |name: &str| json!({"action": "accept", "content": {"name": name}});
-    let responses = json!({"q": answer("a"), "r": {"roots": []}});
+    let answer = |message: &str, question: &str| json!({"action": "accept", "content": {"message": message, "question": question}});
+    let responses = json!({"q": answer("a", "0-0-q"), "r": {"roots": []}});
     assert_eq!(sent[1].1, json!({"name": "t", "requestState": "s1", "inputResponses": responses}));
-    assert_eq!(sent[2].1, json!({"name": "t", "inputResponses": {"q2": answer("b")}}));
+    assert_eq!(sent[2].1, json!({"name": "t", "inputResponses": {"q/2": answer("b", "1-0-q2")}}));
     assert_eq!(sent[3].1, json!({"name": "t", "requestState": "s3"}));
 }
 
@@ -107,7 +110,7 @@ async fn a_task_that_the_server_made_ends_with_the_result_in_its_state() {
     let sent = server.sent();
     let methods: Vec<_> = sent.iter().map(|(method, _)| *method).collect();
     assert_eq!(methods, ["tools/call", "tasks/get", "tasks/get", "tasks/update", "tasks/get"]);
-    assert_eq!(sent[3].1["inputResponses"]["q"]["content"], json!({"name": "a"}));
+    assert_eq!(sent[3].1["inputResponses"]["q"]["content"]["message"], "a");
     assert_eq!(server.pauses_s(), [0.7, 0.7]);
 
     let failed = with("failed", "error", json!({"code": -32000, "message": "no disk"}));

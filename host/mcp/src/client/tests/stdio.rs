@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::served::settings;
-use crate::client::{Generation, RemoteServer, ServerSettings};
+use crate::client::{ConnectError, Endpoint, Generation, RemoteServer, ServerSettings};
 
 async fn connected(settings: ServerSettings) -> Arc<RemoteServer> {
     Arc::new(RemoteServer::connect(settings).await.unwrap())
@@ -184,6 +184,18 @@ async fn a_server_that_is_given_up_takes_its_descendants_along() {
     assert!(gave_up.is_err(), "a server that says nothing was connected to");
     let pid = std::fs::read_to_string(&file).unwrap();
     eventually("the descendant is gone", || !is_running(&pid)).await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_line_without_end_ends_the_connection() {
+    let mut settings = settings("plain", &[("PATH", "/usr/bin:/bin")]);
+    let Endpoint::Command(command) = &mut settings.endpoint else { panic!("no command") };
+    command.program = "/bin/sh".to_owned();
+    command.arguments = ["-c", "yes | tr -d '\\n'"].map(str::to_owned).to_vec();
+    // Without a limit the time for a handshake would pass before anything happened.
+    let connecting = tokio::time::timeout(Duration::from_secs(20), RemoteServer::connect(settings));
+    assert!(matches!(connecting.await.unwrap(), Err(ConnectError::Handshake(_))));
 }
 
 #[tokio::test]

@@ -1,0 +1,73 @@
+//! Tells clients what has changed, in the way of either revision.
+
+use std::sync::{Arc, PoisonError};
+
+use rmcp::RoleServer;
+use rmcp::model::ResourceUpdatedNotificationParam;
+use rmcp::service::{Peer, ServiceError, SubscriptionContext};
+
+use super::Shared;
+use super::changes::{Change, Changes};
+use super::handler::Connection;
+
+/// Tells a client of the handshake era, until it is gone.
+pub(super) async fn tell_connection(
+    mut changes: Changes,
+    connection: Arc<Connection>,
+    peer: Peer<RoleServer>,
+) {
+    while let Some(change) = changes.next().await {
+        if tell(&peer, change, &connection).await.is_err() {
+            break;
+        }
+    }
+}
+
+async fn tell(peer: &Peer<RoleServer>, change: Change, connection: &Connection) -> Result<(), ServiceError> {
+    if change.tools {
+        peer.notify_tool_list_changed().await?;
+    }
+    if change.prompts {
+        peer.notify_prompt_list_changed().await?;
+    }
+    if change.resources {
+        peer.notify_resource_list_changed().await?;
+        let subscribed = connection.subscriptions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for uri in subscribed {
+            peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Tells a client of the stateless era on the stream of its subscription, until it closes that or the server stops.
+pub(super) async fn tell_subscription(shared: &Shared, context: &SubscriptionContext) {
+    let mut changes = shared.changes();
+    let accepted = context.accepted().clone();
+    let sink = context.sink();
+    loop {
+        let change = tokio::select! {
+            () = context.cancelled() => return,
+            () = shared.stopped.cancelled() => return,
+            change = changes.next() => match change {
+                Some(change) => change,
+                None => return,
+            },
+        };
+        // A stream that is gone is noticed by the cancellation.
+        if change.tools && accepted.tools_list_changed == Some(true) {
+            let _ = sink.notify_tool_list_changed().await;
+        }
+        if change.prompts && accepted.prompts_list_changed == Some(true) {
+            let _ = sink.notify_prompt_list_changed().await;
+        }
+        if change.resources {
+            if accepted.resources_list_changed == Some(true) {
+                let _ = sink.notify_resource_list_changed().await;
+            }
+            for uri in accepted.resource_subscriptions.iter().flatten() {
+                let _ = sink.notify_resource_updated(uri.clone()).await;
+            }
+        }
+    }
+}
