@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use anyhow::Context;
 use cofferdam_engine::{Engine, Plugin};
@@ -29,7 +30,12 @@ pub(crate) struct Offering {
     files: Option<Arc<FileAccessTools>>,
     config: Option<Arc<ConfigFile>>,
     resources: Vec<Arc<dyn ResourceSource>>,
+    /// What the files were like before they were read.
+    stamps: Vec<(PathBuf, Stamp)>,
 }
+
+/// What tells two versions of a file apart: its length, when it was written, and which file it is. `None` if there is none.
+type Stamp = Option<(u64, Option<SystemTime>, u64)>;
 
 impl Offering {
     /// Loads what the flags and the configuration name. `files` is the store of `--files` if it is open already: what is in
@@ -39,7 +45,10 @@ impl Offering {
         args: &ServeArgs,
         files: Option<Arc<FileAccessTools>>,
     ) -> anyhow::Result<Self> {
+        let mut stamps: Vec<_> = args.plugins.config.iter().map(|path| (path.clone(), stamp(path))).collect();
         let specs = compose::plugin_specs(&args.plugins, Values::Read)?;
+        let components = specs.iter().flat_map(|spec| [spec.path.clone(), spec.path.with_extension("toml")]);
+        stamps.extend(components.map(|path| (path.clone(), stamp(&path))));
         let files = match files {
             Some(files) => Some(files),
             None => compose::file_tools(&args.plugins, &specs)?,
@@ -52,7 +61,7 @@ impl Offering {
             let plugin = load_one(engine, &spec).await?;
             plugins.push((spec, plugin));
         }
-        Ok(Self { plugins, files, config, resources })
+        Ok(Self { plugins, files, config, resources, stamps })
     }
 
     /// Loads the plugin of one file again. The others, and what they were granted, stay as they are.
@@ -94,6 +103,12 @@ impl Offering {
         offer::check_mounts(&spec.options.grants.mounts, &deciding)?;
         *plugin = load_one(engine, spec).await?;
         Ok(granted)
+    }
+
+    /// Files that have changed since they were read for the first time.
+    pub(crate) fn changed(&self) -> Vec<PathBuf> {
+        let changed = self.stamps.iter().filter(|(path, before)| stamp(path) != *before);
+        changed.map(|(path, _)| path.clone()).collect()
     }
 
     /// The store of `--files`.
@@ -208,6 +223,15 @@ async fn load_one(engine: &Engine, spec: &PluginSpec) -> anyhow::Result<Arc<Plug
         consent::check_pin(&plugin, config)?;
     }
     Ok(Arc::new(plugin))
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let metadata = path.metadata().ok()?;
+    #[cfg(unix)]
+    let file = std::os::unix::fs::MetadataExt::ino(&metadata);
+    #[cfg(not(unix))]
+    let file = 0;
+    Some((metadata.len(), metadata.modified().ok(), file))
 }
 
 /// Whether a file is a plugin's component, or the manifest beside it.

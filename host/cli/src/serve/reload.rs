@@ -31,11 +31,17 @@ pub(crate) async fn follow(running: Arc<Running>) -> anyhow::Result<()> {
     .context("changes of plugins are not noticed")?;
     let mut watched = BTreeSet::new();
     let config = running.args.plugins.config.clone();
+    watch(&mut watcher, &mut watched, &running.files().await);
+    let mut unseen: BTreeSet<PathBuf> =
+        running.changed_unseen().await.iter().map(|path| absolute(path)).collect();
     loop {
         let files = running.files().await;
         watch(&mut watcher, &mut watched, &files);
-        let Some(first) = changes.recv().await else { return Ok(()) };
-        let mut paths = BTreeSet::from([first]);
+        let mut paths = std::mem::take(&mut unseen);
+        if paths.is_empty() {
+            let Some(first) = changes.recv().await else { return Ok(()) };
+            paths.insert(first);
+        }
         while let Ok(Some(path)) = tokio::time::timeout(QUIET, changes.recv()).await {
             paths.insert(path);
         }

@@ -36,6 +36,11 @@ impl Running {
         components.chain(self.args.plugins.config.clone()).collect()
     }
 
+    /// Files that have changed since they were read, before anybody watched them.
+    pub(super) async fn changed_unseen(&self) -> Vec<PathBuf> {
+        self.offering.lock().await.changed()
+    }
+
     /// Loads everything again, and offers it.
     pub(super) async fn reload_all(&self) -> anyhow::Result<String> {
         let mut offering = self.offering.lock().await;
