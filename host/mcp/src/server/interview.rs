@@ -107,11 +107,25 @@ impl Interview {
         }
     }
 
-    /// Ends the call from within: whoever waits for [`Self::suspended`] drops it. Returns if the call has become a task instead.
-    async fn suspend(&self, suspension: Suspension) {
+    /// Ends the call from within: whoever waits for [`Self::suspended`] drops it.
+    async fn suspend<T>(&self, suspension: Suspension) -> T {
+        self.announce(suspension);
+        std::future::pending().await
+    }
+
+    /// The same for questions, which can be asked after all if the call becomes a task at that moment. Returns then.
+    async fn suspend_unless_task(&self, asks: Suspension) {
+        if self.task.get().is_none() {
+            self.announce(asks);
+        }
+        while self.task.get().is_none() {
+            self.became_task.notified().await;
+        }
+    }
+
+    fn announce(&self, suspension: Suspension) {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(suspension);
         self.has_ended.notify_one();
-        self.became_task.notified().await;
     }
 
     /// What the client knows the question by: its name, which is the same when the call runs again.
@@ -181,7 +195,7 @@ impl Asker for Interview {
     async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
         if let Some(question) = questions.iter().find(|question| !self.can_ask(question.kind)) {
             if let Way::Result { .. } = self.way {
-                self.suspend(Suspension::Lacks(Box::new(capability(question.kind)))).await;
+                return self.suspend(Suspension::Lacks(Box::new(capability(question.kind)))).await;
             }
             return Err(NotAsked::Unsupported(question.kind));
         }
@@ -197,9 +211,7 @@ impl Asker for Interview {
             Way::Result { known } => match Self::recall(known, &questions)? {
                 Ok(answers) => return Ok(answers),
                 Err(asks) => {
-                    if self.task.get().is_none() {
-                        self.suspend(asks).await;
-                    }
+                    self.suspend_unless_task(asks).await;
                     self.ask_in_task(&questions).await?
                 }
             },
