@@ -1,9 +1,10 @@
-//! `cofferdam mcp`: what makes other programs start `cofferdam serve`.
+//! `cofferdam mcp`: what makes other programs start `cofferdam serve`, and logging in to servers.
 
 mod bundle;
 mod config;
 mod host;
 mod json_text;
+mod login;
 mod place;
 mod served;
 mod toml_text;
@@ -16,5 +17,7 @@ pub(crate) async fn run(global: &Global, command: McpCommand) -> anyhow::Result<
     match command {
         McpCommand::Config(args) => config::run(global, &args),
         McpCommand::Bundle(args) => bundle::run(global, &args).await,
+        McpCommand::Login(args) => login::login(&args).await,
+        McpCommand::Logout(args) => login::logout(&args),
     }
 }

@@ -3,7 +3,6 @@
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::AuthError;
 
-use super::limits::CONNECT_WAIT;
 use super::{DuplicateName, ListingError};
 use crate::web::ClientError;
 
@@ -18,7 +17,7 @@ pub enum ConnectError {
     #[error("the server does not answer as an MCP server: {0}")]
     Handshake(#[source] HandshakeError),
     /// The server takes too long.
-    #[error("the server did not answer within {seconds} seconds", seconds = CONNECT_WAIT.as_secs())]
+    #[error("the server did not answer in time")]
     TooLate,
     /// HTTP is not possible at all.
     #[error(transparent)]
