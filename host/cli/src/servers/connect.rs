@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cofferdam_mcp::client::{ConnectError, RemoteServer};
+use cofferdam_mcp::client::{ConnectError, Endpoint, RemoteServer};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -70,11 +70,11 @@ pub(crate) async fn connect_all(specs: Vec<ServerSpec>) -> Connected {
 pub(crate) async fn connect(spec: &ServerSpec) -> Result<RemoteServer, Unreachable> {
     let connecting = RemoteServer::connect(spec.settings.clone());
     let connected = if spec.table.oauth.is_some() {
-        connecting.await.map_err(|error| reason(&error))
+        connecting.await.map_err(|error| reason(spec, &error))
     } else {
         let wait = spec.settings.connect_wait;
         match tokio::time::timeout(wait, connecting).await {
-            Ok(connected) => connected.map_err(|error| reason(&error)),
+            Ok(connected) => connected.map_err(|error| reason(spec, &error)),
             Err(_) => Err(format!("it did not answer within {} ms", wait.as_millis())),
         }
     };
@@ -89,9 +89,12 @@ pub(crate) async fn connect(spec: &ServerSpec) -> Result<RemoteServer, Unreachab
     })
 }
 
-fn reason(error: &ConnectError) -> String {
-    let hint = match error {
-        ConnectError::NeedsAuthorization => "; give it a header with a secret, or [servers.NAME.oauth]",
+fn reason(spec: &ServerSpec, error: &ConnectError) -> String {
+    let hint = match (error, &spec.settings.endpoint) {
+        (ConnectError::NeedsAuthorization, _) => "; give it a header with a secret, or [servers.NAME.oauth]",
+        (ConnectError::Handshake(_), Endpoint::Command(_)) => {
+            "; COFFERDAM_LOG=info shows what it has printed"
+        }
         _ => "",
     };
     format!("{error}{hint}")
