@@ -25,6 +25,7 @@
 //! | `cli_mcp` | the binary and MCP hosts: entries of their files, bundles |
 //! | `wire` | no tests: a server that speaks MCP, and raw bytes to and from it |
 //! | `serve` | MCP line by line: both revisions, both transports, how it ends |
+//! | `servers` | remote MCP servers in a configuration: tools, names, secrets, approval, ends |
 //! | `mcp_frames` | ten thousand frames that are not what they should be |
 //! | `samples` | the sample tools through the host, and the demo's script |
 //! | `conformance` | the rows of the contract |
@@ -63,6 +64,7 @@ mod scheduling;
 mod script;
 mod serve;
 mod serve_changes;
+mod servers;
 mod stores;
 mod tidy;
 mod toolbox;

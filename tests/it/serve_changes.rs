@@ -66,7 +66,7 @@ fn a_changed_plugin_is_swapped_and_whoever_listens_is_told() {
     );
 
     folder.put(b"no component");
-    pipe.said("not reloaded, what was there before stays");
+    pipe.has_said("not reloaded, what was there before stays");
     assert_eq!(names(&pipe.modern("tools/list", json!({}))), listed);
 }
 
@@ -93,7 +93,7 @@ fn a_call_in_flight_ends_on_the_plugin_that_it_began_with() {
     pipe.send(slow.to_string().as_bytes());
     wait_for(&mut pipe, "notifications/progress");
     folder.put(&std::fs::read(guest("csv")).unwrap());
-    pipe.said("reloaded: tool");
+    pipe.has_said("reloaded: tool");
     let listed = pipe.ask(&request("list", "tools/list", json!({})));
     assert!(names(&listed).contains(&"schema".to_owned()), "{listed}");
     let (_, ended) = pipe.until(&json!("slow"));
@@ -141,7 +141,7 @@ fn a_person_is_asked_once_for_what_a_plugin_lacks() {
         let done = pipe.ask(&asked("4", "word_count", text.clone(), Some((&question, answer))));
         assert_eq!(done["result"]["structuredContent"]["words"], 2, "{done}");
         if is_accepted {
-            pipe.said("granted to tool: clock:precise");
+            pipe.has_said("granted to tool: clock:precise");
         }
         let again = pipe.ask(&asked("5", "word_count", text, None));
         assert_eq!(again["result"]["structuredContent"]["words"], 2, "{choice}: {again}");

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -79,14 +80,29 @@ pub(crate) struct Pipe {
 
 impl Pipe {
     pub(crate) fn start(plugins: &[&str], more: &[&str]) -> Self {
-        let mut child = command(plugins, more).spawn().unwrap();
+        Self::of(&mut command(plugins, more))
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
         let (output, errors) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
         Self { child, input, output, errors, requests: 0 }
     }
 
+    /// A server of a configuration, with these variables beside the usual ones.
+    pub(crate) fn of_config(config: &Path, env: &[(&str, &str)]) -> Self {
+        let mut command = command(&[], &["--config", config.to_str().unwrap()]);
+        Self::of(command.envs(env.iter().copied()))
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// What the server has said on standard error by now.
+    pub(crate) fn said(&self) -> Vec<String> {
+        self.errors.try_iter().collect()
     }
 
     /// Sends bytes and a line feed. A server that has ended is found out by whoever waits for an answer.
@@ -142,7 +158,7 @@ impl Pipe {
     }
 
     /// Waits until standard error has said something.
-    pub(crate) fn said(&self, part: &str) -> String {
+    pub(crate) fn has_said(&self, part: &str) -> String {
         let mut before = Vec::new();
         loop {
             let Ok(line) = self.errors.recv_timeout(ANSWER_MAX) else {

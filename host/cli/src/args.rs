@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpTokenArgs};
+pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs};
 pub(crate) use self::serve::{Approvals, ServeArgs};
 
 const EXIT_CODES: &str = "\
@@ -17,7 +17,8 @@ Exit codes:
   1    the tool reported a failure
   2    bad usage: flags, unknown tool, arguments that do not decode, errors in the configuration
   3    the call ended in an error: a trap, a limit, a denied capability, an invalid result
-  4    a plugin cannot be loaded or has changed without consent, or `check --strict` has advice
+  4    a plugin cannot be loaded or has changed without consent, a server cannot be reached, a call was not approved,
+       or `check --strict` has advice
   5    the host itself failed
   130  interrupted";
 
@@ -55,7 +56,7 @@ Examples:
   cofferdam call file_access_search_files '{\"regex_pattern\":\"TODO\"}' --files ./src:ro
   echo '{\"text\":\"x\"}' | cofferdam call word_count - --plugin text.wasm")]
     Call(CallArgs),
-    /// List the tools of plugins
+    /// List the tools of plugins and servers
     #[command(after_help = "\
 Examples:
   cofferdam list --plugin text.wasm --plugin csv.wasm
@@ -143,7 +144,7 @@ Examples:
     /// Work with configuration files
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Make MCP hosts start tools
+    /// Make MCP hosts start tools, and log in to MCP servers
     #[command(subcommand)]
     Mcp(McpCommand),
     /// Compile the component on standard input (started by cofferdam itself)
@@ -170,7 +171,7 @@ pub(crate) struct PluginArgs {
     /// Give the plugins named with --plugin a store, which they see as /NAME: a directory, s3://BUCKET/PREFIX or `memory` [`:ro`: only reading, `:create`: only new files]
     #[arg(long = "mount", short = 'm', value_name = "NAME=STORE[:ro|:create]")]
     pub(crate) mounts: Vec<String>,
-    /// A configuration file with plugins, file stores, grants and limits
+    /// A configuration file with plugins, remote servers, file stores, grants and limits
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// Offer the file_access tools over a store: a directory, s3://BUCKET/PREFIX or `memory` [`:ro` at the end: only reading]
@@ -195,6 +196,9 @@ pub(crate) struct CallArgs {
     /// Show what the call would change in files, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Approve the call, where a tool of a server needs that
+    #[arg(long, short)]
+    pub(crate) yes: bool,
     /// Show what the call has changed in files, line by line
     #[arg(long)]
     pub(crate) diff: bool,
@@ -273,6 +277,9 @@ pub(crate) struct PlayArgs {
     pub(crate) script: String,
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
+    /// Approve every call, where tools of servers need that
+    #[arg(long, short)]
+    pub(crate) yes: bool,
     /// Print one JSON object per message
     #[arg(long)]
     pub(crate) json: bool,

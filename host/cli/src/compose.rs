@@ -1,4 +1,4 @@
-//! Builds everything that a command works with: engine, plugins, toolset.
+//! Builds what a command works with: engine, plugins, toolset.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use cofferdam_engine::{
     PluginInfo, PluginOptions, PoolSize,
 };
 use cofferdam_files::{FileAccessTools, SpillOptions};
+use cofferdam_mcp::client::RemoteServer;
 use cofferdam_tool::{Declaration, Limits, PluginName, ToolSource, Toolset};
 use etcetera::BaseStrategy;
 
@@ -16,8 +17,9 @@ use crate::args::{Global, PluginArgs};
 use crate::config::{ConfigFile, PluginConfig};
 use crate::exit::UsageError;
 use crate::offer::Values;
+use crate::servers::Login;
 use crate::stores::Stores;
-use crate::{consent, offer, print, workspace};
+use crate::{consent, offer, print, servers, workspace};
 
 /// Calls that one command makes at the same time, inner ones included.
 const CONCURRENT_CALLS_MAX: u32 = 8;
@@ -29,6 +31,8 @@ pub(crate) struct PluginSpec {
     pub(crate) options: PluginOptions,
     /// The configuration that names it, if one does.
     pub(crate) config: Option<PathBuf>,
+    /// What decides about the servers of that configuration.
+    server_files: Arc<[PathBuf]>,
     /// Whether a change of it needs consent.
     pub(crate) is_pinned: bool,
 }
@@ -89,10 +93,13 @@ fn cache_directory(global: &Global) -> anyhow::Result<Option<PathBuf>> {
 
 /// The plugins that the flags and the configuration name.
 pub(crate) fn plugin_specs(args: &PluginArgs, values: Values) -> anyhow::Result<Vec<PluginSpec>> {
-    let mut specs = match &args.config {
-        Some(path) => specs_of_config(&ConfigFile::read_ambient(path)?, values)?,
+    let file = args.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
+    let mut specs = match &file {
+        Some(file) => specs_of_config(file, values)?,
         None => Vec::new(),
     };
+    let has_servers = file.as_ref().is_some_and(|file| !file.config.servers.is_empty());
+    let server_files: Arc<[PathBuf]> = file.as_ref().map(servers::deciding_files).unwrap_or_default().into();
     let mounts = args.mounts.iter().map(|text| offer::mount(text)).collect::<anyhow::Result<Vec<_>>>()?;
     for (index, mount) in mounts.iter().enumerate() {
         if mounts.iter().take(index).any(|earlier| earlier.name == mount.name) {
@@ -103,9 +110,15 @@ pub(crate) fn plugin_specs(args: &PluginArgs, values: Values) -> anyhow::Result<
         let (name, path) = named_path(text)?;
         let grants = Grants { mounts: mounts.clone(), ..Grants::default() };
         let options = PluginOptions { name, grants, limits: Limits::default() };
-        specs.push(PluginSpec { path, options, config: None, is_pinned: false });
+        specs.push(PluginSpec {
+            path,
+            options,
+            config: None,
+            server_files: Arc::clone(&server_files),
+            is_pinned: false,
+        });
     }
-    if specs.is_empty() && args.files.is_none() {
+    if specs.is_empty() && args.files.is_none() && !has_servers {
         return Err(usage("no tools are named; pass --plugin PATH, --config FILE or --files STORE"));
     }
     if args.plugins.is_empty() && !mounts.is_empty() {
@@ -123,7 +136,11 @@ pub(crate) fn file_tools(
     args: &PluginArgs,
     specs: &[PluginSpec],
 ) -> anyhow::Result<Option<Arc<FileAccessTools>>> {
-    let deciding: Vec<_> = deciding(specs).into_iter().chain(args.config.clone()).collect();
+    let mut deciding = deciding(specs);
+    if let Some(config) = &args.config {
+        deciding.extend(servers::deciding_files(&ConfigFile::read_ambient(config)?));
+        deciding.push(config.clone());
+    }
     let tools = args.files.as_deref().map(|text| workspace::tools(text, &deciding)).transpose()?;
     Ok(tools.map(Arc::new))
 }
@@ -137,7 +154,8 @@ fn check_reach(specs: &[PluginSpec]) -> anyhow::Result<()> {
 /// The files that decide about grants.
 pub(crate) fn deciding<'a>(specs: impl IntoIterator<Item = &'a PluginSpec>) -> Vec<PathBuf> {
     let files = |spec: &PluginSpec| [Some(spec.path.clone()), spec.config.clone()];
-    specs.into_iter().flat_map(files).flatten().collect()
+    let of = |spec| files(spec).into_iter().flatten().chain(spec.server_files.iter().cloned());
+    specs.into_iter().flat_map(of).collect()
 }
 
 /// What is typed counts: the person at the command line is the one who wrote the configuration, or who chose it.
@@ -155,13 +173,14 @@ fn override_limits(spec: &mut PluginSpec, args: &PluginArgs) {
     }
 }
 
-/// The plugins of a configuration. Every reference is checked here.
+/// The plugins of a configuration. Every reference is checked here, those of its servers as well.
 pub(crate) fn specs_of_config(file: &ConfigFile, values: Values) -> anyhow::Result<Vec<PluginSpec>> {
     let stores = Stores::new(file, values);
     let plugins = file.config.plugins.iter();
     let specs: Vec<_> = plugins
         .map(|(name, plugin)| spec_of_config(file, name, plugin, &stores, values))
         .collect::<anyhow::Result<_>>()?;
+    servers::of_config(file, Values::Leave, Login::Refused)?;
     check_reach(&specs)?;
     Ok(specs)
 }
@@ -189,7 +208,8 @@ pub(crate) fn spec_of_config(
         return Err(file.error_in_table("limits", message).into());
     }
     let options = PluginOptions { name: plugin_name, grants, limits };
-    Ok(PluginSpec { path, options, config: Some(file.path.clone()), is_pinned: plugin.pin })
+    let server_files = servers::deciding_files(file).into();
+    Ok(PluginSpec { path, options, config: Some(file.path.clone()), server_files, is_pinned: plugin.pin })
 }
 
 /// Reads `[NAME=]PATH`. Without a name the plugin is called like the file.
@@ -270,14 +290,30 @@ pub(crate) async fn examine(engine: &Engine, path: &Path) -> anyhow::Result<(Plu
     Ok(examined.map_err(|source| PluginError { path: path.to_owned(), source })?)
 }
 
-/// One toolset over `plugins` and the file-access tools. Tools of the same name get that of their plugin before it.
-pub(crate) fn toolset(
-    plugins: &[Arc<Plugin>],
+/// One toolset over `plugins`, the file-access tools and `servers`. Tools of the same name get that of their source before it.
+///
+/// A server that takes a name which is still taken then is left out, with a note: what a stranger calls its tools keeps
+/// nobody else's away.
+pub(crate) fn toolset<'p>(
+    plugins: impl IntoIterator<Item = &'p Arc<Plugin>>,
     file_tools: Option<Arc<FileAccessTools>>,
+    mut servers: Vec<Arc<RemoteServer>>,
 ) -> anyhow::Result<Toolset> {
-    let plugins = plugins.iter().map(|plugin| Arc::clone(plugin) as Arc<dyn ToolSource>);
-    let sources = plugins.chain(file_tools.map(|tools| tools as Arc<dyn ToolSource>));
-    Toolset::join(sources).map_err(|error| usage(error.to_string()))
+    let plugins = plugins.into_iter().map(|plugin| Arc::clone(plugin) as Arc<dyn ToolSource>);
+    let own: Vec<_> = plugins.chain(file_tools.map(|tools| tools as Arc<dyn ToolSource>)).collect();
+    loop {
+        let remote = servers.iter().map(|server| Arc::clone(server) as Arc<dyn ToolSource>);
+        let error = match Toolset::join(own.iter().cloned().chain(remote)) {
+            Ok(toolset) => return Ok(toolset),
+            Err(error) => error,
+        };
+        let is_in = |server: &Arc<RemoteServer>| {
+            [&error.source_name, &error.taken_by].contains(&&server.name().to_owned())
+        };
+        let Some(at) = servers.iter().rposition(is_in) else { return Err(usage(error.to_string())) };
+        let left_out = servers.remove(at);
+        print::note(&format!("warning: the server `{}` is left out: {error}", left_out.name()));
+    }
 }
 
 fn usage(message: impl Into<String>) -> anyhow::Error {

@@ -1,4 +1,4 @@
-//! `cofferdam.toml`: plugins, file stores, secrets, grants and limits.
+//! `cofferdam.toml`: plugins, remote servers, file stores, secrets, grants and limits.
 //!
 //! The file is only read when it is named: a configuration that lies in the working directory could have come with
 //! someone else's repository. Paths in it are relative to the file. `docs/configuration.md` describes every key.
@@ -6,6 +6,7 @@
 mod grants;
 mod secrets;
 mod serve;
+mod servers;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,9 +16,10 @@ use cofferdam_tool::{Limits, LimitsAsked, SecretText};
 use serde::Deserialize;
 use toml::Spanned;
 
-pub(crate) use self::grants::{GrantsTable, Offered, ValueSource};
+pub(crate) use self::grants::{GrantsTable, Offered, ValueSource, Wrong};
 pub(crate) use self::secrets::SecretSource;
 pub(crate) use self::serve::{OAuthTable, ServeTable, ToolsetTable};
+pub(crate) use self::servers::{HeaderSource, ServerOAuthTable, ServerTable};
 
 /// Largest configuration file in bytes.
 const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
@@ -35,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) grants: GrantsTable,
     /// Plugins by name.
     pub(crate) plugins: BTreeMap<String, PluginConfig>,
+    /// Remote MCP servers by name.
+    pub(crate) servers: BTreeMap<String, ServerTable>,
     /// Limits for every plugin that has none of its own.
     pub(crate) limits: Limits,
     /// What MCP clients are offered, and who may call over HTTP.

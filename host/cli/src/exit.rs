@@ -5,6 +5,7 @@ use cofferdam_tool::Outcome;
 
 use crate::compose::PluginError;
 use crate::config::ConfigError;
+use crate::servers::Unreachable;
 
 /// How the process ends. `docs/cli.md` and `cofferdam --help` list the same table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +18,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The call ended in an error: a trap, a limit, a denied capability, an invalid result.
     ToolError = 3,
-    /// A plugin cannot be loaded or has changed without consent, or `check --strict` has advice.
+    /// A plugin cannot be loaded or has changed without consent, a server cannot be reached, a call was not approved, or
+    /// `check --strict` has advice.
     Plugin = 4,
     /// The host itself failed, for example because a file cannot be written.
     Internal = 5,
@@ -48,7 +50,7 @@ impl Exit {
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
-/// A plugin is not used because a person has not agreed to it.
+/// A plugin is not used, or a call not made, because a person has not agreed to it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct ConsentError(pub(crate) String);
@@ -57,7 +59,11 @@ pub(crate) struct ConsentError(pub(crate) String);
 pub(crate) fn of(error: &anyhow::Error) -> Exit {
     if error.is::<UsageError>() || error.is::<ConfigError>() {
         Exit::Usage
-    } else if error.is::<PluginError>() || error.is::<LoadError>() || error.is::<ConsentError>() {
+    } else if error.is::<PluginError>()
+        || error.is::<LoadError>()
+        || error.is::<ConsentError>()
+        || error.is::<Unreachable>()
+    {
         Exit::Plugin
     } else {
         Exit::Internal

@@ -17,8 +17,10 @@ mod pins;
 mod policy_file;
 mod print;
 mod serve;
+mod servers;
 mod stores;
 mod terminal;
+mod tools;
 mod workspace;
 
 use std::time::Duration;

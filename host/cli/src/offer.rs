@@ -41,7 +41,7 @@ pub(crate) fn of_config(
             ..Mount::new(mount.clone(), stores.get(mount, span)?, *access)
         });
     }
-    let mut reader = Reader { file, plugin: name, values, secrets: BTreeMap::new() };
+    let mut reader = Reader::new(file, "plugins", name, values);
     let headers = offered.policy.http.iter().flat_map(|grant| &grant.headers);
     let bound = headers.flat_map(|header| header.value.secrets());
     for secret in offered.policy.secrets.iter().map(String::as_str).chain(bound) {
@@ -65,23 +65,40 @@ pub(crate) fn of_config(
 }
 
 /// Reads the values behind names, each secret once.
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     file: &'a ConfigFile,
-    plugin: &'a str,
+    /// The table that the values are for, such as `plugins.text`.
+    table: String,
     values: Values,
     secrets: BTreeMap<String, SecretText>,
 }
 
-impl Reader<'_> {
-    fn secret(&mut self, name: &str) -> anyhow::Result<SecretText> {
+impl<'a> Reader<'a> {
+    /// Reads for `[KIND.NAME]` of `file`.
+    pub(crate) fn new(file: &'a ConfigFile, kind: &str, name: &str, values: Values) -> Self {
+        Self { file, table: format!("{kind}.{name}"), values, secrets: BTreeMap::new() }
+    }
+
+    /// Whether values are read at all.
+    pub(crate) fn values(&self) -> Values {
+        self.values
+    }
+
+    /// The secrets that were read.
+    pub(crate) fn secrets(&self) -> &BTreeMap<String, SecretText> {
+        &self.secrets
+    }
+
+    /// The secret of that name; empty if values are left.
+    pub(crate) fn secret(&mut self, name: &str) -> anyhow::Result<SecretText> {
         let Some(source) = self.file.config.secrets.get(name) else {
             let message = format!(
-                "plugin `{}` is offered the secret `{name}`, which this file does not have; add to [secrets], for example: \
+                "[{}] names the secret `{name}`, which this file does not have; add to [secrets], for example: \
                  {name} = {{ env = \"{}\" }}",
-                self.plugin,
+                self.table,
                 name.to_uppercase().replace('-', "_"),
             );
-            return Err(self.file.error_in_table(&format!("[plugins.{}", self.plugin), message).into());
+            return Err(self.file.error_in_table(&format!("[{}", self.table), message).into());
         };
         if self.values == Values::Leave {
             return Ok(SecretText::new(""));
@@ -94,14 +111,16 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    fn all(
+    /// The values of all of them.
+    pub(crate) fn all(
         &mut self,
         sources: &BTreeMap<String, ValueSource>,
     ) -> anyhow::Result<BTreeMap<String, SecretText>> {
         sources.iter().map(|(name, source)| Ok((name.clone(), self.value(source)?))).collect()
     }
 
-    fn value(&mut self, source: &ValueSource) -> anyhow::Result<SecretText> {
+    /// The value behind `source`; empty if it is not in the file and values are left.
+    pub(crate) fn value(&mut self, source: &ValueSource) -> anyhow::Result<SecretText> {
         match source {
             ValueSource::Literal(text) => Ok(SecretText::new(text.as_str())),
             ValueSource::Secret(name) => self.secret(name),
@@ -109,8 +128,8 @@ impl Reader<'_> {
             ValueSource::Env(name) => {
                 let value = std::env::var(name).map_err(|_| {
                     UsageError(format!(
-                        "plugin `{}` is offered the environment variable {name}, which is not set or not UTF-8",
-                        self.plugin
+                        "[{}] names the environment variable {name}, which is not set or not UTF-8",
+                        self.table
                     ))
                 })?;
                 Ok(SecretText::new(value))

@@ -10,6 +10,8 @@ mod decode;
 #[cfg(feature = "calls")]
 mod guest_files;
 #[cfg(feature = "calls")]
+mod mcp;
+#[cfg(feature = "calls")]
 mod noisy_neighbour;
 mod ratio;
 mod search;
@@ -28,6 +30,9 @@ struct Cli {
     /// Only this benchmark
     #[arg(long, value_name = "NAME", value_parser = names())]
     only: Option<String>,
+    /// Be the server that `mcp` compares with
+    #[arg(long, hide = true)]
+    native_echo: bool,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -36,6 +41,12 @@ async fn main() -> anyhow::Result<()> {
     let wanted = |name: &str| cli.only.as_deref().is_none_or(|only| only == name);
     #[cfg(feature = "calls")]
     {
+        if cli.native_echo {
+            return mcp::native_echo().await;
+        }
+        if wanted(mcp::NAME) {
+            mcp::measure()?.iter().for_each(|ratio| show(&cli, ratio));
+        }
         if wanted(call_floor::NAME) {
             show(&cli, &call_floor::measure().await?);
         }
@@ -66,6 +77,8 @@ fn names() -> Vec<&'static str> {
         decode::NAME,
         #[cfg(feature = "calls")]
         guest_files::NAME,
+        #[cfg(feature = "calls")]
+        mcp::NAME,
         #[cfg(feature = "calls")]
         noisy_neighbour::NAME,
         search::NAME,

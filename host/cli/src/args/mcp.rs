@@ -35,6 +35,16 @@ Examples:
   cofferdam mcp token ci
   cofferdam mcp token ci > ci.token")]
     Token(McpTokenArgs),
+    /// Log in to a server of the configuration; the tokens are kept for later
+    #[command(after_help = "\
+Example:
+  cofferdam mcp login tracker --config cofferdam.toml")]
+    Login(McpServerArgs),
+    /// Forget the tokens for a server of the configuration
+    #[command(after_help = "\
+Example:
+  cofferdam mcp logout tracker --config cofferdam.toml")]
+    Logout(McpServerArgs),
 }
 
 #[derive(Debug, Args)]
@@ -102,6 +112,15 @@ pub(crate) struct McpBundleArgs {
     /// More flags for `cofferdam serve`
     #[arg(last = true, value_name = "FLAGS")]
     pub(crate) more: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpServerArgs {
+    /// The server, as the configuration calls it
+    pub(crate) server: String,
+    /// The configuration file
+    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
+    pub(crate) config: PathBuf,
 }
 
 /// Most characters of a server's name: hosts put it before the name of each tool, and those have at most 64 together.

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::call::{explained, read_arguments};
 use crate::args::{ArgsArgs, Global};
 use crate::exit::{Exit, UsageError};
-use crate::offer::Values;
+use crate::tools::{Purpose, Tools};
 use crate::{compose, json, print};
 
 /// Largest schema that is read from a file, in bytes. The compiler's own limit is lower and says so.
@@ -48,12 +48,8 @@ fn schema_of_file(path: &Path) -> anyhow::Result<(String, Arc<InputSchema>)> {
 }
 
 async fn schema_of_tool(global: &Global, args: &ArgsArgs, tool: &str) -> anyhow::Result<Arc<InputSchema>> {
-    let specs = compose::plugin_specs(&args.plugins, Values::Leave)?;
-    let file_tools = compose::file_tools(&args.plugins, &specs)?;
-    let engine = compose::engine(global)?;
-    let plugins = compose::load(&engine, specs).await?;
-    let toolset = compose::toolset(&plugins, file_tools)?;
-    let definition = toolset.definition(tool).map_err(|refused| UsageError(explained(&refused)))?;
+    let tools = Tools::load(global, &args.plugins, Purpose::Looking).await?;
+    let definition = tools.toolset.definition(tool).map_err(|refused| UsageError(explained(&refused)))?;
     Ok(Arc::clone(&definition.input))
 }
 

@@ -10,33 +10,32 @@ use cofferdam_tool::{
 
 use crate::args::{CallArgs, Global};
 use crate::exit::{Exit, UsageError};
-use crate::offer::Values;
-use crate::{commands, compose, consent, json, print, terminal};
+use crate::servers::Unreachable;
+use crate::tools::{Purpose, Tools};
+use crate::{commands, consent, json, print, terminal};
 
 /// Largest argument text that is read from a file or standard input, in bytes. The decoder's own limit is lower.
 const ARGUMENTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit> {
     let arguments = args.arguments.as_deref().map(read_arguments).transpose()?;
-    let specs = compose::plugin_specs(&args.plugins, Values::Read)?;
-    let file_tools = compose::file_tools(&args.plugins, &specs)?;
-    let engine = compose::engine(global)?;
-    let config = args.plugins.config.clone();
-    let plugins = compose::load_to_call(&engine, specs).await?;
-    let toolset = compose::toolset(&plugins, file_tools)?;
+    let tools = Tools::load(global, &args.plugins, Purpose::Calling).await?;
+    if !args.yes {
+        tools.approve(&args.tool, arguments.as_deref())?;
+    }
     let context = CallContext {
         cancellation: commands::cancelled_by_ctrl_c(),
         file_effects: FileEffects { is_dry_run: args.dry_run, shows_diffs: args.dry_run || args.diff },
         ..CallContext::new("cli")
     };
     let context = terminal::attended(context);
-    match toolset.call(&args.tool, arguments.as_deref(), &context).await {
+    match tools.toolset.call(&args.tool, arguments.as_deref(), &context).await {
         Ok(completion) => {
             let exit = show(&args, &completion)?;
-            explain_refusals(&completion, config.as_deref());
+            explain_refusals(&completion, args.plugins.config.as_deref());
             Ok(exit)
         }
-        Err(refused) => show_refusal(&args, &refused),
+        Err(refused) => show_refusal(&args, &refused, &tools.connected.unreachable),
     }
 }
 
@@ -159,12 +158,20 @@ fn show_record(completion: &Completion) {
     ));
 }
 
-fn show_refusal(args: &CallArgs, refused: &Refused) -> anyhow::Result<Exit> {
+fn show_refusal(args: &CallArgs, refused: &Refused, missing: &[Unreachable]) -> anyhow::Result<Exit> {
     if args.json {
         print::result(&json::refused(refused).to_string())?;
     }
     print::note(&format!("error: {}", explained(refused)));
-    Ok(Exit::Usage)
+    // The tool may be one of a server that is not there.
+    match refused {
+        Refused::UnknownTool { .. } if !missing.is_empty() => {
+            let names: Vec<_> = missing.iter().map(|server| format!("`{}`", server.name)).collect();
+            print::note(&format!("  it may be a tool of {}, which cannot be reached", names.join(", ")));
+            Ok(Exit::Plugin)
+        }
+        _ => Ok(Exit::Usage),
+    }
 }
 
 /// Why a call does not start, and what to do about it.

@@ -1,6 +1,7 @@
 //! `cofferdam config check`: says what a configuration means, or where it is wrong.
 
 use cofferdam_engine::Grants;
+use cofferdam_mcp::client::{Always, ApprovalMode, Endpoint};
 use cofferdam_tool::Permission;
 use serde_json::json;
 
@@ -10,19 +11,30 @@ use crate::config::{ConfigError, ConfigFile};
 use crate::exit::Exit;
 use crate::offer::Values;
 use crate::print;
+use crate::servers::{self, Login, ServerSpec};
 
 pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
-    let checked = ConfigFile::read_ambient(&args.file)
-        .map_err(anyhow::Error::from)
-        .and_then(|file| compose::specs_of_config(&file, Values::Leave));
+    let checked = ConfigFile::read_ambient(&args.file).map_err(anyhow::Error::from).and_then(|file| {
+        let servers = servers::of_config(&file, Values::Leave, Login::Refused)?;
+        Ok((compose::specs_of_config(&file, Values::Leave)?, servers))
+    });
     match checked {
-        Ok(specs) if args.json => print::result(&json!({"ok": true, "plugins": specs.len()}).to_string())?,
-        Ok(specs) => {
+        Ok((specs, servers)) if args.json => {
+            let counts = json!({"ok": true, "plugins": specs.len(), "servers": servers.len()});
+            print::result(&counts.to_string())?;
+        }
+        Ok((specs, servers)) => {
             for spec in &specs {
                 print::result(&meaning(spec))?;
             }
-            let plugins = print::counted(specs.len(), "plugin");
-            print::note(&format!("{} is fine: {plugins}", args.file.display()));
+            for server in &servers {
+                print::result(&meaning_of_server(server))?;
+            }
+            let mut counts = print::counted(specs.len(), "plugin");
+            if !servers.is_empty() {
+                counts = format!("{counts}, {}", print::counted(servers.len(), "server"));
+            }
+            print::note(&format!("{} is fine: {counts}", args.file.display()));
         }
         Err(error) if args.json => {
             print::result(&failure(&error).to_string())?;
@@ -57,6 +69,50 @@ fn meaning(spec: &PluginSpec) -> String {
         limits.wall_ms_max,
         print::bytes(limits.memory_bytes_max)
     ));
+    lines.join("\n")
+}
+
+fn meaning_of_server(spec: &ServerSpec) -> String {
+    let (name, table) = (spec.name(), &spec.table);
+    let names = |names: Vec<&str>| names.join(", ");
+    let mut lines = match &spec.settings.endpoint {
+        Endpoint::Command(command) => {
+            let line: Vec<_> = std::iter::once(&command.program).chain(&command.arguments).cloned().collect();
+            vec![
+                format!("{name}  runs {}", line.join(" ")),
+                "  runs with all rights of your user, outside of any sandbox".to_owned(),
+            ]
+        }
+        Endpoint::Http(endpoint) => vec![format!("{name}  {}", endpoint.url())],
+    };
+    if !table.env.is_empty() {
+        let env = table.env.keys().map(|name| name.get_ref().as_str()).collect();
+        lines.push(format!("  is given the variables {}", names(env)));
+    }
+    if !table.headers.is_empty() {
+        let headers = table.headers.keys().map(|name| name.get_ref().as_str()).collect();
+        lines.push(format!("  is sent the headers {}", names(headers)));
+    }
+    if let Some(oauth) = &table.oauth {
+        let who = if oauth.get_ref().machine { "the host" } else { "a person" };
+        lines.push(format!("  is sent tokens that {who} gets by logging in"));
+    }
+    lines.push(match &table.tools {
+        None => "  offers all its tools".to_owned(),
+        Some(tools) if tools.is_empty() => "  offers no tools".to_owned(),
+        Some(tools) => format!("  offers {}", tools.join(", ")),
+    });
+    lines.push(match &spec.settings.approval {
+        ApprovalMode::All(Always::AlwaysRequire) => "  each call has to be approved".to_owned(),
+        ApprovalMode::Lists { always_require_approval: always, .. } if !always.is_empty() => {
+            format!("  each call of {} has to be approved", always.join(", "))
+        }
+        _ => "  no call has to be approved".to_owned(),
+    });
+    if table.ask {
+        lines.push("  may ask whoever makes a call".to_owned());
+    }
+    lines.push(format!("  each call has {} ms", table.limits.wall_ms_max));
     lines.join("\n")
 }
 

@@ -1,44 +1,85 @@
-//! `cofferdam list`: the tools of plugins.
+//! `cofferdam list`: the tools of plugins and servers.
 
 use std::sync::Arc;
 
 use cofferdam_engine::Plugin;
-use cofferdam_tool::{ToolDefinition, ToolSource};
+use cofferdam_tool::{ToolDefinition, ToolSource as _, Toolset};
 use serde_json::{Value, json};
 
 use crate::args::{Global, ListArgs};
 use crate::exit::Exit;
-use crate::offer::Values;
-use crate::{columns, compose, json, print};
+use crate::tools::{Purpose, Tools};
+use crate::{columns, json, print};
 
 pub(crate) async fn run(global: &Global, args: ListArgs) -> anyhow::Result<Exit> {
-    let specs = compose::plugin_specs(&args.plugins, Values::Leave)?;
-    let file_tools = compose::file_tools(&args.plugins, &specs)?;
-    let engine = compose::engine(global)?;
-    let plugins = compose::load(&engine, specs).await?;
     // Two tools of one name cannot be called side by side: better to learn that here.
-    compose::toolset(&plugins, file_tools.clone())?;
+    let tools = Tools::load(global, &args.plugins, Purpose::Looking).await?;
     if args.grants {
-        return show_grants(&args, &plugins);
+        return show_grants(&args, &tools.plugins);
     }
+    let sections = sections(&tools);
     if args.json {
-        let mut tools: Vec<_> = plugins.iter().flat_map(tools).collect();
-        tools.extend(file_tools.iter().flat_map(|source| {
-            source.definitions().iter().map(|tool| json::definition(tool)).collect::<Vec<_>>()
-        }));
-        print::result(&Value::Array(tools).to_string())?;
+        let all: Vec<_> = sections.iter().flat_map(|section| section.json(&tools.toolset)).collect();
+        print::result(&Value::Array(all).to_string())?;
     } else {
-        for plugin in &plugins {
-            print::result(&section(
-                &format!("{}{}", plugin.info().identity.name, mounts(plugin)),
-                &**plugin,
-            ))?;
-        }
-        if let Some(tools) = &file_tools {
-            print::result(&section(&format!("files in {}", tools.name()), &**tools))?;
+        for section in &sections {
+            print::result(&section.text(&tools.toolset))?;
         }
     }
     Ok(Exit::Ok)
+}
+
+/// The tools of one source.
+struct Section {
+    source: String,
+    title: String,
+    /// What the JSON of each tool says about its source.
+    members: Value,
+}
+
+fn sections(tools: &Tools) -> Vec<Section> {
+    let plugins = tools.plugins.iter().map(|plugin| {
+        let source = plugin.info().identity.name.to_string();
+        let members = json!({"plugin": source});
+        Section { title: format!("{source}{}", mounts(plugin)), source, members }
+    });
+    let files = tools.files.iter().map(|files| {
+        let source = files.name().to_owned();
+        Section { title: format!("files in {source}"), source, members: json!({}) }
+    });
+    let servers = tools.connected.servers.iter().map(|server| {
+        let source = server.name().to_owned();
+        let members = json!({"server": source});
+        Section { title: format!("{source}  (server)"), source, members }
+    });
+    plugins.chain(files).chain(servers).collect()
+}
+
+impl Section {
+    /// The tools under the names that they are called by.
+    fn definitions<'t>(&self, toolset: &'t Toolset) -> Vec<&'t Arc<ToolDefinition>> {
+        let is_its = |definition: &&Arc<ToolDefinition>| {
+            toolset.source(definition.name.as_str()).is_some_and(|source| source.name() == self.source)
+        };
+        toolset.definitions().filter(is_its).collect()
+    }
+
+    fn text(&self, toolset: &Toolset) -> String {
+        let definitions = self.definitions(toolset);
+        let width = definitions.iter().map(|d| d.name.as_str().len()).max().unwrap_or(0);
+        let mut lines = vec![self.title.clone()];
+        for definition in definitions {
+            let summary = definition.description.lines().next().unwrap_or_default();
+            lines.push(format!("  {:width$}  {summary}", definition.name.as_str()));
+        }
+        lines.join("\n")
+    }
+
+    fn json(&self, toolset: &Toolset) -> Vec<Value> {
+        let tool =
+            |definition: &Arc<ToolDefinition>| json::with(json::definition(definition), self.members.clone());
+        self.definitions(toolset).into_iter().map(tool).collect()
+    }
 }
 
 fn show_grants(args: &ListArgs, plugins: &[Arc<Plugin>]) -> anyhow::Result<Exit> {
@@ -51,23 +92,6 @@ fn show_grants(args: &ListArgs, plugins: &[Arc<Plugin>]) -> anyhow::Result<Exit>
         }
     }
     Ok(Exit::Ok)
-}
-
-fn tools(plugin: &Arc<Plugin>) -> Vec<Value> {
-    let plugin_name = json!({"plugin": plugin.info().identity.name});
-    let tool = |definition: &ToolDefinition| json::with(json::definition(definition), plugin_name.clone());
-    plugin.definitions().iter().map(|definition| tool(definition)).collect()
-}
-
-fn section(title: &str, source: &dyn ToolSource) -> String {
-    let definitions = source.definitions();
-    let width = definitions.iter().map(|d| d.name.as_str().len()).max().unwrap_or(0);
-    let mut lines = vec![title.to_owned()];
-    for definition in definitions.iter() {
-        let summary = definition.description.lines().next().unwrap_or_default();
-        lines.push(format!("  {:width$}  {summary}", definition.name.as_str()));
-    }
-    lines.join("\n")
 }
 
 fn mounts(plugin: &Plugin) -> String {

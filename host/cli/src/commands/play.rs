@@ -6,15 +6,15 @@
 use std::io::Read;
 
 use anyhow::Context;
-use cofferdam_tool::{CallContext, Refused, Toolset};
+use cofferdam_tool::{CallContext, Refused};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::args::{Global, PlayArgs};
 use crate::exit::{Exit, UsageError};
-use crate::offer::Values;
-use crate::{commands, compose, print};
+use crate::tools::{Purpose, Tools};
+use crate::{commands, print};
 
 /// Largest script in bytes.
 const SCRIPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -40,11 +40,7 @@ struct Call {
 
 pub(crate) async fn run(global: &Global, args: PlayArgs) -> anyhow::Result<Exit> {
     let replies = read_script(&args.script)?;
-    let specs = compose::plugin_specs(&args.plugins, Values::Read)?;
-    let file_tools = compose::file_tools(&args.plugins, &specs)?;
-    let engine = compose::engine(global)?;
-    let plugins = compose::load_to_call(&engine, specs).await?;
-    let toolset = compose::toolset(&plugins, file_tools)?;
+    let tools = Tools::load(global, &args.plugins, Purpose::Calling).await?;
     let cancellation = commands::cancelled_by_ctrl_c();
     let mut calls_made = 0;
     for reply in replies {
@@ -57,7 +53,7 @@ pub(crate) async fn run(global: &Global, args: PlayArgs) -> anyhow::Result<Exit>
                 cancellation: cancellation.clone(),
                 ..CallContext::new(format!("call-{calls_made}"))
             };
-            if !play_call(&args, &toolset, call, &context).await? {
+            if !play_call(&args, &tools, call, &context).await? {
                 return Ok(Exit::Interrupted);
             }
         }
@@ -68,7 +64,7 @@ pub(crate) async fn run(global: &Global, args: PlayArgs) -> anyhow::Result<Exit>
 /// Makes one call and shows both sides of it. False when it was interrupted.
 async fn play_call(
     args: &PlayArgs,
-    toolset: &Toolset,
+    tools: &Tools,
     call: &Call,
     context: &CallContext,
 ) -> anyhow::Result<bool> {
@@ -76,7 +72,14 @@ async fn play_call(
     let shown = format!("{} {}", call.tool, written.unwrap_or("{}"));
     let asks = json!({"role": "call", "id": context.call_id, "tool": call.tool, "arguments": call.arguments});
     message(args, "call", &shown, asks)?;
-    let (text, is_error) = match toolset.call(&call.tool, written.map(str::as_bytes), context).await {
+    let written = written.map(str::as_bytes);
+    let approved = if args.yes { Ok(()) } else { tools.approve(&call.tool, written) };
+    if let Err(reason) = approved {
+        let text = reason.to_string();
+        let answer = json!({"role": "tool", "id": context.call_id, "text": text, "is_error": true});
+        return message(args, "error", &text, answer).map(|()| true);
+    }
+    let (text, is_error) = match tools.toolset.call(&call.tool, written, context).await {
         Ok(completion) => match completion.outcome.shown() {
             Some(shown) => (shown.text(), shown.is_error),
             None => return Ok(false),

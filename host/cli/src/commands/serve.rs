@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{Approvals, Global, ServeArgs};
 use crate::exit::{Exit, UsageError};
 use crate::serve::{self, Offering, Running};
+use crate::servers::News;
 use crate::{commands, compose, print};
 
 /// Calls that run at the same time. More wait for their turn.
@@ -17,14 +18,17 @@ const CONCURRENT_CALLS_MAX: u32 = 64;
 
 pub(crate) async fn run(global: &Global, args: ServeArgs) -> anyhow::Result<Exit> {
     let engine = compose::engine_for(global, CONCURRENT_CALLS_MAX)?;
-    let offering = Offering::load(&engine, &args, None).await?;
+    let news = News::default();
+    let offering = Offering::load(&engine, &args, None, &news).await?;
     let mut options = options(&args);
     options.only_as_task = offering.only_as_task();
     let server = Server::new(offering.offer(&args)?, options)?;
     let stop = commands::cancelled_by_ctrl_c();
     stop_on_terminate(stop.clone());
-    let running = Arc::new(Running::new(server.clone(), engine, args.clone(), offering));
+    let running = Arc::new(Running::new(server.clone(), engine, args.clone(), offering, news));
     server.set_grantor(Arc::clone(&running) as Arc<dyn Grantor>);
+    let following_servers = Arc::clone(&running);
+    let following_servers = tokio::spawn(async move { following_servers.follow_servers().await });
     let following = (!args.no_watch).then(|| {
         tokio::spawn(async move {
             if let Err(error) = serve::follow(running).await {
@@ -36,7 +40,7 @@ pub(crate) async fn run(global: &Global, args: ServeArgs) -> anyhow::Result<Exit
         Some(_) => serve_http(&server, &args, stop).await,
         None => serve_stdio(&server, stop).await,
     };
-    if let Some(following) = following {
+    for following in following.into_iter().chain([following_servers]) {
         following.abort();
     }
     served.map(|()| Exit::Ok)

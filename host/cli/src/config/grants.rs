@@ -113,7 +113,7 @@ fn parsed<T: FromStr<Err: Display>>(text: &str, span: &Range<usize>) -> Result<T
 }
 
 /// A name that follows the rules of one kind of permission.
-fn named(kind: &str, name: &Spanned<String>) -> Result<String, Wrong> {
+pub(super) fn named(kind: &str, name: &Spanned<String>) -> Result<String, Wrong> {
     let permission: Permission = format!("{kind}:{}", name.get_ref())
         .parse()
         .map_err(|error: cofferdam_tool::InvalidPermission| (name.span(), error.to_string()))?;
@@ -156,7 +156,7 @@ fn texts<'t>(table: &'t toml::Table, key: &str) -> Result<Vec<&'t str>, String> 
 }
 
 /// A text, `{ env = "NAME" }` or `{ secret = "NAME" }`.
-fn source(value: &Spanned<Value>) -> Result<ValueSource, Wrong> {
+pub(super) fn source(value: &Spanned<Value>) -> Result<ValueSource, Wrong> {
     let form = || (value.span(), "write a text, { env = \"NAME\" } or { secret = \"NAME\" }".to_owned());
     match value.get_ref() {
         Value::String(text) => Ok(ValueSource::Literal(text.clone())),

@@ -38,6 +38,8 @@ pub(crate) struct ToolsetTable {
     pub(crate) tools: Vec<Spanned<String>>,
     /// All tools of these plugins.
     pub(crate) plugins: Vec<Spanned<String>>,
+    /// All tools of these remote servers.
+    pub(crate) servers: Vec<Spanned<String>>,
 }
 
 /// `rate = { per-second = 20, burst = 100 }`

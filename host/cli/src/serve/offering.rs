@@ -1,4 +1,4 @@
-//! What is on offer: loaded plugins and what the configuration makes of their tools. It can be loaded again, as a whole or
+//! What is on offer: loaded plugins, servers, and what the configuration makes of their tools. It can be loaded again, as a whole or
 //! one plugin of it.
 
 use std::collections::{BTreeSet, HashMap};
@@ -10,9 +10,8 @@ use anyhow::Context;
 use cofferdam_engine::{Engine, Plugin};
 use cofferdam_files::FileAccessTools;
 use cofferdam_mcp::{MissingGrant, Offer, PromptOffer, ResourceOffer, ResourceSource, SourceFacts};
-use cofferdam_tool::{MountName, ToolSource, Toolset};
+use cofferdam_tool::{MountName, Refused, ToolSource as _, Toolset};
 use sha2::{Digest, Sha256};
-use toml::Spanned;
 
 use super::store_resources::StoreResources;
 use crate::args::ServeArgs;
@@ -20,8 +19,9 @@ use crate::compose::{self, PluginSpec};
 use crate::config::ConfigFile;
 use crate::exit::UsageError;
 use crate::offer::Values;
+use crate::servers::{self, Kept, Login, News};
 use crate::stores::Stores;
-use crate::{columns, consent, offer};
+use crate::{columns, consent, offer, tools};
 
 /// Everything that is loaded. A copy shares the plugins, and can be changed without the original.
 #[derive(Clone)]
@@ -32,24 +32,26 @@ pub(crate) struct Offering {
     resources: Vec<Arc<dyn ResourceSource>>,
     /// What the files were like before they were read.
     stamps: Vec<(PathBuf, Stamp)>,
+    servers: Vec<Arc<Kept>>,
 }
 
 /// What tells two versions of a file apart: its length, when it was written, and which file it is. `None` if there is none.
 type Stamp = Option<(u64, Option<SystemTime>, u64)>;
 
 impl Offering {
-    /// Loads what the flags and the configuration name. `files` is the store of `--files` if it is open already: what is in
-    /// memory must outlive a change of the configuration.
+    /// Loads what the flags and the configuration name. `before` is what there was until now: the store of `--files`, which may
+    /// be in memory, and connections must outlive a change of the configuration. `news` fires when servers change.
     pub(crate) async fn load(
         engine: &Engine,
         args: &ServeArgs,
-        files: Option<Arc<FileAccessTools>>,
+        before: Option<&Self>,
+        news: &News,
     ) -> anyhow::Result<Self> {
         let mut stamps: Vec<_> = args.plugins.config.iter().map(|path| (path.clone(), stamp(path))).collect();
         let specs = compose::plugin_specs(&args.plugins, Values::Read)?;
         let components = specs.iter().flat_map(|spec| [spec.path.clone(), spec.path.with_extension("toml")]);
         stamps.extend(components.map(|path| (path.clone(), stamp(&path))));
-        let files = match files {
+        let files = match before.and_then(|before| before.files.clone()) {
             Some(files) => Some(files),
             None => compose::file_tools(&args.plugins, &specs)?,
         };
@@ -61,7 +63,10 @@ impl Offering {
             let plugin = load_one(engine, &spec).await?;
             plugins.push((spec, plugin));
         }
-        Ok(Self { plugins, files, config, resources, stamps })
+        let servers = tools::server_specs(&args.plugins, Login::if_seen())?;
+        let before = before.map(|before| before.servers.as_slice()).unwrap_or_default();
+        let servers = servers::start_all(servers, before, news).await;
+        Ok(Self { plugins, files, config, resources, stamps, servers })
     }
 
     /// Loads the plugin of one file again. The others, and what they were granted, stay as they are.
@@ -111,11 +116,6 @@ impl Offering {
         changed.map(|(path, _)| path.clone()).collect()
     }
 
-    /// The store of `--files`.
-    pub(crate) fn files(&self) -> Option<Arc<FileAccessTools>> {
-        self.files.clone()
-    }
-
     /// Tools that run as a task or not at all.
     pub(crate) fn only_as_task(&self) -> BTreeSet<String> {
         self.config.as_ref().map(|file| file.config.serve.only_as_task.clone()).unwrap_or_default()
@@ -134,9 +134,9 @@ impl Offering {
 
     /// What clients are offered of it.
     pub(crate) fn offer(&self, args: &ServeArgs) -> anyhow::Result<Offer> {
-        let plugins = self.plugins.iter().map(|(_, plugin)| Arc::clone(plugin) as Arc<dyn ToolSource>);
-        let sources = plugins.chain(self.files.clone().map(|tools| tools as Arc<dyn ToolSource>));
-        let toolset = Toolset::join(sources).map_err(|error| usage(error.to_string()))?;
+        let plugins = self.plugins.iter().map(|(_, plugin)| plugin);
+        let servers = self.servers.iter().filter_map(|kept| kept.server()).collect();
+        let toolset = compose::toolset(plugins, self.files.clone(), servers)?;
         let facts = |(_, plugin): &(PluginSpec, Arc<Plugin>)| {
             let facts =
                 SourceFacts { policy_digest: Some(policy_digest(plugin)), icons: plugin.icons().to_vec() };
@@ -158,17 +158,19 @@ impl Offering {
     fn made(&self, toolset: &Toolset) -> anyhow::Result<(Vec<PromptOffer>, Vec<ResourceOffer>)> {
         let Some(file) = &self.config else { return Ok(Default::default()) };
         let known = |tool: &str, at: std::ops::Range<usize>| match toolset.definition(tool) {
-            Ok(_) => Ok(tool.to_owned()),
+            Ok(_) => Ok(Some(tool.to_owned())),
+            // It may be a tool of a server that is not there yet.
+            Err(_) if !self.is_complete() => Ok(None),
             Err(error) => Err(file.error(at, error.to_string())),
         };
         let mut prompts = Vec::new();
         for (name, table) in &file.config.serve.prompts {
-            let tool = known(&table.get_ref().tool, table.span())?;
+            let Some(tool) = known(&table.get_ref().tool, table.span())? else { continue };
             prompts.push(PromptOffer { name: name.clone(), tool });
         }
         let mut resources = Vec::new();
         for (uri, table) in &file.config.serve.resources {
-            let tool = known(&table.get_ref().tool, table.span())?;
+            let Some(tool) = known(&table.get_ref().tool, table.span())? else { continue };
             let media_type = table.get_ref().media_type.clone();
             resources.push(ResourceOffer { uri: uri.clone(), tool, media_type });
         }
@@ -182,7 +184,7 @@ impl Offering {
         }
         let mut only = BTreeSet::new();
         for tool in &args.tools {
-            toolset.definition(tool).map_err(|error| usage(format!("--tools: {error}")))?;
+            self.known(toolset, tool).map_err(|error| usage(format!("--tools: {error}")))?;
             only.insert(tool.clone());
         }
         for name in &args.toolsets {
@@ -192,29 +194,48 @@ impl Offering {
                 return Err(usage(format!("there is no [toolsets.{name}]; there is {}", known.join(", "))));
             };
             for tool in &table.tools {
-                toolset
-                    .definition(tool.get_ref())
+                self.known(toolset, tool.get_ref())
                     .map_err(|error| file.error(tool.span(), error.to_string()))?;
                 only.insert(tool.get_ref().clone());
             }
             for plugin in &table.plugins {
-                only.extend(tools_of(toolset, plugin, file)?);
+                let tools = tools_of(toolset, plugin.get_ref());
+                if tools.is_empty() {
+                    let message = format!("there is no plugin `{}` with tools", plugin.get_ref());
+                    return Err(file.error(plugin.span(), message).into());
+                }
+                only.extend(tools);
+            }
+            for server in &table.servers {
+                if !self.servers.iter().any(|kept| kept.name() == server.get_ref()) {
+                    let message = format!("there is no server `{}`", server.get_ref());
+                    return Err(file.error(server.span(), message).into());
+                }
+                only.extend(tools_of(toolset, server.get_ref()));
             }
         }
         Ok(Some(only))
     }
+
+    /// Whether all servers are there, so that a tool that is not known does not exist.
+    fn is_complete(&self) -> bool {
+        self.servers.iter().all(|kept| kept.server().is_some())
+    }
+
+    /// Refuses a tool that does not exist. One of a server that is not there yet may.
+    fn known(&self, toolset: &Toolset, tool: &str) -> Result<(), Refused> {
+        match toolset.definition(tool) {
+            Err(error) if self.is_complete() => Err(error),
+            _ => Ok(()),
+        }
+    }
 }
 
-/// The tools of one plugin, under the names that they have in the toolset.
-fn tools_of(toolset: &Toolset, plugin: &Spanned<String>, file: &ConfigFile) -> anyhow::Result<Vec<String>> {
+/// The tools of one source, under the names that they have in the toolset.
+fn tools_of(toolset: &Toolset, source: &str) -> Vec<String> {
     let names = toolset.definitions().map(|definition| definition.name.as_str());
-    let is_its = |name: &&str| toolset.source(name).is_some_and(|source| source.name() == plugin.get_ref());
-    let tools: Vec<_> = names.filter(is_its).map(str::to_owned).collect();
-    if tools.is_empty() {
-        let message = format!("there is no plugin `{}` with tools", plugin.get_ref());
-        return Err(file.error(plugin.span(), message).into());
-    }
-    Ok(tools)
+    let is_its = |name: &&str| toolset.source(name).is_some_and(|its| its.name() == source);
+    names.filter(is_its).map(str::to_owned).collect()
 }
 
 async fn load_one(engine: &Engine, spec: &PluginSpec) -> anyhow::Result<Arc<Plugin>> {

@@ -1,8 +1,10 @@
-//! A server that runs, and everything that changes what it offers: files that are written, and grants that a person gives.
+//! A server that runs, and everything that changes what it offers: files that are written, grants that a person gives, and
+//! servers that come or change.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex as SyncMutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use cofferdam_engine::Engine;
@@ -12,6 +14,10 @@ use tokio::sync::Mutex;
 use super::Offering;
 use crate::args::ServeArgs;
 use crate::print;
+use crate::servers::News;
+
+/// How long to wait after news of a server for those of others.
+const QUIET: Duration = Duration::from_millis(50);
 
 /// What is served and what it is made of. One change happens at a time.
 pub(crate) struct Running {
@@ -19,14 +25,22 @@ pub(crate) struct Running {
     engine: Engine,
     pub(super) args: ServeArgs,
     offering: Mutex<Offering>,
+    /// Fires when servers have changed.
+    news: News,
     /// What a person could grant, by plugin; kept apart, for it is looked at in each call.
     missing: SyncMutex<Vec<(String, Vec<MissingGrant>)>>,
 }
 
 impl Running {
-    pub(crate) fn new(server: Server, engine: Engine, args: ServeArgs, offering: Offering) -> Self {
+    pub(crate) fn new(
+        server: Server,
+        engine: Engine,
+        args: ServeArgs,
+        offering: Offering,
+        news: News,
+    ) -> Self {
         let missing = SyncMutex::new(offering.missing());
-        Self { server, engine, args, offering: Mutex::new(offering), missing }
+        Self { server, engine, args, offering: Mutex::new(offering), news, missing }
     }
 
     /// The files that everything is made of.
@@ -44,7 +58,7 @@ impl Running {
     /// Loads everything again, and offers it.
     pub(super) async fn reload_all(&self) -> anyhow::Result<String> {
         let mut offering = self.offering.lock().await;
-        let new = Offering::load(&self.engine, &self.args, offering.files()).await?;
+        let new = Offering::load(&self.engine, &self.args, Some(&offering), &self.news).await?;
         self.server.publish(new.offer(&self.args)?);
         *offering = new;
         self.note_missing(&offering);
@@ -64,6 +78,20 @@ impl Running {
         *offering = changed;
         self.note_missing(&offering);
         Ok(names.into_iter().collect::<Vec<_>>().join(", "))
+    }
+
+    /// Offers anew whatever servers offer, as often as that changes, until the process ends.
+    pub(crate) async fn follow_servers(&self) {
+        loop {
+            self.news.notified().await;
+            // Servers that come together are offered together.
+            tokio::time::sleep(QUIET).await;
+            let offering = self.offering.lock().await;
+            match offering.offer(&self.args) {
+                Ok(offer) => self.server.publish(offer),
+                Err(error) => print::error(&error.context("what a server offers now is not offered")),
+            }
+        }
     }
 
     fn note_missing(&self, offering: &Offering) {

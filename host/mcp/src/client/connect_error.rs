@@ -1,9 +1,11 @@
 //! Why there is no connection to a server.
 
+use std::error::Error;
+
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::AuthError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 
-use super::limits::CONNECT_WAIT;
 use super::{DuplicateName, ListingError};
 use crate::web::ClientError;
 
@@ -15,10 +17,10 @@ pub enum ConnectError {
     #[error("the server does not start: {0}")]
     Start(#[source] std::io::Error),
     /// The server and this client do not come together.
-    #[error("the server does not answer as an MCP server: {0}")]
+    #[error("{0}")]
     Handshake(#[source] HandshakeError),
     /// The server takes too long.
-    #[error("the server did not answer within {seconds} seconds", seconds = CONNECT_WAIT.as_secs())]
+    #[error("the server did not answer in time")]
     TooLate,
     /// HTTP is not possible at all.
     #[error(transparent)]
@@ -43,10 +45,36 @@ pub enum ConnectError {
     DuplicateName(#[from] DuplicateName),
 }
 
-/// How the first messages went wrong. What the SDK says of it is for the log.
+/// How the first messages went wrong.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
+#[error("{}", said(.0))]
 pub struct HandshakeError(pub(crate) Box<ClientInitializeError>);
+
+/// In words for people, who know no type of the SDK.
+fn said(error: &ClientInitializeError) -> String {
+    let error = match error {
+        ClientInitializeError::ConnectionClosed(_) => {
+            return "the server ended before it answered".to_owned();
+        }
+        ClientInitializeError::TransportError { error, .. } => error.error.as_ref(),
+        other => return format!("the server does not answer as an MCP server: {other}"),
+    };
+    match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(error)) => format!("there is no connection: {}", innermost(error)),
+        Some(other) => format!("the server does not answer as an MCP server: {other}"),
+        // A pipe to a program that is not there any more.
+        None => format!("the server ended before it answered: {error}"),
+    }
+}
+
+/// The cause without what it was the cause of.
+fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error
+}
 
 /// How authorisation went wrong, in the words of the SDK.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! A connection that is made anew when it is lost.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use cofferdam_tool::CallContext;
@@ -19,7 +20,7 @@ use tokio::sync::{Mutex, Notify, watch};
 
 use super::handler::{Handler, Running};
 use super::http::HttpClient;
-use super::limits::{CONNECT_WAIT, FRAME_BYTES_MAX};
+use super::limits::FRAME_BYTES_MAX;
 use super::oauth::Authorizer;
 use super::question::Questions;
 use super::remote::{ReconnectFailed, Remote, RequestError};
@@ -37,6 +38,7 @@ pub(crate) struct Connection {
     generation: Generation,
     questions: Arc<Questions>,
     may_elicit: bool,
+    connect_wait: Duration,
     changed: Arc<Notify>,
     http: Option<Http>,
     live: RwLock<Option<Arc<Live>>>,
@@ -92,6 +94,7 @@ impl Connection {
             generation: settings.generation,
             questions,
             may_elicit: settings.may_elicit,
+            connect_wait: settings.connect_wait,
             changed: Arc::default(),
             http,
             live: RwLock::default(),
@@ -147,13 +150,14 @@ impl Connection {
         match (&self.endpoint, &self.http) {
             (Endpoint::Http(endpoint), Some(http)) => {
                 http.client.forget_stream();
-                let service = over_http(endpoint, http, handler, opening).await?;
+                let service = over_http(endpoint, http, handler, opening, self.connect_wait).await?;
                 http.client.stream_settled().await;
                 Ok(service)
             }
             (Endpoint::Command(command), _) => {
                 let transport = StdioTransport::start(command, &self.name).map_err(ConnectError::Start)?;
-                in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?
+                let serving = serve_client_with_lifecycle(handler(), transport, opening.lifecycle());
+                in_time(self.connect_wait, serving).await?
             }
             (Endpoint::Http(_), None) => Err(ConnectError::TooLate),
         }
@@ -184,10 +188,11 @@ impl Connection {
 type Service = RunningService<RoleClient, Handler>;
 
 async fn in_time(
+    wait: Duration,
     work: impl Future<Output = Result<Service, ClientInitializeError>>,
 ) -> Result<Result<Service, ConnectError>, ConnectError> {
     // The handshake is a large future that is needed once.
-    let served = tokio::time::timeout(CONNECT_WAIT, Box::pin(work)).await;
+    let served = tokio::time::timeout(wait, Box::pin(work)).await;
     Ok(served.map_err(|_| ConnectError::TooLate)?.map_err(ConnectError::from))
 }
 
@@ -196,13 +201,15 @@ async fn over_http(
     http: &Http,
     handler: impl Fn() -> Handler,
     opening: Opening,
+    wait: Duration,
 ) -> Result<Service, ConnectError> {
     let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url().as_str());
     config.custom_headers = endpoint.headers().collect();
     config.max_sse_event_size = FRAME_BYTES_MAX;
     let Some(authorizer) = &http.authorizer else {
         let transport = StreamableHttpClientTransport::with_client(http.client.clone(), config);
-        let served = in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?;
+        let serving = serve_client_with_lifecycle(handler(), transport, opening.lifecycle());
+        let served = in_time(wait, serving).await?;
         return served.map_err(|error| match error {
             ConnectError::Handshake(error) if error.0.auth_challenge().is_some() => {
                 ConnectError::NeedsAuthorization
@@ -212,7 +219,8 @@ async fn over_http(
     };
     for _ in 0..AUTHORIZATIONS_MAX {
         let transport = StreamableHttpClientTransport::with_client(authorizer.client(), config.clone());
-        let served = in_time(serve_client_with_lifecycle(handler(), transport, opening.lifecycle())).await?;
+        let serving = serve_client_with_lifecycle(handler(), transport, opening.lifecycle());
+        let served = in_time(wait, serving).await?;
         match served {
             Err(ConnectError::Handshake(error)) => match error.0.auth_challenge() {
                 Some(challenge) => authorizer.authorize(challenge).await?,

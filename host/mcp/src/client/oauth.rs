@@ -59,6 +59,13 @@ pub struct OAuthSettings {
     pub allows_private_addresses: bool,
 }
 
+impl OAuthSettings {
+    /// Forgets the tokens for one server.
+    pub(crate) fn forget(&self, server: &Url) -> std::io::Result<()> {
+        self.store.clear(&store::key(server))
+    }
+}
+
 /// Who asks for authorisation.
 #[derive(Clone)]
 pub enum OAuthClient {

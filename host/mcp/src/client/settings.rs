@@ -7,6 +7,7 @@ use cofferdam_tool::Redactor;
 use http::{HeaderName, HeaderValue};
 use url::{Host, Url};
 
+use super::limits::CONNECT_WAIT;
 use super::{
     Admission, ApprovalMode, Extras, OAuthSettings, SamplingHandler, SelectionMode, StdioCommand, TaskOptions,
 };
@@ -40,6 +41,8 @@ pub struct ServerSettings {
     pub generation: Generation,
     /// Hides the secrets that the server is given, should it show them.
     pub redactor: Option<Arc<Redactor>>,
+    /// How long the first messages of a connection may take.
+    pub connect_wait: Duration,
     /// How long one call may take, unless it is a task; the longest that a person would look at a screen.
     pub call_wait: Duration,
 }
@@ -138,6 +141,14 @@ impl HttpEndpoint {
         self
     }
 
+    /// Forgets the tokens that are kept for this server. Whoever gave them is not told.
+    ///
+    /// # Errors
+    /// When they may still be there.
+    pub fn forget_credentials(&self) -> std::io::Result<()> {
+        self.oauth.as_ref().map_or(Ok(()), |oauth| oauth.forget(&self.url))
+    }
+
     /// The address.
     #[must_use]
     pub fn url(&self) -> &Url {
@@ -195,6 +206,7 @@ impl ServerSettings {
             sampling: None,
             generation: Generation::default(),
             redactor: None,
+            connect_wait: CONNECT_WAIT,
             call_wait: Duration::from_mins(10),
         }
     }

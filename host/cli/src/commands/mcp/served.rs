@@ -94,6 +94,13 @@ pub(super) fn variables(config: &Path) -> anyhow::Result<BTreeSet<String>> {
         _ => None,
     });
     let mut names: BTreeSet<String> = secrets.collect();
+    for server in file.config.servers.values() {
+        for source in server.sources().map_err(|(span, message)| file.error(span, message))? {
+            if let ValueSource::Env(name) = source {
+                names.insert(name);
+            }
+        }
+    }
     let tables = file.config.plugins.values().map(|plugin| &plugin.grants).chain([&file.config.grants]);
     for table in tables {
         let mut offered = Offered::default();

@@ -128,9 +128,13 @@ pub(super) struct OneServer {
 
 impl OneServer {
     pub(super) fn new(store: Arc<dyn CredentialStore>, server: &Url) -> Self {
-        let digest = Sha256::digest(server.as_str().as_bytes());
-        Self { store, key: digest.iter().map(|byte| format!("{byte:02x}")).collect() }
+        Self { store, key: key(server) }
     }
+}
+
+/// What the credentials for a server are kept under.
+pub(super) fn key(server: &Url) -> String {
+    Sha256::digest(server.as_str().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn failed(error: impl std::fmt::Display) -> AuthError {

@@ -131,6 +131,18 @@ fn check_is_portable(file: &ConfigFile) -> anyhow::Result<()> {
             return Err(file.error(secret.span(), message).into());
         }
     }
+    for (name, server) in &file.config.servers {
+        let program = server.command.as_ref().filter(|line| {
+            line.get_ref().first().is_some_and(|program| program.contains('/')) || server.directory.is_some()
+        });
+        if let Some(program) = program {
+            let message = format!(
+                "the server `{name}` is a program of this machine, which a bundle does not carry; use one that is found by its \
+                 name alone, or an address"
+            );
+            return Err(file.error(program.span(), message).into());
+        }
+    }
     for (name, store) in &file.config.stores {
         if let Some(directory) = &store.directory {
             let message = format!(

@@ -1,0 +1,47 @@
+//! `cofferdam mcp login` and `logout`: tokens for remote servers, before anything is called.
+
+use cofferdam_mcp::client::{Endpoint, HttpEndpoint};
+use cofferdam_tool::ToolSource as _;
+
+use crate::args::McpServerArgs;
+use crate::config::ConfigFile;
+use crate::exit::Exit;
+use crate::offer::Values;
+use crate::print;
+use crate::servers::{self, Login, ServerSpec};
+
+pub(super) async fn login(args: &McpServerArgs) -> anyhow::Result<Exit> {
+    let (spec, _) = server(args, Values::Read)?;
+    let server = servers::connect(&spec).await?;
+    let tools = print::counted(server.definitions().len(), "tool");
+    print::note(&format!("the server `{}` takes the login; it offers {tools}", args.server));
+    Ok(Exit::Ok)
+}
+
+pub(super) fn logout(args: &McpServerArgs) -> anyhow::Result<Exit> {
+    let (_, endpoint) = server(args, Values::Leave)?;
+    endpoint.forget_credentials()?;
+    print::note(&format!(
+        "the tokens for `{}` are forgotten here; whoever gave them is not told",
+        args.server
+    ));
+    Ok(Exit::Ok)
+}
+
+/// A server that people can log in to.
+fn server(args: &McpServerArgs, values: Values) -> anyhow::Result<(ServerSpec, HttpEndpoint)> {
+    let file = ConfigFile::read_ambient(&args.config)?;
+    let Some(table) = file.config.servers.get(&args.server) else {
+        return Err(servers::unknown(&file, &args.server).into());
+    };
+    if table.oauth.is_none() {
+        let header = format!("[servers.{}", args.server);
+        let message = format!("nobody can log in to `{0}`: there is no [servers.{0}.oauth]", args.server);
+        return Err(file.error_in_table(&header, message).into());
+    }
+    let spec = servers::of_name(&file, &args.server, table, values, Login::Asked)?;
+    match spec.settings.endpoint.clone() {
+        Endpoint::Http(endpoint) => Ok((spec, endpoint)),
+        Endpoint::Command(_) => Err(servers::unknown(&file, &args.server).into()),
+    }
+}

@@ -1,0 +1,101 @@
+//! Connecting to servers, several at the same time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cofferdam_mcp::client::{ConnectError, Endpoint, RemoteServer};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::ServerSpec;
+use crate::print;
+
+/// Servers that are connected to at the same time: each may be a process that starts.
+const CONNECTING_MAX: usize = 8;
+/// Most characters of what is shown of a server's own words.
+const REASON_CHARS_MAX: usize = 500;
+
+/// A server that is not there, and why.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the server `{name}` cannot be reached: {reason}")]
+pub(crate) struct Unreachable {
+    pub(crate) name: String,
+    pub(crate) reason: String,
+}
+
+/// What has come of connecting, in the order of the configuration.
+#[derive(Default)]
+pub(crate) struct Connected {
+    pub(crate) servers: Vec<Arc<RemoteServer>>,
+    pub(crate) unreachable: Vec<Unreachable>,
+}
+
+impl Connected {
+    /// Tells the person who is missing.
+    pub(crate) fn note_unreachable(&self) {
+        for server in &self.unreachable {
+            print::note(&format!("warning: {server}"));
+        }
+    }
+}
+
+/// Connects to all of them. One that cannot be reached keeps nobody else away.
+pub(crate) async fn connect_all(specs: Vec<ServerSpec>) -> Connected {
+    let places = Arc::new(Semaphore::new(CONNECTING_MAX));
+    let mut connecting = JoinSet::new();
+    for (index, spec) in specs.into_iter().enumerate() {
+        let places = Arc::clone(&places);
+        connecting.spawn(async move {
+            // The semaphore is never closed; without a place it would only be slower.
+            let _place = places.acquire().await.ok();
+            (index, connect(&spec).await)
+        });
+    }
+    // None of these tasks panics or is aborted.
+    let mut ended = BTreeMap::new();
+    while let Some(Ok((index, result))) = connecting.join_next().await {
+        ended.insert(index, result);
+    }
+    let mut connected = Connected::default();
+    for result in ended.into_values() {
+        match result {
+            Ok(server) => connected.servers.push(Arc::new(server)),
+            Err(unreachable) => connected.unreachable.push(unreachable),
+        }
+    }
+    connected
+}
+
+/// Connects to one. Who has to wait for a person waits for as long as the authorization takes.
+pub(crate) async fn connect(spec: &ServerSpec) -> Result<RemoteServer, Unreachable> {
+    let connecting = RemoteServer::connect(spec.settings.clone());
+    let connected = if spec.table.oauth.is_some() {
+        connecting.await.map_err(|error| reason(spec, &error))
+    } else {
+        let wait = spec.settings.connect_wait;
+        match tokio::time::timeout(wait, connecting).await {
+            Ok(connected) => connected.map_err(|error| reason(spec, &error)),
+            Err(_) => Err(format!("it did not answer within {} ms", wait.as_millis())),
+        }
+    };
+    connected.map_err(|reason| {
+        // A server that refuses a secret may show it.
+        let reason = match &spec.settings.redactor {
+            Some(redactor) => redactor.text(&reason).into_owned(),
+            None => reason,
+        };
+        let reason = reason.chars().take(REASON_CHARS_MAX).collect();
+        Unreachable { name: spec.name().to_owned(), reason }
+    })
+}
+
+fn reason(spec: &ServerSpec, error: &ConnectError) -> String {
+    let hint = match (error, &spec.settings.endpoint) {
+        (ConnectError::NeedsAuthorization, _) => "; give it a header with a secret, or [servers.NAME.oauth]",
+        (ConnectError::Handshake(_), Endpoint::Command(_)) => {
+            "; COFFERDAM_LOG=info shows what it has printed"
+        }
+        _ => "",
+    };
+    format!("{error}{hint}")
+}

@@ -1,0 +1,115 @@
+//! Servers while `cofferdam serve` runs: one that is not there is tried again, and what changes is made known.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cofferdam_mcp::client::RemoteServer;
+use cofferdam_tool::ToolSource as _;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{ServerSpec, connect};
+use crate::config::ServerTable;
+use crate::print;
+
+/// How long a start waits for servers. Hosts of MCP wait some ten seconds for the whole of it.
+const START_WAIT: Duration = Duration::from_secs(5);
+/// Between the first two attempts. Each later pause is twice as long.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// Longest pause between two attempts.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Fires when a server has come, or offers something else.
+pub(crate) type News = Arc<Notify>;
+
+/// A server that is kept. Dropping it ends the attempts; a connection ends when nobody holds it any more.
+pub(crate) struct Kept {
+    name: String,
+    table: ServerTable,
+    server: Arc<Mutex<Option<Arc<RemoteServer>>>>,
+    /// Whether the first attempt has ended.
+    tried: watch::Receiver<bool>,
+    _stop: DropGuard,
+}
+
+impl Kept {
+    fn start(spec: ServerSpec, news: News) -> Self {
+        let (name, table) = (spec.name().to_owned(), spec.table.clone());
+        let server = Arc::default();
+        let (first, tried) = watch::channel(false);
+        let stop = CancellationToken::new();
+        let (stopped, work) = (stop.clone(), keep(spec, Arc::clone(&server), first, news));
+        tokio::spawn(async move { stopped.run_until_cancelled(work).await });
+        Self { name, table, server, tried, _stop: stop.drop_guard() }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The connection, if there is one.
+    pub(crate) fn server(&self) -> Option<Arc<RemoteServer>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Keeps all servers of `specs`; those of `before` about which the same is said go on as they are. Returns when every server has
+/// been tried, or after some seconds.
+pub(crate) async fn start_all(specs: Vec<ServerSpec>, before: &[Arc<Kept>], news: &News) -> Vec<Arc<Kept>> {
+    let start = |spec: ServerSpec| {
+        let same = before.iter().find(|kept| kept.name == spec.name() && kept.table == spec.table);
+        same.cloned().unwrap_or_else(|| Arc::new(Kept::start(spec, Arc::clone(news))))
+    };
+    let kept: Vec<_> = specs.into_iter().map(start).collect();
+    let all_tried = async {
+        for kept in &kept {
+            // An error means that nobody tries any more.
+            let _ = kept.tried.clone().wait_for(|tried| *tried).await;
+        }
+    };
+    if tokio::time::timeout(START_WAIT, all_tried).await.is_err() {
+        for kept in kept.iter().filter(|kept| !*kept.tried.borrow()) {
+            print::note(&format!("the server `{}` is not there yet; its tools follow when it is", kept.name));
+        }
+    }
+    kept
+}
+
+/// Connects, as often as it takes, and then tells of changes.
+async fn keep(
+    spec: ServerSpec,
+    slot: Arc<Mutex<Option<Arc<RemoteServer>>>>,
+    first: watch::Sender<bool>,
+    news: News,
+) {
+    let mut pause = PAUSE_MIN;
+    let server = loop {
+        match connect(&spec).await {
+            Ok(server) => break Arc::new(server),
+            Err(unreachable) if *first.borrow() => {
+                tracing::info!(server = unreachable.name, reason = unreachable.reason, "still not there");
+            }
+            Err(unreachable) => {
+                print::note(&format!("{unreachable}; it is tried again in the background"));
+            }
+        }
+        first.send_replace(true);
+        tokio::time::sleep(pause).await;
+        pause = pause.saturating_mul(2).min(PAUSE_MAX);
+    };
+    let mut changes = server.changes();
+    slot.lock().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&server));
+    if first.send_replace(true) {
+        print::note(&format!("the server `{}` is there: {}", spec.name(), offers(&server)));
+    }
+    loop {
+        news.notify_one();
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn offers(server: &RemoteServer) -> String {
+    print::counted(server.definitions().len(), "tool")
+}

@@ -1,0 +1,100 @@
+//! The tools that one command works with: loaded plugins, the file-access tools, connected servers.
+
+use std::sync::Arc;
+
+use cofferdam_engine::{Engine, Plugin};
+use cofferdam_files::FileAccessTools;
+use cofferdam_mcp::client::RemoteServer;
+use cofferdam_tool::{ToolSource as _, Toolset};
+
+use crate::args::{Global, PluginArgs};
+use crate::config::ConfigFile;
+use crate::exit::ConsentError;
+use crate::offer::Values;
+use crate::servers::{self, Connected, Login, ServerSpec};
+use crate::{ask, compose};
+
+/// What the tools are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// They are called: values behind names are read, and the person is asked for grants that are missing.
+    Calling,
+    /// They are looked at. Secrets of plugins are left alone; those of servers are needed to see their tools.
+    Looking,
+}
+
+/// Everything that a command can call.
+pub(crate) struct Tools {
+    pub(crate) plugins: Vec<Arc<Plugin>>,
+    pub(crate) files: Option<Arc<FileAccessTools>>,
+    pub(crate) connected: Connected,
+    pub(crate) toolset: Toolset,
+    /// What the plugins run on.
+    _engine: Engine,
+}
+
+/// Longest argument text that a person is shown, in characters.
+const SHOWN_ARGUMENTS_CHARS_MAX: usize = 2000;
+
+impl Tools {
+    /// Loads and connects what the flags and the configuration name. Servers that cannot be reached are noted.
+    pub(crate) async fn load(global: &Global, args: &PluginArgs, purpose: Purpose) -> anyhow::Result<Self> {
+        let values = match purpose {
+            Purpose::Calling => Values::Read,
+            Purpose::Looking => Values::Leave,
+        };
+        let specs = compose::plugin_specs(args, values)?;
+        let files = compose::file_tools(args, &specs)?;
+        let servers = server_specs(args, Login::if_seen())?;
+        let engine = compose::engine(global)?;
+        let plugins = match purpose {
+            Purpose::Calling => compose::load_to_call(&engine, specs).await?,
+            Purpose::Looking => compose::load(&engine, specs).await?,
+        };
+        let connected = servers::connect_all(servers).await;
+        connected.note_unreachable();
+        let toolset = compose::toolset(&plugins, files.clone(), connected.servers.clone())?;
+        Ok(Self { plugins, files, connected, toolset, _engine: engine })
+    }
+
+    /// The server that a tool belongs to.
+    fn server_of(&self, tool: &str) -> Option<&Arc<RemoteServer>> {
+        let source = self.toolset.source(tool)?.name();
+        self.connected.servers.iter().find(|server| server.name() == source)
+    }
+
+    /// Gets a person's approval where a person has said that each call of a server's tool needs it.
+    ///
+    /// # Errors
+    /// [`ConsentError`] when it is not given, or nobody is there to give it.
+    pub(crate) fn approve(&self, tool: &str, arguments: Option<&[u8]>) -> Result<(), ConsentError> {
+        let Some(server) = self.server_of(tool).filter(|_| self.toolset.needs_approval(tool)) else {
+            return Ok(());
+        };
+        let server = server.name();
+        if !ask::is_possible() {
+            return Err(ConsentError(format!(
+                "each call of `{tool}` of the server `{server}` has to be approved; pass --yes to approve it"
+            )));
+        }
+        let arguments = String::from_utf8_lossy(arguments.unwrap_or(b"{}"));
+        let shown: String = arguments.chars().take(SHOWN_ARGUMENTS_CHARS_MAX).collect();
+        if ask::yes(&format!("Call `{tool}` of the server `{server}` with {shown}?")) {
+            Ok(())
+        } else {
+            Err(ConsentError(format!("the call of `{tool}` was not approved")))
+        }
+    }
+}
+
+/// The servers of the configuration that the flags name.
+pub(crate) fn server_specs(args: &PluginArgs, login: Login) -> anyhow::Result<Vec<ServerSpec>> {
+    let Some(config) = &args.config else { return Ok(Vec::new()) };
+    let mut specs = servers::of_config(&ConfigFile::read_ambient(config)?, Values::Read, login)?;
+    if let Some(timeout) = args.timeout {
+        for spec in &mut specs {
+            spec.settings.call_wait = timeout;
+        }
+    }
+    Ok(specs)
+}
