@@ -106,6 +106,8 @@ fn tools_of_a_server_are_listed_and_called_like_those_of_plugins() {
     let failed = scene.run(&["call", "refuse", "{}"]);
     assert_eq!(failed.code, 1, "{}", failed.stderr);
     assert!(failed.stdout.contains("there is no such row"), "{}", failed.stdout);
+    let dry = scene.run(&["call", "echo", r#"{"message":"hi"}"#, "--dry-run"]);
+    assert_eq!((dry.code, dry.stdout.as_str()), (2, ""), "a server would do it all the same");
     // Arguments are the server's to judge.
     let wrong = scene.run(&["call", "echo", "{}"]);
     assert_eq!(wrong.code, 1, "{}", wrong.stderr);

@@ -57,8 +57,8 @@ impl Tools {
         Ok(Self { plugins, files, connected, toolset, _engine: engine })
     }
 
-    /// The server that a tool belongs to.
-    fn server_of(&self, tool: &str) -> Option<&Arc<RemoteServer>> {
+    /// The server that a tool belongs to, if it is one of a server.
+    pub(crate) fn server_of(&self, tool: &str) -> Option<&Arc<RemoteServer>> {
         let source = self.toolset.source(tool)?.name();
         self.connected.servers.iter().find(|server| server.name() == source)
     }

@@ -117,6 +117,22 @@ fn a_server_that_comes_late_is_offered_when_it_is_there() {
 }
 
 #[test]
+fn what_a_server_offers_later_is_offered() {
+    let (scene, _) = asking();
+    std::fs::write(
+        scene.config(),
+        std::fs::read_to_string(scene.config()).unwrap().replace("tools = ", "# "),
+    )
+    .unwrap();
+    let mut pipe = Pipe::of_config(&scene.config(), &[]);
+    assert!(!tools(&mut pipe).contains(&"word_count".to_owned()));
+    let inner = std::fs::read_to_string(scene.path("inner.toml")).unwrap();
+    let more = format!("{inner}[plugins.text]\ncomponent = {:?}\n", guest("text"));
+    std::fs::write(scene.path("inner.toml"), more).unwrap();
+    wait_until("the new tools go through", || tools(&mut pipe).contains(&"word_count".to_owned()));
+}
+
+#[test]
 fn progress_goes_through_both() {
     let scene = Scene::new(&far("served"));
     let mut pipe = Pipe::of_config(&scene.config(), &[]);

@@ -20,6 +20,11 @@ const ARGUMENTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit> {
     let arguments = args.arguments.as_deref().map(read_arguments).transpose()?;
     let tools = Tools::load(global, &args.plugins, Purpose::Calling).await?;
+    if args.dry_run && tools.server_of(&args.tool).is_some() {
+        let message =
+            format!("`{}` is a tool of a server, which knows no dry runs; nothing was called", args.tool);
+        return Err(UsageError(message).into());
+    }
     if !args.yes {
         tools.approve(&args.tool, arguments.as_deref())?;
     }

@@ -11,7 +11,7 @@ use super::ServerSpec;
 use crate::print;
 
 /// Servers that are connected to at the same time: each may be a process that starts.
-const CONNECTING_MAX: usize = 8;
+pub(super) const CONNECTING_MAX: usize = 8;
 /// Most characters of what is shown of a server's own words.
 const REASON_CHARS_MAX: usize = 500;
 
@@ -68,7 +68,8 @@ pub(crate) async fn connect_all(specs: Vec<ServerSpec>) -> Connected {
 
 /// Connects to one. Who has to wait for a person waits for as long as the authorization takes.
 pub(crate) async fn connect(spec: &ServerSpec) -> Result<RemoteServer, Unreachable> {
-    let connecting = RemoteServer::connect(spec.settings.clone());
+    // A handshake is a large future that is needed once.
+    let connecting = Box::pin(RemoteServer::connect(spec.settings.clone()));
     let connected = if spec.table.oauth.is_some() {
         connecting.await.map_err(|error| reason(spec, &error))
     } else {

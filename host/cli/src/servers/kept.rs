@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use cofferdam_mcp::client::RemoteServer;
 use cofferdam_tool::ToolSource as _;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::connect::CONNECTING_MAX;
 use super::{ServerSpec, connect};
 use crate::config::ServerTable;
 use crate::print;
@@ -33,12 +34,12 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    fn start(spec: ServerSpec, news: News) -> Self {
+    fn start(spec: ServerSpec, places: Arc<Semaphore>, news: News) -> Self {
         let (name, table) = (spec.name().to_owned(), spec.table.clone());
         let server = Arc::default();
         let (first, tried) = watch::channel(false);
         let stop = CancellationToken::new();
-        let (stopped, work) = (stop.clone(), keep(spec, Arc::clone(&server), first, news));
+        let (stopped, work) = (stop.clone(), keep(spec, places, Arc::clone(&server), first, news));
         tokio::spawn(async move { stopped.run_until_cancelled(work).await });
         Self { name, table, server, tried, _stop: stop.drop_guard() }
     }
@@ -56,9 +57,10 @@ impl Kept {
 /// Keeps all servers of `specs`; those of `before` about which the same is said go on as they are. Returns when every server has
 /// been tried, or after some seconds.
 pub(crate) async fn start_all(specs: Vec<ServerSpec>, before: &[Arc<Kept>], news: &News) -> Vec<Arc<Kept>> {
+    let places = Arc::new(Semaphore::new(CONNECTING_MAX));
     let start = |spec: ServerSpec| {
         let same = before.iter().find(|kept| kept.name == spec.name() && kept.table == spec.table);
-        same.cloned().unwrap_or_else(|| Arc::new(Kept::start(spec, Arc::clone(news))))
+        same.cloned().unwrap_or_else(|| Arc::new(Kept::start(spec, Arc::clone(&places), Arc::clone(news))))
     };
     let kept: Vec<_> = specs.into_iter().map(start).collect();
     let all_tried = async {
@@ -78,13 +80,17 @@ pub(crate) async fn start_all(specs: Vec<ServerSpec>, before: &[Arc<Kept>], news
 /// Connects, as often as it takes, and then tells of changes.
 async fn keep(
     spec: ServerSpec,
+    places: Arc<Semaphore>,
     slot: Arc<Mutex<Option<Arc<RemoteServer>>>>,
     first: watch::Sender<bool>,
     news: News,
 ) {
     let mut pause = PAUSE_MIN;
     let server = loop {
-        match connect(&spec).await {
+        let place = places.acquire().await;
+        let connected = connect(&spec).await;
+        drop(place);
+        match connected {
             Ok(server) => break Arc::new(server),
             Err(unreachable) if *first.borrow() => {
                 tracing::info!(server = unreachable.name, reason = unreachable.reason, "still not there");
