@@ -6,6 +6,7 @@
 
 pub mod client;
 mod http;
+mod level;
 mod server;
 mod web;
 

@@ -6,11 +6,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cofferdam_tool::{CallContext, LogLevel, Progress};
+use cofferdam_tool::{CallContext, Progress};
 use rmcp::ClientHandler;
-use rmcp::model::{
-    ClientCapabilities, ClientConfig, ErrorData, Implementation, LoggingLevel, ProgressToken, RequestId,
-};
+use rmcp::model::{ClientCapabilities, ClientConfig, ErrorData, Implementation, ProgressToken, RequestId};
 use rmcp::model::{
     CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult, ListRootsResult,
     LoggingMessageNotificationParam, ProgressNotificationParam,
@@ -23,6 +21,7 @@ use tokio::sync::Notify;
 
 use super::limits::{MESSAGE_BYTES_MAX, cut};
 use super::question::{Questions, elicit};
+use crate::level;
 
 /// What a question is called that has no name of its own, before its number.
 const ASKED: &str = "elicitation";
@@ -183,7 +182,7 @@ impl ClientHandler for Handler {
         let Some(call) = found(|| self.running.logging(context.extensions.get())).await else { return };
         if let Some(sink) = &call.log {
             let text = line.data.as_str().map_or_else(|| line.data.to_string(), str::to_owned);
-            sink.log(&call.call_id, level(line.level), cut(&text, MESSAGE_BYTES_MAX));
+            sink.log(&call.call_id, level::from_wire(line.level), cut(&text, MESSAGE_BYTES_MAX));
         }
     }
 
@@ -193,18 +192,5 @@ impl ClientHandler for Handler {
 
     async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.changed.notify_one();
-    }
-}
-
-fn level(level: LoggingLevel) -> LogLevel {
-    match level {
-        LoggingLevel::Debug => LogLevel::Debug,
-        LoggingLevel::Info => LogLevel::Info,
-        LoggingLevel::Notice => LogLevel::Notice,
-        LoggingLevel::Warning => LogLevel::Warning,
-        LoggingLevel::Error => LogLevel::Error,
-        LoggingLevel::Critical => LogLevel::Critical,
-        LoggingLevel::Alert => LogLevel::Alert,
-        LoggingLevel::Emergency => LogLevel::Emergency,
     }
 }

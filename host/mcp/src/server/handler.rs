@@ -25,8 +25,9 @@ use super::methods::{is_known, is_legacy};
 use super::notify::{tell_connection, tell_subscription};
 use super::page::page;
 use super::principal::Principal;
-use super::report::{self, Forwarder};
+use super::report::Forwarder;
 use super::{Shared, answer, prompts, search};
+use crate::level;
 
 /// Most addresses that one connection may subscribe to.
 const SUBSCRIPTIONS_MAX: usize = 1000;
@@ -75,7 +76,7 @@ impl Handler {
             && capabilities.supports_tasks();
         let is_modern = is_modern(context);
         let log_level = if is_modern {
-            context.meta.log_level().map(report::log_level)
+            context.meta.log_level().map(level::from_wire)
         } else {
             Some(*self.connection.log_level.lock().unwrap_or_else(PoisonError::into_inner))
         };
@@ -461,7 +462,7 @@ impl ServerHandler for Handler {
         if is_modern(&context) {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
-        let level = report::log_level(request.level);
+        let level = level::from_wire(request.level);
         *self.connection.log_level.lock().unwrap_or_else(PoisonError::into_inner) = level;
         Ok(())
     }

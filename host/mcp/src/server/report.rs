@@ -5,12 +5,13 @@ use std::sync::Arc;
 use cofferdam_tool::{LogLevel, LogSink, Progress, ProgressSink};
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientCapabilities, LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam,
-    ProgressToken,
+    ClientCapabilities, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
 };
 use rmcp::service::Peer;
 use serde_json::Value;
 use tokio::sync::mpsc;
+
+use crate::level;
 
 /// Reports that wait for a client which reads slowly. More than these are left out: a report is about now.
 const WAITING_MAX: usize = 64;
@@ -97,36 +98,9 @@ impl Forwarder {
     async fn send_log(&self, level: LogLevel, message: String) {
         if self.log_level.is_some_and(|least| level >= least) {
             let notification =
-                LoggingMessageNotificationParam::new(logging_level(level), Value::String(message))
+                LoggingMessageNotificationParam::new(level::to_wire(level), Value::String(message))
                     .with_logger(self.logger.clone());
             let _ = self.peer.notify_logging_message(notification).await;
         }
-    }
-}
-
-fn logging_level(level: LogLevel) -> LoggingLevel {
-    match level {
-        LogLevel::Debug => LoggingLevel::Debug,
-        LogLevel::Info => LoggingLevel::Info,
-        LogLevel::Notice => LoggingLevel::Notice,
-        LogLevel::Warning => LoggingLevel::Warning,
-        LogLevel::Error => LoggingLevel::Error,
-        LogLevel::Critical => LoggingLevel::Critical,
-        LogLevel::Alert => LoggingLevel::Alert,
-        LogLevel::Emergency => LoggingLevel::Emergency,
-    }
-}
-
-/// The level that a client names.
-pub(super) fn log_level(level: LoggingLevel) -> LogLevel {
-    match level {
-        LoggingLevel::Debug => LogLevel::Debug,
-        LoggingLevel::Info => LogLevel::Info,
-        LoggingLevel::Notice => LogLevel::Notice,
-        LoggingLevel::Warning => LogLevel::Warning,
-        LoggingLevel::Error => LogLevel::Error,
-        LoggingLevel::Critical => LogLevel::Critical,
-        LoggingLevel::Alert => LogLevel::Alert,
-        LoggingLevel::Emergency => LogLevel::Emergency,
     }
 }
