@@ -63,6 +63,7 @@ mod sandbox;
 mod scheduling;
 mod script;
 mod serve;
+mod serve_changes;
 mod servers;
 mod stores;
 mod tidy;

@@ -335,11 +335,6 @@ fn a_damaged_first_line_does_not_end_a_server() {
     for number in 0..40 {
         let mut frame = damaged(&mut dice, &traffic);
         frame.retain(|byte| *byte != b'\n');
-        // FIXME: an answer or a notification before the first request ends the process, with exit code 5. No client sends one.
-        let message: Value = serde_json::from_slice(&frame).unwrap_or_default();
-        if message.is_object() && (message.get("method").is_none() || message.get("id").is_none()) {
-            continue;
-        }
         let mut pipe = Pipe::start(&["served"], &[]);
         pipe.send(&frame);
         let frame = good(number);

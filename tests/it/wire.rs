@@ -100,11 +100,6 @@ impl Pipe {
         self.child.id()
     }
 
-    /// What the server has said on standard error by now.
-    pub(crate) fn said(&self) -> Vec<String> {
-        self.errors.try_iter().collect()
-    }
-
     /// Sends bytes and a line feed. A server that has ended is found out by whoever waits for an answer.
     pub(crate) fn send(&mut self, frame: &[u8]) {
         let input = self.input.as_mut().unwrap();
@@ -155,6 +150,20 @@ impl Pipe {
     /// The same for a call.
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.modern("tools/call", json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// Waits until standard error has said something.
+    pub(crate) fn said(&self, part: &str) -> String {
+        let mut before = Vec::new();
+        loop {
+            let Ok(line) = self.errors.recv_timeout(ANSWER_MAX) else {
+                panic!("not `{part}` but {before:?}")
+            };
+            if line.contains(part) {
+                return line;
+            }
+            before.push(line);
+        }
     }
 
     /// Ends the input and gives the exit code, what was still said on standard output, and how long it took.

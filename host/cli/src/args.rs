@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs};
+pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs};
 pub(crate) use self::serve::{Approvals, ServeArgs};
 
 const EXIT_CODES: &str = "\

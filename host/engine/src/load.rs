@@ -92,6 +92,8 @@ pub(crate) struct Described {
     pub(crate) description: Description,
     /// What its manifest asks for.
     pub(crate) asked: Asked,
+    /// Pictures that the manifest names.
+    pub(crate) icons: Vec<String>,
     /// Code, when it had to be compiled to learn this.
     pub(crate) code: Option<Code>,
 }
@@ -231,10 +233,10 @@ impl<'a> Loading<'a> {
         let beside = self.component.read_manifest().await?;
         let embedded = manifest::embedded(&self.bytes).map_err(LoadError::EmbeddedManifest)?;
         let manifest = Manifest::parse(beside.as_deref(), embedded)?;
-        let asked = manifest.asked();
+        let (asked, icons) = (manifest.asked(), manifest.icons());
         let key = self.description_key(beside.as_deref());
         if let Some(description) = self.cached_description(&key) {
-            return Ok(Described { description, asked, code: None });
+            return Ok(Described { description, asked, icons, code: None });
         }
         let screened = self.screen().await?;
         let code = match self.cached_code() {
@@ -250,7 +252,7 @@ impl<'a> Loading<'a> {
         if let Ok(json) = serde_json::to_vec(&description) {
             self.keep(&key, EntryKind::Description, &json);
         }
-        Ok(Described { description, asked, code: Some(code) })
+        Ok(Described { description, asked, icons, code: Some(code) })
     }
 
     /// What the description of the component depends on. A manifest beside it changes it and leaves the code as it is.

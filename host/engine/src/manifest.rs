@@ -7,9 +7,11 @@
 //! * `[permissions]` is what the plugin asks for. It grants nothing: a person grants, see
 //!   [`Policy`](cofferdam_tool::Policy). A plugin without this table takes whatever it is offered.
 //! * `[limits]` is what it needs or keeps to.
+//! * `[about]` is what a client may show: `icons`.
 //! * `[tools.NAME]` are words about tools that are plain functions. A component that declares its tools says all of that
 //!   itself.
 
+mod about;
 mod permissions;
 mod words;
 
@@ -19,6 +21,7 @@ use cofferdam_tool::{Asked, LimitsAsked, Permissions};
 use serde::Deserialize;
 use toml::Spanned;
 
+use self::about::AboutTable;
 use self::permissions::PermissionsTable;
 pub(crate) use self::words::ToolWords;
 use crate::sections;
@@ -41,6 +44,7 @@ struct Text {
     text: String,
     tables: Tables,
     permissions: Option<Permissions>,
+    icons: Option<Vec<String>>,
 }
 
 /// Why a manifest is not accepted.
@@ -58,6 +62,7 @@ pub struct ManifestError {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Tables {
+    about: Option<AboutTable>,
     permissions: Option<PermissionsTable>,
     limits: Option<LimitsAsked>,
     tools: BTreeMap<Spanned<String>, ToolWords>,
@@ -69,7 +74,9 @@ impl Text {
             .map_err(|error| at(text, error.span().map_or(0, |span| span.start), error.message()))?;
         let permissions = tables.permissions.take().map(PermissionsTable::read).transpose();
         let permissions = permissions.map_err(|(offset, message)| at(text, offset, &message))?;
-        Ok(Self { text: text.to_owned(), tables, permissions })
+        let icons = tables.about.take().map(AboutTable::icons).transpose();
+        let icons = icons.map_err(|(offset, message)| at(text, offset, &message))?;
+        Ok(Self { text: text.to_owned(), tables, permissions, icons })
     }
 }
 
@@ -83,6 +90,11 @@ impl Manifest {
 
     fn texts(&self) -> impl Iterator<Item = &Text> {
         self.beside.iter().chain(&self.embedded)
+    }
+
+    /// Addresses of pictures for the plugin.
+    pub(crate) fn icons(&self) -> Vec<String> {
+        self.texts().find_map(|text| text.icons.clone()).unwrap_or_default()
     }
 
     /// What the plugin asks for.

@@ -56,6 +56,7 @@ pub struct Plugin {
     was_busy: HashMap<ToolName, AtomicBool>,
     options: PluginOptions,
     asked: Asked,
+    icons: Vec<String>,
     granted: Granted,
     given: Arc<Given>,
     code: OnceCell<Code>,
@@ -96,7 +97,7 @@ impl Engine {
             described = loading.describe().await?;
         }
         let given = Arc::new(Given::new(name, grants.restricted_to(&granted.policy))?);
-        let Described { description, asked, code } = described;
+        let Described { description, asked, icons, code } = described;
         let definitions: Arc<[_]> =
             check_declarations(&description.declarations)?.into_iter().map(Arc::new).collect();
         Ok(Plugin {
@@ -108,6 +109,7 @@ impl Engine {
             definitions,
             options,
             asked,
+            icons,
             granted,
             given,
             code: OnceCell::new_with(code),
@@ -158,6 +160,12 @@ impl Plugin {
     #[must_use]
     pub fn asked(&self) -> &Asked {
         &self.asked
+    }
+
+    /// Addresses of pictures that its manifest names: `https:` or `data:`, at most eight. Nothing has looked at them.
+    #[must_use]
+    pub fn icons(&self) -> &[String] {
+        &self.icons
     }
 
     /// What the plugin is offered.

@@ -34,7 +34,7 @@ pub use self::guard::{Access, InvalidAccess, TokenAccess};
 use self::guard::{Denied, Guard};
 pub use self::jwt::{OAuth, SubjectAccess};
 pub use self::rate::Rate;
-pub use self::token::{NewToken, TokenFileError, digest, read_or_create};
+pub use self::token::{NewToken, TokenFileError, digest, new_token, read_or_create};
 use crate::server::{Handler, Server};
 
 /// Where MCP is spoken.

@@ -11,7 +11,7 @@ mod web;
 
 pub use http::{
     Access, HttpOptions, InvalidAccess, NewToken, OAuth, PATH, Rate, SubjectAccess, TokenAccess,
-    TokenFileError, digest, is_local, read_or_create,
+    TokenFileError, digest, is_local, new_token, read_or_create,
 };
 pub use server::{
     Agent, AgentTool, Decision, Grantor, InvalidAgent, ListedResource, MissingGrant, Offer, Principal,

@@ -16,6 +16,7 @@ mod grants;
 mod handler;
 mod interview;
 mod keep;
+mod lines;
 mod methods;
 mod names;
 mod notify;
@@ -47,6 +48,7 @@ use self::changes::Changes;
 pub use self::grants::{Decision, Grantor, MissingGrant};
 pub(crate) use self::handler::Handler;
 use self::keep::Keep;
+use self::lines::Lines;
 pub use self::principal::Principal;
 pub use self::prompts::PromptOffer;
 pub use self::resources::{ListedResource, ResourceOffer, ResourceSource};
@@ -183,7 +185,7 @@ impl Server {
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
         let handler = Handler::new(Arc::clone(&self.shared));
-        let running = match serve_server_with_ct(handler, (input, output), stop).await {
+        let running = match serve_server_with_ct(handler, Lines::new(input, output), stop).await {
             Ok(running) => running,
             // The client left, or the person ended the program, before there was a request.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {

@@ -37,6 +37,21 @@ Example:
 Example:
   cofferdam mcp logout tracker --config cofferdam.toml")]
     Logout(McpServerArgs),
+    /// Make a bearer token for one caller of `cofferdam serve --http`
+    #[command(after_help = "\
+The token goes to standard output and is kept nowhere; what belongs into the configuration goes to standard error.
+
+Examples:
+  cofferdam mcp token ci
+  cofferdam mcp token ci > ci.token")]
+    Token(McpTokenArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpTokenArgs {
+    /// What the caller is called
+    #[arg(value_name = "NAME", value_parser = server_name)]
+    pub(crate) name: String,
 }
 
 /// A program that starts MCP servers.

@@ -7,6 +7,7 @@ mod json_text;
 mod login;
 mod place;
 mod served;
+mod token;
 mod toml_text;
 mod yaml_text;
 
@@ -19,5 +20,6 @@ pub(crate) async fn run(global: &Global, command: McpCommand) -> anyhow::Result<
         McpCommand::Bundle(args) => bundle::run(global, &args).await,
         McpCommand::Login(args) => login::login(&args).await,
         McpCommand::Logout(args) => login::logout(&args),
+        McpCommand::Token(args) => token::run(&args),
     }
 }

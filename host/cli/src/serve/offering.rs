@@ -123,7 +123,8 @@ impl Offering {
         let servers = self.servers.iter().filter_map(|kept| kept.server()).collect();
         let toolset = compose::toolset(plugins, self.files.clone(), servers)?;
         let facts = |(_, plugin): &(PluginSpec, Arc<Plugin>)| {
-            let facts = SourceFacts { policy_digest: Some(policy_digest(plugin)), icons: Vec::new() };
+            let facts =
+                SourceFacts { policy_digest: Some(policy_digest(plugin)), icons: plugin.icons().to_vec() };
             (plugin.name().to_owned(), facts)
         };
         let sources: HashMap<_, _> = self.plugins.iter().map(facts).collect();

@@ -68,6 +68,11 @@ fn watch(watcher: &mut RecommendedWatcher, watched: &mut BTreeSet<PathBuf>, file
     }
 }
 
+/// A file by the one name of its directory: events come under the name that the directory is watched by.
 fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+    let found = std::path::absolute(path).ok().and_then(|path| {
+        let directory = path.parent()?.canonicalize().ok()?;
+        Some(directory.join(path.file_name()?))
+    });
+    found.unwrap_or_else(|| path.to_owned())
 }

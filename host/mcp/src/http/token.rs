@@ -67,10 +67,18 @@ fn read(file: File) -> Result<String, TokenFileError> {
     if fits { Ok(token.to_owned()) } else { Err(TokenFileError::NoToken) }
 }
 
-fn create(path: &Path) -> Result<String, TokenFileError> {
+/// A token that nobody has seen yet.
+///
+/// # Errors
+/// [`TokenFileError::NoRandomNumbers`].
+pub fn new_token() -> Result<String, TokenFileError> {
     let mut random = [0; TOKEN_BYTES];
     getrandom::fill(&mut random).map_err(|_| TokenFileError::NoRandomNumbers)?;
-    let token = URL_SAFE_NO_PAD.encode(random);
+    Ok(URL_SAFE_NO_PAD.encode(random))
+}
+
+fn create(path: &Path) -> Result<String, TokenFileError> {
+    let token = new_token()?;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -1,0 +1,240 @@
+//! What changes while a server runs: plugins, grants, and what a person says in between.
+
+use std::path::{Path, PathBuf};
+
+use cofferdam_tests::guest;
+use serde_json::{Value, json};
+
+use crate::wire::{LEGACY, Pipe, call, request};
+
+/// A folder with a plugin that can be replaced.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn with(name: &str) -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        folder.put(&std::fs::read(guest(name)).unwrap());
+        folder
+    }
+
+    fn plugin(&self) -> PathBuf {
+        self.0.path().join("tool.wasm")
+    }
+
+    fn put(&self, bytes: &[u8]) {
+        let fresh = self.0.path().join("fresh");
+        std::fs::write(&fresh, bytes).unwrap();
+        std::fs::rename(fresh, self.plugin()).unwrap();
+    }
+
+    fn serve(&self, more: &[&str]) -> Pipe {
+        let plugin = self.plugin().display().to_string();
+        Pipe::start(&[], &[&["--plugin", &plugin], more].concat())
+    }
+}
+
+fn names(answer: &Value) -> Vec<String> {
+    let tools = answer["result"]["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn wait_for(pipe: &mut Pipe, method: &str) -> Value {
+    loop {
+        let message = pipe.next();
+        if message["method"] == method {
+            return message;
+        }
+    }
+}
+
+#[test]
+fn a_changed_plugin_is_swapped_and_whoever_listens_is_told() {
+    let folder = Folder::with("text");
+    let mut pipe = folder.serve(&[]);
+    let listen =
+        request("sub", "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
+    pipe.send(listen.to_string().as_bytes());
+    wait_for(&mut pipe, "notifications/subscriptions/acknowledged");
+    assert!(names(&pipe.modern("tools/list", json!({}))).contains(&"word_count".to_owned()));
+
+    folder.put(&std::fs::read(guest("csv")).unwrap());
+    wait_for(&mut pipe, "notifications/tools/list_changed");
+    let listed = names(&pipe.modern("tools/list", json!({})));
+    assert!(
+        listed.contains(&"schema".to_owned()) && !listed.contains(&"word_count".to_owned()),
+        "{listed:?}"
+    );
+
+    folder.put(b"no component");
+    pipe.said("not reloaded, what was there before stays");
+    assert_eq!(names(&pipe.modern("tools/list", json!({}))), listed);
+}
+
+#[test]
+fn a_client_with_a_handshake_is_told_as_well() {
+    let folder = Folder::with("text");
+    let mut pipe = folder.serve(&[]);
+    let params = json!({
+        "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": { "name": "wire", "version": "1" },
+    });
+    pipe.ask(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
+    pipe.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    pipe.ask(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
+    folder.put(&std::fs::read(guest("csv")).unwrap());
+    wait_for(&mut pipe, "notifications/tools/list_changed");
+}
+
+#[test]
+fn a_call_in_flight_ends_on_the_plugin_that_it_began_with() {
+    let folder = Folder::with("served");
+    let mut pipe = folder.serve(&[]);
+    let mut slow = call("slow", "count", &json!({ "steps": 30, "pause_ms": 100 }));
+    slow["params"]["_meta"]["progressToken"] = json!("p");
+    pipe.send(slow.to_string().as_bytes());
+    wait_for(&mut pipe, "notifications/progress");
+    folder.put(&std::fs::read(guest("csv")).unwrap());
+    pipe.said("reloaded: tool");
+    let listed = pipe.ask(&request("list", "tools/list", json!({})));
+    assert!(names(&listed).contains(&"schema".to_owned()), "{listed}");
+    let (_, ended) = pipe.until(&json!("slow"));
+    assert_eq!(ended["result"]["content"][0]["text"], "counted to 30", "{ended}");
+}
+
+/// A call by a client that can ask a person, with what the person has answered.
+fn asked(id: &str, tool: &str, arguments: Value, answers: Option<(&Value, Value)>) -> Value {
+    let mut frame = call(id, tool, &arguments);
+    frame["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+        json!({ "elicitation": { "form": {} } });
+    if let Some((before, responses)) = answers {
+        frame["params"]["requestState"] = before["result"]["requestState"].clone();
+        frame["params"]["inputResponses"] = responses;
+    }
+    frame
+}
+
+fn manifest(folder: &Path) {
+    std::fs::write(folder.join("tool.toml"), "[permissions]\nclock = \"precise\"\n").unwrap();
+}
+
+#[test]
+fn a_person_is_asked_once_for_what_a_plugin_lacks() {
+    for (choice, is_accepted) in [("once", true), ("no", false)] {
+        let folder = Folder::with("text");
+        manifest(folder.0.path());
+        let mut pipe = folder.serve(&[]);
+        let text = json!({ "text": "a b" });
+        // Who cannot be asked is not.
+        assert_eq!(pipe.call("word_count", text.clone())["result"]["structuredContent"]["words"], 2);
+        let question = pipe.ask(&asked("1", "word_count", text.clone(), None));
+        let form = &question["result"]["inputRequests"]["cofferdam.grant"]["params"];
+        assert!(form["message"].as_str().unwrap().contains("clock:precise"), "{question}");
+        let answer = json!({ "cofferdam.grant": { "action": "accept", "content": { "grant": choice } } });
+
+        // An answer that nobody asked for is none.
+        let mut unasked = asked("2", "word_count", text.clone(), None);
+        unasked["params"]["inputResponses"] = answer.clone();
+        assert_eq!(pipe.ask(&unasked)["result"]["resultType"], "input_required");
+        // Nor is one to another call.
+        let other = asked("3", "word_count", json!({ "text": "c" }), Some((&question, answer.clone())));
+        assert_eq!(pipe.ask(&other)["error"]["code"], -32602);
+
+        let done = pipe.ask(&asked("4", "word_count", text.clone(), Some((&question, answer))));
+        assert_eq!(done["result"]["structuredContent"]["words"], 2, "{done}");
+        if is_accepted {
+            pipe.said("granted to tool: clock:precise");
+        }
+        let again = pipe.ask(&asked("5", "word_count", text, None));
+        assert_eq!(again["result"]["structuredContent"]["words"], 2, "{choice}: {again}");
+    }
+}
+
+#[test]
+fn a_tool_that_needs_approval_asks_through_the_client() {
+    let save = json!({ "file_name": "a.txt", "content": "x" });
+    let delete = json!({ "file_name": "a.txt" });
+    let mut pipe = Pipe::start(&[], &["--files", "memory"]);
+    let refused = pipe.call("file_access_delete_file", delete.clone());
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    assert!(
+        refused["result"]["content"][0]["text"].as_str().unwrap().contains("--approvals client"),
+        "{refused}"
+    );
+
+    assert_ne!(pipe.call("file_access_save_file", save.clone())["result"]["isError"], true);
+    for (action, allow) in [("decline", Value::Null), ("accept", json!(false)), ("accept", json!(true))] {
+        let tool = "file_access_delete_file";
+        let question = pipe.ask(&asked("q", tool, delete.clone(), None));
+        let form = &question["result"]["inputRequests"]["cofferdam.approval"]["params"];
+        assert!(form["message"].as_str().unwrap().contains("a.txt"), "{question}");
+        let answer = json!({ "cofferdam.approval": { "action": action, "content": { "allow": allow } } });
+        let done = pipe.ask(&asked("a", tool, delete.clone(), Some((&question, answer))));
+        assert_eq!(done["result"]["isError"] == json!(true), allow != json!(true), "{done}");
+    }
+
+    let mut trusting = Pipe::start(&[], &["--files", "memory", "--approvals", "client"]);
+    assert_ne!(trusting.call("file_access_save_file", save)["result"]["isError"], true);
+    assert_ne!(trusting.call("file_access_delete_file", delete)["result"]["isError"], true);
+}
+
+#[test]
+fn hundreds_of_tools_are_found_and_called_by_two() {
+    let mut pipe = Pipe::start(&["text", "csv", "markdown"], &["--search"]);
+    assert_eq!(names(&pipe.modern("tools/list", json!({}))), ["tools_search", "tools_call"]);
+    let found = pipe.call("tools_search", json!({ "query": "count words", "limit": 2 }));
+    let first = &found["result"]["structuredContent"]["tools"][0];
+    assert_eq!(first["name"], "word_count", "{found}");
+    assert!(first["inputSchema"]["properties"]["text"].is_object());
+    let inner = json!({ "name": "word_count", "arguments": { "text": "a b c" } });
+    assert_eq!(pipe.call("tools_call", inner)["result"]["structuredContent"]["words"], 3);
+    let unknown = pipe.call("tools_call", json!({ "name": "nothing" }));
+    assert_eq!(unknown["result"]["content"][0]["text"], "Tool nothing not found");
+    let empty = pipe.call("tools_search", json!({}));
+    assert_eq!(empty["result"]["isError"], true);
+}
+
+#[test]
+fn tools_are_chosen_by_name_and_by_toolset() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("cofferdam.toml");
+    let (text, csv) = (guest("text").display().to_string(), guest("csv").display().to_string());
+    std::fs::write(
+        &config,
+        format!(
+            "[plugins.text]\ncomponent = {text:?}\n[plugins.again]\ncomponent = {text:?}\n[plugins.csv]\ncomponent = {csv:?}\n\
+             [toolsets.some]\ntools = [\"schema\"]\nplugins = [\"again\"]\n"
+        ),
+    )
+    .unwrap();
+    let config = config.display().to_string();
+    let mut all = Pipe::start(&[], &["--config", &config]);
+    let listed = names(&all.modern("tools/list", json!({})));
+    assert!(
+        listed.contains(&"text_word_count".to_owned()) && listed.contains(&"again_word_count".to_owned()),
+        "{listed:?}"
+    );
+    assert!(!listed.contains(&"word_count".to_owned()));
+
+    let mut some = Pipe::start(&[], &["--config", &config, "--toolset", "some"]);
+    let listed = names(&some.modern("tools/list", json!({})));
+    assert!(listed.iter().all(|name| name.starts_with("again_") || name == "schema"), "{listed:?}");
+    let hidden = some.call("text_word_count", json!({ "text": "a" }));
+    assert_eq!(hidden["result"]["content"][0]["text"], "Tool text_word_count not found");
+
+    let mut one = Pipe::start(&[], &["--config", &config, "--tools", "schema,filter"]);
+    assert_eq!(names(&one.modern("tools/list", json!({}))), ["schema", "filter"]);
+}
+
+#[test]
+fn a_long_result_is_cut_and_can_be_read_whole() {
+    let mut pipe = Pipe::start(&["served"], &["--result-size", "1"]);
+    let message = "x".repeat(5000);
+    let cut = pipe.call("echo", json!({ "message": message }));
+    let content = cut["result"]["content"].as_array().unwrap();
+    assert_eq!(content[0]["text"].as_str().unwrap().len(), 1024);
+    assert_eq!(content[2]["type"], "resource_link", "{cut}");
+    let whole = pipe.modern("resources/read", json!({ "uri": content[2]["uri"] }));
+    let text = whole["result"]["contents"][0]["text"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(text).unwrap()["echoed"]["message"], message);
+    let other = pipe.modern("resources/read", json!({ "uri": "cofferdam://results/0123" }));
+    assert_eq!(other["error"]["code"], -32602);
+}
