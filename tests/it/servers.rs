@@ -289,6 +289,26 @@ fn config_check_says_what_a_server_is_and_may() {
 }
 
 #[test]
+fn a_host_of_mcp_is_told_which_variables_servers_need() {
+    let scene = Scene::new(
+        "[servers.a]\nurl = \"https://a.example/mcp\"\nheaders = { A = { env = \"KEY_OF_A\" }, B = \"${secret:b}\" }\n\
+         [secrets]\nb = { env = \"KEY_OF_B\" }\n",
+    );
+    let told = scene.run(&["mcp", "config", "--host", "claude"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert!(told.stderr.contains("KEY_OF_A, KEY_OF_B"), "{}", told.stderr);
+    std::fs::write(scene.config(), "[servers.a]\ncommand = [\"./server\"]\n").unwrap();
+    let out = scene.path("a.mcpb");
+    let refused = scene.run(&["mcp", "bundle", out.to_str().unwrap()]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains(":2:11: the server `a` is a program of this machine"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
 fn no_plugin_may_write_the_program_of_a_server() {
     for line in [
         "command = [\"work/server\"]",

@@ -100,11 +100,6 @@ impl Pipe {
         self.child.id()
     }
 
-    /// What the server has said on standard error by now.
-    pub(crate) fn said(&self) -> Vec<String> {
-        self.errors.try_iter().collect()
-    }
-
     /// Sends bytes and a line feed. A server that has ended is found out by whoever waits for an answer.
     pub(crate) fn send(&mut self, frame: &[u8]) {
         let input = self.input.as_mut().unwrap();

@@ -106,9 +106,8 @@ fn a_server_that_comes_late_is_offered_when_it_is_there() {
     std::fs::rename(&new, &late).unwrap();
     wait_until("the tools of the server are there", || tools(&mut pipe).contains(&"echo".to_owned()));
     echoes(&mut pipe);
-    let said = pipe.said().join("\n");
-    assert!(said.contains("the server `late` cannot be reached: the server does not start"), "{said}");
-    assert!(said.contains("the server `late` is there: 4 tools"), "{said}");
+    pipe.said("the server `late` cannot be reached: the server does not start");
+    pipe.said("the server `late` is there: 4 tools");
     // What is taken out of the configuration is not offered any more, and its process ends.
     let [child] = <[u32; 1]>::try_from(children(pipe.pid())).unwrap();
     std::fs::write(scene.config(), format!("[plugins.text]\ncomponent = {:?}\n", guest("text"))).unwrap();
@@ -170,6 +169,27 @@ fn a_cancellation_goes_through_both() {
         ticks(child) - before < 10
     });
     echoes(&mut pipe);
+}
+
+#[test]
+fn a_call_that_needs_approval_is_approved_through_the_client_or_not_made() {
+    let scene = Scene::new(&format!("{}approval = {{ always = [\"echo\"] }}\n", far("served")));
+    let mut pipe = Pipe::of_config(&scene.config(), &[]);
+    // This client cannot ask anybody.
+    let refused = pipe.call("echo", json!({"message": "hi"}));
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    assert!(refused.to_string().contains("has to be approved by a person"), "{refused}");
+    let mut asking = call("asking", "echo", &json!({"message": "hi"}));
+    let can_ask = json!({"elicitation": {"form": {}}});
+    asking["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = can_ask;
+    let asked = pipe.ask(&asking);
+    let questions = asked["result"]["inputRequests"].as_object().unwrap_or_else(|| panic!("{asked}"));
+    let key = questions.keys().next().unwrap();
+    asking["params"]["requestState"] = asked["result"]["requestState"].clone();
+    asking["params"]["inputResponses"] = json!({key: {"action": "accept", "content": {"allow": true}}});
+    asking["id"] = json!("allowed");
+    let allowed = pipe.ask(&asking);
+    assert_eq!(allowed["result"]["structuredContent"], json!({"echoed": {"message": "hi"}}), "{allowed}");
 }
 
 const FORM: &str = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
