@@ -51,9 +51,11 @@ fn main() -> std::process::ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<Exit> {
-    let mut runtime = match cli.command {
-        Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
-        // One thread is enough for one person's calls and starts fastest.
+    let mut runtime = match &cli.command {
+        // Many clients at once.
+        Command::Serve(args) if args.http.is_some() => tokio::runtime::Builder::new_multi_thread(),
+        // One thread is enough for one person or one client, and starts fastest. A call that computes has threads of its own,
+        // and handing each message to another thread would cost more than a small call.
         _ => tokio::runtime::Builder::new_current_thread(),
     };
     let runtime = runtime.enable_all().build()?;
