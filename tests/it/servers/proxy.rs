@@ -106,8 +106,8 @@ fn a_server_that_comes_late_is_offered_when_it_is_there() {
     std::fs::rename(&new, &late).unwrap();
     wait_until("the tools of the server are there", || tools(&mut pipe).contains(&"echo".to_owned()));
     echoes(&mut pipe);
-    pipe.said("the server `late` cannot be reached: the server does not start");
-    pipe.said("the server `late` is there: 4 tools");
+    pipe.has_said("the server `late` cannot be reached: the server does not start");
+    pipe.has_said("the server `late` is there: 4 tools");
     // What is taken out of the configuration is not offered any more, and its process ends.
     let [child] = <[u32; 1]>::try_from(children(pipe.pid())).unwrap();
     std::fs::write(scene.config(), format!("[plugins.text]\ncomponent = {:?}\n", guest("text"))).unwrap();
