@@ -19,6 +19,9 @@ const CHILD: &str = "COFFERDAM_TEST_UNDER_ATTACK";
 /// its threads settles over some hundred calls and then goes up and down by a tenth, so the level is the higher of two.
 const WARM_UP: usize = 700;
 const CALLS: usize = 1_000;
+/// How often those are made if the level is higher then: what is lost for good is lost each time, what the C library happens to
+/// hold is not.
+const STORMS_MAX: usize = 3;
 /// Wall-clock time of each, in milliseconds.
 const WALL_MS: u64 = 50;
 /// Longer than an engine has to be idle before it gives memory back.
@@ -63,8 +66,14 @@ async fn attack() {
     storm(&arena, &targets, WARM_UP).await;
     let mut before = Level::now().await;
     before.resident_kib = before.resident_kib.max(first.resident_kib);
-    storm(&arena, &targets, CALLS).await;
-    let after = Level::now().await;
+    let mut after = Level::now().await;
+    for _ in 0..STORMS_MAX {
+        storm(&arena, &targets, CALLS).await;
+        after = Level::now().await;
+        if after.resident_kib <= before.resident_kib + before.resident_kib / 10 {
+            break;
+        }
+    }
     println!("attacks: {} kinds, {before:?} before and {after:?} after", targets.len());
     assert!(after.resident_kib <= before.resident_kib + before.resident_kib / 10, "{before:?} {after:?}");
     assert_eq!(after.descriptors, before.descriptors);
