@@ -1,0 +1,38 @@
+//! Tokens.
+
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+/// Tokens as the provider counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TokenUsage {
+    /// Tokens of requests.
+    pub input: u64,
+    /// Tokens of replies.
+    pub output: u64,
+    /// Both together, as reported.
+    pub total: u64,
+    /// Tokens of requests that the provider had in its cache; a part of `input`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cached_input: u64,
+    /// Tokens of replies that nobody sees, spent on reasoning; a part of `output`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reasoning: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl AddAssign for TokenUsage {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.total = self.total.saturating_add(other.total);
+        self.cached_input = self.cached_input.saturating_add(other.cached_input);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+    }
+}
