@@ -35,7 +35,8 @@ pub use definition::{Annotations, ToolDefinition};
 pub use error::{ErrorType, ToolError};
 pub use failure::ToolFailure;
 pub use invoke::{
-    CallContext, FileEffects, HostValues, OuterCall, Progress, ProgressSink, ToolCall, ToolSource,
+    CallContext, FileEffects, HostValues, LiveRun, NotChanged, OuterCall, Progress, ProgressSink, ToolCall,
+    ToolSource,
 };
 pub use limits::Limits;
 pub use name::{InvalidName, PluginName, ToolName};
