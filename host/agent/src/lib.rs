@@ -10,6 +10,7 @@ mod budget;
 mod chat;
 mod context;
 mod error;
+pub mod history;
 mod live;
 mod message;
 pub mod middleware;
