@@ -14,6 +14,7 @@ mod live;
 mod message;
 pub mod middleware;
 mod response;
+mod script;
 mod session;
 mod stream;
 
@@ -30,5 +31,6 @@ pub use message::{
     Text, TokenUsage,
 };
 pub use response::Response;
+pub use script::{AfterScript, SCRIPT_BYTES_MAX, ScriptError, ScriptedClient, ScriptedReply};
 pub use session::Session;
 pub use stream::RunStream;
