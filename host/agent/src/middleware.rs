@@ -3,17 +3,29 @@
 //! A middleware gets a context and the rest of the chain, and works before and after it runs that. What kind it is, is a
 //! part of its type: `Middleware<AgentContext>`, `Middleware<ChatContext>`, `Middleware<FunctionContext>`.
 
+mod audit;
 mod context;
+mod conversion;
+mod rate;
+mod redaction;
+mod retry;
 mod signal;
+mod timeout;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
+pub use audit::{Audit, AuditEntry, AuditSink};
 pub use context::{
     AgentContext, AgentResult, CallArguments, ChatContext, ChatResult, FunctionContext, FunctionValue,
 };
+pub use conversion::FailureConversion;
+pub use rate::RateLimit;
+pub use redaction::Redaction;
+pub use retry::Retry;
 pub use signal::{FunctionError, FunctionSignal, Signal};
+pub use timeout::Timeout;
 
 /// Code around something that happens in a run: the run itself, a model call or a function call.
 #[async_trait]
