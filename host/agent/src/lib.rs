@@ -10,10 +10,11 @@ mod agent;
 mod approvals;
 mod budget;
 mod chat;
+pub mod choice;
 mod clock;
 mod context;
 mod error;
-mod history;
+pub mod history;
 mod hook;
 mod live;
 mod message;
@@ -32,6 +33,7 @@ pub use chat::{
     ChatClient, ChatError, ChatErrorKind, ChatOptions, ChatRequest, Delta, FinishReason, Reply, ReplyBuilder,
     ReplyStream, ToolMode, Update,
 };
+pub use choice::ChoiceBehavior;
 pub use clock::{Clock, SystemClock};
 pub use context::{AfterRun, BeforeRun, BoxError, ContextProvider};
 pub use error::{CallFailure, RunError};
