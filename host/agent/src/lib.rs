@@ -21,6 +21,7 @@ mod message;
 pub mod middleware;
 mod response;
 mod run;
+mod script;
 mod session;
 mod settings;
 mod stream;
@@ -46,6 +47,7 @@ pub use message::{
 pub use middleware::{Layer, LayerKind, Middleware, MiddlewareRefused, Next};
 pub use response::Response;
 pub use run::{IntoMessages, Run};
+pub use script::{AfterScript, SCRIPT_BYTES_MAX, ScriptError, ScriptedClient, ScriptedReply};
 pub use session::Session;
 pub use settings::{InvalidSetting, LoopSettings, OnErrorLimit};
 pub use stream::RunStream;
