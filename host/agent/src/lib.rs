@@ -8,12 +8,17 @@
 
 mod chat;
 mod message;
+mod provider;
 
 pub use chat::{
     ChatClient, ChatError, ChatErrorKind, ChatOptions, ChatRequest, Delta, FinishReason, Reply, ReplyBuilder,
     ReplyStream, ToolMode, Update,
 };
 pub use message::{
-    ApprovalAnswer, ApprovalRequest, Content, Data, FunctionCall, FunctionResult, Message, Reasoning, Role, Text,
-    TokenUsage,
+    ApprovalAnswer, ApprovalRequest, Content, Data, FunctionCall, FunctionResult, Message, Reasoning, Role,
+    Text, TokenUsage,
+};
+pub use provider::{
+    Provider, ProviderClient, ProviderRetries, ProviderSettings, ProviderTimeouts, ReplyLimits,
+    UnknownProvider,
 };
