@@ -7,6 +7,10 @@
 //! A row that a runner cannot interpret fails: an operation, a word or a key of `expect` that is not known must not
 //! pass by being skipped. A panic fails the row that caused it and no other.
 
+mod agent;
+mod agent_approvals;
+mod agent_loop;
+mod agent_middleware;
 mod arguments;
 mod files_paths;
 mod files_tools;
@@ -33,10 +37,13 @@ type Runner = fn(&Row) -> Result<(), String>;
 /// The runner of an area, if it has one.
 fn runner(area: &str) -> Option<Runner> {
     Some(match area {
+        "approvals" => agent_approvals::run,
         "arguments" => arguments::run,
         "files_paths" => files_paths::run,
         "files_tools" => files_tools::run,
+        "loop" => agent_loop::run,
         "mcp" => mcp::run,
+        "middleware" => agent_middleware::run,
         "results" => results::run,
         _ => return None,
     })

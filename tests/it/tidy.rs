@@ -35,8 +35,16 @@ fn manifest(folder: &str) -> String {
 
 #[test]
 fn only_the_engine_names_wasmtime() {
-    for folder in ["host/tool", "host/files", "host/network", "host/agent", "host/cli", "tests", "xtask", "guest-sdk/rust"]
-    {
+    for folder in [
+        "host/tool",
+        "host/files",
+        "host/network",
+        "host/agent",
+        "host/cli",
+        "tests",
+        "xtask",
+        "guest-sdk/rust",
+    ] {
         assert!(!manifest(folder).contains("wasmtime"), "{folder} depends on wasmtime");
     }
     assert!(manifest("host/engine").contains("wasmtime"));
@@ -50,10 +58,7 @@ fn dependencies_point_one_way() {
         ("host/network", &["cofferdam-engine", "cofferdam-files", "clap"]),
         ("host/engine", &["clap", "axum", "cofferdam-agent", "cofferdam-mcp"]),
         ("host/mcp", &["cofferdam-engine", "cofferdam-files", "clap"]),
-        (
-            "host/agent",
-            &["cofferdam-engine", "cofferdam-files", "cofferdam-mcp", "clap"],
-        ),
+        ("host/agent", &["cofferdam-engine", "cofferdam-files", "cofferdam-mcp", "clap"]),
         ("guest-sdk/rust", &["cofferdam-tool", "cofferdam-files", "cofferdam-engine"]),
     ];
     for (folder, names) in forbidden {

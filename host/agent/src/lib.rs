@@ -6,19 +6,51 @@
 //! The behaviour is fixed by numbered rules, cited in the code: `LOOP-7` (loop, approvals, budgets), `CHOICE-3`, `MW-12`
 //! (middleware) and `SES-6` (sessions and history).
 
+mod agent;
+mod approvals;
+mod budget;
 mod chat;
+pub mod choice;
+mod clock;
+mod context;
+mod error;
+pub mod history;
+mod hook;
+mod live;
 mod message;
+pub mod middleware;
 mod provider;
+mod response;
+mod run;
+mod session;
+mod settings;
+mod stream;
 
+pub use agent::{Agent, AgentBuilder, InvalidAgent};
+pub use approvals::{ApprovalMode, Approvals, Scope, allow_always, standing_rules};
+pub use budget::{BudgetExceeded, BudgetLimits, TokenBudget};
 pub use chat::{
     ChatClient, ChatError, ChatErrorKind, ChatOptions, ChatRequest, Delta, FinishReason, Reply, ReplyBuilder,
     ReplyStream, ToolMode, Update,
 };
+pub use choice::ChoiceBehavior;
+pub use clock::{Clock, SystemClock};
+pub use context::{AfterRun, BeforeRun, BoxError, ContextProvider};
+pub use error::{CallFailure, RunError};
+pub use history::History;
+pub use hook::{IterationContext, IterationHook};
+pub use live::LiveTools;
 pub use message::{
     ApprovalAnswer, ApprovalRequest, Content, Data, FunctionCall, FunctionResult, Message, Reasoning, Role,
     Text, TokenUsage,
 };
+pub use middleware::{Layer, LayerKind, Middleware, MiddlewareRefused, Next};
 pub use provider::{
     Provider, ProviderClient, ProviderRetries, ProviderSettings, ProviderTimeouts, ReplyLimits,
     UnknownProvider,
 };
+pub use response::Response;
+pub use run::{IntoMessages, Run};
+pub use session::Session;
+pub use settings::{InvalidSetting, LoopSettings, OnErrorLimit};
+pub use stream::RunStream;

@@ -110,6 +110,22 @@ impl DeclarationError {
 }
 
 impl Declaration {
+    /// A declaration of the three things that every tool has; the rest is left out.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        input_schema: impl Into<String>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            title: None,
+            description: description.into(),
+            input_schema: input_schema.into(),
+            output_schema: None,
+            annotations: Annotations::default(),
+        }
+    }
+
     /// Compiles the declaration into a definition that decodes arguments.
     ///
     /// # Errors

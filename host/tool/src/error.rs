@@ -92,6 +92,12 @@ impl ToolError {
         self.transient
     }
 
+    /// Whether the host has put an error value of its own in the place of the standard text (`RES-6`).
+    #[must_use]
+    pub fn has_own_value(&self) -> bool {
+        self.value.is_some()
+    }
+
     /// The error value that the model is shown under `error`: the standard text with the type name (`RES-5`), unless
     /// the host has put another in its place.
     #[must_use]

@@ -85,6 +85,44 @@ pub struct CallContext {
     pub log: Option<Arc<dyn LogSink>>,
     /// What the host itself adds when the tool is somebody else's.
     pub host: Option<Arc<HostValues>>,
+    /// The agent's run that the call is a part of. For tools of the host: nothing of it reaches a plugin or a remote server.
+    pub run: Option<Arc<dyn LiveRun>>,
+}
+
+/// A run of an agent that is going on, as its tools can change it.
+pub trait LiveRun: Send + Sync {
+    /// Adds the tools of a source from the next iteration on: all of them or none (`MW-16`).
+    ///
+    /// # Errors
+    /// A name is taken, or the run is over (`MW-17`).
+    fn add_tools(&self, source: Arc<dyn ToolSource>) -> Result<(), NotChanged>;
+
+    /// Takes tools away from the next iteration on. Names that are not known are passed over (`MW-16`).
+    ///
+    /// # Errors
+    /// The run is over (`MW-17`).
+    fn remove_tools(&self, names: &[&str]) -> Result<(), NotChanged>;
+
+    /// Ends the loop after this batch of calls (`LOOP-25`).
+    fn terminate(&self);
+}
+
+/// Why the tools of a run are what they were.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotChanged {
+    /// A name is taken.
+    #[error("Duplicate tool name '{name}'. Tool names must be unique.")]
+    Duplicate {
+        /// The first of the names that are.
+        name: String,
+    },
+    /// The run that tools were to be added to is over.
+    #[error("Cannot add tools: this context is not bound to a live run.")]
+    AddedTooLate,
+    /// The run that tools were to be removed from is over.
+    #[error("Cannot remove tools: this context is not bound to a live run.")]
+    RemovedTooLate,
 }
 
 /// What a host gives to tools of remote servers beside the arguments of the model. It is kept apart from them: nothing that

@@ -14,6 +14,7 @@ mod declaration;
 mod definition;
 mod error;
 mod failure;
+mod functions;
 mod invoke;
 mod json;
 mod limits;
@@ -34,8 +35,10 @@ pub use declaration::{Declaration, DeclarationError, Remark, Review, check_decla
 pub use definition::{Annotations, ToolDefinition};
 pub use error::{ErrorType, ToolError};
 pub use failure::ToolFailure;
+pub use functions::{FunctionEnd, Functions};
 pub use invoke::{
-    CallContext, FileEffects, HostValues, OuterCall, Progress, ProgressSink, ToolCall, ToolSource,
+    CallContext, FileEffects, HostValues, LiveRun, NotChanged, OuterCall, Progress, ProgressSink, ToolCall,
+    ToolSource,
 };
 pub use limits::Limits;
 pub use name::{InvalidName, PluginName, ToolName};

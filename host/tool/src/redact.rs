@@ -101,22 +101,36 @@ impl Redactor {
             return outcome;
         }
         match outcome {
-            Outcome::Ok(Output::Value(value)) => Outcome::Ok(Output::Value(self.value(value))),
-            Outcome::Ok(Output::Contents(contents)) => Outcome::Ok(Output::Contents(
-                contents.into_iter().map(|content| self.content(content)).collect(),
-            )),
-            Outcome::Failure(failure) => Outcome::Failure(ToolFailure {
-                message: self.string(failure.message),
-                suggestion: failure.suggestion.map(|text| self.string(text)),
-                value: failure.value.map(|value| self.value(value)),
-                transient: failure.transient,
-            }),
+            Outcome::Ok(output) => Outcome::Ok(self.output(output)),
+            Outcome::Failure(failure) => Outcome::Failure(self.failure(failure)),
             Outcome::Error(mut error) => {
                 error.detail = error.detail.map(|text| self.string(text));
                 error.backtrace = error.backtrace.map(|text| self.string(text));
                 Outcome::Error(error)
             }
             Outcome::Cancelled => Outcome::Cancelled,
+        }
+    }
+
+    /// What a tool returned, without secrets.
+    #[must_use]
+    pub fn output(&self, output: Output) -> Output {
+        match output {
+            Output::Value(value) => Output::Value(self.value(value)),
+            Output::Contents(contents) => {
+                Output::Contents(contents.into_iter().map(|content| self.content(content)).collect())
+            }
+        }
+    }
+
+    /// What a tool reported, without secrets.
+    #[must_use]
+    pub fn failure(&self, failure: ToolFailure) -> ToolFailure {
+        ToolFailure {
+            message: self.string(failure.message),
+            suggestion: failure.suggestion.map(|text| self.string(text)),
+            value: failure.value.map(|value| self.value(value)),
+            transient: failure.transient,
         }
     }
 

@@ -139,6 +139,18 @@ impl Toolset {
         })
     }
 
+    /// Takes a tool away. Says whether there was such a tool.
+    pub fn remove(&mut self, tool: &str) -> bool {
+        let Some(index) = self.inner.names.find(tool) else { return false };
+        let Inner { entries, names, .. } = Arc::make_mut(&mut self.inner);
+        entries.remove(index);
+        *names = Names::default();
+        for (index, entry) in entries.iter().enumerate() {
+            names.take(&entry.definition.name, index);
+        }
+        true
+    }
+
     /// Counts the calls of a tool against its limits (`RES-23`). Says whether there is such a tool.
     pub fn count_usage(&mut self, tool: &str, usage: Arc<Usage>) -> bool {
         let Inner { entries, names, .. } = Arc::make_mut(&mut self.inner);

@@ -1,0 +1,222 @@
+//! An agent: a model, its tools, and everything around them.
+
+use std::sync::Arc;
+
+use cofferdam_tool::{ToolDefinition, Toolset};
+
+use crate::approvals::Approvals;
+use crate::middleware::{Chains, FailureConversion, Layer, MiddlewareRefused};
+use crate::run::{IntoMessages, Run};
+use crate::{
+    ChatClient, ChatOptions, Clock, ContextProvider, InvalidSetting, LoopSettings, SystemClock, TokenBudget,
+};
+
+/// A model, its tools, and everything around them. Clones are the same agent; it has no state of its own.
+#[derive(Clone)]
+pub struct Agent {
+    pub(crate) parts: Arc<Parts>,
+}
+
+/// What an agent consists of.
+pub(crate) struct Parts {
+    pub(crate) client: Arc<dyn ChatClient>,
+    pub(crate) name: String,
+    pub(crate) instructions: Option<String>,
+    pub(crate) toolset: Toolset,
+    pub(crate) declared: Arc<[Arc<ToolDefinition>]>,
+    pub(crate) settings: LoopSettings,
+    pub(crate) options: ChatOptions,
+    pub(crate) approvals: Approvals,
+    pub(crate) providers: Vec<Arc<dyn ContextProvider>>,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) client_layers: Vec<Layer>,
+    pub(crate) budget: Option<TokenBudget>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// Puts an agent together.
+#[must_use = "nothing is built yet"]
+pub struct AgentBuilder {
+    parts: Parts,
+    converts_failures: bool,
+}
+
+/// Why there is no agent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidAgent {
+    /// A setting is out of its range.
+    #[error(transparent)]
+    Setting(#[from] InvalidSetting),
+    /// Middleware cannot work as it is registered.
+    #[error(transparent)]
+    Middleware(#[from] MiddlewareRefused),
+    /// Two context providers share a source id, and with it a part of the session.
+    #[error("two context providers have the source id `{source_id}`; give one of them another")]
+    DuplicateProvider {
+        /// The id.
+        source_id: String,
+    },
+    /// Something is declared under the name of a tool.
+    #[error("Duplicate tool name '{name}'. Tool names must be unique.")]
+    DuplicateTool {
+        /// The name.
+        name: String,
+    },
+}
+
+impl Agent {
+    /// An agent on a model.
+    pub fn builder(client: impl ChatClient + 'static) -> AgentBuilder {
+        let parts = Parts {
+            client: Arc::new(client),
+            name: "agent".to_owned(),
+            instructions: None,
+            toolset: Toolset::new(),
+            declared: Arc::from([]),
+            settings: LoopSettings::default(),
+            options: ChatOptions::default(),
+            approvals: Approvals::default(),
+            providers: Vec::new(),
+            layers: Vec::new(),
+            client_layers: Vec::new(),
+            budget: None,
+            clock: Arc::new(SystemClock),
+        };
+        AgentBuilder { parts, converts_failures: true }
+    }
+
+    /// What the agent is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.parts.name
+    }
+
+    /// A run: from new messages to an answer. Nothing happens until it is awaited or its stream is read.
+    pub fn run(&self, messages: impl IntoMessages) -> Run {
+        Run::new(self.clone(), messages.into_messages())
+    }
+}
+
+impl AgentBuilder {
+    /// What the agent is called, in records.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.parts.name = name.into();
+        self
+    }
+
+    /// What the model is told before everything else.
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.parts.instructions = Some(text.into());
+        self
+    }
+
+    /// The tools.
+    pub fn tools(mut self, toolset: Toolset) -> Self {
+        self.parts.toolset = toolset;
+        self
+    }
+
+    /// A function that the caller of a run calls itself: the model is told of it, and a call ends the loop (`LOOP-26`).
+    pub fn declare(mut self, definition: ToolDefinition) -> Self {
+        let declared = self.parts.declared.iter().cloned().chain([Arc::new(definition)]);
+        self.parts.declared = declared.collect();
+        self
+    }
+
+    /// Settings of the loop.
+    pub fn settings(mut self, settings: LoopSettings) -> Self {
+        self.parts.settings = settings;
+        self
+    }
+
+    /// How the model is to answer.
+    pub fn options(mut self, options: ChatOptions) -> Self {
+        self.parts.options = options;
+        self
+    }
+
+    /// Which calls a person has to approve.
+    pub fn approvals(mut self, approvals: Approvals) -> Self {
+        self.parts.approvals = approvals;
+        self
+    }
+
+    /// Adds a context provider after those that are there.
+    pub fn context_provider(mut self, provider: impl ContextProvider + 'static) -> Self {
+        self.parts.providers.push(Arc::new(provider));
+        self
+    }
+
+    /// Adds middleware inside of that which is there.
+    pub fn layer(mut self, layer: Layer) -> Self {
+        self.parts.layers.push(layer);
+        self
+    }
+
+    /// Adds middleware that belongs to the client: outside of the agent's and the run's (`MW-3`). Agent middleware has no such
+    /// level and counts as the agent's.
+    pub fn client_layer(mut self, layer: Layer) -> Self {
+        self.parts.client_layers.push(layer);
+        self
+    }
+
+    /// Leaves failures of tools as errors instead of showing them to the model as results (`RES-21`): every failure is
+    /// `Error: Function failed.` then. For tests.
+    pub fn without_failure_conversion(mut self) -> Self {
+        self.converts_failures = false;
+        self
+    }
+
+    /// A budget that all runs count for.
+    pub fn budget(mut self, budget: TokenBudget) -> Self {
+        self.parts.budget = Some(budget);
+        self
+    }
+
+    /// What the time is read from.
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.parts.clock = Arc::new(clock);
+        self
+    }
+
+    /// The agent.
+    ///
+    /// # Errors
+    /// What cannot work is refused here and not at the first run.
+    pub fn build(mut self) -> Result<Agent, InvalidAgent> {
+        self.parts.settings.check()?;
+        let mut ids: Vec<_> = self.parts.providers.iter().map(|provider| provider.source_id()).collect();
+        ids.sort_unstable();
+        if let Some([id, _]) = ids.array_windows().find(|[first, second]| first == second) {
+            return Err(InvalidAgent::DuplicateProvider { source_id: (*id).to_owned() });
+        }
+        let declared = self.parts.declared.iter().map(|definition| definition.name.as_str());
+        if let Some(name) = declared.clone().find(|name| self.parts.toolset.definition(name).is_ok()) {
+            return Err(InvalidAgent::DuplicateTool { name: name.to_owned() });
+        }
+        if self.converts_failures {
+            // Outermost, so that retrying is inside of it wherever it is registered (`MW-19`).
+            self.parts.client_layers.insert(0, Layer::function(FailureConversion));
+        }
+        self.parts.chains(&[], &[]).check()?;
+        Ok(Agent { parts: Arc::new(self.parts) })
+    }
+}
+
+impl Parts {
+    /// All middleware of a run, from the outside in (`MW-3`).
+    pub(crate) fn chains(&self, of_providers: &[Layer], of_run: &[Layer]) -> Chains {
+        let mut chains = Chains::default();
+        for layers in [&self.client_layers[..], &self.layers, of_providers, of_run] {
+            chains.extend(layers.iter().cloned());
+        }
+        chains
+    }
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("name", &self.parts.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,82 @@
+//! Which calls a person has to approve, and what was approved (`LOOP-35` to `LOOP-47`).
+
+mod batch;
+mod standing;
+
+use std::collections::BTreeMap;
+
+use cofferdam_tool::{ToolDefinition, Toolset};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use batch::{Answered, Decision, OpenBatch, settle};
+pub(crate) use standing::is_allowed;
+pub use standing::{Scope, allow_always, standing_rules};
+
+use crate::{FunctionCall, Session};
+
+/// Which calls of a model a person has to approve.
+///
+/// The strictest wins: a call is asked for if its source says so ([`ToolSource::needs_approval`]), as the file-access tools do
+/// of deleting, or if the mode for its tool does. What was allowed for always in a session is not asked for again, except
+/// where the mode of the tool itself is [`ApprovalMode::Always`].
+///
+/// [`ToolSource::needs_approval`]: cofferdam_tool::ToolSource::needs_approval
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Approvals {
+    default: ApprovalMode,
+    tools: BTreeMap<String, ApprovalMode>,
+}
+
+/// When a call is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApprovalMode {
+    /// Each time.
+    Always,
+    /// Only if the tool's source says so.
+    #[default]
+    Never,
+    /// Unless the tool's author says that it changes nothing. An author who lies gets past this: it is for tools of people
+    /// one trusts.
+    ByAnnotation,
+}
+
+impl Approvals {
+    /// The mode of all tools that have none of their own.
+    #[must_use]
+    pub fn by_default(mode: ApprovalMode) -> Self {
+        Self { default: mode, tools: BTreeMap::new() }
+    }
+
+    /// Sets the mode of one tool.
+    #[must_use]
+    pub fn with(mut self, tool: impl Into<String>, mode: ApprovalMode) -> Self {
+        self.tools.insert(tool.into(), mode);
+        self
+    }
+
+    /// Whether this call has to be approved.
+    pub(crate) fn are_needed(
+        &self,
+        call: &FunctionCall,
+        toolset: &Toolset,
+        session: Option<&Session>,
+    ) -> bool {
+        let Ok(tool) = toolset.definition(&call.name) else { return false };
+        if self.tools.get(&call.name) == Some(&ApprovalMode::Always) {
+            return true;
+        }
+        self.may_be_needed(tool, toolset) && !session.is_some_and(|session| is_allowed(session, call))
+    }
+
+    /// Whether some call of this tool may have to be approved.
+    pub(crate) fn may_be_needed(&self, tool: &ToolDefinition, toolset: &Toolset) -> bool {
+        let mode = self.tools.get(tool.name.as_str()).copied().unwrap_or(self.default);
+        let is_by_mode = match mode {
+            ApprovalMode::Always => true,
+            ApprovalMode::Never => false,
+            ApprovalMode::ByAnnotation => tool.annotations.read_only != Some(true),
+        };
+        is_by_mode || toolset.needs_approval(tool.name.as_str())
+    }
+}

@@ -1,0 +1,51 @@
+//! Names of functions as they are listed (`CHOICE-3`).
+
+use std::fmt;
+
+/// `plugin.function`, or a function without a plugin. It is shown as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FunctionName {
+    written: String,
+    dot: Option<usize>,
+}
+
+impl FunctionName {
+    /// Takes a name as it is written: split at the first dot, space around both parts ignored. A name without a dot has no
+    /// plugin part.
+    pub fn new(written: impl Into<String>) -> Self {
+        let written = written.into();
+        let dot = written.find('.');
+        Self { written, dot }
+    }
+
+    /// The part before the first dot.
+    #[must_use]
+    pub fn plugin(&self) -> Option<&str> {
+        self.dot.and_then(|dot| self.written.get(..dot)).map(str::trim)
+    }
+
+    /// The part after the first dot; all of it if there is none.
+    #[must_use]
+    pub fn function(&self) -> &str {
+        let start = self.dot.map_or(0, |dot| dot + 1);
+        self.written.get(start..).unwrap_or_default().trim()
+    }
+}
+
+impl From<&str> for FunctionName {
+    fn from(written: &str) -> Self {
+        Self::new(written)
+    }
+}
+
+impl From<String> for FunctionName {
+    fn from(written: String) -> Self {
+        Self::new(written)
+    }
+}
+
+impl fmt::Display for FunctionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}

@@ -1,0 +1,121 @@
+//! The tools of a run, which change while it is going on (`LOOP-7`, `MW-16`).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cofferdam_tool::{LiveRun, NotChanged, ToolDefinition, ToolSource, Toolset};
+
+/// The tools of a run. Changes count from the next iteration on; after the run there is nothing to change (`MW-17`).
+#[derive(Clone)]
+pub struct LiveTools {
+    inner: Arc<Mutex<Live>>,
+}
+
+struct Live {
+    tools: Option<RunTools>,
+    is_terminated: bool,
+}
+
+/// What can be called in a run, and what of it is only declared.
+#[derive(Clone, Default)]
+pub(crate) struct RunTools {
+    /// What the host runs.
+    pub(crate) toolset: Toolset,
+    /// What the caller runs: a model is told of these, and nothing here calls them (`LOOP-26`).
+    pub(crate) declared: Arc<[Arc<ToolDefinition>]>,
+}
+
+impl RunTools {
+    /// What is advertised, tools first.
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = &Arc<ToolDefinition>> {
+        self.toolset.definitions().chain(self.declared.iter())
+    }
+
+    /// Whether a tool is only declared.
+    pub(crate) fn is_declared(&self, name: &str) -> bool {
+        self.declared.iter().any(|definition| definition.name.as_str() == name)
+    }
+}
+
+impl LiveTools {
+    pub(crate) fn new(tools: RunTools) -> Self {
+        Self { inner: Arc::new(Mutex::new(Live { tools: Some(tools), is_terminated: false })) }
+    }
+
+    /// The definitions that are advertised by now; none after the run.
+    #[must_use]
+    pub fn definitions(&self) -> Vec<Arc<ToolDefinition>> {
+        self.live().tools.iter().flat_map(RunTools::definitions).cloned().collect()
+    }
+
+    /// Adds the tools of a source from the next iteration on: all of them or none.
+    ///
+    /// # Errors
+    /// A name is taken, or the run is over.
+    pub fn add_tools(&self, source: Arc<dyn ToolSource>) -> Result<(), NotChanged> {
+        let mut live = self.live();
+        let tools = live.tools.as_mut().ok_or(NotChanged::AddedTooLate)?;
+        let names = source.definitions();
+        if let Some(taken) = names.iter().find(|definition| tools.is_declared(definition.name.as_str())) {
+            return Err(NotChanged::Duplicate { name: taken.name.to_string() });
+        }
+        let added = tools.toolset.add(source);
+        added.map_err(|duplicate| NotChanged::Duplicate { name: duplicate.name.to_string() })
+    }
+
+    /// Takes tools away from the next iteration on. Names that are not known are passed over.
+    ///
+    /// # Errors
+    /// The run is over.
+    pub fn remove_tools(&self, names: &[&str]) -> Result<(), NotChanged> {
+        let mut live = self.live();
+        let tools = live.tools.as_mut().ok_or(NotChanged::RemovedTooLate)?;
+        for name in names {
+            tools.toolset.remove(name);
+        }
+        if names.iter().any(|name| tools.is_declared(name)) {
+            let left = tools.declared.iter().filter(|tool| !names.contains(&tool.name.as_str()));
+            tools.declared = left.cloned().collect();
+        }
+        Ok(())
+    }
+
+    /// The tools as they are now.
+    pub(crate) fn snapshot(&self) -> RunTools {
+        self.live().tools.clone().unwrap_or_default()
+    }
+
+    /// Whether a tool has asked for the end of the loop. Asking counts once.
+    pub(crate) fn take_termination(&self) -> bool {
+        std::mem::take(&mut self.live().is_terminated)
+    }
+
+    /// The run is over.
+    pub(crate) fn close(&self) {
+        self.live().tools = None;
+    }
+
+    fn live(&self) -> MutexGuard<'_, Live> {
+        // What a panicking thread left is whole: a toolset takes a source or leaves it.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LiveRun for LiveTools {
+    fn add_tools(&self, source: Arc<dyn ToolSource>) -> Result<(), NotChanged> {
+        LiveTools::add_tools(self, source)
+    }
+
+    fn remove_tools(&self, names: &[&str]) -> Result<(), NotChanged> {
+        LiveTools::remove_tools(self, names)
+    }
+
+    fn terminate(&self) {
+        self.live().is_terminated = true;
+    }
+}
+
+impl std::fmt::Debug for LiveTools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LiveTools").finish_non_exhaustive()
+    }
+}

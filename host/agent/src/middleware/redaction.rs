@@ -1,0 +1,46 @@
+//! Values that no model should see.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cofferdam_tool::Redactor;
+
+use super::{FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next};
+
+/// Writes over the values of secrets wherever a result, or a failure that a tool reported, holds one.
+#[derive(Clone)]
+pub struct Redaction {
+    redactor: Arc<Redactor>,
+}
+
+impl Redaction {
+    /// Middleware that writes over what `redactor` finds.
+    pub fn new(redactor: impl Into<Arc<Redactor>>) -> Self {
+        Self { redactor: redactor.into() }
+    }
+}
+
+#[async_trait]
+impl Middleware<FunctionContext> for Redaction {
+    async fn process(
+        &self,
+        context: &mut FunctionContext,
+        next: Next<'_, FunctionContext>,
+    ) -> Result<(), FunctionSignal> {
+        let ended = next.run(context).await;
+        context.result = context.result.take().map(|value| match value {
+            FunctionValue::Output(output) => FunctionValue::Output(self.redactor.output(output)),
+            FunctionValue::Error(output) => FunctionValue::Error(self.redactor.output(output)),
+            FunctionValue::Finished(mut result) => {
+                result.result = self.redactor.text(&result.result).into_owned();
+                FunctionValue::Finished(result)
+            }
+        });
+        match ended {
+            Err(FunctionSignal::Error(FunctionError::Failure(failure))) => {
+                Err(FunctionError::Failure(self.redactor.failure(failure)).into())
+            }
+            other => other,
+        }
+    }
+}

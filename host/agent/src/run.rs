@@ -1,0 +1,231 @@
+//! A run of an agent: from new messages to an answer.
+
+mod calls;
+mod cycle;
+mod model;
+mod transcript;
+mod turn;
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cofferdam_tool::{Asker, FileEffects, HostValues, LogSink, ProgressSink};
+use tokio_util::sync::CancellationToken;
+
+use crate::middleware::{AgentContext, AgentResult, End, Layer, Next, Signal};
+use crate::{
+    Agent, ChatOptions, Content, LoopSettings, Message, MiddlewareRefused, Response, Role, RunError,
+    RunStream, Session, TokenBudget, ToolMode,
+};
+
+/// A run that has not begun. Await it for the whole response, or read its [`stream`](Run::stream).
+#[must_use = "a run does nothing unless it is awaited or its stream is read"]
+pub struct Run {
+    agent: Agent,
+    messages: Vec<Arc<Message>>,
+    given: Given,
+}
+
+/// What the caller gives to one run.
+#[derive(Clone, Default)]
+pub(crate) struct Given {
+    pub(crate) session: Option<Session>,
+    pub(crate) options: ChatOptions,
+    pub(crate) settings: Option<LoopSettings>,
+    pub(crate) cancellation: CancellationToken,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) budget: Option<TokenBudget>,
+    pub(crate) host: Option<Arc<HostValues>>,
+    pub(crate) asker: Option<Arc<dyn Asker>>,
+    pub(crate) log: Option<Arc<dyn LogSink>>,
+    pub(crate) progress: Option<Arc<dyn ProgressSink>>,
+    pub(crate) file_effects: FileEffects,
+}
+
+/// What a run can begin with: a text, a message, several.
+pub trait IntoMessages {
+    /// The messages.
+    fn into_messages(self) -> Vec<Arc<Message>>;
+}
+
+impl<M: Into<Message>> IntoMessages for M {
+    fn into_messages(self) -> Vec<Arc<Message>> {
+        vec![Arc::new(self.into())]
+    }
+}
+
+impl IntoMessages for Vec<Message> {
+    fn into_messages(self) -> Vec<Arc<Message>> {
+        self.into_iter().map(Arc::new).collect()
+    }
+}
+
+impl IntoMessages for Vec<Arc<Message>> {
+    fn into_messages(self) -> Vec<Arc<Message>> {
+        self
+    }
+}
+
+/// Answers to approval requests, as a message of the person.
+impl IntoMessages for Vec<Content> {
+    fn into_messages(self) -> Vec<Arc<Message>> {
+        vec![Arc::new(Message::new(Role::User, self))]
+    }
+}
+
+impl Run {
+    pub(crate) fn new(agent: Agent, messages: Vec<Arc<Message>>) -> Self {
+        let options = agent.parts.options.clone();
+        Self { agent, messages, given: Given { options, ..Given::default() } }
+    }
+
+    /// The session that the run is a turn of.
+    pub fn session(mut self, session: &Session) -> Self {
+        self.given.session = Some(session.clone());
+        self
+    }
+
+    /// How the model is to answer, in the place of the agent's options.
+    pub fn options(mut self, options: ChatOptions) -> Self {
+        self.given.options = options;
+        self
+    }
+
+    /// Whether the model may, must or must not call functions.
+    pub fn tool_choice(mut self, mode: ToolMode) -> Self {
+        self.given.options.tool_choice = Some(mode);
+        self
+    }
+
+    /// Settings of the loop, in the place of the agent's.
+    pub fn settings(mut self, settings: LoopSettings) -> Self {
+        self.given.settings = Some(settings);
+        self
+    }
+
+    /// Ends the run when it is cancelled: the model call, tools and all (`LOOP-15`).
+    pub fn cancellation(mut self, cancellation: CancellationToken) -> Self {
+        self.given.cancellation = cancellation;
+        self
+    }
+
+    /// Adds middleware inside of the agent's (`MW-3`).
+    pub fn layer(mut self, layer: Layer) -> Self {
+        self.given.layers.push(layer);
+        self
+    }
+
+    /// A budget for this run, beside the agent's.
+    pub fn budget(mut self, budget: TokenBudget) -> Self {
+        self.given.budget = Some(budget);
+        self
+    }
+
+    /// Values of the host, for middleware and for tools of remote servers (`MCP-2`).
+    pub fn host_values(mut self, values: HostValues) -> Self {
+        self.given.host = Some(Arc::new(values));
+        self
+    }
+
+    /// Who answers the questions of running tools.
+    pub fn asker(mut self, asker: Arc<dyn Asker>) -> Self {
+        self.given.asker = Some(asker);
+        self
+    }
+
+    /// Where lines go that tools log for their caller.
+    pub fn log(mut self, log: Arc<dyn LogSink>) -> Self {
+        self.given.log = Some(log);
+        self
+    }
+
+    /// Where the progress of tools goes.
+    pub fn progress(mut self, progress: Arc<dyn ProgressSink>) -> Self {
+        self.given.progress = Some(progress);
+        self
+    }
+
+    /// What becomes of the changes that tools make to files.
+    pub fn file_effects(mut self, effects: FileEffects) -> Self {
+        self.given.file_effects = effects;
+        self
+    }
+
+    /// The run piece by piece.
+    pub fn stream(self) -> RunStream {
+        RunStream::beginning(async move {
+            Ok(match self.begin(true).await? {
+                AgentResult::Response(response) => RunStream::from(response),
+                AgentResult::Stream(stream) => stream,
+            })
+        })
+    }
+
+    /// Runs the agent middleware around the rest (`MW-1`).
+    async fn begin(self, is_streaming: bool) -> Result<AgentResult, RunError> {
+        let Self { agent, messages, given } = self;
+        let chains = agent.parts.chains(&[], &given.layers);
+        chains.check().map_err(refused)?;
+        let mut context = AgentContext {
+            messages,
+            options: given.options.clone(),
+            session: given.session.clone(),
+            host: given.host.clone(),
+            is_streaming,
+            cancellation: given.cancellation.clone(),
+            result: None,
+        };
+        let inside = Inside { agent, given };
+        let done = Next::new(&chains.agent, &inside).run(&mut context).await;
+        let carried = match done {
+            Ok(()) => None,
+            Err(Signal::Terminate(carried)) => carried.map(AgentResult::Response),
+            Err(Signal::Error(error)) => return Err(error),
+        };
+        // Middleware that sets nothing and does not go on ends the run with nothing (`MW-15`).
+        Ok(carried.or(context.result).unwrap_or_else(|| AgentResult::Response(Response::default())))
+    }
+}
+
+fn refused(error: MiddlewareRefused) -> RunError {
+    RunError::Other(error.into())
+}
+
+/// What agent middleware is around.
+struct Inside {
+    agent: Agent,
+    given: Given,
+}
+
+#[async_trait]
+impl End<AgentContext> for Inside {
+    async fn run(&self, context: &mut AgentContext) -> Result<(), Signal<Response>> {
+        let mut given = self.given.clone();
+        given.options = context.options.clone();
+        given.session = context.session.clone();
+        given.host = context.host.clone();
+        let turn = turn::Turn { agent: self.agent.clone(), given, input: context.messages.clone() };
+        context.result = Some(if context.is_streaming {
+            AgentResult::Stream(RunStream::of(|updates| turn.take(Some(updates))))
+        } else {
+            AgentResult::Response(turn.take(None).await?)
+        });
+        Ok(())
+    }
+}
+
+impl IntoFuture for Run {
+    type Output = Result<Response, RunError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            match self.begin(false).await? {
+                AgentResult::Response(response) => Ok(response),
+                AgentResult::Stream(stream) => stream.finish().await,
+            }
+        })
+    }
+}

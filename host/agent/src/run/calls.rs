@@ -1,0 +1,274 @@
+//! The function calls of one reply (`LOOP-12` to `LOOP-15`, `LOOP-24` to `LOOP-28`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cofferdam_tool::{CallContext, Completion, Content as ToolContent, Outcome, Output, Refused, Toolset};
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+
+use super::cycle::Cycle;
+use crate::approvals::Decision;
+use crate::live::RunTools;
+use crate::middleware::{
+    CallArguments, End, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next,
+};
+use crate::{CallFailure, Content, Data, FunctionCall, FunctionResult, RunError};
+
+/// How long tools have to end by themselves when a run is cancelled, so that what they were doing is recorded.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A call that was not started in time (`LOOP-22`).
+const DEFERRED: &str = "Error: Function invocation limit reached before the deferred tool could run.";
+
+/// A call, and what a person said about it.
+pub(super) type Decided = (FunctionCall, Option<Decision>);
+
+/// What a batch gave.
+pub(super) struct Batch {
+    /// The results in call order.
+    pub(super) results: Vec<Content>,
+    /// The calls that failed, in call order (`LOOP-17`).
+    pub(super) failures: Vec<CallFailure>,
+    /// Whether the loop ends here (`LOOP-25`).
+    pub(super) is_terminated: bool,
+    /// Whether calls were left out because the time was over.
+    pub(super) is_out_of_time: bool,
+    /// How many calls were started.
+    pub(super) started: u32,
+}
+
+/// What one call gave.
+struct Done {
+    result: FunctionResult,
+    failure: Option<CallFailure>,
+    is_terminated: bool,
+    is_deferred: bool,
+}
+
+impl Cycle<'_> {
+    /// Runs the calls of one reply, except those that the caller makes.
+    pub(super) async fn run_calls(&self, calls: Vec<Decided>, tools: &RunTools) -> Result<Batch, RunError> {
+        let ours = calls.into_iter().filter(|(call, _)| !self.is_for_caller(call, tools));
+        let mut done = Vec::new();
+        if self.settings.allow_concurrent_invocation {
+            for one in join_all(ours.map(|decided| self.run_call(decided, tools))).await {
+                done.push(one?);
+            }
+        } else {
+            for decided in ours {
+                done.push(match self.is_out_of_time() {
+                    true => Done::deferred(&decided.0),
+                    false => self.run_call(decided, tools).await?,
+                });
+            }
+        }
+        let mut batch = Batch {
+            is_terminated: self.live.take_termination() || done.iter().any(|done| done.is_terminated),
+            is_out_of_time: done.iter().any(|done| done.is_deferred),
+            started: 0,
+            results: Vec::new(),
+            failures: Vec::new(),
+        };
+        for Done { result, failure, is_deferred, .. } in done {
+            batch.started = batch.started.saturating_add(u32::from(!is_deferred));
+            batch.results.push(Content::FunctionResult(result));
+            batch.failures.extend(failure);
+        }
+        Ok(batch)
+    }
+
+    /// The toolset that a tool is called in: an advertised tool is preferred (`LOOP-11`).
+    pub(super) fn toolset_of<'t>(&'t self, name: &str, tools: &'t RunTools) -> Option<&'t Toolset> {
+        [&tools.toolset, &self.settings.additional_tools]
+            .into_iter()
+            .find(|toolset| toolset.definition(name).is_ok_and(|definition| definition.name.as_str() == name))
+    }
+
+    async fn run_call(&self, (call, decision): Decided, tools: &RunTools) -> Result<Done, RunError> {
+        if let Some(Decision::Refused(reason)) = decision {
+            return Ok(Done::refused(&call, reason.as_deref()));
+        }
+        let Some(toolset) = self.toolset_of(&call.name, tools) else {
+            return Ok(Done::failed(&call, CallFailure::Unknown { name: call.name.clone() }, false));
+        };
+        let Ok(definition) = toolset.definition(&call.name) else {
+            return Ok(Done::failed(&call, CallFailure::Unknown { name: call.name.clone() }, false));
+        };
+        let mut context = FunctionContext {
+            tool: Arc::clone(definition),
+            arguments: CallArguments::Text(call.arguments.clone()),
+            call_id: call.call_id.clone(),
+            session: self.given.session.clone(),
+            host: self.given.host.clone(),
+            tools: self.live.clone(),
+            cancellation: self.given.cancellation.clone(),
+            record: None,
+            result: None,
+        };
+        let tool = Tool { toolset, context: self.call_context(&call) };
+        let invoked = Invoked { invoker: self.settings.invoker.as_deref(), tool };
+        let ended = Next::new(&self.chains.function, &invoked).run(&mut context).await;
+        let result = context.result.take();
+        match ended {
+            Ok(()) => Ok(Done::with(&call, result, false)),
+            Err(FunctionSignal::Terminate(carried)) => Ok(Done::with(&call, carried.or(result), true)),
+            Err(FunctionSignal::FailClosed(error)) => Err(RunError::FailClosed(error)),
+            Err(FunctionSignal::Cancelled) => Err(RunError::Cancelled),
+            Err(FunctionSignal::Error(error)) => {
+                Ok(Done::failed(&call, error.into(), self.settings.include_detailed_errors))
+            }
+        }
+    }
+
+    fn call_context(&self, call: &FunctionCall) -> CallContext {
+        let given = &self.given;
+        CallContext {
+            session: given.session.as_ref().map(|session| session.id().to_owned()),
+            cancellation: given.cancellation.clone(),
+            file_effects: given.file_effects,
+            progress: given.progress.clone(),
+            asker: given.asker.clone(),
+            log: given.log.clone(),
+            host: given.host.clone(),
+            run: Some(Arc::new(self.live.clone())),
+            ..CallContext::new(call.call_id.clone())
+        }
+    }
+}
+
+/// What function middleware is around: the tool, or what calls it instead (`LOOP-27`).
+struct Invoked<'c> {
+    invoker: Option<&'c dyn Middleware<FunctionContext>>,
+    tool: Tool<'c>,
+}
+
+#[async_trait]
+impl End<FunctionContext> for Invoked<'_> {
+    async fn run(&self, context: &mut FunctionContext) -> Result<(), FunctionSignal> {
+        match self.invoker {
+            Some(invoker) => invoker.process(context, Next::new(&[], &self.tool)).await,
+            None => self.tool.run(context).await,
+        }
+    }
+}
+
+/// One tool, ready to be called.
+struct Tool<'c> {
+    toolset: &'c Toolset,
+    context: CallContext,
+}
+
+#[async_trait]
+impl End<FunctionContext> for Tool<'_> {
+    async fn run(&self, context: &mut FunctionContext) -> Result<(), FunctionSignal> {
+        let arguments = context.arguments.to_text();
+        let arguments = Some(arguments.as_bytes()).filter(|arguments| !arguments.is_empty());
+        let name = context.tool.name.as_str();
+        let called = tokio::select! {
+            biased;
+            called = self.toolset.call(name, arguments, &self.context) => called,
+            () = long_cancelled(&self.context.cancellation) => return Err(FunctionSignal::Cancelled),
+        };
+        let Completion { outcome, record } = called.map_err(|refused| match refused {
+            Refused::InvalidArguments(invalid) => FunctionError::InvalidArguments(invalid),
+            other => FunctionError::UsedUp(other),
+        })?;
+        context.record = Some(record);
+        context.result = Some(match outcome {
+            Outcome::Ok(output) => FunctionValue::Output(output),
+            Outcome::Failure(failure) => return Err(FunctionError::Failure(failure).into()),
+            Outcome::Error(error) => return Err(FunctionError::Tool(error).into()),
+            _ => return Err(FunctionSignal::Cancelled),
+        });
+        Ok(())
+    }
+}
+
+/// Returns when a run was cancelled and what it was doing had its time to end.
+pub(super) async fn long_cancelled(cancellation: &CancellationToken) {
+    cancellation.cancelled().await;
+    tokio::time::sleep(GRACE).await;
+}
+
+impl Done {
+    fn new(call: &FunctionCall, text: impl Into<String>) -> Self {
+        let result = FunctionResult {
+            call_id: call.call_id.clone(),
+            result: text.into(),
+            ..FunctionResult::default()
+        };
+        Self { result, failure: None, is_terminated: false, is_deferred: false }
+    }
+
+    fn with(call: &FunctionCall, value: Option<FunctionValue>, is_terminated: bool) -> Self {
+        let mut done = Self { is_terminated, ..Self::new(call, "") };
+        match value {
+            None => {}
+            // Its own id counts for nothing: a result belongs to the call that it came from (`LOOP-28`).
+            Some(FunctionValue::Finished(result)) => {
+                done.failure = result.is_error.then(|| CallFailure::Shown(result.result.clone()));
+                done.result = FunctionResult { call_id: call.call_id.clone(), ..result };
+            }
+            Some(FunctionValue::Output(output)) => done.show(&output),
+            Some(FunctionValue::Error(output)) => {
+                done.show(&output);
+                done.result.is_error = true;
+                done.failure = Some(CallFailure::Shown(done.result.result.clone()));
+            }
+        }
+        done
+    }
+
+    fn show(&mut self, output: &Output) {
+        self.result.result = output.text();
+        if let Output::Contents(contents) = output {
+            self.result.items = contents.iter().filter_map(blob).collect();
+        }
+    }
+
+    fn failed(call: &FunctionCall, failure: CallFailure, is_detailed: bool) -> Self {
+        let text = match &failure {
+            CallFailure::Failed(FunctionError::InvalidArguments(invalid)) => {
+                format!("Error: Argument parsing failed. {invalid}")
+            }
+            CallFailure::Failed(FunctionError::UsedUp(refused)) => refused.to_string(),
+            CallFailure::Failed(error) if is_detailed => {
+                format!("Error: Function failed. Exception: {error}")
+            }
+            CallFailure::Failed(_) => "Error: Function failed.".to_owned(),
+            CallFailure::Shown(text) => text.clone(),
+            CallFailure::Unknown { .. } | CallFailure::NotAdvertised => format!("Error: {failure}"),
+        };
+        let mut done = Self::new(call, text);
+        done.result.is_error = true;
+        done.failure = Some(failure);
+        done
+    }
+
+    /// A person said no, which is no error (`LOOP-17`, `LOOP-41`).
+    fn refused(call: &FunctionCall, reason: Option<&str>) -> Self {
+        let text = "Error: Tool call invocation was rejected by user.";
+        match reason.filter(|reason| !reason.trim().is_empty()) {
+            Some(reason) => Self::new(call, format!("{text} {reason}")),
+            None => Self::new(call, text),
+        }
+    }
+
+    fn deferred(call: &FunctionCall) -> Self {
+        Self { is_deferred: true, ..Self::new(call, DEFERRED) }
+    }
+}
+
+/// A part of an output that is no text.
+fn blob(content: &ToolContent) -> Option<Data> {
+    match content {
+        ToolContent::Blob { media_type, data } => {
+            Some(Data { media_type: media_type.clone(), data: STANDARD.encode(data), ..Data::default() })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,153 @@
+//! One model call inside the chat middleware.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+
+use super::cycle::Cycle;
+use crate::live::RunTools;
+use crate::middleware::{ChatContext, ChatResult, End, Next, Signal};
+use crate::{
+    ChatClient, ChatError, ChatOptions, ChatRequest, Delta, Reply, ReplyBuilder, ReplyStream, RunError,
+    TokenBudget, ToolMode, Update,
+};
+
+impl Cycle<'_> {
+    /// Asks the model. Says as well whether chat middleware ends the loop (`MW-15`).
+    pub(super) async fn ask(&mut self, tools: &RunTools) -> Result<(Reply, bool), RunError> {
+        let budgets = [self.given.budget.clone(), self.parts.budget.clone()].into_iter().flatten().collect();
+        let model = Model { client: Arc::clone(&self.parts.client), budgets };
+        model.check()?;
+        let mut context = ChatContext {
+            request: self.request(tools),
+            session: self.given.session.clone(),
+            host: self.given.host.clone(),
+            is_streaming: self.updates.is_some(),
+            result: None,
+        };
+        let done = Next::new(&self.chains.chat, &model).run(&mut context).await;
+        let (carried, is_terminated) = match done {
+            Ok(()) => (None, false),
+            Err(Signal::Terminate(carried)) => (carried.map(ChatResult::Reply), true),
+            Err(Signal::Error(error)) => return Err(error),
+        };
+        let result = carried.or(context.result).unwrap_or(ChatResult::Reply(Reply::default()));
+        let reply = match result {
+            ChatResult::Reply(reply) if self.updates.is_none() => reply,
+            ChatResult::Reply(reply) => self.read(reply.into(), tools).await?,
+            ChatResult::Stream(stream) => self.read(stream, tools).await?,
+        };
+        model.check()?;
+        Ok((reply, is_terminated))
+    }
+
+    fn request(&self, tools: &RunTools) -> ChatRequest {
+        let tool_choice = if self.is_withdrawn { Some(ToolMode::None) } else { self.tool_choice.clone() };
+        ChatRequest {
+            messages: self.messages.get(self.kept..).unwrap_or_default().to_vec(),
+            tools: tools.definitions().cloned().collect(),
+            options: ChatOptions { tool_choice, ..self.given.options.clone() },
+            conversation_id: self.response.conversation_id.clone(),
+            cancellation: self.given.cancellation.clone(),
+        }
+    }
+
+    /// Reads a stream to its end, passing on what comes (`LOOP-29`).
+    async fn read(&mut self, mut stream: ReplyStream, tools: &RunTools) -> Result<Reply, RunError> {
+        let holds_back = self.can_need_approval(tools);
+        let mut held = Vec::new();
+        let mut builder = ReplyBuilder::default();
+        while let Some(update) = stream.next().await {
+            let mut update = update?;
+            builder.add(update.clone());
+            if self.is_withdrawn {
+                update.deltas.retain(|delta| !holds_call(delta));
+            }
+            if holds_back && (!held.is_empty() || update.deltas.iter().any(holds_call)) {
+                // What comes after a call waits as well, so that nothing is read out of its order.
+                held.push(update);
+            } else {
+                self.pass_on(update).await;
+            }
+        }
+        for update in held {
+            self.pass_on(update).await;
+        }
+        Ok(stream.finished(builder.build()))
+    }
+
+    fn can_need_approval(&self, tools: &RunTools) -> bool {
+        let toolsets = [&tools.toolset, &self.settings.additional_tools];
+        let approvals = &self.parts.approvals;
+        toolsets.into_iter().any(|set| set.definitions().any(|tool| approvals.may_be_needed(tool, set)))
+    }
+
+    async fn pass_on(&self, update: Update) {
+        if let Some(updates) = &self.updates {
+            // Nobody reads any more: the run is about to be dropped.
+            let _ = updates.send(update).await;
+        }
+    }
+}
+
+fn holds_call(delta: &Delta) -> bool {
+    match delta {
+        Delta::Call { .. } => true,
+        Delta::Content(content) => content.as_call().is_some(),
+        Delta::Text(_) | Delta::Reasoning(_) => false,
+    }
+}
+
+/// The client and what is counted at it.
+struct Model {
+    client: Arc<dyn ChatClient>,
+    budgets: Vec<TokenBudget>,
+}
+
+impl Model {
+    /// Whether tokens are left (`LOOP-48`).
+    fn check(&self) -> Result<(), RunError> {
+        self.budgets.iter().try_for_each(|budget| Ok(budget.check()?))
+    }
+}
+
+#[async_trait]
+impl End<ChatContext> for Model {
+    async fn run(&self, context: &mut ChatContext) -> Result<(), Signal<Reply>> {
+        // Middleware may come here several times.
+        self.check()?;
+        let request = context.request.clone();
+        let cancellation = request.cancellation.clone();
+        let asked = async {
+            Ok(if context.is_streaming {
+                ChatResult::Stream(self.counted(self.client.stream(request).await?))
+            } else {
+                let reply = self.client.reply(request).await?;
+                if let Some(usage) = reply.usage {
+                    self.budgets.iter().for_each(|budget| budget.count(usage));
+                }
+                ChatResult::Reply(reply)
+            })
+        };
+        let result: Result<_, ChatError> = tokio::select! {
+            biased;
+            () = cancellation.cancelled() => Err(ChatError::cancelled()),
+            result = asked => result,
+        };
+        context.result = Some(result.map_err(RunError::from)?);
+        Ok(())
+    }
+}
+
+impl Model {
+    /// A stream that counts what it costs as that is reported.
+    fn counted(&self, stream: ReplyStream) -> ReplyStream {
+        let budgets = self.budgets.clone();
+        ReplyStream::new(stream.inspect(move |update| {
+            if let Ok(Update { usage: Some(usage), .. }) = update {
+                budgets.iter().for_each(|budget| budget.count(*usage));
+            }
+        }))
+    }
+}

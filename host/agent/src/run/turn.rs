@@ -1,0 +1,169 @@
+//! What is around the loop: context providers, the session, approvals that were answered (`SES-2` to `SES-5`, `LOOP-36`).
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::Given;
+use super::cycle::{Cycle, Start};
+use super::transcript::Input;
+use crate::approvals::{Answered, settle};
+use crate::context::Added;
+use crate::history::History;
+use crate::live::{LiveTools, RunTools};
+use crate::{
+    AfterRun, Agent, BeforeRun, BoxError, Content, ContextProvider, Message, Response, Role, RunError,
+    Session, Update,
+};
+
+/// One run inside the agent middleware.
+pub(super) struct Turn {
+    pub(super) agent: Agent,
+    pub(super) given: Given,
+    pub(super) input: Vec<Arc<Message>>,
+}
+
+impl Turn {
+    /// Runs it to its end. Updates go where a caller reads them while it runs.
+    pub(super) async fn take(self, updates: Option<mpsc::Sender<Update>>) -> Result<Response, RunError> {
+        let cancellation = self.given.cancellation.clone();
+        // What is waited for in here stops by itself where it can; this is for what cannot, code of the caller's.
+        tokio::select! {
+            biased;
+            response = self.taken(updates) => response,
+            () = super::calls::long_cancelled(&cancellation) => Err(RunError::Cancelled),
+        }
+    }
+
+    async fn taken(self, updates: Option<mpsc::Sender<Update>>) -> Result<Response, RunError> {
+        let session = self.given.session.clone();
+        let _turn = match &session {
+            Some(session) => Some(session.take_turn().await),
+            None => None,
+        };
+        let input = Input::new(self.input.clone());
+        let resolution = match &session {
+            Some(session) => settle(session, &input.answers),
+            // Nothing is recorded without a session, so nothing can be answered (`LOOP-45`).
+            None => Answered::Nothing,
+        };
+        let around = Around { providers: self.providers(), session: session.clone(), input: input.messages };
+        let response = match resolution {
+            Answered::Waiting(requests) => {
+                let requests = requests.into_iter().map(Content::ApprovalRequest).collect();
+                let message = Arc::new(Message::new(Role::Assistant, requests));
+                super::cycle::send(updates.as_ref(), &message).await;
+                around.after(Response { messages: vec![message], ..Response::default() }, &[]).await?
+            }
+            Answered::Nothing => self.cycled(around, Vec::new(), updates).await?,
+            Answered::Complete(calls) => self.cycled(around, calls, updates).await?,
+        };
+        if let (Some(session), Some(id)) = (&session, &response.conversation_id) {
+            session.set_service_id(Some(id.clone()));
+        }
+        Ok(response)
+    }
+
+    async fn cycled(
+        self,
+        around: Around,
+        resumed: Vec<super::calls::Decided>,
+        updates: Option<mpsc::Sender<Update>>,
+    ) -> Result<Response, RunError> {
+        let added = around.before().await?;
+        let tools = self.tools(&added)?;
+        let chains = self.agent.parts.chains(&added.middleware, &self.given.layers);
+        chains.check().map_err(super::refused)?;
+        let mut given = self.given;
+        let instructions = self.agent.parts.instructions.iter().chain(&added.instructions);
+        let instructions = given.options.instructions.iter().chain(instructions).map(String::as_str);
+        let instructions: Vec<_> = instructions.collect();
+        given.options.instructions = (!instructions.is_empty()).then(|| instructions.join("\n"));
+        let mut messages = added.messages.clone();
+        messages.extend(around.input.iter().cloned());
+        let live = LiveTools::new(tools);
+        let start = Start { messages, resumed, chains: &chains, live: live.clone() };
+        let response = Cycle::new(&self.agent.parts, given, start, updates).run().await;
+        live.close();
+        around.after(response?, &added.messages).await
+    }
+
+    /// The agent's providers, with one that remembers if nobody else does (`SES-4`).
+    fn providers(&self) -> Vec<Arc<dyn ContextProvider>> {
+        let parts = &self.agent.parts;
+        let mut providers = parts.providers.clone();
+        let Some(session) = &self.given.session else { return providers };
+        let is_remembered = providers.iter().any(|provider| provider.loads_history())
+            || session.service_id().is_some()
+            || parts.client.keeps_conversation();
+        if !is_remembered {
+            providers.push(Arc::new(History::in_session()));
+        }
+        providers
+    }
+
+    fn tools(&self, added: &Added) -> Result<RunTools, RunError> {
+        let mut toolset = self.agent.parts.toolset.clone();
+        for source in &added.sources {
+            toolset.add(Arc::clone(source)).map_err(|error| RunError::Other(error.into()))?;
+        }
+        Ok(RunTools { toolset, declared: Arc::clone(&self.agent.parts.declared) })
+    }
+}
+
+/// What context providers see of a run.
+struct Around {
+    providers: Vec<Arc<dyn ContextProvider>>,
+    session: Option<Session>,
+    input: Vec<Arc<Message>>,
+}
+
+impl Around {
+    async fn before(&self) -> Result<Added, RunError> {
+        let mut added = Added::default();
+        for provider in &self.providers {
+            let source = provider.source_id();
+            let mut state = self.state(source);
+            let mut run = BeforeRun {
+                state: &mut state,
+                session: self.session.as_ref(),
+                input: &self.input,
+                source,
+                added: &mut added,
+            };
+            let done = provider.before_run(&mut run).await;
+            self.keep(source, state);
+            done.map_err(RunError::Other)?;
+        }
+        Ok(added)
+    }
+
+    async fn after(&self, response: Response, context: &[Arc<Message>]) -> Result<Response, RunError> {
+        for provider in self.providers.iter().rev() {
+            let source = provider.source_id();
+            let mut state = self.state(source);
+            let mut run = AfterRun {
+                state: &mut state,
+                session: self.session.as_ref(),
+                input: &self.input,
+                context,
+                response: &response,
+            };
+            let done: Result<(), BoxError> = provider.after_run(&mut run).await;
+            self.keep(source, state);
+            done.map_err(RunError::Other)?;
+        }
+        Ok(response)
+    }
+
+    fn state(&self, source: &str) -> Value {
+        self.session.as_ref().map(|session| session.part(source)).unwrap_or_default()
+    }
+
+    fn keep(&self, source: &str, state: Value) {
+        if let Some(session) = &self.session {
+            session.set_part(source, state);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What a person or a program sets about the loop (`LOOP-9`, `LOOP-10`).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cofferdam_tool::Toolset;
+use serde_json::{Map, Value, json};
+
+use crate::IterationHook;
+use crate::middleware::{FunctionContext, Middleware};
+
+/// Settings of the loop. The defaults are those of `LOOP-9`.
+#[derive(Clone)]
+pub struct LoopSettings {
+    /// Whether calls are run at all; otherwise they come back to the caller (`LOOP-3`).
+    pub enabled: bool,
+    /// Rounds of calls before the model has to answer without them (`LOOP-20`). At least 1.
+    pub max_iterations: u32,
+    /// Calls before the model has to answer without them; compared after each batch (`LOOP-21`). At least 1.
+    pub max_function_calls: Option<u32>,
+    /// Time before the model has to answer without calls (`LOOP-22`). Greater than zero.
+    pub max_duration: Option<Duration>,
+    /// Rounds with an error in a row before `on_error_limit` applies; 0 acts like 1 (`LOOP-18`).
+    pub max_consecutive_errors: u32,
+    /// What happens then.
+    pub on_error_limit: OnErrorLimit,
+    /// Whether a call of an unknown tool ends the run before anything of its batch has run (`LOOP-16`).
+    pub terminate_on_unknown: bool,
+    /// Whether the model is told what an error of the host says (`LOOP-14`). Such texts may hold what a model should not
+    /// see: it is for development.
+    pub include_detailed_errors: bool,
+    /// Whether the calls of one reply start together (`LOOP-24`).
+    pub allow_concurrent_invocation: bool,
+    /// Tools that can be called and are not advertised (`LOOP-11`).
+    pub additional_tools: Toolset,
+    /// Names of tools that the caller of the run calls itself (`LOOP-11`, `LOOP-26`).
+    pub caller_tools: BTreeSet<String>,
+    /// Called after each iteration (`LOOP-30`).
+    pub iteration_completed: Option<Arc<dyn IterationHook>>,
+    /// Calls tools instead of the loop: the innermost function middleware, behind all others (`LOOP-27`).
+    pub invoker: Option<Arc<dyn Middleware<FunctionContext>>>,
+}
+
+/// What happens when calls have failed too often in a row (`LOOP-18`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnErrorLimit {
+    /// The model answers without tools.
+    #[default]
+    Answer,
+    /// The errors of the last round are raised.
+    Raise,
+}
+
+/// Why settings are refused (`LOOP-10`).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidSetting {
+    /// No iteration at all.
+    #[error("max_iterations must be at least 1.")]
+    MaxIterations,
+    /// No call at all.
+    #[error("max_function_calls must be at least 1 or none.")]
+    MaxFunctionCalls,
+    /// No time at all.
+    #[error("max_duration must be greater than zero or none.")]
+    MaxDuration,
+    /// Less than no error.
+    #[error("max_consecutive_errors must be 0 or more.")]
+    MaxConsecutiveErrors,
+    /// Neither of the two words.
+    #[error("on_error_limit must be 'answer' or 'raise'.")]
+    OnErrorLimit,
+    /// There is no such setting.
+    #[error("Unknown loop setting '{name}'.")]
+    Unknown {
+        /// What was set.
+        name: String,
+    },
+    /// A flag is neither true nor false.
+    #[error("{name} must be true or false.")]
+    NotAFlag {
+        /// The setting.
+        name: String,
+    },
+    /// Names of tools are not given as a list of texts.
+    #[error("{name} must be a list of tool names.")]
+    NotNames {
+        /// The setting.
+        name: String,
+    },
+    /// A setting that is code, or tools.
+    #[error("{name} can be set in code only.")]
+    CodeOnly {
+        /// The setting.
+        name: String,
+    },
+}
+
+impl Default for LoopSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            max_iterations: 40,
+            max_function_calls: None,
+            max_duration: None,
+            max_consecutive_errors: 3,
+            on_error_limit: OnErrorLimit::Answer,
+            terminate_on_unknown: false,
+            include_detailed_errors: false,
+            allow_concurrent_invocation: false,
+            additional_tools: Toolset::new(),
+            caller_tools: BTreeSet::new(),
+            iteration_completed: None,
+            invoker: None,
+        }
+    }
+}
+
+impl LoopSettings {
+    /// Checks settings that were made in code.
+    ///
+    /// # Errors
+    /// The first that is out of its range.
+    pub fn check(&self) -> Result<(), InvalidSetting> {
+        if self.max_iterations == 0 {
+            return Err(InvalidSetting::MaxIterations);
+        }
+        if self.max_function_calls == Some(0) {
+            return Err(InvalidSetting::MaxFunctionCalls);
+        }
+        if self.max_duration == Some(Duration::ZERO) {
+            return Err(InvalidSetting::MaxDuration);
+        }
+        Ok(())
+    }
+
+    /// Settings out of data; null and what is not given are the default. `max_duration` is in seconds.
+    ///
+    /// # Errors
+    /// The first setting that is not known or out of its range.
+    pub fn from_json(settings: &Map<String, Value>) -> Result<Self, InvalidSetting> {
+        let mut read = Self::default();
+        for (name, value) in settings {
+            read.set(name, value)?;
+        }
+        read.check()?;
+        Ok(read)
+    }
+
+    fn set(&mut self, name: &str, value: &Value) -> Result<(), InvalidSetting> {
+        let default = Self::default();
+        let flag = |default: bool| match value {
+            Value::Null => Ok(default),
+            Value::Bool(flag) => Ok(*flag),
+            _ => Err(InvalidSetting::NotAFlag { name: name.to_owned() }),
+        };
+        let number = |default: Option<u32>, error: InvalidSetting| match value {
+            Value::Null => Ok(default),
+            other => {
+                other.as_u64().map(|number| Some(u32::try_from(number).unwrap_or(u32::MAX))).ok_or(error)
+            }
+        };
+        match name {
+            "enabled" => self.enabled = flag(default.enabled)?,
+            "terminate_on_unknown" => self.terminate_on_unknown = flag(default.terminate_on_unknown)?,
+            "include_detailed_errors" => {
+                self.include_detailed_errors = flag(default.include_detailed_errors)?;
+            }
+            "allow_concurrent_invocation" => {
+                self.allow_concurrent_invocation = flag(default.allow_concurrent_invocation)?;
+            }
+            "max_iterations" => {
+                let read = number(Some(default.max_iterations), InvalidSetting::MaxIterations)?;
+                self.max_iterations = read.ok_or(InvalidSetting::MaxIterations)?;
+            }
+            "max_function_calls" => {
+                self.max_function_calls = number(None, InvalidSetting::MaxFunctionCalls)?;
+            }
+            "max_consecutive_errors" => {
+                let read =
+                    number(Some(default.max_consecutive_errors), InvalidSetting::MaxConsecutiveErrors)?;
+                self.max_consecutive_errors = read.ok_or(InvalidSetting::MaxConsecutiveErrors)?;
+            }
+            "max_duration" => self.max_duration = duration(value)?,
+            "on_error_limit" => {
+                self.on_error_limit = match value.as_str() {
+                    Some("answer") => OnErrorLimit::Answer,
+                    Some("raise") => OnErrorLimit::Raise,
+                    None if value.is_null() => default.on_error_limit,
+                    _ => return Err(InvalidSetting::OnErrorLimit),
+                }
+            }
+            "caller_tools" => self.caller_tools = names(name, value)?,
+            "additional_tools" | "iteration_completed" | "invoker" => {
+                let is_none = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+                if !is_none {
+                    return Err(InvalidSetting::CodeOnly { name: name.to_owned() });
+                }
+            }
+            other => return Err(InvalidSetting::Unknown { name: other.to_owned() }),
+        }
+        Ok(())
+    }
+
+    /// The settings as data, tools by their names; a hook and an invoker are true where there is one.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let additional: Vec<_> =
+            self.additional_tools.definitions().map(|definition| definition.name.as_str()).collect();
+        json!({
+            "enabled": self.enabled,
+            "max_iterations": self.max_iterations,
+            "max_function_calls": self.max_function_calls,
+            "max_duration": self.max_duration.map(|duration| duration.as_secs_f64()),
+            "max_consecutive_errors": self.max_consecutive_errors,
+            "on_error_limit": match self.on_error_limit {
+                OnErrorLimit::Answer => "answer",
+                OnErrorLimit::Raise => "raise",
+            },
+            "terminate_on_unknown": self.terminate_on_unknown,
+            "include_detailed_errors": self.include_detailed_errors,
+            "allow_concurrent_invocation": self.allow_concurrent_invocation,
+            "additional_tools": additional,
+            "caller_tools": self.caller_tools,
+            "iteration_completed": self.iteration_completed.as_ref().map(|_| true),
+            "invoker": self.invoker.as_ref().map(|_| true),
+        })
+    }
+}
+
+fn duration(value: &Value) -> Result<Option<Duration>, InvalidSetting> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let seconds = value.as_f64().ok_or(InvalidSetting::MaxDuration)?;
+    Duration::try_from_secs_f64(seconds).map(Some).map_err(|_| InvalidSetting::MaxDuration)
+}
+
+fn names(setting: &str, value: &Value) -> Result<BTreeSet<String>, InvalidSetting> {
+    let wrong = || InvalidSetting::NotNames { name: setting.to_owned() };
+    if value.is_null() {
+        return Ok(BTreeSet::new());
+    }
+    let names = value.as_array().ok_or_else(wrong)?.iter();
+    names.map(|name| name.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+}
+
+impl std::fmt::Debug for LoopSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LoopSettings{}", self.to_json())
+    }
+}

@@ -1,0 +1,165 @@
+//! Functions of the host's own program as tools.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::{
+    Arguments, CallContext, CallRecord, Completion, Declaration, DeclarationError, Outcome, Output, ToolCall,
+    ToolDefinition, ToolError, ToolFailure, ToolName, ToolSource,
+};
+
+/// Functions of the host's own program as tools. They are not in a sandbox: what they may do is up to whoever writes them.
+///
+/// ```
+/// use cofferdam_tool::{Declaration, Functions};
+/// use serde_json::json;
+///
+/// let schema = r#"{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}"#;
+/// let double = Declaration::new("double", "Twice a number.", schema);
+/// let functions = Functions::new("math").with(double, async |arguments, _context| {
+///     Ok(json!(2 * arguments.value()["a"].as_i64().unwrap_or_default()))
+/// })?;
+/// # Ok::<(), cofferdam_tool::DeclarationError>(())
+/// ```
+#[must_use]
+pub struct Functions {
+    name: String,
+    definitions: Arc<[Arc<ToolDefinition>]>,
+    functions: HashMap<ToolName, Function>,
+}
+
+type Ending = Pin<Box<dyn Future<Output = Result<Value, FunctionEnd>> + Send>>;
+type Function = Arc<dyn Fn(Arguments, CallContext) -> Ending + Send + Sync>;
+
+/// How a function ends that gives no value. Every error of the program becomes one with `?`.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FunctionEnd {
+    /// It reports a failure, and the model is told (`RES-2`).
+    Failure(ToolFailure),
+    /// An error of the program. The model is told its type at most (`RES-5`).
+    Error(ToolError),
+    /// The caller gave up (`RES-12`).
+    Cancelled,
+}
+
+impl FunctionEnd {
+    /// A failure that the model is told.
+    pub fn failure(message: impl Into<String>) -> Self {
+        Self::Failure(ToolFailure::new(message))
+    }
+}
+
+impl<E: std::error::Error> From<E> for FunctionEnd {
+    fn from(error: E) -> Self {
+        let path = std::any::type_name::<E>();
+        // Without the modules: where the type lives in the program is nobody's business.
+        let generic = path.split('<').next().unwrap_or(path);
+        let name = generic.rsplit("::").next().unwrap_or(generic);
+        Self::Error(ToolError::host(name).with_detail(error.to_string()))
+    }
+}
+
+impl Functions {
+    /// A source without tools yet, called `name`.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), definitions: Arc::from([]), functions: HashMap::new() }
+    }
+
+    /// Adds a function. A function of the same name is replaced.
+    ///
+    /// # Errors
+    /// The declaration is refused, as a plugin's would be.
+    pub fn with<F, R>(mut self, declaration: Declaration, function: F) -> Result<Self, DeclarationError>
+    where
+        F: Fn(Arguments, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Value, FunctionEnd>> + Send + 'static,
+    {
+        let definition = Arc::new(declaration.compile()?);
+        let others = self.definitions.iter().filter(|other| other.name != definition.name).cloned();
+        self.definitions = others.chain([Arc::clone(&definition)]).collect();
+        let function: Function = Arc::new(move |arguments, context| Box::pin(function(arguments, context)));
+        self.functions.insert(definition.name.clone(), function);
+        Ok(self)
+    }
+}
+
+#[async_trait]
+impl ToolSource for Functions {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+        Arc::clone(&self.definitions)
+    }
+
+    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+        let outcome = match self.functions.get(&call.tool.name) {
+            None => Outcome::Error(ToolError::host("UnknownFunction")),
+            Some(function) => tokio::select! {
+                biased;
+                () = context.given_up() => Outcome::Cancelled,
+                ended = function(call.arguments, context.clone()) => match ended {
+                    Ok(value) => Outcome::Ok(Output::Value(value)),
+                    Err(FunctionEnd::Failure(failure)) => Outcome::Failure(failure),
+                    Err(FunctionEnd::Error(error)) => Outcome::Error(error),
+                    Err(FunctionEnd::Cancelled) => Outcome::Cancelled,
+                },
+            },
+        };
+        let mut record = CallRecord::default();
+        record.call_id.clone_from(&context.call_id);
+        record.session.clone_from(&context.session);
+        record.tool = Some(call.tool.name.clone());
+        record.attempts = 1;
+        record.set_outcome(&outcome);
+        Completion { outcome, record }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Refused, Toolset};
+
+    fn toolset() -> Toolset {
+        let schema = r#"{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}"#;
+        let functions = Functions::new("math")
+            .with(Declaration::new("half", "Half of a number.", schema), async |arguments, _| match arguments
+                .value()["a"]
+                .as_i64()
+            {
+                Some(13) => Err(FunctionEnd::failure("13 is unlucky")),
+                Some(a) if a % 2 == 0 => Ok(json!(a / 2)),
+                _ => Err("x".parse::<i64>().unwrap_err().into()),
+            })
+            .unwrap();
+        let mut toolset = Toolset::new();
+        toolset.add(Arc::new(functions)).unwrap();
+        toolset
+    }
+
+    async fn shown(arguments: &str) -> Result<String, Refused> {
+        let context = CallContext::new("1");
+        let completion = toolset().call("half", Some(arguments.as_bytes()), &context).await?;
+        Ok(completion.outcome.shown().unwrap().text())
+    }
+
+    #[tokio::test]
+    async fn a_function_ends_like_a_tool() {
+        assert_eq!(shown(r#"{"a":"8"}"#).await.unwrap(), "4");
+        assert_eq!(shown(r#"{"a":13}"#).await.unwrap(), r#"{"error":{"message":"13 is unlucky"}}"#);
+        let error =
+            r#"{"error":{"message":"An unexpected error occurred (ParseIntError). Please try again."}}"#;
+        assert_eq!(shown(r#"{"a":7}"#).await.unwrap(), error);
+        assert!(matches!(shown("{}").await, Err(Refused::InvalidArguments(_))));
+    }
+}

@@ -1,0 +1,145 @@
+//! What rows about agents have in common: a model that answers by a script, the tools that it calls, and how messages are
+//! written in rows.
+
+mod model;
+mod tools;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cofferdam_agent::{Content, Message, Response, Role, RunError};
+use futures_util::StreamExt;
+use serde_json::{Map, Value, json};
+
+pub(super) use self::model::{Model, Seen, usage_of};
+pub(super) use self::tools::{Tools, world};
+
+/// Longest that a row may take.
+const ROW_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Runs what a row does on the runtime of all rows about agents.
+pub(super) fn block_on<T>(future: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let within = async { tokio::time::timeout(ROW_TIMEOUT, future).await };
+    world().runtime.block_on(within).unwrap_or_else(|_| Err("the row takes too long".to_owned()))
+}
+
+/// Runs an agent, piece by piece if the row says so. The stream's pieces have to be the response (`LOOP-29`).
+pub(super) async fn finished(
+    run: cofferdam_agent::Run,
+    is_streaming: bool,
+) -> Result<Result<Response, RunError>, String> {
+    if !is_streaming {
+        return Ok(run.await);
+    }
+    let mut stream = run.stream();
+    let mut text = String::new();
+    while let Some(update) = stream.next().await {
+        match update {
+            Ok(update) => {
+                for delta in update.deltas {
+                    match delta {
+                        cofferdam_agent::Delta::Text(more) => text.push_str(&more),
+                        cofferdam_agent::Delta::Content(content) => {
+                            text.push_str(content.as_text().unwrap_or_default());
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    let response = stream.finish().await;
+    if let Ok(response) = &response {
+        let whole: String = response.messages.iter().map(|message| message.text()).collect();
+        if whole != text {
+            return Err(format!("the pieces hold the text `{text}`, the response `{whole}`"));
+        }
+    }
+    Ok(response)
+}
+
+/// Contents as rows write them.
+pub(super) fn contents(row: &Value) -> Result<Vec<Content>, String> {
+    let contents = row.as_array().ok_or("contents are no list")?.iter();
+    let text = |content: &Value, name: &str| content.get(name).and_then(Value::as_str).map(str::to_owned);
+    contents
+        .map(|content| {
+            let id = text(content, "id").unwrap_or_default();
+            if let Some(words) = text(content, "text") {
+                Ok(Content::text(words))
+            } else if let Some(call) = text(content, "call") {
+                Ok(Content::call(id, call, text(content, "args").unwrap_or_default()))
+            } else if let Some(result) = text(content, "result") {
+                Ok(Content::result(id, result))
+            } else {
+                Err(format!("unknown content {content}"))
+            }
+        })
+        .collect()
+}
+
+/// Messages as rows write them. `request` names a request id.
+pub(super) fn written(messages: &[Arc<Message>], request: &dyn Fn(&str, &str) -> String) -> Value {
+    messages
+        .iter()
+        .map(|message| {
+            let contents: Vec<_> =
+                message.contents.iter().map(|content| written_content(content, request)).collect();
+            json!({"role": role(message.role), "contents": contents})
+        })
+        .collect()
+}
+
+fn written_content(content: &Content, request: &dyn Fn(&str, &str) -> String) -> Value {
+    match content {
+        Content::Text(text) => json!({"text": text.text}),
+        Content::FunctionCall(call) => {
+            let mut written = json!({"call": call.name, "id": call.call_id, "args": call.arguments});
+            if call.is_for_caller {
+                written["caller_request"] = true.into();
+            }
+            written
+        }
+        Content::FunctionResult(result) => json!({"result": result.result, "id": result.call_id}),
+        Content::ApprovalRequest(asked) => {
+            let call = &asked.function_call;
+            json!({
+                "approval_request": request(&asked.id, &call.call_id),
+                "call": call.name,
+                "call_id": call.call_id,
+                "args": call.arguments,
+            })
+        }
+        other => serde_json::to_value(other).unwrap_or_default(),
+    }
+}
+
+pub(super) fn role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+/// What a run raised, as rows write it: a text, or texts where several calls failed.
+pub(super) fn raised(error: &RunError) -> Value {
+    match error {
+        RunError::Calls(failures) if failures.len() > 1 => {
+            failures.iter().map(|failure| Value::from(failure.to_string())).collect()
+        }
+        other => other.to_string().into(),
+    }
+}
+
+/// Compares what is expected with what was found, key by key. A key that nobody found anything for fails the row.
+pub(super) fn compare(expect: &Value, found: &Map<String, Value>) -> Result<(), String> {
+    let expect = expect.as_object().ok_or("`expect` is no object")?;
+    for (name, expected) in expect {
+        let got = found.get(name).ok_or_else(|| format!("unknown key `{name}` in `expect`"))?;
+        super::expect_same(name, expected, got)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! A model that answers by a script, whatever it is asked.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use cofferdam_agent::{
+    ChatClient, ChatError, ChatRequest, Content, Delta, FunctionCall, Message, Reply, ReplyStream, Role,
+    TokenUsage, ToolMode, Update,
+};
+use serde_json::{Value, json};
+
+/// The model of a row. Clones are the same.
+#[derive(Clone, Default)]
+pub(in crate::conformance) struct Model {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    script: Vec<Vec<Content>>,
+    /// Whether the last reply is given for ever.
+    repeats: bool,
+    usage: HashMap<usize, TokenUsage>,
+    conversation_id: Option<String>,
+    seen: Mutex<Vec<Seen>>,
+}
+
+/// One request that the model was sent.
+#[derive(Clone)]
+pub(in crate::conformance) struct Seen {
+    pub(in crate::conformance) messages: Vec<Arc<Message>>,
+    pub(in crate::conformance) instructions: Option<String>,
+    tool_choice: Option<ToolMode>,
+    pub(in crate::conformance) tools: Vec<String>,
+    conversation_id: Option<String>,
+}
+
+impl Seen {
+    /// As rows write it.
+    pub(in crate::conformance) fn written(&self) -> Value {
+        json!({
+            "messages": self.messages.len(),
+            "tool_choice": self.tool_choice.as_ref().map(|mode| match mode {
+                ToolMode::Auto => json!("auto"),
+                ToolMode::None => json!("none"),
+                ToolMode::Required(None) => json!("required"),
+                ToolMode::Required(Some(name)) => json!({"required": name}),
+            }),
+            "tools": self.tools,
+            "conversation_id": self.conversation_id,
+        })
+    }
+
+    /// The texts of its messages.
+    pub(in crate::conformance) fn texts(&self) -> Vec<String> {
+        self.messages.iter().map(|message| message.text()).collect()
+    }
+}
+
+impl Model {
+    /// A model that gives these replies and then nothing.
+    pub(in crate::conformance) fn new(script: Vec<Vec<Content>>) -> Self {
+        Self { inner: Arc::new(Inner { script, ..Inner::default() }) }
+    }
+
+    /// A model that gives this reply whenever it is asked.
+    pub(in crate::conformance) fn repeating(contents: Vec<Content>) -> Self {
+        Self { inner: Arc::new(Inner { script: vec![contents], repeats: true, ..Inner::default() }) }
+    }
+
+    /// The model of a row: `model_script`, `usage`, `conversation_id`.
+    pub(in crate::conformance) fn of(row: &super::super::Row) -> Result<Self, String> {
+        let script = row.get("model_script").and_then(Value::as_array).cloned().unwrap_or_default();
+        let script = script.iter().map(super::contents).collect::<Result<_, _>>()?;
+        let mut inner = Inner { script, ..Inner::default() };
+        inner.conversation_id = row.get("conversation_id").and_then(Value::as_str).map(str::to_owned);
+        for (index, usage) in row.get("usage").and_then(Value::as_object).into_iter().flatten() {
+            let index = index.parse().map_err(|_| format!("`{index}` is no index"))?;
+            inner.usage.insert(index, usage_of(usage)?);
+        }
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The same, with this usage for each call in turn.
+    pub(in crate::conformance) fn with_usages(self, usages: Vec<TokenUsage>) -> Self {
+        let Inner { script, repeats, .. } = &*self.inner;
+        let usage = usages.into_iter().enumerate().collect();
+        let inner = Inner { script: script.clone(), repeats: *repeats, usage, ..Inner::default() };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Every request so far.
+    pub(in crate::conformance) fn seen(&self) -> Vec<Seen> {
+        self.inner.seen.lock().unwrap().clone()
+    }
+
+    fn next(&self, request: ChatRequest) -> Reply {
+        let mut seen = self.inner.seen.lock().unwrap();
+        let index = seen.len();
+        seen.push(Seen {
+            messages: request.messages,
+            instructions: request.options.instructions,
+            tool_choice: request.options.tool_choice,
+            tools: request.tools.iter().map(|tool| tool.name.to_string()).collect(),
+            conversation_id: request.conversation_id,
+        });
+        let place = if self.inner.repeats { 0 } else { index };
+        let contents = self.inner.script.get(place).cloned().unwrap_or_default();
+        Reply {
+            messages: vec![Message::new(Role::Assistant, contents)],
+            usage: self.inner.usage.get(&index).copied(),
+            conversation_id: self.inner.conversation_id.clone(),
+            finish: None,
+        }
+    }
+}
+
+/// Tokens as rows write them.
+pub(in crate::conformance) fn usage_of(usage: &Value) -> Result<TokenUsage, String> {
+    serde_json::from_value(usage.clone()).map_err(|error| error.to_string())
+}
+
+#[async_trait]
+impl ChatClient for Model {
+    fn model(&self) -> &str {
+        "scripted"
+    }
+
+    async fn reply(&self, request: ChatRequest) -> Result<Reply, ChatError> {
+        Ok(self.next(request))
+    }
+
+    /// In small pieces, as providers send them.
+    async fn stream(&self, request: ChatRequest) -> Result<ReplyStream, ChatError> {
+        let reply = self.next(request);
+        let mut deltas = Vec::new();
+        for (index, content) in reply.messages.iter().flat_map(|message| &message.contents).enumerate() {
+            match content {
+                Content::Text(text) => {
+                    deltas.extend(text.text.chars().map(|c| Delta::Text(c.to_string())));
+                }
+                Content::FunctionCall(call) => {
+                    let begun = FunctionCall { arguments: String::new(), ..call.clone() };
+                    deltas.push(Delta::Call { index, call: begun });
+                    deltas.extend(call.arguments.chars().map(|c| Delta::Call {
+                        index,
+                        call: FunctionCall { arguments: c.to_string(), ..FunctionCall::default() },
+                    }));
+                }
+                other => deltas.push(Delta::Content(other.clone())),
+            }
+        }
+        let mut updates: Vec<_> =
+            deltas.into_iter().map(|delta| Update { deltas: vec![delta], ..Update::default() }).collect();
+        let Reply { usage, conversation_id, .. } = reply;
+        updates.push(Update { usage, conversation_id, ..Update::default() });
+        Ok(ReplyStream::new(futures_util::stream::iter(updates.into_iter().map(Ok))))
+    }
+}
