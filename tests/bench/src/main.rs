@@ -4,6 +4,8 @@
 //! Those that call plugins are behind the feature `calls`, which is on by default: the others build without the engine.
 
 #[cfg(feature = "calls")]
+mod agent_loop;
+#[cfg(feature = "calls")]
 mod call_floor;
 #[cfg(feature = "calls")]
 mod decode;
@@ -47,6 +49,9 @@ async fn main() -> anyhow::Result<()> {
         if wanted(mcp::NAME) {
             mcp::measure()?.iter().for_each(|ratio| show(&cli, ratio));
         }
+        if wanted(agent_loop::NAME) {
+            show(&cli, &agent_loop::measure().await?);
+        }
         if wanted(call_floor::NAME) {
             show(&cli, &call_floor::measure().await?);
         }
@@ -71,6 +76,8 @@ async fn main() -> anyhow::Result<()> {
 
 fn names() -> Vec<&'static str> {
     vec![
+        #[cfg(feature = "calls")]
+        agent_loop::NAME,
         #[cfg(feature = "calls")]
         call_floor::NAME,
         #[cfg(feature = "calls")]
