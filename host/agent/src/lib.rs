@@ -19,8 +19,10 @@ mod hook;
 mod live;
 mod message;
 pub mod middleware;
+mod provider;
 mod response;
 mod run;
+mod script;
 mod session;
 mod settings;
 mod stream;
@@ -44,8 +46,13 @@ pub use message::{
     Text, TokenUsage,
 };
 pub use middleware::{Layer, LayerKind, Middleware, MiddlewareRefused, Next};
+pub use provider::{
+    Provider, ProviderClient, ProviderRetries, ProviderSettings, ProviderTimeouts, ReplyLimits,
+    UnknownProvider,
+};
 pub use response::Response;
 pub use run::{IntoMessages, Run};
+pub use script::{AfterScript, SCRIPT_BYTES_MAX, ScriptError, ScriptedClient, ScriptedReply};
 pub use session::Session;
 pub use settings::{InvalidSetting, LoopSettings, OnErrorLimit};
 pub use stream::RunStream;
