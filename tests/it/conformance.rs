@@ -12,11 +12,13 @@ mod agent_approvals;
 mod agent_loop;
 mod agent_middleware;
 mod arguments;
+mod choice;
 mod files_paths;
 mod files_tools;
 mod mcp;
 mod mcp_served;
 mod results;
+mod sessions;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -39,12 +41,14 @@ fn runner(area: &str) -> Option<Runner> {
     Some(match area {
         "approvals" => agent_approvals::run,
         "arguments" => arguments::run,
+        "choice" => choice::run,
         "files_paths" => files_paths::run,
         "files_tools" => files_tools::run,
         "loop" => agent_loop::run,
         "mcp" => mcp::run,
         "middleware" => agent_middleware::run,
         "results" => results::run,
+        "sessions" => sessions::run,
         _ => return None,
     })
 }

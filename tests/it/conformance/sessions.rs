@@ -7,10 +7,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use cofferdam_agent::history::{FileHistory, FileHistoryOptions, HistoryFlags, file_stem};
+use cofferdam_agent::history::{FileHistory, FileHistoryOptions, HistoryError, HistoryFlags, file_stem};
 use cofferdam_agent::{Content, Message, Role, Session};
 use serde_json::{Map, Value, json};
 
+use super::agent::block_on;
 use super::{Row, expect_same, same};
 
 /// The session whose file rows are about.
@@ -42,9 +43,10 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
     }
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(future)
+/// Waits for file work.
+fn wait<T>(work: impl Future<Output = Result<T, HistoryError>>) -> Result<T, HistoryError> {
+    let waited = block_on(async { Ok(work.await) });
+    waited.unwrap_or_else(|late| panic!("{late}"))
 }
 
 fn text(value: &Value) -> Result<&str, String> {
@@ -104,7 +106,9 @@ fn new(row: &Row) -> Result<(), String> {
 /// A session out of the fields of a row, or of an object in it.
 fn given_session(row: &Row) -> Result<Session, String> {
     let object = row.get("session").or_else(|| row.get("json")).and_then(Value::as_object);
-    let get = |name| object.map_or_else(|| row.get(name), |object| object.get(name)).filter(|value| !value.is_null());
+    let get = |name| {
+        object.map_or_else(|| row.get(name), |object| object.get(name)).filter(|value| !value.is_null())
+    };
     let session = match get("session_id") {
         Some(id) => Session::with_id(text(id)?),
         None => Session::new(),
@@ -129,8 +133,10 @@ fn from_json(row: &Row) -> Result<(), String> {
 }
 
 fn round_trip(row: &Row) -> Result<(), String> {
-    let session: Session = serde_json::from_value(row.required("json")?.clone()).map_err(|error| error.to_string())?;
-    let again: Session = serde_json::from_str(&form(&session)?.to_string()).map_err(|error| error.to_string())?;
+    let session: Session =
+        serde_json::from_value(row.required("json")?.clone()).map_err(|error| error.to_string())?;
+    let again: Session =
+        serde_json::from_str(&form(&session)?.to_string()).map_err(|error| error.to_string())?;
     if again != session {
         return Err(format!("{again:?} is not {session:?}"));
     }
@@ -171,15 +177,16 @@ fn save(row: &Row) -> Result<(), String> {
     let files = histories(directory.path())?;
     let messages = row.required("messages")?.as_array().ok_or("`messages` is no list")?;
     let messages = messages.iter().map(message).collect::<Result<Vec<_>, _>>()?;
-    block_on(files.append(SESSION, &messages)).map_err(|error| error.to_string())?;
+    wait(files.append(SESSION, &messages)).map_err(|error| error.to_string())?;
     let Ok(written) = fs::read_to_string(directory.path().join(FILE)) else {
         return expect_part(row, &json!({"file_created": false, "lines": 0}));
     };
-    let read = block_on(files.read(SESSION)).map_err(|error| error.to_string())?;
+    let read = wait(files.read(SESSION)).map_err(|error| error.to_string())?;
     if read.iter().ne(messages.iter().map(AsRef::as_ref)) {
         return Err(format!("saved {messages:?}, read {read:?}"));
     }
-    let records: Vec<Value> = written.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
+    let records: Vec<Value> =
+        written.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
     let texts: Vec<_> = read.iter().map(Message::text).collect();
     let is_beyond_ascii = texts.iter().any(|text| !text.is_ascii());
     expect_part(
@@ -189,7 +196,7 @@ fn save(row: &Row) -> Result<(), String> {
             "lines": written.matches('\n').count(),
             "ends_with_lf": written.ends_with('\n'),
             "has_cr": written.contains('\r'),
-            "non_ascii_escaped": is_beyond_ascii && written.is_ascii() || written.contains("\\u00"),
+            "non_ascii_escaped": is_beyond_ascii && written.is_ascii(),
             "content": written,
             "record": records.first(),
             "records": records,
@@ -203,11 +210,11 @@ fn work(files: &FileHistory, steps: &str) -> Result<Value, String> {
     let mut got = json!({});
     for step in steps.split(',').map(str::trim) {
         let done = match step.split_once(' ').unwrap_or((step, "b")) {
-            ("read", _) => block_on(files.read(SESSION)).map(|messages| {
+            ("read", _) => wait(files.read(SESSION)).map(|messages| {
                 let texts: Vec<_> = messages.iter().map(Message::text).collect();
                 got = json!({"texts": texts, "count": messages.len(), "records": messages});
             }),
-            ("append", text) => block_on(files.append(SESSION, &[Arc::new(Message::user(text))])),
+            ("append", text) => wait(files.append(SESSION, &[Arc::new(Message::user(text))])),
             _ => return Err(format!("unknown step `{step}`")),
         };
         if let Err(error) = done {
@@ -261,7 +268,9 @@ fn not_regular(row: &Row) -> Result<(), String> {
     let mut held = None;
     let made = if has("link") {
         let target = match () {
-            () if has("nowhere") || has("dangling") || has("broken") || has("missing") || has("nothing") => "nowhere",
+            () if has("nowhere") || has("dangling") || has("broken") || has("missing") || has("nothing") => {
+                "nowhere"
+            }
             () if has("itself") || has("loop") => FILE,
             () if has("directory") && !has("outside") && !has("inside") => ".",
             () if has("inside") || has("same") || has("within") => "other.jsonl",
@@ -319,7 +328,7 @@ fn concurrent_appends(row: &Row) -> Result<(), String> {
         Ok::<_, String>(())
     })?;
     let written = fs::read_to_string(directory.path().join(FILE)).map_err(|error| error.to_string())?;
-    let read = block_on(shared.read(SESSION)).map_err(|error| error.to_string())?;
+    let read = wait(shared.read(SESSION)).map_err(|error| error.to_string())?;
     let all: BTreeSet<_> = read.iter().map(Message::text).collect();
     let lines: Vec<_> = written.lines().collect();
     let parse = |line: &&str| serde_json::from_str::<Map<String, Value>>(line).is_ok();

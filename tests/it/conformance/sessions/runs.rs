@@ -1,59 +1,48 @@
 //! Rows about what happens around runs: agents with context providers, histories and sessions (`SES-2` to `SES-5`).
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use cofferdam_agent::history::{FileHistory, FileHistoryOptions, HistoryFlags, IN_SESSION};
 use cofferdam_agent::{
-    AfterRun, Agent, AgentBuilder, BeforeRun, BoxError, ChatClient, ChatError, ChatRequest, ContextProvider, History,
-    Message, Reply, ReplyStream, Session,
+    AfterRun, Agent, AgentBuilder, BeforeRun, BoxError, ChatClient, ChatError, ChatRequest, Content,
+    ContextProvider, History, Message, Reply, ReplyStream, Session,
 };
 use serde_json::{Value, json};
 
+use super::super::agent::{Model, block_on, finished};
 use super::super::{Row, expect_same};
-use super::{block_on, expect_part, texts};
+use super::{expect_part, texts};
 
-/// A model that says one text after another and remembers what it was asked.
-#[derive(Clone, Default)]
-struct Model {
-    replies: Arc<Mutex<VecDeque<String>>>,
-    requests: Arc<Mutex<Vec<ChatRequest>>>,
-    keeps_conversation: bool,
+/// A model that says one text after another.
+fn saying(replies: &[&str]) -> Model {
+    Model::new(replies.iter().map(|reply| vec![Content::text(*reply)]).collect())
 }
 
-impl Model {
-    fn saying(replies: &[&str]) -> Self {
-        let replies = replies.iter().map(ToString::to_string).collect();
-        Self { replies: Arc::new(Mutex::new(replies)), ..Self::default() }
-    }
-
-    /// The texts that it saw when it was asked for the `index`th time.
-    fn saw(&self, index: usize) -> Result<Vec<String>, String> {
-        let requests = self.requests.lock().unwrap();
-        let request = requests.get(index).ok_or_else(|| format!("there was no request {index}"))?;
-        Ok(request.messages.iter().map(|message| message.text()).collect())
-    }
+/// The texts that it saw when it was asked for the `index`th time.
+fn saw(model: &Model, index: usize) -> Result<Vec<String>, String> {
+    model.seen().get(index).map(|seen| seen.texts()).ok_or_else(|| format!("there was no request {index}"))
 }
+
+/// A model whose service keeps the conversation.
+struct Keeping(Model);
 
 #[async_trait]
-impl ChatClient for Model {
+impl ChatClient for Keeping {
     fn model(&self) -> &str {
-        "scripted"
+        self.0.model()
     }
 
     fn keeps_conversation(&self) -> bool {
-        self.keeps_conversation
+        true
     }
 
     async fn reply(&self, request: ChatRequest) -> Result<Reply, ChatError> {
-        self.requests.lock().unwrap().push(request);
-        let text = self.replies.lock().unwrap().pop_front();
-        Ok(text.map(Reply::text).unwrap_or_default())
+        self.0.reply(request).await
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ReplyStream, ChatError> {
-        Ok(self.reply(request).await?.into())
+        self.0.stream(request).await
     }
 }
 
@@ -121,10 +110,8 @@ fn run(agent: &Agent, session: Option<&Session>, input: &str, is_streaming: bool
         Some(session) => run.session(session),
         None => run,
     };
-    let done = block_on(async {
-        if is_streaming { run.stream().finish().await.map(drop) } else { run.await.map(drop) }
-    });
-    done.map_err(|error| error.to_string())
+    let done = block_on(finished(run, is_streaming))?;
+    done.map(drop).map_err(|error| error.to_string())
 }
 
 /// Two runs and a history, in the session and in a file, whole and piece by piece.
@@ -132,7 +119,8 @@ pub(super) fn flags(row: &Row) -> Result<(), String> {
     for is_in_files in [false, true] {
         for is_streaming in [false, true] {
             let got = flags_once(row, is_in_files, is_streaming)?;
-            expect_part(row, &got).map_err(|error| format!("files {is_in_files}, streaming {is_streaming}: {error}"))?;
+            expect_part(row, &got)
+                .map_err(|error| format!("files {is_in_files}, streaming {is_streaming}: {error}"))?;
         }
     }
     Ok(())
@@ -146,11 +134,13 @@ fn flags_once(row: &Row, is_in_files: bool, is_streaming: bool) -> Result<Value,
     let history = history.with_flags(read_flags(row.required("flags")?)?);
     let message = row.get("provider_message").and_then(Value::as_str);
     let provider = Provider { id: "p".into(), message: message.map(str::to_owned), ..Provider::default() };
-    let model = Model::saying(&texts(row.required("replies")?));
+    let model = saying(&texts(row.required("replies")?));
     let builder = Agent::builder(model.clone());
     let builder = match message {
         None => builder.context_provider(history),
-        Some(_) if row.flag("provider_before_history") => builder.context_provider(provider).context_provider(history),
+        Some(_) if row.flag("provider_before_history") => {
+            builder.context_provider(provider).context_provider(history)
+        }
         Some(_) => builder.context_provider(history).context_provider(provider),
     };
     let agent = built(builder)?;
@@ -160,7 +150,7 @@ fn flags_once(row: &Row, is_in_files: bool, is_streaming: bool) -> Result<Value,
         run(&agent, Some(&session), input, is_streaming)?;
     }
     let stored = if is_in_files {
-        block_on(files.read("s1")).map_err(|error| error.to_string())?
+        block_on(async { files.read("s1").await.map_err(|error| error.to_string()) })?
     } else {
         let messages = session.part(IN_SESSION).get("messages").cloned().unwrap_or_else(|| json!([]));
         serde_json::from_value(messages).map_err(|error| error.to_string())?
@@ -168,8 +158,8 @@ fn flags_once(row: &Row, is_in_files: bool, is_streaming: bool) -> Result<Value,
     let stored: Vec<_> = stored.iter().map(Message::text).collect();
     Ok(json!({
         "stored": stored,
-        "first_run_model_saw": model.saw(0)?,
-        "second_run_model_saw": model.saw(1)?,
+        "first_run_model_saw": saw(&model, 0)?,
+        "second_run_model_saw": saw(&model, 1)?,
     }))
 }
 
@@ -193,7 +183,7 @@ pub(super) fn providers(row: &Row) -> Result<(), String> {
         let log = Arc::<Mutex<Log>>::default();
         let session = Session::new();
         let runs = row.required("runs")?.as_u64().ok_or("`runs` is no number")?;
-        let model = Model::saying(&vec!["reply"; usize::try_from(runs).unwrap_or_default()]);
+        let model = saying(&vec!["reply"; usize::try_from(runs).unwrap_or_default()]);
         let mut builder = Agent::builder(model);
         let ids = texts(row.required("providers")?);
         for id in &ids {
@@ -219,7 +209,7 @@ pub(super) fn providers(row: &Row) -> Result<(), String> {
 
 pub(super) fn instructions(row: &Row) -> Result<(), String> {
     let log = Arc::<Mutex<Log>>::default();
-    let model = Model::saying(&["reply"]);
+    let model = saying(&["reply"]);
     let mut builder = Agent::builder(model.clone());
     let texts = texts(row.required("providers")?);
     let ids: Vec<_> = (1..=texts.len()).map(|number| format!("p{number}")).collect();
@@ -232,17 +222,17 @@ pub(super) fn instructions(row: &Row) -> Result<(), String> {
         });
     }
     run(&built(builder)?, Some(&Session::new()), "hi", false)?;
-    let requests = model.requests.lock().unwrap();
-    let request = requests.first().ok_or("the model was not asked")?;
+    let seen = model.seen();
+    let seen = seen.first().ok_or("the model was not asked")?;
     let ids: Vec<_> = ids.into_iter().map(Some).collect();
     let marked = log.lock().unwrap().sources == ids;
-    expect_part(row, &json!({"instructions": request.options.instructions, "marked_with_source": marked}))
+    expect_part(row, &json!({"instructions": seen.instructions, "marked_with_source": marked}))
 }
 
 /// Whether a run gets a history that nobody has asked for, and whether the model is shown what it holds.
 pub(super) fn remembering(row: &Row) -> Result<(), String> {
     let situation = row.text("situation")?;
-    let mut model = Model::saying(&["one", "two"]);
+    let model = saying(&["one", "two"]);
     let mut session = Some(Session::new());
     let builder = |model: &Model| Agent::builder(model.clone());
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -263,10 +253,7 @@ pub(super) fn remembering(row: &Row) -> Result<(), String> {
         "session, history provider with load_messages off" => {
             builder(&model).context_provider(history.with_flags(loads_not))
         }
-        "session, service keeps the conversation" => {
-            model.keeps_conversation = true;
-            builder(&model)
-        }
+        "session, service keeps the conversation" => Agent::builder(Keeping(model.clone())),
         other => return Err(format!("unknown situation `{other}`")),
     };
     let agent = built(builder)?;
@@ -274,10 +261,10 @@ pub(super) fn remembering(row: &Row) -> Result<(), String> {
         run(&agent, session.as_ref(), input, false)?;
     }
     let is_added = session.as_ref().is_some_and(|session| !session.part(IN_SESSION).is_null());
-    let is_shown = model.saw(1)? == ["q1", "one", "q2"];
+    let is_shown = saw(&model, 1)? == ["q1", "one", "q2"];
     let is_shown_otherwise = situation == "session, history provider that loads";
     if is_shown != (is_added || is_shown_otherwise) {
-        return Err(format!("added: {is_added}, and the model saw {:?}", model.saw(1)));
+        return Err(format!("added: {is_added}, and the model saw {:?}", saw(&model, 1)));
     }
     expect_part(row, &json!({"in_memory_history_added": is_added}))
 }
