@@ -19,6 +19,7 @@ mod hook;
 mod live;
 mod message;
 pub mod middleware;
+mod provider;
 mod response;
 mod run;
 mod script;
@@ -45,6 +46,10 @@ pub use message::{
     Text, TokenUsage,
 };
 pub use middleware::{Layer, LayerKind, Middleware, MiddlewareRefused, Next};
+pub use provider::{
+    Provider, ProviderClient, ProviderRetries, ProviderSettings, ProviderTimeouts, ReplyLimits,
+    UnknownProvider,
+};
 pub use response::Response;
 pub use run::{IntoMessages, Run};
 pub use script::{AfterScript, SCRIPT_BYTES_MAX, ScriptError, ScriptedClient, ScriptedReply};

@@ -1,0 +1,7 @@
+//! Messages of Anthropic.
+
+mod reply;
+mod request;
+
+pub(super) use reply::Decoder;
+pub(super) use request::{fields, tool};

@@ -1,0 +1,104 @@
+//! A stream may be cut anywhere, and may hold anything.
+
+use proptest::prelude::*;
+
+use super::super::events::EventReader;
+use super::super::fault::Broken;
+use super::super::names::Names;
+use super::super::pieces::Pieces;
+use super::super::{Decode, ReplyLimits, anthropic, openai_chat, openai_responses};
+use super::{Provider, Reply, ReplyBuilder, conversations};
+
+fn decoder(provider: Provider) -> Box<dyn Decode> {
+    match provider {
+        Provider::OpenAiChat => Box::new(openai_chat::Decoder::default()),
+        Provider::OpenAiResponses => Box::new(openai_responses::Decoder::new(false)),
+        Provider::Anthropic => Box::new(anthropic::Decoder::default()),
+    }
+}
+
+/// What is read of the bytes, in these pieces; nothing if the reply is not complete.
+fn read(provider: Provider, pieces: &[&[u8]]) -> Result<Option<Reply>, Broken> {
+    let mut reader = EventReader::new(1 << 20);
+    let mut decoder = decoder(provider);
+    let mut into =
+        Pieces::new(Names::new(64).into(), ReplyLimits::default(), std::collections::HashSet::new());
+    let mut builder = ReplyBuilder::default();
+    for piece in pieces {
+        reader.push(piece).unwrap();
+        while let Some(event) = reader.next() {
+            decoder.event(&event, &mut into)?;
+            into.take().into_iter().for_each(|update| builder.add(update));
+        }
+    }
+    builder.add(into.end());
+    Ok(decoder.is_complete().then(|| builder.build()))
+}
+
+#[test]
+fn a_stream_that_is_cut_in_two_anywhere_gives_the_same_reply() {
+    for provider in Provider::ALL {
+        let text = conversations::in_events(provider);
+        for at in 0..text.len() {
+            let (left, right) = text.as_bytes().split_at(at);
+            let reply = read(provider, &[left, right]).unwrap();
+            assert_eq!(reply, Some(conversations::expected(provider)), "{provider} cut at {at}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_comes_byte_by_byte_gives_the_same_reply() {
+    for provider in Provider::ALL {
+        for line_end in ["\n", "\r\n", "\r"] {
+            let text = conversations::in_events(provider).replace("\r\n", "\n").replace('\n', line_end);
+            let bytes: Vec<_> = text.as_bytes().chunks(1).collect();
+            assert_eq!(
+                read(provider, &bytes).unwrap(),
+                Some(conversations::expected(provider)),
+                "{provider}"
+            );
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_stream_in_any_pieces_gives_the_same_reply(cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..20)) {
+        for provider in Provider::ALL {
+            let text = conversations::in_events(provider);
+            let mut at: Vec<_> = cuts.iter().map(|cut| cut.index(text.len())).collect();
+            at.sort_unstable();
+            let ends = at.iter().copied().chain([text.len()]);
+            let starts = [0].into_iter().chain(at.iter().copied());
+            let pieces: Vec<_> = starts.zip(ends).map(|(start, end)| &text.as_bytes()[start..end]).collect();
+            prop_assert_eq!(read(provider, &pieces).unwrap(), Some(conversations::expected(provider)));
+        }
+    }
+
+    #[test]
+    fn no_bytes_do_harm(
+        at in any::<prop::sample::Index>(),
+        removed in 0_usize..40,
+        put in proptest::collection::vec(any::<u8>(), 0..20),
+    ) {
+        for provider in Provider::ALL {
+            let mut bytes = conversations::in_events(provider).into_bytes();
+            let at = at.index(bytes.len());
+            let end = (at + removed).min(bytes.len());
+            bytes.splice(at..end, put.iter().copied());
+            // Whatever it is; the property is that it ends.
+            let _any = read(provider, &[&bytes]);
+        }
+    }
+
+    #[test]
+    fn a_body_may_be_anything(text in "[\\[\\]{}\",:a-z0-9 ]{0,60}|\\PC{0,60}") {
+        for provider in Provider::ALL {
+            let mut into = Pieces::new(Names::new(64).into(), ReplyLimits::default(), std::collections::HashSet::new());
+            if let Ok(fields) = super::super::fault::checked(&text) {
+                let _any = decoder(provider).whole(&fields, &mut into);
+            }
+        }
+    }
+}
