@@ -22,6 +22,7 @@
 //! | `cli_files` | the binary and files: the file-access tools, dry runs, diffs |
 //! | `cli_grants` | the binary and permissions: grant, revoke, approve, inspect |
 //! | `cli_author` | the binary for authors of tools: check, args |
+//! | `cli_chat` | the binary and models: text and calls, approvals, sessions, Ctrl-C |
 //! | `cli_mcp` | the binary and MCP hosts: entries of their files, bundles |
 //! | `wire` | no tests: a server that speaks MCP, and raw bytes to and from it |
 //! | `serve` | MCP line by line: both revisions, both transports, how it ends |
@@ -43,6 +44,7 @@
 mod cache;
 mod cli;
 mod cli_author;
+mod cli_chat;
 mod cli_files;
 mod cli_grants;
 mod cli_mcp;

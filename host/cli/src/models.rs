@@ -144,7 +144,10 @@ fn of_table(file: &ConfigFile, name: &str, table: &ModelTable, values: Values) -
     Ok(ModelSpec {
         provider: table.provider,
         model: if is_file { shown(&file.resolve(Path::new(model))) } else { model.clone() },
-        base_url: base_url.or_else(|| base_url_of_environment(table.provider)),
+        base_url: match values {
+            Values::Read => base_url.or_else(|| base_url_of_environment(table.provider)),
+            Values::Leave => base_url,
+        },
         key,
         options: ChatOptions {
             strict_schemas: table.strict,

@@ -10,29 +10,38 @@ use crate::compose::{self, PluginSpec};
 use crate::config::{ConfigError, ConfigFile};
 use crate::exit::Exit;
 use crate::offer::Values;
-use crate::print;
 use crate::servers::{self, Login, ServerSpec};
+use crate::{models, print};
 
 pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
-    let checked = ConfigFile::read_ambient(&args.file).map_err(anyhow::Error::from).and_then(|file| {
-        let servers = servers::of_config(&file, Values::Leave, Login::Refused)?;
-        Ok((compose::specs_of_config(&file, Values::Leave)?, servers))
-    });
+    let checked: anyhow::Result<(_, _, Vec<String>)> =
+        ConfigFile::read_ambient(&args.file).map_err(anyhow::Error::from).and_then(|file| {
+            let servers = servers::of_config(&file, Values::Leave, Login::Refused)?;
+            let models = models::of_config(&file)?;
+            let models = models.into_iter().map(|(name, model)| meaning_of_model(name, &model)).collect();
+            Ok((compose::specs_of_config(&file, Values::Leave)?, servers, models))
+        });
     match checked {
-        Ok((specs, servers)) if args.json => {
-            let counts = json!({"ok": true, "plugins": specs.len(), "servers": servers.len()});
+        Ok((specs, servers, models)) if args.json => {
+            let (plugins, servers, models) = (specs.len(), servers.len(), models.len());
+            let counts = json!({"ok": true, "plugins": plugins, "servers": servers, "models": models});
             print::result(&counts.to_string())?;
         }
-        Ok((specs, servers)) => {
+        Ok((specs, servers, models)) => {
             for spec in &specs {
                 print::result(&meaning(spec))?;
             }
             for server in &servers {
                 print::result(&meaning_of_server(server))?;
             }
+            for model in &models {
+                print::result(model)?;
+            }
             let mut counts = print::counted(specs.len(), "plugin");
-            if !servers.is_empty() {
-                counts = format!("{counts}, {}", print::counted(servers.len(), "server"));
+            for (count, word) in [(servers.len(), "server"), (models.len(), "model")] {
+                if count > 0 {
+                    counts = format!("{counts}, {}", print::counted(count, word));
+                }
             }
             print::note(&format!("{} is fine: {counts}", args.file.display()));
         }
@@ -70,6 +79,11 @@ fn meaning(spec: &PluginSpec) -> String {
         print::bytes(limits.memory_bytes_max)
     ));
     lines.join("\n")
+}
+
+fn meaning_of_model(name: &str, model: &models::ModelSpec) -> String {
+    let at = model.base_url.as_deref().map(|url| format!("\n  is reached at {url}")).unwrap_or_default();
+    format!("{name}  {}:{}{at}", model.provider.word(), model.model)
 }
 
 fn meaning_of_server(spec: &ServerSpec) -> String {

@@ -87,6 +87,9 @@ impl ModelTable {
             return Err(wrong("a script is a file and has no address"));
         }
         match Url::parse(written.get_ref()) {
+            Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+                Err(wrong("a key does not stand in the address; write key = { secret = \"NAME\" }"))
+            }
             Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(Some(written.get_ref())),
             _ => Err(wrong("write an address, such as \"https://models.example.com/v1\"")),
         }

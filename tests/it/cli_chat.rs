@@ -1,0 +1,395 @@
+//! `cofferdam chat` with scripted models and real tools, as a script or another program uses it. `terminal` is for people.
+
+mod terminal;
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cofferdam_tests::{binary, guest, shared_cache};
+use serde_json::{Value, json};
+
+/// Longest time until something has happened. Nothing here takes a tenth of it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A folder with a script for the model and some notes.
+struct Scene {
+    folder: tempfile::TempDir,
+}
+
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Scene {
+    fn new(script: &[Value]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("notes")).unwrap();
+        std::fs::write(folder.path().join("notes/a.md"), "one\n").unwrap();
+        let lines: Vec<_> = script.iter().map(Value::to_string).collect();
+        std::fs::write(folder.path().join("model.jsonl"), lines.join("\n")).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).current_dir(self.folder.path());
+        command.arg("chat").args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    /// Talks to the scripted model.
+    fn chat(&self, arguments: &[&str]) -> Ran {
+        self.run(&[&["--model", "script:model.jsonl"], arguments].concat())
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        ran(self.command(arguments).output().unwrap())
+    }
+
+    /// Starts talking, with pipes.
+    fn start(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(&[&["--model", "script:model.jsonl"], arguments].concat());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+}
+
+fn ran(output: std::process::Output) -> Ran {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+impl Ran {
+    fn lines(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The results of calls, in order.
+    fn results(&self) -> Vec<String> {
+        let lines = self.lines();
+        let contents = lines.iter().filter_map(|line| line["contents"].as_array()).flatten();
+        let results = contents.filter(|content| content["type"] == "function_result");
+        results.map(|result| result["result"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+fn plugin(name: &str) -> String {
+    guest(name).display().to_string()
+}
+
+fn says(text: &str) -> Value {
+    json!({"text": text})
+}
+
+fn calls(tool: &str, arguments: Value) -> Value {
+    json!({"calls": [{"tool": tool, "arguments": arguments}], "usage": {"input": 10, "output": 5}})
+}
+
+fn deletes() -> Value {
+    calls("file_access_delete_file", json!({"file_name": "a.md"}))
+}
+
+fn interrupt(child: &Child) {
+    let id = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+}
+
+#[test]
+fn text_goes_to_stdout_and_calls_with_their_ends_to_stderr() {
+    let scene = Scene::new(&[
+        json!({"text": "I count.", "calls": [
+            {"tool": "word_count", "arguments": {"text": "a b"}},
+            {"tool": "fail"},
+            {"tool": "panic", "arguments": {"message": "hidden"}},
+            {"tool": "no_such_tool"},
+        ]}),
+        says("Two words."),
+    ]);
+    let chat = || scene.chat(&["How many?", "-p", &plugin("text"), "-p", &plugin("crash")]);
+    // The first time a component may have to be compiled, which is said on standard error.
+    chat();
+    let ran = chat();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "I count.\nTwo words.\n"), "{}", ran.stderr);
+    let said: Vec<_> = ran.stderr.lines().filter(|line| !line.starts_with("  (")).collect();
+    assert_eq!(said[0], r#"> word_count {"text":"a b"}"#);
+    assert!(said[1].starts_with("  ok, ") && said[1].ends_with(" ms"), "{}", ran.stderr);
+    assert_eq!(said[2], "> fail");
+    assert!(said[3].starts_with("  the tool reported a failure: "), "{}", ran.stderr);
+    assert_eq!(said[4], r#"> panic {"message":"hidden"}"#);
+    assert!(said[5].starts_with("  Trap.Unreachable"), "{}", ran.stderr);
+    assert_eq!(said[6], "> no_such_tool");
+    assert!(said[7].contains("Requested function \"no_such_tool\" not found."), "{}", ran.stderr);
+}
+
+#[test]
+fn the_transcript_is_the_history_and_a_line_about_the_end() {
+    let scene = Scene::new(&[
+        calls("file_access_read_file", json!({"file_name": "a.md"})),
+        json!({"text": "One.", "usage": {"input": 30, "output": 2}}),
+    ]);
+    let ran = scene.chat(&["What is in it?", "--files", "notes:ro", "--json"]);
+    let lines = ran.lines();
+    let roles: Vec<_> = lines.iter().map(|line| line["role"].as_str().unwrap_or("-")).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant", "-"], "{}", ran.stdout);
+    assert_eq!(ran.results(), ["one\n"]);
+    let usage = json!({"input": 40, "output": 7, "total": 47});
+    assert_eq!(lines[4], json!({"type": "end", "outcome": "answered", "error": null, "usage": usage}));
+}
+
+#[test]
+fn deleting_needs_approval_and_without_a_person_there_is_none() {
+    let scene = Scene::new(&[deletes(), says("Done.")]);
+    let refused = scene.chat(&["Tidy up.", "--files", "notes", "--json"]);
+    assert_eq!(refused.code, Some(4), "{}", refused.stderr);
+    assert!(refused.stderr.contains("pass --approve file_access_delete_file or --yes"), "{}", refused.stderr);
+    let told = "Error: Tool call invocation was rejected by user. Nobody is there to approve it.";
+    assert_eq!(refused.results(), [told]);
+    assert_eq!(refused.lines().last().unwrap()["outcome"], "unapproved");
+    assert!(scene.has("notes/a.md"));
+    let approve = ["--approve", "file_access_delete_file"];
+    for allowed in [&approve[..], &["--yes"]] {
+        std::fs::write(scene.path("notes/a.md"), "again").unwrap();
+        let ran = scene.chat(&[&["Tidy up.", "--files", "notes"], allowed].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Done.\n"), "{}", ran.stderr);
+        assert!(!scene.has("notes/a.md"));
+    }
+    let unknown = scene.chat(&["Tidy up.", "--files", "notes", "--approve", "file_access_delete_fil"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.stderr.contains("did you mean `file_access_delete_file`?"), "{}", unknown.stderr);
+}
+
+#[test]
+fn more_can_be_asked_about_than_what_sources_want() {
+    let scene = Scene::new(&[
+        json!({"calls": [
+            {"tool": "file_access_list_files"},
+            {"tool": "file_access_save_file", "arguments": {"file_name": "b.md", "content": "x"}},
+        ]}),
+        says("ok"),
+    ]);
+    let results = |ask: &str| scene.chat(&["Go.", "--files", "notes", "--json", "--ask", ask]).results();
+    assert!(!results("changes")[0].starts_with("Error"), "a tool that says it only reads runs");
+    assert!(results("changes")[1].starts_with("Error: Tool call invocation was rejected"));
+    assert!(results("always")[0].starts_with("Error: Tool call invocation was rejected"));
+    assert!(!scene.has("notes/b.md"));
+    results("sources");
+    assert!(scene.has("notes/b.md"));
+}
+
+#[test]
+fn malformed_arguments_are_told_to_the_model_which_corrects_itself() {
+    let scene = Scene::new(&[
+        json!({"calls": [{"tool": "word_count", "arguments_text": "{\"text\": \"a b"}]}),
+        calls("word_count", json!({"txt": "a b"})),
+        calls("word_count", json!({"text": "a b"})),
+        says("Two."),
+    ]);
+    let ran = scene.chat(&["Count.", "-p", &plugin("text"), "--json"]);
+    let results = ran.results();
+    assert_eq!(
+        results[0],
+        "Error: Argument parsing failed. Arguments for 'word_count' are not a JSON object."
+    );
+    assert!(results[1].contains("Required argument 'text' was not supplied"), "{}", results[1]);
+    assert!(results[2].contains("\"words\":2"), "{}", results[2]);
+    assert_eq!(ran.code, Some(0));
+}
+
+#[test]
+fn a_session_goes_on_in_the_next_process() {
+    let scene = Scene::new(&[says("Hello."), says("Again.")]);
+    let session = ["--session", "Träume", "--session-dir", "kept"];
+    scene.chat(&[&["My name is Ada."], &session[..]].concat());
+    let second = scene.chat(&[&["Who am I?"], &session[..], &["--json"]].concat());
+    assert_eq!(second.lines().len(), 3, "what was said before is not printed again");
+    let histories: Vec<_> = std::fs::read_dir(scene.path("kept"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
+        .collect();
+    assert_eq!(histories.len(), 1);
+    let history = std::fs::read_to_string(&histories[0]).unwrap();
+    let texts: Vec<Value> = history.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let texts: Vec<_> =
+        texts.iter().map(|message| message["contents"][0]["text"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["My name is Ada.", "Hello.", "Who am I?", "Hello."]);
+    let list = scene.run(&["--sessions", "--session-dir", "kept"]);
+    assert_eq!(list.stdout, "Träume  4 messages\n");
+}
+
+#[test]
+fn a_session_belongs_to_one_process_and_no_tool_writes_to_it() {
+    let scene = Scene::new(&[json!({"text": "late", "delay_ms": 60_000})]);
+    let session = ["--session", "s", "--session-dir", "kept"];
+    let mut first = scene.start(&[&["hi"], &session[..]].concat());
+    let since = Instant::now();
+    while !scene.has("kept/s.lock") && since.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let second = scene.chat(&[&["hi"], &session[..]].concat());
+    assert_eq!(second.code, Some(2));
+    assert!(second.stderr.contains("the session `s` is in use by another process"), "{}", second.stderr);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    for files in [&["--files", "."][..], &["--files", "kept"]] {
+        let ran = scene.chat(&[&["hi"], &session[..], files].concat());
+        assert_eq!(ran.code, Some(2));
+        assert!(ran.stderr.contains("use another directory, or this one for reading only"), "{}", ran.stderr);
+    }
+    let text = plugin("text");
+    let mounted = scene.chat(&[&["hi"], &session[..], &["-p", &text, "-m", "all=."]].concat());
+    assert_eq!(mounted.code, Some(2), "{}", mounted.stderr);
+}
+
+#[test]
+fn a_budget_and_the_number_of_rounds_end_a_turn() {
+    let round = || calls("word_count", json!({"text": "a"}));
+    let scene = Scene::new(&[round(), round(), round(), says("end")]);
+    let spent = scene.chat(&["Go.", "-p", &plugin("text"), "--budget-tokens", "25", "--json"]);
+    assert_eq!(spent.code, Some(3), "{}", spent.stderr);
+    let end = spent.lines().pop().unwrap();
+    assert_eq!(end["outcome"], "budget_exceeded");
+    assert_eq!(end["error"], "Token budget exceeded: total 30 of 25.");
+    let rounds = scene.chat(&["Go.", "-p", &plugin("text"), "--max-iterations", "2"]);
+    assert_eq!(rounds.code, Some(0));
+    assert!(rounds.stdout.contains("Function invocation limit reached"), "{}", rounds.stdout);
+    assert_eq!(scene.chat(&["Go.", "--max-iterations", "0"]).code, Some(2));
+}
+
+#[test]
+fn a_model_that_gives_no_reply_has_an_exit_code() {
+    let error = json!({"error": {"kind": "unauthorized", "message": "the key is not known"}});
+    let scene = Scene::new(&[error]);
+    let ran = scene.chat(&["hi", "--json"]);
+    assert_eq!(ran.code, Some(4));
+    assert_eq!(ran.stderr, "error: the model gives no reply: the key is not known\n");
+    assert_eq!(ran.lines().pop().unwrap()["outcome"], "no_reply");
+    let over = Scene::new(&[]).chat(&["hi"]);
+    assert!(over.stderr.contains("the script model.jsonl is over: all 0 of its replies"), "{}", over.stderr);
+}
+
+#[test]
+fn lines_of_a_pipe_are_turns_of_one_conversation() {
+    let scene = Scene::new(&[says("first"), says("second")]);
+    let talk = |lines: &str| {
+        use std::io::Write;
+        let mut child = scene.start(&[]);
+        child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        ran(child.wait_with_output().unwrap())
+    };
+    let ended = talk("one\\\nmore\n\ntwo\n/quit\nthree\n");
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "first\nsecond\n"), "{}", ended.stderr);
+    let failed = talk("one\ntwo\nthree\nfour\n");
+    assert_eq!((failed.code, failed.stdout.as_str()), (Some(4), "first\nsecond\n"), "{}", failed.stderr);
+}
+
+#[test]
+fn ctrl_c_stops_the_model_and_the_tools() {
+    for (slow, args) in [
+        (json!({"text": "late", "delay_ms": 600_000}), vec![]),
+        (calls("sleep", json!({"ms": 600_000})), vec!["-p", "crash", "--timeout", "15m"]),
+        (calls("spin", json!({})), vec!["-p", "crash", "--timeout", "15m"]),
+    ] {
+        let scene = Scene::new(&[slow.clone(), says("never")]);
+        let crash = plugin("crash");
+        let args: Vec<_> =
+            args.into_iter().map(|arg| if arg == "crash" { crash.as_str() } else { arg }).collect();
+        let child = scene.start(&[&["Go.", "--json"], &args[..]].concat());
+        let started = Instant::now();
+        std::thread::sleep(Duration::from_millis(2500));
+        interrupt(&child);
+        let ran = ran(child.wait_with_output().unwrap());
+        assert!(started.elapsed() < PATIENCE, "{slow}");
+        assert_eq!(ran.code, Some(130), "{slow} {}", ran.stderr);
+        assert!(ran.stderr.contains("stopped"), "{slow} {}", ran.stderr);
+        assert_eq!(ran.lines().pop().unwrap()["outcome"], "stopped");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_the_choice_of_a_model_is_said() {
+    let scene = Scene::new(&[]);
+    std::fs::write(scene.path("bad.jsonl"), "{\"text\":\"a\"}\n{\"txt\":1}\n").unwrap();
+    for (arguments, message) in [
+        (&["hi"][..], "no model is named; pass --model PROVIDER:MODEL"),
+        (&["hi", "--model", "openai:"], "`openai:` names no model"),
+        (&["hi", "--model", "opnai:x"], "`opnai:x` names no provider"),
+        (&["hi", "--model", "mine"], "`mine` would be a model of a configuration, and none is named"),
+        (&["hi", "--model", "openai:x"], "there is no key for openai: set OPENAI_API_KEY"),
+        (&["hi", "--model", "anthropic:x"], "there is no key for anthropic: set ANTHROPIC_API_KEY"),
+        (&["hi", "--model", "script:none"], "the script none: "),
+        (
+            &["hi", "--model", "script:bad.jsonl"],
+            "bad.jsonl:2: not a reply of a scripted model: unknown field",
+        ),
+        (&["hi", "--model", "script:model.jsonl", "--base-url", "http://a"], "--base-url is for providers"),
+        (&["hi", "--model", "script:model.jsonl", "--tool-choice", "nope"], "there is no tool called 'nope'"),
+        (&["hi", "--model", "script:model.jsonl", "--system", "@none"], "none: "),
+    ] {
+        let ran = scene.run(arguments);
+        assert_eq!(ran.code, Some(2), "{arguments:?} {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{arguments:?} {}", ran.stderr);
+    }
+}
+
+#[test]
+fn models_of_a_configuration_are_used_and_checked() {
+    let scene = Scene::new(&[says("hello")]);
+    let write = |models: &str| std::fs::write(scene.path("c.toml"), models).unwrap();
+    write("[models.demo]\nprovider = \"script\"\nmodel = \"model.jsonl\"\n");
+    for model in [&[][..], &["--model", "demo"]] {
+        let ran = scene.run(&[&["hi", "--config", "c.toml"], model].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hello\n"), "{}", ran.stderr);
+    }
+    let missing = scene.run(&["hi", "--config", "c.toml", "--model", "dem"]);
+    assert!(
+        missing.stderr.contains("there is no model `dem`; models of the configuration: `demo`"),
+        "{}",
+        missing.stderr
+    );
+    let check =
+        || ran(Command::new(binary()).args(["config", "check"]).arg(scene.path("c.toml")).output().unwrap());
+    assert!(check().stdout.contains("demo  script:"), "{}", check().stdout);
+    let one = "provider = \"openai\"\nmodel = \"m\"\n";
+    for (models, message) in [
+        ("[models.a]\nprovider = \"opnai\"\nmodel = \"m\"\n".to_owned(), ":2:12: unknown variant `opnai`"),
+        (format!("[models.a]\n{one}key = \"sk-123\"\n"), ":4:7: write { secret = \"NAME\" }"),
+        (
+            format!("[models.a]\n{one}key = {{ secret = \"k\" }}\n"),
+            "names the secret `k`, which this file does not have",
+        ),
+        (format!("[models.a]\n{one}base-url = \"example.com\"\n"), ":4:12: write an address"),
+        (
+            format!("[models.a]\n{one}base-url = \"https://me:sk-123@a\"\n"),
+            "a key does not stand in the address",
+        ),
+        (
+            format!("[models.a]\n{one}default = true\n[models.b]\n{one}default = true\n"),
+            "two models are the default, `a` and `b`",
+        ),
+        (
+            "[models.a]\nprovider = \"script\"\nmodel = \"m\"\nkey = { env = \"K\" }\n".to_owned(),
+            "a script needs no key",
+        ),
+    ] {
+        write(&models);
+        let checked = check();
+        assert_eq!(checked.code, Some(2), "{models} {}", checked.stdout);
+        assert!(checked.stderr.contains(message), "{models} {}", checked.stderr);
+        assert!(!checked.stderr.contains("sk-123"), "{}", checked.stderr);
+    }
+    write(&format!("[models.a]\n{one}[models.b]\n{one}"));
+    let undecided = scene.run(&["hi", "--config", "c.toml"]);
+    assert!(undecided.stderr.contains("pass --model NAME: `a`, `b`"), "{}", undecided.stderr);
+}
