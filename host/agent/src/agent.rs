@@ -8,7 +8,8 @@ use crate::approvals::Approvals;
 use crate::middleware::{Chains, FailureConversion, Layer, MiddlewareRefused};
 use crate::run::{IntoMessages, Run};
 use crate::{
-    ChatClient, ChatOptions, Clock, ContextProvider, InvalidSetting, LoopSettings, SystemClock, TokenBudget,
+    ChatClient, ChatOptions, ChoiceBehavior, Clock, ContextProvider, InvalidSetting, LoopSettings,
+    SystemClock, TokenBudget,
 };
 
 /// A model, its tools, and everything around them. Clones are the same agent; it has no state of its own.
@@ -26,6 +27,7 @@ pub(crate) struct Parts {
     pub(crate) declared: Arc<[Arc<ToolDefinition>]>,
     pub(crate) settings: LoopSettings,
     pub(crate) options: ChatOptions,
+    pub(crate) choice: Option<ChoiceBehavior>,
     pub(crate) approvals: Approvals,
     pub(crate) providers: Vec<Arc<dyn ContextProvider>>,
     pub(crate) layers: Vec<Layer>,
@@ -76,6 +78,7 @@ impl Agent {
             declared: Arc::from([]),
             settings: LoopSettings::default(),
             options: ChatOptions::default(),
+            choice: None,
             approvals: Approvals::default(),
             providers: Vec::new(),
             layers: Vec::new(),
@@ -133,6 +136,12 @@ impl AgentBuilder {
     /// How the model is to answer.
     pub fn options(mut self, options: ChatOptions) -> Self {
         self.parts.options = options;
+        self
+    }
+
+    /// Which functions the model is told of, and whether it may or must call them.
+    pub fn choice(mut self, behavior: ChoiceBehavior) -> Self {
+        self.parts.choice = Some(behavior);
         self
     }
 

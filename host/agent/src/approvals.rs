@@ -59,10 +59,10 @@ impl Approvals {
     pub(crate) fn are_needed(
         &self,
         call: &FunctionCall,
+        tool: &ToolDefinition,
         toolset: &Toolset,
         session: Option<&Session>,
     ) -> bool {
-        let Ok(tool) = toolset.definition(&call.name) else { return false };
         if self.tools.get(&call.name) == Some(&ApprovalMode::Always) {
             return true;
         }

@@ -140,6 +140,11 @@ impl ChoiceBehavior {
         self
     }
 
+    /// Sets what the behaviour says about how calls are made for a run (`CHOICE-8`).
+    pub(crate) fn apply(&self, settings: &mut LoopSettings, options: &mut ChatOptions) {
+        self.options.apply(settings, options);
+    }
+
     /// Which of the three it is.
     #[must_use]
     pub fn kind(&self) -> ChoiceKind {

@@ -7,7 +7,7 @@ use cofferdam_tool::ToolSource;
 use serde_json::Value;
 
 use crate::middleware::{Layer, MiddlewareRefused};
-use crate::{Message, Response, Session};
+use crate::{Message, Response, RunError, Session};
 
 /// An error of code that is not this crate's.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -35,7 +35,8 @@ pub trait ContextProvider: Send + Sync {
         Ok(())
     }
 
-    /// Sees the response of a run that has ended well.
+    /// Sees the response of a run that has ended; of one that was cut short, as far as it had come. A run that ends with an
+    /// error before anything was said or done is not seen.
     ///
     /// # Errors
     /// Any; the run ends with it, and its response is lost to the caller.
@@ -67,8 +68,10 @@ pub struct AfterRun<'a> {
     pub input: &'a [Arc<Message>],
     /// The messages that all providers added, in order and marked with their source.
     pub context: &'a [Arc<Message>],
-    /// What came of the run.
+    /// What came of the run; what came of it until then, where there is an error.
     pub response: &'a Response,
+    /// Why the run was cut short, if it was.
+    pub error: Option<&'a RunError>,
 }
 
 /// What providers have added to one run.

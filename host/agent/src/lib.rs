@@ -22,6 +22,7 @@ pub mod middleware;
 mod provider;
 mod response;
 mod run;
+mod script;
 mod session;
 mod settings;
 mod stream;
@@ -51,6 +52,7 @@ pub use provider::{
 };
 pub use response::Response;
 pub use run::{IntoMessages, Run};
+pub use script::{AfterScript, SCRIPT_BYTES_MAX, ScriptError, ScriptedClient, ScriptedReply};
 pub use session::Session;
 pub use settings::{InvalidSetting, LoopSettings, OnErrorLimit};
 pub use stream::RunStream;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cofferdam_tool::{LiveRun, NotChanged, ToolDefinition, ToolSource, Toolset};
+use cofferdam_tool::{LiveRun, NotChanged, ToolDefinition, ToolName, ToolSource, Toolset};
 
 /// The tools of a run. Changes count from the next iteration on; after the run there is nothing to change (`MW-17`).
 #[derive(Clone)]
@@ -16,23 +16,58 @@ struct Live {
 }
 
 /// What can be called in a run, and what of it is only declared.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct RunTools {
-    /// What the host runs.
-    pub(crate) toolset: Toolset,
-    /// What the caller runs: a model is told of these, and nothing here calls them (`LOOP-26`).
-    pub(crate) declared: Arc<[Arc<ToolDefinition>]>,
+    toolset: Toolset,
+    declared: Arc<[Arc<ToolDefinition>]>,
+    /// Both together. The same list for as long as nothing changes, so that clients need not write it again.
+    definitions: Arc<[Arc<ToolDefinition>]>,
 }
 
 impl RunTools {
+    pub(crate) fn new(toolset: Toolset, declared: Arc<[Arc<ToolDefinition>]>) -> Self {
+        let definitions = toolset.definitions().chain(declared.iter()).cloned().collect();
+        Self { toolset, declared, definitions }
+    }
+
+    /// What the host runs.
+    pub(crate) fn toolset(&self) -> &Toolset {
+        &self.toolset
+    }
+
+    /// What the caller runs: a model is told of these, and nothing here calls them (`LOOP-26`).
+    pub(crate) fn declared(&self) -> &[Arc<ToolDefinition>] {
+        &self.declared
+    }
+
     /// What is advertised, tools first.
-    pub(crate) fn definitions(&self) -> impl Iterator<Item = &Arc<ToolDefinition>> {
-        self.toolset.definitions().chain(self.declared.iter())
+    pub(crate) fn definitions(&self) -> &Arc<[Arc<ToolDefinition>]> {
+        &self.definitions
     }
 
     /// Whether a tool is only declared.
     pub(crate) fn is_declared(&self, name: &str) -> bool {
         self.declared.iter().any(|definition| definition.name.as_str() == name)
+    }
+
+    fn add(&mut self, source: Arc<dyn ToolSource>) -> Result<(), NotChanged> {
+        let duplicate = |name: &ToolName| NotChanged::Duplicate { name: name.to_string() };
+        let added = source.definitions();
+        if let Some(taken) = added.iter().find(|definition| self.is_declared(definition.name.as_str())) {
+            return Err(duplicate(&taken.name));
+        }
+        self.toolset.add(source).map_err(|error| duplicate(&error.name))?;
+        *self = Self::new(self.toolset.clone(), Arc::clone(&self.declared));
+        Ok(())
+    }
+
+    fn remove(&mut self, names: &[&str]) {
+        for name in names {
+            self.toolset.remove(name);
+        }
+        let is_kept = |tool: &&Arc<ToolDefinition>| !names.contains(&tool.name.as_str());
+        let declared = self.declared.iter().filter(is_kept).cloned().collect();
+        *self = Self::new(self.toolset.clone(), declared);
     }
 }
 
@@ -44,7 +79,7 @@ impl LiveTools {
     /// The definitions that are advertised by now; none after the run.
     #[must_use]
     pub fn definitions(&self) -> Vec<Arc<ToolDefinition>> {
-        self.live().tools.iter().flat_map(RunTools::definitions).cloned().collect()
+        self.live().tools.iter().flat_map(|tools| tools.definitions().iter()).cloned().collect()
     }
 
     /// Adds the tools of a source from the next iteration on: all of them or none.
@@ -52,14 +87,7 @@ impl LiveTools {
     /// # Errors
     /// A name is taken, or the run is over.
     pub fn add_tools(&self, source: Arc<dyn ToolSource>) -> Result<(), NotChanged> {
-        let mut live = self.live();
-        let tools = live.tools.as_mut().ok_or(NotChanged::AddedTooLate)?;
-        let names = source.definitions();
-        if let Some(taken) = names.iter().find(|definition| tools.is_declared(definition.name.as_str())) {
-            return Err(NotChanged::Duplicate { name: taken.name.to_string() });
-        }
-        let added = tools.toolset.add(source);
-        added.map_err(|duplicate| NotChanged::Duplicate { name: duplicate.name.to_string() })
+        self.live().tools.as_mut().ok_or(NotChanged::AddedTooLate)?.add(source)
     }
 
     /// Takes tools away from the next iteration on. Names that are not known are passed over.
@@ -67,21 +95,13 @@ impl LiveTools {
     /// # Errors
     /// The run is over.
     pub fn remove_tools(&self, names: &[&str]) -> Result<(), NotChanged> {
-        let mut live = self.live();
-        let tools = live.tools.as_mut().ok_or(NotChanged::RemovedTooLate)?;
-        for name in names {
-            tools.toolset.remove(name);
-        }
-        if names.iter().any(|name| tools.is_declared(name)) {
-            let left = tools.declared.iter().filter(|tool| !names.contains(&tool.name.as_str()));
-            tools.declared = left.cloned().collect();
-        }
+        self.live().tools.as_mut().ok_or(NotChanged::RemovedTooLate)?.remove(names);
         Ok(())
     }
 
     /// The tools as they are now.
     pub(crate) fn snapshot(&self) -> RunTools {
-        self.live().tools.clone().unwrap_or_default()
+        self.live().tools.clone().unwrap_or_else(|| RunTools::new(Toolset::new(), Arc::from([])))
     }
 
     /// Whether a tool has asked for the end of the loop. Asking counts once.

@@ -3,6 +3,7 @@
 mod calls;
 mod cycle;
 mod model;
+mod plan;
 mod transcript;
 mod turn;
 
@@ -16,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::middleware::{AgentContext, AgentResult, End, Layer, Next, Signal};
 use crate::{
-    Agent, ChatOptions, Content, LoopSettings, Message, MiddlewareRefused, Response, Role, RunError,
-    RunStream, Session, TokenBudget, ToolMode,
+    Agent, ChatOptions, ChoiceBehavior, Content, LoopSettings, Message, MiddlewareRefused, Response, Role,
+    RunError, RunStream, Session, TokenBudget, ToolMode,
 };
 
 /// A run that has not begun. Await it for the whole response, or read its [`stream`](Run::stream).
@@ -34,6 +35,7 @@ pub(crate) struct Given {
     pub(crate) session: Option<Session>,
     pub(crate) options: ChatOptions,
     pub(crate) settings: Option<LoopSettings>,
+    pub(crate) choice: Option<ChoiceBehavior>,
     pub(crate) cancellation: CancellationToken,
     pub(crate) layers: Vec<Layer>,
     pub(crate) budget: Option<TokenBudget>,
@@ -102,6 +104,13 @@ impl Run {
     /// Settings of the loop, in the place of the agent's.
     pub fn settings(mut self, settings: LoopSettings) -> Self {
         self.given.settings = Some(settings);
+        self
+    }
+
+    /// Which functions the model is told of, and whether it may or must call them, in the place of the agent's behaviour as a
+    /// whole (`CHOICE-12`).
+    pub fn choice(mut self, behavior: ChoiceBehavior) -> Self {
+        self.given.choice = Some(behavior);
         self
     }
 

@@ -1,5 +1,6 @@
 //! What can be typed. Nothing happens here; `commands` gives it a meaning.
 
+mod chat;
 mod mcp;
 mod serve;
 
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use self::chat::{ChatArgs, WhenToAsk};
 pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs};
 pub(crate) use self::serve::{Approvals, ServeArgs};
 
@@ -16,9 +18,9 @@ Exit codes:
   0    the tool returned a value; the command did what was asked
   1    the tool reported a failure
   2    bad usage: flags, unknown tool, arguments that do not decode, errors in the configuration
-  3    the call ended in an error: a trap, a limit, a denied capability, an invalid result
+  3    the call ended in an error: a trap, a limit, a denied capability, an invalid result; a budget is used up
   4    a plugin cannot be loaded or has changed without consent, a server cannot be reached, a call was not approved,
-       or `check --strict` has advice
+       a model gives no reply, or `check --strict` has advice
   5    the host itself failed
   130  interrupted";
 
@@ -96,6 +98,9 @@ Examples:
   cofferdam play script.jsonl --plugin text.wasm
   cofferdam play script.jsonl --config cofferdam.toml --json")]
     Play(PlayArgs),
+    /// Talk to a model that calls tools
+    #[command(after_help = chat::EXAMPLES)]
+    Chat(Box<ChatArgs>),
     /// Serve tools to MCP clients
     #[command(after_help = serve::EXAMPLES)]
     Serve(ServeArgs),

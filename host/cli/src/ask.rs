@@ -1,7 +1,8 @@
 //! Questions to the person at the terminal. Nothing is asked, and everything is denied, when there is none.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 
+use crate::lines::{self, Line};
 use crate::print;
 
 /// How a missing grant was answered.
@@ -36,18 +37,25 @@ pub(crate) fn yes(question: &str) -> bool {
     matches!(line(&format!("{question} [y/N]: ")).to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-/// One line; empty at the end of the input.
+/// One line; empty at the end of the input. For threads that may block.
 pub(crate) fn line(question: &str) -> String {
-    {
-        let mut stderr = std::io::stderr().lock();
-        // A person who cannot see the question does not answer it either.
-        let _ = write!(stderr, "{}", print::printable(question));
-        let _ = stderr.flush();
-    }
-    // Nothing is locked by now: who waits for an answer may be interrupted, and say so.
-    let mut answer = String::new();
-    match std::io::stdin().lock().read_line(&mut answer) {
-        Ok(_) => answer.trim().to_owned(),
-        Err(_) => String::new(),
-    }
+    show(question);
+    trimmed(lines::next_blocking())
+}
+
+/// The same for tasks. Who stops waiting has not asked.
+pub(crate) async fn line_later(question: &str) -> String {
+    show(question);
+    trimmed(lines::next().await.ok().flatten())
+}
+
+/// Shows the person what is asked, without a line feed. A person who cannot see the question does not answer it either.
+pub(crate) fn show(question: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = write!(stderr, "{}", print::printable(question));
+    let _ = stderr.flush();
+}
+
+fn trimmed(line: Line) -> String {
+    line.map(|line| line.trim().to_owned()).unwrap_or_default()
 }

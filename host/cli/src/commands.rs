@@ -3,6 +3,7 @@
 mod approve;
 mod args;
 mod call;
+mod chat;
 mod check;
 mod config;
 mod embed;
@@ -28,6 +29,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Check(args) => check::run(global, args).await,
         Command::Args(args) => args::run(global, args).await,
         Command::Play(args) => play::run(global, args).await,
+        Command::Chat(args) => chat::run(global, &args).await,
         Command::Serve(args) => serve::run(global, args).await,
         Command::Grant(args) => grant::grant(global, args).await,
         Command::Revoke(args) => grant::revoke(global, args).await,

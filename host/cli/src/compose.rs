@@ -31,10 +31,17 @@ pub(crate) struct PluginSpec {
     pub(crate) options: PluginOptions,
     /// The configuration that names it, if one does.
     pub(crate) config: Option<PathBuf>,
-    /// What decides about the servers of that configuration.
-    server_files: Arc<[PathBuf]>,
+    /// What decides about the servers of that configuration, and what else no tool may write to.
+    protected: Arc<[PathBuf]>,
     /// Whether a change of it needs consent.
     pub(crate) is_pinned: bool,
+}
+
+impl PluginSpec {
+    /// Adds what no tool may write to.
+    pub(crate) fn protect(&mut self, paths: &[PathBuf]) {
+        self.protected = self.protected.iter().chain(paths).cloned().collect();
+    }
 }
 
 /// A component that is not taken, and which one.
@@ -91,14 +98,27 @@ fn cache_directory(global: &Global) -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(base.cache_dir().join("cofferdam")))
 }
 
-/// The plugins that the flags and the configuration name.
+/// The plugins that the flags and the configuration name. It is an error if there are no tools at all.
 pub(crate) fn plugin_specs(args: &PluginArgs, values: Values) -> anyhow::Result<Vec<PluginSpec>> {
+    let specs = any_plugin_specs(args, values)?;
+    if specs.is_empty() && args.files.is_none() && !has_servers(args)? {
+        return Err(usage("no tools are named; pass --plugin PATH, --config FILE or --files STORE"));
+    }
+    Ok(specs)
+}
+
+fn has_servers(args: &PluginArgs) -> anyhow::Result<bool> {
+    let Some(config) = &args.config else { return Ok(false) };
+    Ok(!ConfigFile::read_ambient(config)?.config.servers.is_empty())
+}
+
+/// The plugins that the flags and the configuration name, if any.
+pub(crate) fn any_plugin_specs(args: &PluginArgs, values: Values) -> anyhow::Result<Vec<PluginSpec>> {
     let file = args.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
     let mut specs = match &file {
         Some(file) => specs_of_config(file, values)?,
         None => Vec::new(),
     };
-    let has_servers = file.as_ref().is_some_and(|file| !file.config.servers.is_empty());
     let server_files: Arc<[PathBuf]> = file.as_ref().map(servers::deciding_files).unwrap_or_default().into();
     let mounts = args.mounts.iter().map(|text| offer::mount(text)).collect::<anyhow::Result<Vec<_>>>()?;
     for (index, mount) in mounts.iter().enumerate() {
@@ -114,12 +134,9 @@ pub(crate) fn plugin_specs(args: &PluginArgs, values: Values) -> anyhow::Result<
             path,
             options,
             config: None,
-            server_files: Arc::clone(&server_files),
+            protected: Arc::clone(&server_files),
             is_pinned: false,
         });
-    }
-    if specs.is_empty() && args.files.is_none() && !has_servers {
-        return Err(usage("no tools are named; pass --plugin PATH, --config FILE or --files STORE"));
     }
     if args.plugins.is_empty() && !mounts.is_empty() {
         return Err(usage("--mount is for plugins named with --plugin; a configuration has its own grants"));
@@ -131,12 +148,14 @@ pub(crate) fn plugin_specs(args: &PluginArgs, values: Values) -> anyhow::Result<
     Ok(specs)
 }
 
-/// The file-access tools that the flags name, beside the plugins of `specs`.
+/// The file-access tools that the flags name, beside the plugins of `specs`. They may not write to `protected` either.
 pub(crate) fn file_tools(
     args: &PluginArgs,
     specs: &[PluginSpec],
+    protected: &[PathBuf],
 ) -> anyhow::Result<Option<Arc<FileAccessTools>>> {
     let mut deciding = deciding(specs);
+    deciding.extend_from_slice(protected);
     if let Some(config) = &args.config {
         deciding.extend(servers::deciding_files(&ConfigFile::read_ambient(config)?));
         deciding.push(config.clone());
@@ -146,7 +165,7 @@ pub(crate) fn file_tools(
 }
 
 /// No plugin may write what decides about its own grants or another's.
-fn check_reach(specs: &[PluginSpec]) -> anyhow::Result<()> {
+pub(crate) fn check_reach(specs: &[PluginSpec]) -> anyhow::Result<()> {
     let deciding = deciding(specs);
     specs.iter().try_for_each(|spec| offer::check_mounts(&spec.options.grants.mounts, &deciding))
 }
@@ -154,7 +173,7 @@ fn check_reach(specs: &[PluginSpec]) -> anyhow::Result<()> {
 /// The files that decide about grants.
 pub(crate) fn deciding<'a>(specs: impl IntoIterator<Item = &'a PluginSpec>) -> Vec<PathBuf> {
     let files = |spec: &PluginSpec| [Some(spec.path.clone()), spec.config.clone()];
-    let of = |spec| files(spec).into_iter().flatten().chain(spec.server_files.iter().cloned());
+    let of = |spec| files(spec).into_iter().flatten().chain(spec.protected.iter().cloned());
     specs.into_iter().flat_map(of).collect()
 }
 
@@ -208,8 +227,8 @@ pub(crate) fn spec_of_config(
         return Err(file.error_in_table("limits", message).into());
     }
     let options = PluginOptions { name: plugin_name, grants, limits };
-    let server_files = servers::deciding_files(file).into();
-    Ok(PluginSpec { path, options, config: Some(file.path.clone()), server_files, is_pinned: plugin.pin })
+    let protected = servers::deciding_files(file).into();
+    Ok(PluginSpec { path, options, config: Some(file.path.clone()), protected, is_pinned: plugin.pin })
 }
 
 /// Reads `[NAME=]PATH`. Without a name the plugin is called like the file.

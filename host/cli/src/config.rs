@@ -1,9 +1,10 @@
-//! `cofferdam.toml`: plugins, remote servers, file stores, secrets, grants and limits.
+//! `cofferdam.toml`: plugins, remote servers, file stores, models, secrets, grants and limits.
 //!
 //! The file is only read when it is named: a configuration that lies in the working directory could have come with
 //! someone else's repository. Paths in it are relative to the file. `docs/configuration.md` describes every key.
 
 mod grants;
+mod models;
 mod secrets;
 mod serve;
 mod servers;
@@ -17,6 +18,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 pub(crate) use self::grants::{GrantsTable, Offered, ValueSource, Wrong};
+pub(crate) use self::models::{ModelTable, Provider};
 pub(crate) use self::secrets::SecretSource;
 pub(crate) use self::serve::{OAuthTable, ServeTable, ToolsetTable};
 pub(crate) use self::servers::{HeaderSource, ServerOAuthTable, ServerTable};
@@ -43,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// What MCP clients are offered, and who may call over HTTP.
     pub(crate) serve: ServeTable,
+    /// Models by name.
+    pub(crate) models: BTreeMap<String, ModelTable>,
     /// Some of the tools, by name.
     pub(crate) toolsets: BTreeMap<String, ToolsetTable>,
 }

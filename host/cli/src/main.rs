@@ -12,6 +12,8 @@ mod config;
 mod consent;
 mod exit;
 mod json;
+mod lines;
+mod models;
 mod offer;
 mod pins;
 mod policy_file;

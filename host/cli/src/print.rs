@@ -10,10 +10,19 @@ use anyhow::Context;
 
 /// Prints a result: a line of its own on standard output.
 pub(crate) fn result(text: &str) -> anyhow::Result<()> {
+    write(text, "\n")
+}
+
+/// Prints a part of a result, which others follow.
+pub(crate) fn more(text: &str) -> anyhow::Result<()> {
+    write(text, "")
+}
+
+fn write(text: &str, end: &str) -> anyhow::Result<()> {
     let stdout = std::io::stdout();
     let shown = if stdout.is_terminal() { printable(text) } else { Cow::Borrowed(text) };
     let mut stdout = stdout.lock();
-    let written = stdout.write_all(shown.as_bytes()).and_then(|()| stdout.write_all(b"\n"));
+    let written = stdout.write_all(shown.as_bytes()).and_then(|()| stdout.write_all(end.as_bytes()));
     match written.and_then(|()| stdout.flush()) {
         // The reader has seen enough, as `head` has.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

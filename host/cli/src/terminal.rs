@@ -22,8 +22,17 @@ struct Terminal;
 
 /// `context` with the person at the terminal, if there is one. What a tool logs is shown either way.
 pub(crate) fn attended(context: CallContext) -> CallContext {
-    let asker = ask::is_possible().then(|| Arc::new(Terminal) as Arc<dyn Asker>);
-    CallContext { asker, log: Some(Arc::new(Terminal)), ..context }
+    CallContext { asker: asker(), log: Some(log()), ..context }
+}
+
+/// The person at the terminal, if there is one.
+pub(crate) fn asker() -> Option<Arc<dyn Asker>> {
+    ask::is_possible().then(|| Arc::new(Terminal) as Arc<dyn Asker>)
+}
+
+/// Where lines go that tools log.
+pub(crate) fn log() -> Arc<dyn LogSink> {
+    Arc::new(Terminal)
 }
 
 impl LogSink for Terminal {
@@ -58,8 +67,11 @@ impl Asker for Terminal {
         let (send, answers) = oneshot::channel();
         // Nothing can interrupt reading a line. A thread of its own does not keep the process from ending.
         std::thread::spawn(move || {
-            let answers = questions.iter().map(|question| fill_in(&question.parameters, &ask::line));
-            let _ = send.send(answers.collect::<Result<Vec<_>, _>>());
+            // Once the call is over, what is typed is for somebody else.
+            let line = |prompt: &str| if send.is_closed() { String::new() } else { ask::line(prompt) };
+            let answers = questions.iter().map(|question| fill_in(&question.parameters, &line));
+            let answers = answers.collect::<Result<Vec<_>, _>>();
+            let _ = send.send(answers);
         });
         answers.await.unwrap_or_else(|_| Err(NotAsked::Failed("the terminal is gone".to_owned())))
     }

@@ -1,5 +1,6 @@
 //! The tools that one command works with: loaded plugins, the file-access tools, connected servers.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cofferdam_engine::{Engine, Plugin};
@@ -19,6 +20,8 @@ use crate::{ask, compose};
 pub(crate) enum Purpose {
     /// They are called: values behind names are read, and the person is asked for grants that are missing.
     Calling,
+    /// The same for a model, which may have none.
+    Chatting,
     /// They are looked at. Secrets of plugins are left alone; those of servers are needed to see their tools.
     Looking,
 }
@@ -39,16 +42,28 @@ const SHOWN_ARGUMENTS_CHARS_MAX: usize = 2000;
 impl Tools {
     /// Loads and connects what the flags and the configuration name. Servers that cannot be reached are noted.
     pub(crate) async fn load(global: &Global, args: &PluginArgs, purpose: Purpose) -> anyhow::Result<Self> {
-        let values = match purpose {
-            Purpose::Calling => Values::Read,
-            Purpose::Looking => Values::Leave,
+        Self::load_apart(global, args, purpose, &[]).await
+    }
+
+    /// The same. No tool may write to `protected`, or to what holds it.
+    pub(crate) async fn load_apart(
+        global: &Global,
+        args: &PluginArgs,
+        purpose: Purpose,
+        protected: &[PathBuf],
+    ) -> anyhow::Result<Self> {
+        let mut specs = match purpose {
+            Purpose::Calling => compose::plugin_specs(args, Values::Read)?,
+            Purpose::Chatting => compose::any_plugin_specs(args, Values::Read)?,
+            Purpose::Looking => compose::plugin_specs(args, Values::Leave)?,
         };
-        let specs = compose::plugin_specs(args, values)?;
-        let files = compose::file_tools(args, &specs)?;
+        specs.iter_mut().for_each(|spec| spec.protect(protected));
+        compose::check_reach(&specs)?;
+        let files = compose::file_tools(args, &specs, protected)?;
         let servers = server_specs(args, Login::if_seen())?;
         let engine = compose::engine(global)?;
         let plugins = match purpose {
-            Purpose::Calling => compose::load_to_call(&engine, specs).await?,
+            Purpose::Calling | Purpose::Chatting => compose::load_to_call(&engine, specs).await?,
             Purpose::Looking => compose::load(&engine, specs).await?,
         };
         let connected = servers::connect_all(servers).await;

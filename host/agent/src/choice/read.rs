@@ -1,6 +1,6 @@
 //! Behaviours as text (`CHOICE-1`, `CHOICE-2`, `CHOICE-7`, `CHOICE-10`).
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{ChoiceBehavior, ChoiceKind, ChoiceOptions, FunctionName, InvalidChoice};
 
@@ -41,6 +41,22 @@ impl ChoiceBehavior {
     /// [`InvalidChoice`] if it is none.
     pub fn from_yaml(text: &str) -> Result<Self, InvalidChoice> {
         Self::from_value(&parse_yaml(text)?)
+    }
+
+    /// The behaviour as [`from_value`](Self::from_value) reads it, every part named. What only code can set is not in it.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let names =
+            |names: &Vec<FunctionName>| -> Vec<String> { names.iter().map(ToString::to_string).collect() };
+        json!({
+            "type": self.kind.as_str(),
+            "functions": self.functions.as_ref().map(names),
+            "options": {
+                "allow_concurrent_invocation": self.options.allow_concurrent_invocation,
+                "allow_parallel_calls": self.options.allow_parallel_calls,
+                "allow_strict_schema_adherence": self.options.allow_strict_schema_adherence,
+            },
+        })
     }
 }
 

@@ -61,6 +61,7 @@ options:
 ";
     assert_eq!(ChoiceBehavior::from_json(json).unwrap(), code);
     assert_eq!(ChoiceBehavior::from_yaml(yaml).unwrap(), code);
+    assert_eq!(ChoiceBehavior::from_value(&code.to_value()).unwrap(), code);
     let indented = |text: &str| text.replace('\n', "\n      ");
     let in_json = format!(
         r#"{{"execution_settings": {{"gpt": {{"temperature": 0.5, "function_choice_behavior": {json}}}}}}}"#

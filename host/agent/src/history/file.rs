@@ -33,7 +33,7 @@ pub struct FileHistory {
 pub struct FileHistoryOptions {
     /// Whether every append is flushed to the medium before the run goes on (`SES-15`). Default: no.
     pub sync: bool,
-    /// What becomes of a last line without a line feed that is no message: what a host leaves that was killed, or had no
+    /// What becomes of a last line without a line feed that is no JSON: what a host leaves that was killed, or had no
     /// room left, while it wrote.
     ///
     /// By default it is an error when the file is read (`SES-9`), and an append goes after it as after any other line

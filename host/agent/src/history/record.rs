@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::HistoryError;
@@ -11,7 +12,7 @@ use crate::Message;
 pub(super) struct Lines {
     /// In the order of the file.
     pub(super) messages: Vec<Message>,
-    /// Where the last line begins, if it has no line feed and is no message: a write was cut off.
+    /// Where the last line begins, if it has no line feed and is no JSON: a write was cut off.
     pub(super) torn_from: Option<usize>,
 }
 
@@ -24,10 +25,17 @@ pub(super) fn read(
 ) -> Result<Lines, HistoryError> {
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
     let (whole, last) = bytes.split_at(end);
-    if may_be_torn && read_all(last, file, record_bytes_max).is_err() {
+    if may_be_torn && is_torn(last) {
         return Ok(Lines { messages: read_all(whole, file, record_bytes_max)?, torn_from: Some(end) });
     }
     Ok(Lines { messages: read_all(bytes, file, record_bytes_max)?, torn_from: None })
+}
+
+/// Whether the end of a file is the beginning of a record. No beginning of an object is JSON by itself: what is, and is no
+/// message, was not cut off but written by somebody else.
+fn is_torn(last: &[u8]) -> bool {
+    let is_blank = || str::from_utf8(last).is_ok_and(|text| text.trim().is_empty());
+    serde_json::from_slice::<IgnoredAny>(last).is_err() && !is_blank()
 }
 
 fn read_all(bytes: &[u8], file: &str, record_bytes_max: usize) -> Result<Vec<Message>, HistoryError> {

@@ -6,12 +6,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cofferdam_tool::{CallContext, Completion, Content as ToolContent, Outcome, Output, Refused, Toolset};
+use cofferdam_tool::{
+    CallContext, Completion, Content as ToolContent, Outcome, Output, Refused, ToolDefinition, Toolset,
+};
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use super::cycle::Cycle;
+use super::plan::Plan;
 use crate::approvals::Decision;
+use crate::choice;
 use crate::live::RunTools;
 use crate::middleware::{
     CallArguments, End, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next,
@@ -28,6 +32,7 @@ const DEFERRED: &str = "Error: Function invocation limit reached before the defe
 pub(super) type Decided = (FunctionCall, Option<Decision>);
 
 /// What a batch gave.
+#[derive(Default)]
 pub(super) struct Batch {
     /// The results in call order.
     pub(super) results: Vec<Content>,
@@ -39,6 +44,8 @@ pub(super) struct Batch {
     pub(super) is_out_of_time: bool,
     /// How many calls were started.
     pub(super) started: u32,
+    /// What ends the run. The results are those of the calls that were done by then.
+    pub(super) error: Option<RunError>,
 }
 
 /// What one call gave.
@@ -51,53 +58,60 @@ struct Done {
 
 impl Cycle<'_> {
     /// Runs the calls of one reply, except those that the caller makes.
-    pub(super) async fn run_calls(&self, calls: Vec<Decided>, tools: &RunTools) -> Result<Batch, RunError> {
+    pub(super) async fn run_calls(&self, calls: Vec<Decided>, tools: &RunTools, plan: &Plan) -> Batch {
         let ours = calls.into_iter().filter(|(call, _)| !self.is_for_caller(call, tools));
         let mut done = Vec::new();
         if self.settings.allow_concurrent_invocation {
-            for one in join_all(ours.map(|decided| self.run_call(decided, tools))).await {
-                done.push(one?);
-            }
+            done = join_all(ours.map(|decided| self.run_call(decided, tools, plan))).await;
         } else {
             for decided in ours {
-                done.push(match self.is_out_of_time() {
-                    true => Done::deferred(&decided.0),
-                    false => self.run_call(decided, tools).await?,
-                });
+                let one = match self.is_out_of_time() {
+                    true => Ok(Done::deferred(&decided.0)),
+                    false => self.run_call(decided, tools, plan).await,
+                };
+                let is_over = one.is_err();
+                done.push(one);
+                if is_over {
+                    break;
+                }
             }
         }
-        let mut batch = Batch {
-            is_terminated: self.live.take_termination() || done.iter().any(|done| done.is_terminated),
-            is_out_of_time: done.iter().any(|done| done.is_deferred),
-            started: 0,
-            results: Vec::new(),
-            failures: Vec::new(),
-        };
-        for Done { result, failure, is_deferred, .. } in done {
-            batch.started = batch.started.saturating_add(u32::from(!is_deferred));
-            batch.results.push(Content::FunctionResult(result));
-            batch.failures.extend(failure);
+        let mut batch = Batch { is_terminated: self.live.take_termination(), ..Batch::default() };
+        for one in done {
+            match one {
+                Ok(done) => batch.add(done),
+                Err(error) => batch.error = batch.error.or(Some(error)),
+            }
         }
-        Ok(batch)
+        batch
     }
 
-    /// The toolset that a tool is called in: an advertised tool is preferred (`LOOP-11`).
-    pub(super) fn toolset_of<'t>(&'t self, name: &str, tools: &'t RunTools) -> Option<&'t Toolset> {
-        [&tools.toolset, &self.settings.additional_tools]
-            .into_iter()
-            .find(|toolset| toolset.definition(name).is_ok_and(|definition| definition.name.as_str() == name))
+    /// A tool, and the toolset that it is called in: an advertised tool is preferred (`LOOP-11`).
+    pub(super) fn tool<'t>(
+        &'t self,
+        name: &str,
+        tools: &'t RunTools,
+    ) -> Option<(&'t Toolset, &'t Arc<ToolDefinition>)> {
+        let toolsets = [tools.toolset(), &self.settings.additional_tools];
+        toolsets.into_iter().find_map(|toolset| Some((toolset, toolset.definition(name).ok()?)))
     }
 
-    async fn run_call(&self, (call, decision): Decided, tools: &RunTools) -> Result<Done, RunError> {
+    async fn run_call(
+        &self,
+        (call, decision): Decided,
+        tools: &RunTools,
+        plan: &Plan,
+    ) -> Result<Done, RunError> {
         if let Some(Decision::Refused(reason)) = decision {
             return Ok(Done::refused(&call, reason.as_deref()));
         }
-        let Some(toolset) = self.toolset_of(&call.name, tools) else {
+        let found = self.tool(&call.name, tools);
+        let Some((toolset, definition)) = found else {
             return Ok(Done::failed(&call, CallFailure::Unknown { name: call.name.clone() }, false));
         };
-        let Ok(definition) = toolset.definition(&call.name) else {
-            return Ok(Done::failed(&call, CallFailure::Unknown { name: call.name.clone() }, false));
-        };
+        if !plan.allows(&call.name) {
+            return Ok(Done::failed(&call, CallFailure::NotAdvertised, false));
+        }
         let mut context = FunctionContext {
             tool: Arc::clone(definition),
             arguments: CallArguments::Text(call.arguments.clone()),
@@ -170,7 +184,7 @@ impl End<FunctionContext> for Tool<'_> {
         let name = context.tool.name.as_str();
         let called = tokio::select! {
             biased;
-            called = self.toolset.call(name, arguments, &self.context) => called,
+            called = choice::nested(self.toolset.call(name, arguments, &self.context)) => called,
             () = long_cancelled(&self.context.cancellation) => return Err(FunctionSignal::Cancelled),
         };
         let Completion { outcome, record } = called.map_err(|refused| match refused {
@@ -185,6 +199,16 @@ impl End<FunctionContext> for Tool<'_> {
             _ => return Err(FunctionSignal::Cancelled),
         });
         Ok(())
+    }
+}
+
+impl Batch {
+    fn add(&mut self, done: Done) {
+        self.is_terminated |= done.is_terminated;
+        self.is_out_of_time |= done.is_deferred;
+        self.started = self.started.saturating_add(u32::from(!done.is_deferred));
+        self.results.push(Content::FunctionResult(done.result));
+        self.failures.extend(done.failure);
     }
 }
 

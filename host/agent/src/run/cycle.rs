@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 
 use super::Given;
 use super::calls::{Batch, Decided};
+use super::plan::Plan;
 use super::transcript::arranged;
 use crate::agent::Parts;
 use crate::approvals::OpenBatch;
@@ -14,7 +15,7 @@ use crate::live::{LiveTools, RunTools};
 use crate::middleware::Chains;
 use crate::{
     CallFailure, Content, FunctionCall, IterationContext, LoopSettings, Message, OnErrorLimit, Reply,
-    Response, Role, RunError, ToolMode, Update,
+    Response, Role, RunError, Session, ToolMode, Update,
 };
 
 /// What is shown for a reply of which nothing is left (`LOOP-23`).
@@ -46,6 +47,8 @@ pub(super) struct Cycle<'r> {
     pub(super) tool_choice: Option<ToolMode>,
     /// The next reply is the last, and may not call (`LOOP-19`).
     pub(super) is_withdrawn: bool,
+    /// Requests so far.
+    pub(super) requests: usize,
     started: Instant,
     resumed: Vec<Decided>,
     iteration: u32,
@@ -67,9 +70,14 @@ impl<'r> Cycle<'r> {
         start: Start<'r>,
         updates: Option<mpsc::Sender<Update>>,
     ) -> Self {
-        let service_id = given.session.as_ref().and_then(crate::Session::service_id);
+        let service_id = given.session.as_ref().and_then(Session::service_id);
+        let mut given = given;
+        let mut settings = given.settings.clone().unwrap_or_else(|| parts.settings.clone());
+        if let Some(choice) = given.choice.as_ref().or(parts.choice.as_ref()) {
+            choice.apply(&mut settings, &mut given.options);
+        }
         Self {
-            settings: given.settings.clone().unwrap_or_else(|| parts.settings.clone()),
+            settings,
             tool_choice: given.options.tool_choice.clone(),
             parts,
             given,
@@ -80,6 +88,7 @@ impl<'r> Cycle<'r> {
             kept: 0,
             response: Response { conversation_id: service_id, ..Response::default() },
             is_withdrawn: false,
+            requests: 0,
             started: parts.clock.now(),
             resumed: start.resumed,
             iteration: 0,
@@ -88,8 +97,13 @@ impl<'r> Cycle<'r> {
         }
     }
 
+    /// What the run has produced so far.
+    pub(super) fn into_response(self) -> Response {
+        self.response
+    }
+
     /// Runs the loop.
-    pub(super) async fn run(mut self) -> Result<Response, RunError> {
+    pub(super) async fn run(&mut self) -> Result<(), RunError> {
         self.settings.check().map_err(|error| RunError::Other(error.into()))?;
         let resumed = std::mem::take(&mut self.resumed);
         let mut then = match resumed.is_empty() {
@@ -100,7 +114,7 @@ impl<'r> Cycle<'r> {
         while then == Then::GoOn {
             then = self.iterate().await?;
         }
-        Ok(self.response)
+        Ok(())
     }
 
     /// Runs a batch that a person has decided about (`LOOP-40`).
@@ -116,13 +130,15 @@ impl<'r> Cycle<'r> {
         }
         let tools = self.live.snapshot();
         let reply = Reply { messages: vec![asked], ..Reply::default() };
-        self.run_batch(batch, &tools, &reply).await
+        self.run_batch(batch, &tools, &Plan::of_resumed(), &reply).await
     }
 
     /// One request and what follows from it.
     async fn iterate(&mut self) -> Result<Then, RunError> {
         let tools = self.live.snapshot();
-        let (mut reply, is_terminated) = self.ask(&tools).await?;
+        let plan = self.plan(&tools)?;
+        let (mut reply, is_terminated) = self.ask(&plan).await?;
+        self.requests += 1;
         if let Some(usage) = reply.usage {
             *self.response.usage.get_or_insert_default() += usage;
         }
@@ -134,7 +150,7 @@ impl<'r> Cycle<'r> {
             self.drop_calls(&mut reply).await;
         }
         let calls = unanswered(&reply);
-        let is_over = self.is_withdrawn || is_terminated || calls.is_empty() || !self.runs_calls(&tools);
+        let is_over = self.is_withdrawn || is_terminated || calls.is_empty() || !plan.runs_calls;
         if is_over || self.settings.terminate_on_unknown && self.has_unknown(&calls, &tools) {
             self.append_reply(&reply);
             return Ok(Then::End);
@@ -150,22 +166,11 @@ impl<'r> Cycle<'r> {
             self.kept = self.messages.len();
         }
         let batch = calls.into_iter().map(|call| (call, None)).collect();
-        self.run_batch(batch, &tools, &reply).await
-    }
-
-    /// Whether calls are run at all (`LOOP-3`).
-    fn runs_calls(&self, tools: &RunTools) -> bool {
-        let settings = &self.settings;
-        let has_tools = tools.definitions().next().is_some()
-            || settings.additional_tools.definitions().len() > 0
-            || !settings.caller_tools.is_empty();
-        settings.enabled && has_tools
+        self.run_batch(batch, &tools, &plan, &reply).await
     }
 
     fn has_unknown(&self, calls: &[FunctionCall], tools: &RunTools) -> bool {
-        calls
-            .iter()
-            .any(|call| !self.is_for_caller(call, tools) && self.toolset_of(&call.name, tools).is_none())
+        calls.iter().any(|call| !self.is_for_caller(call, tools) && self.tool(&call.name, tools).is_none())
     }
 
     /// Whether the caller of the run makes a call (`LOOP-26`).
@@ -177,8 +182,8 @@ impl<'r> Cycle<'r> {
     fn gated(&self, calls: &[FunctionCall], tools: &RunTools) -> Vec<usize> {
         let session = self.given.session.as_ref();
         let is_gated = |call: &FunctionCall| {
-            let toolset = self.toolset_of(&call.name, tools).filter(|_| !self.is_for_caller(call, tools));
-            toolset.is_some_and(|toolset| self.parts.approvals.are_needed(call, toolset, session))
+            let found = self.tool(&call.name, tools).filter(|_| !self.is_for_caller(call, tools));
+            found.is_some_and(|(toolset, tool)| self.parts.approvals.are_needed(call, tool, toolset, session))
         };
         calls.iter().enumerate().filter(|(_, call)| is_gated(call)).map(|(place, _)| place).collect()
     }
@@ -246,17 +251,24 @@ impl<'r> Cycle<'r> {
         &mut self,
         decided: Vec<Decided>,
         tools: &RunTools,
+        plan: &Plan,
         reply: &Reply,
     ) -> Result<Then, RunError> {
         let has_caller_requests = decided.iter().any(|(call, _)| self.is_for_caller(call, tools));
-        let batch = self.run_calls(decided, tools).await?;
-        let Batch { results, failures, is_terminated, is_out_of_time, started } = batch;
-        if results.is_empty() {
+        let batch = self.run_calls(decided, tools, plan).await;
+        let Batch { results, failures, is_terminated, is_out_of_time, started, error } = batch;
+        let has_results = !results.is_empty();
+        if has_results {
+            let message = Arc::new(Message::new(Role::Tool, results));
+            send(self.updates.as_ref(), &message).await;
+            self.append(message);
+        }
+        if let Some(error) = error {
+            return Err(error);
+        }
+        if !has_results {
             return Ok(Then::End);
         }
-        let message = Arc::new(Message::new(Role::Tool, results));
-        send(self.updates.as_ref(), &message).await;
-        self.append(message);
         let is_stopped = self.completed(reply).await?;
         self.iteration = self.iteration.saturating_add(1);
         self.calls = self.calls.saturating_add(started);

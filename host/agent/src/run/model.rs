@@ -6,21 +6,21 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 
 use super::cycle::Cycle;
-use crate::live::RunTools;
+use super::plan::Plan;
 use crate::middleware::{ChatContext, ChatResult, End, Next, Signal};
 use crate::{
     ChatClient, ChatError, ChatOptions, ChatRequest, Delta, Reply, ReplyBuilder, ReplyStream, RunError,
-    TokenBudget, ToolMode, Update,
+    TokenBudget, Update,
 };
 
 impl Cycle<'_> {
     /// Asks the model. Says as well whether chat middleware ends the loop (`MW-15`).
-    pub(super) async fn ask(&mut self, tools: &RunTools) -> Result<(Reply, bool), RunError> {
+    pub(super) async fn ask(&mut self, plan: &Plan) -> Result<(Reply, bool), RunError> {
         let budgets = [self.given.budget.clone(), self.parts.budget.clone()].into_iter().flatten().collect();
         let model = Model { client: Arc::clone(&self.parts.client), budgets };
         model.check()?;
         let mut context = ChatContext {
-            request: self.request(tools),
+            request: self.request(plan),
             session: self.given.session.clone(),
             host: self.given.host.clone(),
             is_streaming: self.updates.is_some(),
@@ -35,18 +35,18 @@ impl Cycle<'_> {
         let result = carried.or(context.result).unwrap_or(ChatResult::Reply(Reply::default()));
         let reply = match result {
             ChatResult::Reply(reply) if self.updates.is_none() => reply,
-            ChatResult::Reply(reply) => self.read(reply.into(), tools).await?,
-            ChatResult::Stream(stream) => self.read(stream, tools).await?,
+            ChatResult::Reply(reply) => self.read(reply.into(), plan).await?,
+            ChatResult::Stream(stream) => self.read(stream, plan).await?,
         };
         model.check()?;
         Ok((reply, is_terminated))
     }
 
-    fn request(&self, tools: &RunTools) -> ChatRequest {
-        let tool_choice = if self.is_withdrawn { Some(ToolMode::None) } else { self.tool_choice.clone() };
+    fn request(&self, plan: &Plan) -> ChatRequest {
+        let tool_choice = plan.tool_choice.clone();
         ChatRequest {
             messages: self.messages.get(self.kept..).unwrap_or_default().to_vec(),
-            tools: tools.definitions().cloned().collect(),
+            tools: Arc::clone(&plan.advertised),
             options: ChatOptions { tool_choice, ..self.given.options.clone() },
             conversation_id: self.response.conversation_id.clone(),
             cancellation: self.given.cancellation.clone(),
@@ -54,8 +54,7 @@ impl Cycle<'_> {
     }
 
     /// Reads a stream to its end, passing on what comes (`LOOP-29`).
-    async fn read(&mut self, mut stream: ReplyStream, tools: &RunTools) -> Result<Reply, RunError> {
-        let holds_back = self.can_need_approval(tools);
+    async fn read(&mut self, mut stream: ReplyStream, plan: &Plan) -> Result<Reply, RunError> {
         let mut held = Vec::new();
         let mut builder = ReplyBuilder::default();
         while let Some(update) = stream.next().await {
@@ -64,7 +63,7 @@ impl Cycle<'_> {
             if self.is_withdrawn {
                 update.deltas.retain(|delta| !holds_call(delta));
             }
-            if holds_back && (!held.is_empty() || update.deltas.iter().any(holds_call)) {
+            if plan.may_ask && (!held.is_empty() || update.deltas.iter().any(holds_call)) {
                 // What comes after a call waits as well, so that nothing is read out of its order.
                 held.push(update);
             } else {
@@ -75,12 +74,6 @@ impl Cycle<'_> {
             self.pass_on(update).await;
         }
         Ok(stream.finished(builder.build()))
-    }
-
-    fn can_need_approval(&self, tools: &RunTools) -> bool {
-        let toolsets = [&tools.toolset, &self.settings.additional_tools];
-        let approvals = &self.parts.approvals;
-        toolsets.into_iter().any(|set| set.definitions().any(|tool| approvals.may_be_needed(tool, set)))
     }
 
     async fn pass_on(&self, update: Update) {

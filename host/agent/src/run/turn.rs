@@ -49,20 +49,18 @@ impl Turn {
             None => Answered::Nothing,
         };
         let around = Around { providers: self.providers(), session: session.clone(), input: input.messages };
-        let response = match resolution {
+        match resolution {
             Answered::Waiting(requests) => {
                 let requests = requests.into_iter().map(Content::ApprovalRequest).collect();
                 let message = Arc::new(Message::new(Role::Assistant, requests));
                 super::cycle::send(updates.as_ref(), &message).await;
-                around.after(Response { messages: vec![message], ..Response::default() }, &[]).await?
+                let response = Response { messages: vec![message], ..Response::default() };
+                around.after(&response, &[], None).await?;
+                Ok(response)
             }
-            Answered::Nothing => self.cycled(around, Vec::new(), updates).await?,
-            Answered::Complete(calls) => self.cycled(around, calls, updates).await?,
-        };
-        if let (Some(session), Some(id)) = (&session, &response.conversation_id) {
-            session.set_service_id(Some(id.clone()));
+            Answered::Nothing => self.cycled(around, Vec::new(), updates).await,
+            Answered::Complete(calls) => self.cycled(around, calls, updates).await,
         }
-        Ok(response)
     }
 
     async fn cycled(
@@ -84,9 +82,20 @@ impl Turn {
         messages.extend(around.input.iter().cloned());
         let live = LiveTools::new(tools);
         let start = Start { messages, resumed, chains: &chains, live: live.clone() };
-        let response = Cycle::new(&self.agent.parts, given, start, updates).run().await;
+        let mut cycle = Cycle::new(&self.agent.parts, given, start, updates);
+        let ended = cycle.run().await;
         live.close();
-        around.after(response?, &added.messages).await
+        let response = cycle.into_response();
+        if let (Some(session), Some(id)) = (&around.session, &response.conversation_id) {
+            session.set_service_id(Some(id.clone()));
+        }
+        let error = ended.err();
+        // What tools have done by then is done, and has to be known in the next turn. Where nothing was done there is nothing
+        // to know, and the caller says it again.
+        if error.is_none() || !response.messages.is_empty() {
+            around.after(&response, &added.messages, error.as_ref()).await?;
+        }
+        error.map_or(Ok(response), Err)
     }
 
     /// The agent's providers, with one that remembers if nobody else does (`SES-4`).
@@ -108,7 +117,7 @@ impl Turn {
         for source in &added.sources {
             toolset.add(Arc::clone(source)).map_err(|error| RunError::Other(error.into()))?;
         }
-        Ok(RunTools { toolset, declared: Arc::clone(&self.agent.parts.declared) })
+        Ok(RunTools::new(toolset, Arc::clone(&self.agent.parts.declared)))
     }
 }
 
@@ -139,7 +148,12 @@ impl Around {
         Ok(added)
     }
 
-    async fn after(&self, response: Response, context: &[Arc<Message>]) -> Result<Response, RunError> {
+    async fn after(
+        &self,
+        response: &Response,
+        context: &[Arc<Message>],
+        error: Option<&RunError>,
+    ) -> Result<(), RunError> {
         for provider in self.providers.iter().rev() {
             let source = provider.source_id();
             let mut state = self.state(source);
@@ -148,13 +162,14 @@ impl Around {
                 session: self.session.as_ref(),
                 input: &self.input,
                 context,
-                response: &response,
+                response,
+                error,
             };
             let done: Result<(), BoxError> = provider.after_run(&mut run).await;
             self.keep(source, state);
             done.map_err(RunError::Other)?;
         }
-        Ok(response)
+        Ok(())
     }
 
     fn state(&self, source: &str) -> Value {

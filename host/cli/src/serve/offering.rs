@@ -53,7 +53,7 @@ impl Offering {
         stamps.extend(components.map(|path| (path.clone(), stamp(&path))));
         let files = match before.and_then(|before| before.files.clone()) {
             Some(files) => Some(files),
-            None => compose::file_tools(&args.plugins, &specs)?,
+            None => compose::file_tools(&args.plugins, &specs, &[])?,
         };
         let config = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
         let config = config.map(Arc::new);

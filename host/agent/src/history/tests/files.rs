@@ -70,7 +70,7 @@ async fn a_torn_last_line_is_an_error_unless_its_repair_is_asked_for() {
     let path = directory.path().join("s1.jsonl");
     let repairing = FileHistoryOptions { repair_torn_end: true, ..FileHistoryOptions::default() };
     let a = serde_json::to_string(&Message::user("a")).unwrap();
-    for torn in [r#"{"type":"mess"#.as_bytes(), b"\xc3", b"\0\0\0", b"17", b"{}"] {
+    for torn in [r#"{"type":"mess"#.as_bytes(), b"\xc3", b"\0\0\0", b"{\"type\":\"message\",\"x\":\"\xc3"] {
         let _earlier = fs::remove_file(directory.path().join("s1.jsonl.torn"));
         let before = [a.as_bytes(), b"\n", torn].concat();
         for is_read_first in [true, false] {
@@ -103,7 +103,14 @@ async fn only_a_torn_end_is_repaired() {
     let repairing = FileHistoryOptions { repair_torn_end: true, ..FileHistoryOptions::default() };
     let files = open_with(directory.path(), repairing);
     let a = serde_json::to_string(&Message::user("a")).unwrap();
-    for (before, error_line) in [(format!("{a}\n{{bad\n"), 2), (format!("{{bad\n{a}\n{{torn"), 1)] {
+    let cases = [
+        (format!("{a}\n{{bad\n"), 2),
+        (format!("{{bad\n{a}\n{{torn"), 1),
+        // Whole, and not by this writer.
+        (format!("{a}\n{{}}"), 2),
+        (format!("{a}\n{{\"type\":\"session\"}}"), 2),
+    ];
+    for (before, error_line) in cases {
         fs::write(&path, &before).unwrap();
         let error = format!("Failed to deserialize history line {error_line} from 's1.jsonl'.");
         assert_eq!(shown(&files, "s1").await.unwrap_err(), error);

@@ -18,7 +18,8 @@ async fn run(history: &History, session: Option<&Session>, input: &str, output: 
     history.before_run(&mut before).await.unwrap();
     let response = Response::text_only(output);
     let context = &added.messages;
-    let mut after = AfterRun { state: &mut state, session, input: &input, context, response: &response };
+    let mut after =
+        AfterRun { state: &mut state, session, input: &input, context, response: &response, error: None };
     history.after_run(&mut after).await.unwrap();
     if let Some(session) = session {
         session.set_part(source, state);
@@ -118,6 +119,7 @@ async fn what_one_history_has_loaded_is_not_stored_by_another() {
         input: &input,
         context: &added.messages,
         response: &response,
+        error: None,
     };
     audit.after_run(&mut after).await.unwrap();
     assert_eq!(state["messages"].as_array().unwrap().len(), 2);

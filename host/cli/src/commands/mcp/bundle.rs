@@ -29,7 +29,7 @@ pub(super) async fn run(global: &Global, args: &McpBundleArgs) -> anyhow::Result
     };
     // Loading them shows that they work, and tells what they offer.
     let specs = served::check(&args.plugins)?;
-    let file_tools = compose::file_tools(&args.plugins, &specs)?;
+    let file_tools = compose::file_tools(&args.plugins, &specs, &[])?;
     let engine = compose::engine(global)?;
     let mut plugins = Vec::new();
     for spec in specs {

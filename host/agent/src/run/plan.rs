@@ -1,0 +1,94 @@
+//! What one request tells the model about functions.
+
+use std::sync::Arc;
+
+use cofferdam_tool::ToolDefinition;
+
+use super::cycle::Cycle;
+use crate::choice::{
+    self, AUTO_INVOKED_NESTING_MAX, ChoiceConfiguration, ChoiceContext, FunctionRegistry, RegisteredFunction,
+};
+use crate::live::RunTools;
+use crate::{RunError, ToolMode};
+
+/// What one request tells the model about functions.
+pub(super) struct Plan {
+    pub(super) advertised: Arc<[Arc<ToolDefinition>]>,
+    pub(super) tool_choice: Option<ToolMode>,
+    /// Whether some call may have to be approved by a person.
+    pub(super) may_ask: bool,
+    /// Whether calls are run, or go back to the caller (`CHOICE-15`).
+    pub(super) runs_calls: bool,
+    /// What was chosen, where something was: nothing else may be called then (`CHOICE-14`).
+    chosen: Option<ChoiceConfiguration>,
+}
+
+impl Plan {
+    /// Whether the model may have a tool called, if there is such a tool.
+    pub(super) fn allows(&self, tool: &str) -> bool {
+        self.chosen.as_ref().is_none_or(|chosen| chosen.is_advertised(tool))
+    }
+
+    /// For a batch that a person has decided about: what was asked for may be called.
+    pub(super) fn of_resumed() -> Self {
+        Self { advertised: Arc::from([]), tool_choice: None, may_ask: false, runs_calls: true, chosen: None }
+    }
+}
+
+impl Cycle<'_> {
+    /// What the next request tells the model.
+    pub(super) fn plan(&self, tools: &RunTools) -> Result<Plan, RunError> {
+        let chosen = self.chosen(tools)?;
+        let (advertised, mut tool_choice): (Arc<[_]>, _) = match &chosen {
+            None => (Arc::clone(tools.definitions()), self.tool_choice.clone()),
+            Some(chosen) => {
+                let functions = chosen.functions.iter().flatten();
+                let advertised: Arc<[_]> =
+                    functions.map(|function| Arc::clone(function.definition())).collect();
+                // Nothing can be required of a model that has nothing to call (`CHOICE-6`).
+                let is_void = advertised.is_empty() && chosen.choice == choice::ChoiceKind::Required;
+                (advertised, (!is_void).then(|| chosen.choice.into()))
+            }
+        };
+        if self.is_withdrawn {
+            tool_choice = Some(ToolMode::None);
+        }
+        let is_too_deep = choice::depth() >= AUTO_INVOKED_NESTING_MAX;
+        let runs_calls = !is_too_deep && chosen.as_ref().is_none_or(|chosen| chosen.auto_invoke);
+        let runs_calls = runs_calls && self.runs_calls(tools);
+        Ok(Plan { advertised, tool_choice, may_ask: self.may_ask(tools), runs_calls, chosen })
+    }
+
+    fn chosen(&self, tools: &RunTools) -> Result<Option<ChoiceConfiguration>, RunError> {
+        let Some(behavior) = self.given.choice.as_ref().or(self.parts.choice.as_ref()) else {
+            return Ok(None);
+        };
+        let mut registry = FunctionRegistry::of(tools.toolset());
+        for definition in tools.declared().iter() {
+            registry.add(RegisteredFunction::new(None, Arc::clone(definition)));
+        }
+        let context = ChoiceContext {
+            registry: Some(&registry),
+            history: &self.messages,
+            request_index: self.requests,
+            depth: choice::depth(),
+        };
+        let chosen = behavior.configure(&context).map_err(|error| RunError::Other(error.into()))?;
+        Ok(Some(chosen))
+    }
+
+    fn may_ask(&self, tools: &RunTools) -> bool {
+        let toolsets = [tools.toolset(), &self.settings.additional_tools];
+        let approvals = &self.parts.approvals;
+        toolsets.into_iter().any(|set| set.definitions().any(|tool| approvals.may_be_needed(tool, set)))
+    }
+
+    /// Whether calls are run at all (`LOOP-3`).
+    fn runs_calls(&self, tools: &RunTools) -> bool {
+        let settings = &self.settings;
+        let has_tools = !tools.definitions().is_empty()
+            || settings.additional_tools.definitions().len() > 0
+            || !settings.caller_tools.is_empty();
+        settings.enabled && has_tools
+    }
+}

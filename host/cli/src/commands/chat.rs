@@ -1,0 +1,180 @@
+//! `cofferdam chat`: a person, a model, and tools in sandboxes.
+
+mod approve;
+mod conversation;
+mod interrupts;
+mod saved;
+mod screen;
+mod transcript;
+mod turn;
+
+use std::io::Read as _;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use cofferdam_agent::{
+    Agent, ApprovalMode, Approvals, BudgetLimits, ChatErrorKind, Layer, LoopSettings, RunError, Session,
+    TokenBudget, ToolMode,
+};
+use cofferdam_tool::Toolset;
+
+use self::approve::Approved;
+use self::interrupts::Interrupts;
+use self::saved::Saved;
+use self::screen::{Screen, ShowCalls};
+use self::turn::{End, Talk};
+use crate::args::{ChatArgs, Global, WhenToAsk};
+use crate::config::ConfigFile;
+use crate::exit::{Exit, UsageError};
+use crate::tools::{Purpose, Tools};
+use crate::{commands, models};
+
+/// Longest text that is read from standard input or a file, in bytes. No model reads as much.
+const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit> {
+    if args.sessions {
+        return saved::list(args.session_dir.as_deref()).await;
+    }
+    let file = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
+    let model = models::choose(args.model.as_deref(), args.base_url.as_deref(), file.as_ref())?;
+    let prompt = args.prompt.as_deref().map(text_or_stdin).transpose()?;
+    let instructions = args.system.as_deref().map(text_or_file).transpose()?;
+    let saved = match &args.session {
+        Some(name) => Some(Saved::open(args.session_dir.as_deref(), name)?),
+        None => None,
+    };
+    let protected: Vec<_> = saved.iter().map(|saved| saved.directory().to_owned()).collect();
+    let tools = Tools::load_apart(global, &args.plugins, Purpose::Chatting, &protected).await?;
+    let screen = Arc::new(Screen::new(!args.json));
+    let agent = agent(args, &model, &tools.toolset, instructions, saved.as_ref(), &screen)?;
+    let session = match &saved {
+        Some(saved) => saved.session()?,
+        None => Session::new(),
+    };
+    let mut talk = Talk {
+        agent,
+        session,
+        screen,
+        approved: Approved { all: args.yes, tools: args.approve.clone() },
+        interrupts: Interrupts::listen(),
+        is_json: args.json,
+        used: Default::default(),
+    };
+    let save = |session: &Session| saved.as_ref().map_or(Ok(()), |saved| saved.save(session));
+    match prompt {
+        Some(prompt) => {
+            let end = talk.turn(&prompt).await?;
+            save(&talk.session)?;
+            Ok(exit_of(&end))
+        }
+        None => conversation::run(&mut talk, &tools.toolset, saved.is_some(), save).await,
+    }
+}
+
+fn agent(
+    args: &ChatArgs,
+    model: &models::ModelSpec,
+    toolset: &Toolset,
+    instructions: Option<String>,
+    saved: Option<&Saved>,
+    screen: &Arc<Screen>,
+) -> anyhow::Result<Agent> {
+    let mut options = model.options.clone();
+    options.strict_schemas |= args.strict;
+    options.tool_choice = args.tool_choice.as_deref().map(|word| tool_mode(word, toolset)).transpose()?;
+    let mut settings = LoopSettings::default();
+    if let Some(iterations) = args.max_iterations {
+        settings.max_iterations = iterations.get();
+    }
+    let approvals = match args.ask {
+        WhenToAsk::Sources => ApprovalMode::Never,
+        WhenToAsk::Changes => ApprovalMode::ByAnnotation,
+        WhenToAsk::Always => ApprovalMode::Always,
+    };
+    for name in &args.approve {
+        known(name, toolset)?;
+    }
+    let mut builder = Agent::builder(models::client(model)?)
+        .name("cofferdam")
+        .tools(toolset.clone())
+        .options(options)
+        .settings(settings)
+        .approvals(Approvals::by_default(approvals))
+        .layer(Layer::function(ShowCalls(Arc::clone(screen))));
+    let instructions = instructions_of(instructions, toolset);
+    if !instructions.is_empty() {
+        builder = builder.instructions(instructions);
+    }
+    if let Some(tokens) = args.budget_tokens {
+        let limits = BudgetLimits { total: Some(tokens.get()), ..BudgetLimits::default() };
+        builder = builder.budget(TokenBudget::new(limits));
+    }
+    if let Some(saved) = saved {
+        builder = builder.context_provider(saved.history());
+    }
+    builder.build().map_err(|error| UsageError(error.to_string()).into())
+}
+
+/// What a person says to the model, and what sources say about their tools.
+fn instructions_of(own: Option<String>, toolset: &Toolset) -> String {
+    let of_sources = toolset.sources().filter_map(|source| source.instructions()).map(str::to_owned);
+    own.into_iter().chain(of_sources).collect::<Vec<_>>().join("\n\n")
+}
+
+fn tool_mode(word: &str, toolset: &Toolset) -> anyhow::Result<ToolMode> {
+    Ok(match word {
+        "auto" => ToolMode::Auto,
+        "none" => ToolMode::None,
+        "required" => ToolMode::Required(None),
+        name => ToolMode::Required(Some(known(name, toolset)?.to_owned())),
+    })
+}
+
+fn known<'n>(name: &'n str, toolset: &Toolset) -> anyhow::Result<&'n str> {
+    match toolset.definition(name) {
+        Ok(_) => Ok(name),
+        Err(refused) => Err(UsageError(commands::call::explained(&refused)).into()),
+    }
+}
+
+/// The exit code for how the last turn ended.
+fn exit_of(end: &End) -> Exit {
+    match end {
+        End::Answered => Exit::Ok,
+        End::Unapproved => Exit::Plugin,
+        End::Stopped => Exit::Interrupted,
+        End::Failed(error) => match error {
+            RunError::Chat(error) if error.kind == ChatErrorKind::Configuration => Exit::Usage,
+            RunError::Chat(_) => Exit::Plugin,
+            RunError::BudgetExceeded(_) | RunError::Calls(_) | RunError::FailClosed(_) => Exit::ToolError,
+            RunError::Cancelled => Exit::Interrupted,
+            _ => Exit::Internal,
+        },
+    }
+}
+
+fn text_or_stdin(text: &str) -> anyhow::Result<String> {
+    if text != "-" {
+        return Ok(text.to_owned());
+    }
+    read(std::io::stdin(), "standard input")
+}
+
+fn text_or_file(text: &str) -> anyhow::Result<String> {
+    let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    let file = std::fs::File::open(path).map_err(|error| UsageError(format!("{path}: {error}")))?;
+    read(file, path)
+}
+
+fn read(from: impl std::io::Read, name: &str) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let read = from.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text);
+    let read = read
+        .with_context(|| format!("{name} cannot be read"))
+        .map_err(|error| UsageError(format!("{error:#}")))?;
+    if u64::try_from(read).unwrap_or(u64::MAX) > TEXT_BYTES_MAX {
+        return Err(UsageError(format!("{name} has more than {TEXT_BYTES_MAX} bytes")).into());
+    }
+    Ok(text)
+}

@@ -1,0 +1,65 @@
+//! Calls that a person has to approve.
+
+use cofferdam_agent::{ApprovalRequest, Content, Scope, Session, allow_always};
+
+use crate::{ask, print};
+
+/// How often is asked what an answer means that is none.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// What is approved without a question.
+pub(super) struct Approved {
+    /// Everything.
+    pub(super) all: bool,
+    /// Every call of these tools.
+    pub(super) tools: Vec<String>,
+}
+
+/// What became of a request.
+pub(super) struct Answered {
+    /// The answer for the model's turn.
+    pub(super) answer: Content,
+    /// Whether it was refused because nobody was there to be asked.
+    pub(super) is_unasked: bool,
+}
+
+/// Gets an answer to a request. Dropping the future is no answer.
+pub(super) async fn answer(request: &ApprovalRequest, approved: &Approved, session: &Session) -> Answered {
+    let call = &request.function_call;
+    if approved.all || approved.tools.contains(&call.name) {
+        return Answered { answer: request.approve(), is_unasked: false };
+    }
+    if !ask::is_possible() {
+        print::note(&format!(
+            "`{}` was not called: it needs approval, and nobody is there to ask; pass --approve {} or --yes",
+            call.name, call.name
+        ));
+        let reason = "Nobody is there to approve it.".to_owned();
+        return Answered { answer: request.refuse(Some(reason)), is_unasked: true };
+    }
+    Answered { answer: asked(request, session).await, is_unasked: false }
+}
+
+async fn asked(request: &ApprovalRequest, session: &Session) -> Content {
+    let call = &request.function_call;
+    // Marked line by line: no text of a model looks like one of the host.
+    let arguments: String = call.arguments.lines().map(|line| format!("\n  | {line}")).collect();
+    print::note(&format!("the model wants to call `{}` with{arguments}", call.name));
+    for _ in 0..ATTEMPTS_MAX {
+        let typed =
+            ask::line_later("Allow it? [y]es, [N]o, [a]lways this tool, [e]xactly this always: ").await;
+        let rule = match typed.to_ascii_lowercase().as_str() {
+            "y" | "yes" => return request.approve(),
+            "a" | "always" => Scope::Tool { name: call.name.clone() },
+            "e" | "exactly" => Scope::Exactly { name: call.name.clone(), arguments: call.arguments.clone() },
+            "" | "n" | "no" => {
+                let reason = ask::line_later("Why not? The model is told [no reason]: ").await;
+                return request.refuse(Some(reason).filter(|reason| !reason.is_empty()));
+            }
+            _ => continue,
+        };
+        allow_always(session, rule);
+        return request.approve();
+    }
+    request.refuse(None)
+}

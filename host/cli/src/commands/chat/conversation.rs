@@ -1,0 +1,131 @@
+//! A conversation: line after line from a person, or from a pipe.
+
+use std::io::IsTerminal as _;
+
+use cofferdam_agent::{Scope, Session, standing_rules};
+use cofferdam_tool::Toolset;
+
+use super::turn::{End, Talk};
+use crate::exit::Exit;
+use crate::{ask, lines, print};
+
+const PROMPT: &str = "you> ";
+/// Of a line that goes on.
+const MORE_PROMPT: &str = "...> ";
+
+const HELP: &str = "\
+/tools   the tools that the model has
+/rules   what was allowed for always
+/usage   the tokens that were used
+/clear   begin anew, with nothing remembered
+/quit    end; so does Ctrl-D
+A line that ends in \\ goes on in the next one. Ctrl-C stops a turn.";
+
+/// What was typed.
+enum Typed {
+    Text(String),
+    Interrupted,
+    End,
+}
+
+/// Talks until there is nothing more to say.
+pub(super) async fn run(
+    talk: &mut Talk,
+    toolset: &Toolset,
+    is_saved: bool,
+    after: impl Fn(&Session) -> anyhow::Result<()>,
+) -> anyhow::Result<Exit> {
+    let is_person = std::io::stdin().is_terminal();
+    let mut interrupted = false;
+    loop {
+        let text = match read(talk, is_person).await {
+            Typed::Text(text) => text,
+            // Twice in a row is meant.
+            Typed::Interrupted if interrupted || !is_person => return Ok(Exit::Interrupted),
+            Typed::Interrupted => {
+                print::note("\nCtrl-C once more ends the conversation");
+                interrupted = true;
+                continue;
+            }
+            Typed::End => {
+                if is_person {
+                    print::note("");
+                }
+                return Ok(Exit::Ok);
+            }
+        };
+        interrupted = false;
+        match text.trim() {
+            "" => {}
+            "/quit" | "/exit" => return Ok(Exit::Ok),
+            command if command.starts_with('/') => run_command(command, talk, toolset, is_saved),
+            _ => {
+                let end = talk.turn(&text).await?;
+                after(&talk.session)?;
+                // Nobody is there who could do something about it.
+                if !is_person && !matches!(end, End::Answered) {
+                    return Ok(super::exit_of(&end));
+                }
+            }
+        }
+    }
+}
+
+async fn read(talk: &mut Talk, is_person: bool) -> Typed {
+    let mut text = String::new();
+    loop {
+        if is_person {
+            ask::show(if text.is_empty() { PROMPT } else { MORE_PROMPT });
+        }
+        let line = tokio::select! {
+            line = lines::next() => line.ok().flatten(),
+            () = talk.interrupts.next() => return Typed::Interrupted,
+        };
+        let Some(line) = line else { return Typed::End };
+        match line.strip_suffix('\\') {
+            Some(line) => text = text + line + "\n",
+            None => return Typed::Text(text + &line),
+        }
+    }
+}
+
+fn run_command(command: &str, talk: &mut Talk, toolset: &Toolset, is_saved: bool) {
+    match command {
+        "/help" => print::note(HELP),
+        "/tools" => show_tools(toolset),
+        "/rules" => show_rules(&talk.session),
+        "/usage" => {
+            let used = talk.used;
+            print::note(&format!("{} tokens: {} in, {} out", used.total, used.input, used.output));
+        }
+        "/clear" if is_saved => {
+            print::note("this session is kept; begin another one with --session NAME");
+        }
+        "/clear" => {
+            talk.session = Session::new();
+            print::note("nothing is remembered any more, and nothing is allowed for always");
+        }
+        other => print::note(&format!("there is no {other}\n{HELP}")),
+    }
+}
+
+fn show_tools(toolset: &Toolset) {
+    for definition in toolset.definitions() {
+        let asks = if toolset.needs_approval(definition.name.as_str()) { "  (asks)" } else { "" };
+        let description = definition.description.lines().next().unwrap_or_default();
+        print::note(&format!("{}{asks}  {}", definition.name, super::screen::short(description)));
+    }
+}
+
+fn show_rules(session: &Session) {
+    let rules = standing_rules(session);
+    if rules.is_empty() {
+        print::note("nothing is allowed for always");
+    }
+    for rule in rules {
+        match rule {
+            Scope::Tool { name } => print::note(&format!("every call of `{name}`")),
+            Scope::Exactly { name, arguments } => print::note(&format!("`{name}` with {arguments}")),
+        }
+    }
+}

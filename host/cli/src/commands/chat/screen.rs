@@ -1,0 +1,203 @@
+//! What a person sees of a turn: the model's text as it comes, on standard output; each call when it starts and how it
+//! ended, on standard error.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use cofferdam_agent::middleware::{FunctionContext, FunctionError, FunctionSignal, FunctionValue};
+use cofferdam_agent::{Content, Delta, FunctionCall, FunctionResult, Middleware, Next, Update};
+use cofferdam_tool::{Progress, ProgressSink};
+
+use crate::print;
+
+/// Characters of arguments and results that are shown of a call.
+const SHOWN_CHARS_MAX: usize = 160;
+
+/// What is on the screen. It is shared by the one who reads the turn and by the middleware that sees its calls.
+pub(super) struct Screen {
+    /// Whether texts of the model are shown at all.
+    shows_text: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether standard output is in the middle of a line.
+    is_in_line: bool,
+    /// Calls by id that the model has made in this turn.
+    called: HashMap<String, String>,
+    /// Calls by id that were shown.
+    shown: HashSet<String>,
+}
+
+impl Screen {
+    pub(super) fn new(shows_text: bool) -> Self {
+        Self { shows_text, state: Mutex::default() }
+    }
+
+    /// Shows what is new.
+    pub(super) fn update(&self, update: &Update) -> anyhow::Result<()> {
+        for delta in &update.deltas {
+            match delta {
+                Delta::Text(text) => self.text(text)?,
+                Delta::Call { call, .. } => self.note_call(call),
+                Delta::Content(Content::Text(text)) => {
+                    self.end_line()?;
+                    self.text(&text.text)?;
+                }
+                Delta::Content(Content::FunctionCall(call)) => self.note_call(call),
+                Delta::Content(Content::FunctionResult(result)) => self.result(result)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the line that the model is in the middle of.
+    pub(super) fn end_line(&self) -> anyhow::Result<()> {
+        if std::mem::take(&mut self.state().is_in_line) { print::more("\n") } else { Ok(()) }
+    }
+
+    /// The turn is over.
+    pub(super) fn end_turn(&self) -> anyhow::Result<()> {
+        self.end_line()?;
+        *self.state() = State::default();
+        Ok(())
+    }
+
+    fn text(&self, text: &str) -> anyhow::Result<()> {
+        if !self.shows_text || text.is_empty() {
+            return Ok(());
+        }
+        self.state().is_in_line = !text.ends_with('\n');
+        print::more(text)
+    }
+
+    fn note_call(&self, call: &FunctionCall) {
+        if !call.call_id.is_empty() {
+            self.state().called.entry(call.call_id.clone()).or_insert_with(|| call.name.clone());
+        }
+    }
+
+    /// Shows a result of a call that was not run, and so not shown: there is no such tool, or a person has refused.
+    fn result(&self, result: &FunctionResult) -> anyhow::Result<()> {
+        let name = {
+            let state = self.state();
+            if state.shown.contains(&result.call_id) {
+                return Ok(());
+            }
+            state.called.get(&result.call_id).cloned()
+        };
+        self.end_line()?;
+        print::note(&format!("> {}", name.unwrap_or_else(|| "a call".to_owned())));
+        print::note(&format!("  not run: {}", short(&result.result)));
+        Ok(())
+    }
+
+    fn started(&self, call_id: &str, name: &str, arguments: &str) {
+        self.state().shown.insert(call_id.to_owned());
+        // What the model has said comes before what it does. That standard output is gone is found out with the next text.
+        let _ = self.end_line();
+        print::note(format!("> {name} {}", short(arguments)).trim_end());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Sets and flags: what a panicking thread left is whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Shows each call when it starts and how it ended. It is inside of the conversion of failures, so that it sees the truth.
+pub(super) struct ShowCalls(pub(super) std::sync::Arc<Screen>);
+
+#[async_trait]
+impl Middleware<FunctionContext> for ShowCalls {
+    async fn process(
+        &self,
+        context: &mut FunctionContext,
+        next: Next<'_, FunctionContext>,
+    ) -> Result<(), FunctionSignal> {
+        // Whoever reads the turn gets to show what the model has said before.
+        tokio::task::yield_now().await;
+        self.0.started(&context.call_id, context.tool.name.as_str(), &context.arguments.to_text());
+        let started = Instant::now();
+        let ended = next.run(context).await;
+        let end = match &ended {
+            Ok(()) => value(context.result.as_ref()),
+            Err(signal) => signalled(signal),
+        };
+        print::note(&format!("  {end}, {}", time(started.elapsed())));
+        ended
+    }
+}
+
+fn value(value: Option<&FunctionValue>) -> String {
+    let bytes = value.map_or(0, |value| value.text().len());
+    let word = if matches!(value, Some(FunctionValue::Error(_))) { "error" } else { "ok" };
+    format!("{word}, {}", print::bytes(u64::try_from(bytes).unwrap_or(u64::MAX)))
+}
+
+fn signalled(signal: &FunctionSignal) -> String {
+    match signal {
+        FunctionSignal::Cancelled => "stopped".to_owned(),
+        FunctionSignal::Terminate(_) => "ok, and the turn ends".to_owned(),
+        FunctionSignal::FailClosed(error) => format!("the turn ends: {}", short(&error.to_string())),
+        FunctionSignal::Error(FunctionError::Failure(failure)) => {
+            format!("the tool reported a failure: {}", short(&failure.message))
+        }
+        FunctionSignal::Error(FunctionError::Tool(error)) => short(&error.to_string()),
+        FunctionSignal::Error(FunctionError::InvalidArguments(invalid)) => {
+            format!("not run: {}", short(&invalid.to_string()))
+        }
+        FunctionSignal::Error(other) => format!("failed: {}", short(&other.to_string())),
+    }
+}
+
+/// What tools say about how far they have come.
+pub(super) struct ShowProgress;
+
+impl ProgressSink for ShowProgress {
+    fn report(&self, _call_id: &str, progress: Progress) {
+        let Progress { done, total, message } = progress;
+        let total = total.map(|total| format!(" of {total}")).unwrap_or_default();
+        let message = message.map(|message| format!(": {}", short(&message))).unwrap_or_default();
+        print::note(&format!("  {done}{total}{message}"));
+    }
+}
+
+fn time(time: Duration) -> String {
+    match time.as_millis() {
+        millis @ 0..10_000 => format!("{millis} ms"),
+        millis => format!("{} s", millis / 1000),
+    }
+}
+
+/// The beginning of a text, in one line.
+pub(super) fn short(text: &str) -> String {
+    let line = text.replace(['\n', '\t'], " ");
+    match line.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(short("a\nb\tc"), "a b c");
+        let long = "é".repeat(SHOWN_CHARS_MAX + 1);
+        assert_eq!(short(&long), format!("{}…", "é".repeat(SHOWN_CHARS_MAX)));
+        assert_eq!(short(&"é".repeat(SHOWN_CHARS_MAX)).chars().count(), SHOWN_CHARS_MAX);
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(time(Duration::from_micros(1500)), "1 ms");
+        assert_eq!(time(Duration::from_secs(75)), "75 s");
+    }
+}

@@ -1,0 +1,170 @@
+//! One turn: from what a person says to the model's answer, with the approvals between.
+
+use std::sync::Arc;
+
+use cofferdam_agent::{
+    Agent, ApprovalRequest, Content, FinishReason, Message, Response, Role, RunError, Session, TokenUsage,
+};
+use futures_util::StreamExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::approve::{self, Approved};
+use super::interrupts::Interrupts;
+use super::screen::{Screen, ShowProgress};
+use super::transcript;
+use crate::exit::Exit;
+use crate::{print, terminal};
+
+/// What a turn needs.
+pub(super) struct Talk {
+    pub(super) agent: Agent,
+    pub(super) session: Session,
+    pub(super) screen: Arc<Screen>,
+    pub(super) approved: Approved,
+    pub(super) interrupts: Interrupts,
+    /// Whether messages are printed as JSON Lines.
+    pub(super) is_json: bool,
+    /// What was used in all turns.
+    pub(super) used: TokenUsage,
+}
+
+/// How a turn ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The model has answered.
+    Answered,
+    /// It has, and calls were refused because nobody was there to approve them.
+    Unapproved,
+    /// A person has stopped it.
+    Stopped,
+    /// It has no answer.
+    Failed(RunError),
+}
+
+/// What came of one run of a turn.
+struct Ran {
+    response: Response,
+    requests: Vec<ApprovalRequest>,
+}
+
+impl Talk {
+    /// Takes a turn and says how it ended.
+    pub(super) async fn turn(&mut self, text: &str) -> anyhow::Result<End> {
+        self.interrupts.forget();
+        let mut usage = None;
+        let end = self.runs(Message::user(text), &mut usage).await;
+        self.screen.end_turn()?;
+        let end = end?;
+        if let Some(usage) = usage {
+            self.used += usage;
+        }
+        if self.is_json {
+            transcript::end(&end, usage.as_ref())?;
+        }
+        match &end {
+            End::Answered | End::Unapproved => {}
+            End::Stopped => print::note("stopped; the model will not remember this turn"),
+            End::Failed(error) => print::note(&format!("error: {}", explained(error))),
+        }
+        Ok(end)
+    }
+
+    async fn runs(&mut self, message: Message, usage: &mut Option<TokenUsage>) -> anyhow::Result<End> {
+        let mut end = End::Answered;
+        let mut message = message;
+        loop {
+            transcript::message(self.is_json, &message)?;
+            let Ran { response, requests } = match self.run(message).await? {
+                Ok(ran) => ran,
+                Err(RunError::Cancelled) => return Ok(End::Stopped),
+                Err(error) => return Ok(End::Failed(error)),
+            };
+            for message in &response.messages {
+                transcript::message(self.is_json, message)?;
+            }
+            if let Some(more) = response.usage {
+                *usage.get_or_insert_default() += more;
+            }
+            if requests.is_empty() {
+                note_end(&response);
+                return Ok(end);
+            }
+            let Some(answers) = self.answers(&requests, &mut end).await? else { return Ok(End::Stopped) };
+            message = Message::new(Role::User, answers);
+        }
+    }
+
+    /// One run, shown while it goes on. Ctrl-C cancels it, and a second one ends the process.
+    async fn run(&mut self, message: Message) -> anyhow::Result<Result<Ran, RunError>> {
+        let cancellation = CancellationToken::new();
+        let mut run = self.agent.run(message).session(&self.session).cancellation(cancellation.clone());
+        run = run.log(terminal::log()).progress(Arc::new(ShowProgress));
+        if let Some(asker) = terminal::asker() {
+            run = run.asker(asker);
+        }
+        let mut stream = run.stream();
+        loop {
+            tokio::select! {
+                update = stream.next() => match update {
+                    Some(Ok(update)) => self.screen.update(&update)?,
+                    Some(Err(error)) => return Ok(Err(error)),
+                    None => break,
+                },
+                () = self.interrupts.next() => {
+                    if cancellation.is_cancelled() {
+                        std::process::exit(Exit::Interrupted as i32);
+                    }
+                    cancellation.cancel();
+                }
+            }
+        }
+        self.screen.end_line()?;
+        Ok(stream
+            .finish()
+            .await
+            .map(|response| Ran { requests: response.approval_requests().cloned().collect(), response }))
+    }
+
+    /// Answers to all requests; `None` if a person stops the turn instead.
+    async fn answers(
+        &mut self,
+        requests: &[ApprovalRequest],
+        end: &mut End,
+    ) -> anyhow::Result<Option<Vec<Content>>> {
+        let mut answers = Vec::new();
+        for request in requests {
+            let answered = tokio::select! {
+                answered = approve::answer(request, &self.approved, &self.session) => answered,
+                () = self.interrupts.next() => {
+                    print::note("");
+                    return Ok(None);
+                }
+            };
+            if answered.is_unasked {
+                *end = End::Unapproved;
+            }
+            answers.push(answered.answer);
+        }
+        Ok(Some(answers))
+    }
+}
+
+/// Says what an answer alone would not.
+fn note_end(response: &Response) {
+    match &response.finish {
+        Some(FinishReason::Length) => {
+            print::note("the answer was cut off at the most tokens that it may have");
+        }
+        Some(FinishReason::ContentFilter) => print::note("the provider withheld a part of the answer"),
+        _ if response.text().is_empty() => print::note("the model said nothing"),
+        _ => {}
+    }
+}
+
+fn explained(error: &RunError) -> String {
+    match error {
+        RunError::Chat(error) => format!("the model gives no reply: {error}"),
+        RunError::Calls(_) => format!("too many calls failed in a row: {error}"),
+        other => other.to_string(),
+    }
+}

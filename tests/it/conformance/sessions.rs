@@ -1,0 +1,347 @@
+//! Rows of `sessions.jsonl`: sessions as JSON, files of histories, and what is remembered from run to run.
+
+mod runs;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use cofferdam_agent::history::{FileHistory, FileHistoryOptions, HistoryFlags, file_stem};
+use cofferdam_agent::{Content, Message, Role, Session};
+use serde_json::{Map, Value, json};
+
+use super::{Row, expect_same, same};
+
+/// The session whose file rows are about.
+const SESSION: &str = "s1";
+const FILE: &str = "s1.jsonl";
+
+/// Runs one row.
+pub(crate) fn run(row: &Row) -> Result<(), String> {
+    match row.op.as_str() {
+        "stem" => {
+            let id = row.get("session_id").map(text).transpose()?;
+            expect_same("stem", &row.expect, &json!(file_stem(id)))
+        }
+        "different_stems" => different_stems(row),
+        "new" => new(row),
+        "to_json" => expect_part(row, &form(&given_session(row)?)?),
+        "from_json" => from_json(row),
+        "round_trip" => round_trip(row),
+        "save" => save(row),
+        "file" => file(row),
+        "not_regular" => not_regular(row),
+        "concurrent_appends" => concurrent_appends(row),
+        "default" => default(row),
+        "flags" => runs::flags(row),
+        "providers" => runs::providers(row),
+        "instructions" => runs::instructions(row),
+        "remembering" => runs::remembering(row),
+        other => Err(format!("unknown operation `{other}`")),
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(future)
+}
+
+fn text(value: &Value) -> Result<&str, String> {
+    value.as_str().ok_or_else(|| format!("{value} is not a text"))
+}
+
+fn texts(value: &Value) -> Vec<&str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn number(row: &Row, name: &str) -> Result<usize, String> {
+    let number = row.required(name)?.as_u64().and_then(|number| usize::try_from(number).ok());
+    number.ok_or_else(|| format!("`{name}` is not a number"))
+}
+
+/// A key that is absent from what a row expects is not looked at; one that is absent from what came is an error.
+fn expect_part(row: &Row, got: &Value) -> Result<(), String> {
+    let Some(expected) = row.expect.as_object() else { return expect_same(&row.op, &row.expect, got) };
+    expected.iter().try_for_each(|(name, value)| {
+        let got = got.get(name).ok_or_else(|| format!("expected `{name}`, got {got}"))?;
+        expect_same(name, value, got)
+    })
+}
+
+/// `SES-12` is about different ids. Two that are the very same text are not different: a letter that only looked like
+/// another one has been lost on the way to the row, and there is nothing left to compare.
+fn different_stems(row: &Row) -> Result<(), String> {
+    let ids: BTreeSet<_> = texts(row.required("ids")?).into_iter().collect();
+    // As a file system that ignores case has them.
+    let stems: BTreeSet<_> = ids.iter().map(|id| file_stem(Some(id)).to_lowercase()).collect();
+    expect_same("different", &row.expect, &json!(stems.len() == ids.len()))
+}
+
+fn form(session: &Session) -> Result<Value, String> {
+    serde_json::to_value(session).map_err(|error| error.to_string())
+}
+
+fn new(row: &Row) -> Result<(), String> {
+    let session = match row.get("session_id") {
+        Some(id) => Session::with_id(text(id)?),
+        None => Session::new(),
+    };
+    let mut got = form(&session)?;
+    if row.expect["session_id"] == "<uuid>" {
+        let is_uuid = |id: &str| {
+            let parts: Vec<_> = id.split('-').map(str::len).collect();
+            parts == [8, 4, 4, 4, 12] && id.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+        };
+        if !is_uuid(session.id()) || session.id() == Session::new().id() {
+            return Err(format!("`{}` is not a random UUID", session.id()));
+        }
+        got["session_id"] = "<uuid>".into();
+    }
+    expect_part(row, &got)
+}
+
+/// A session out of the fields of a row, or of an object in it.
+fn given_session(row: &Row) -> Result<Session, String> {
+    let object = row.get("session").or_else(|| row.get("json")).and_then(Value::as_object);
+    let get = |name| object.map_or_else(|| row.get(name), |object| object.get(name)).filter(|value| !value.is_null());
+    let session = match get("session_id") {
+        Some(id) => Session::with_id(text(id)?),
+        None => Session::new(),
+    };
+    session.set_service_id(get("service_session_id").map(text).transpose()?.map(str::to_owned));
+    if let Some(state) = get("state") {
+        for (source, part) in state.as_object().ok_or("`state` is no object")? {
+            session.set_part(source, part.clone());
+        }
+    }
+    Ok(session)
+}
+
+fn from_json(row: &Row) -> Result<(), String> {
+    let read = serde_json::from_value::<Session>(row.required("json")?.clone());
+    let mut got = match &read {
+        Ok(session) => form(session)?,
+        Err(_) => json!({}),
+    };
+    got["refused"] = read.is_err().into();
+    expect_part(row, &got)
+}
+
+fn round_trip(row: &Row) -> Result<(), String> {
+    let session: Session = serde_json::from_value(row.required("json")?.clone()).map_err(|error| error.to_string())?;
+    let again: Session = serde_json::from_str(&form(&session)?.to_string()).map_err(|error| error.to_string())?;
+    if again != session {
+        return Err(format!("{again:?} is not {session:?}"));
+    }
+    expect_same("JSON form", &row.expect, &form(&again)?)
+}
+
+fn histories(directory: &Path) -> Result<FileHistory, String> {
+    FileHistory::open_ambient(directory, FileHistoryOptions::default()).map_err(|error| error.to_string())
+}
+
+/// A message as rows write it: a record, or a role and one content.
+fn message(value: &Value) -> Result<Arc<Message>, String> {
+    if value.get("contents").is_some() {
+        return serde_json::from_value(value.clone()).map(Arc::new).map_err(|error| error.to_string());
+    }
+    let object = value.as_object().ok_or("a message is no object")?;
+    let role: Role = serde_json::from_value(value["role"].clone()).map_err(|error| error.to_string())?;
+    let mut contents = Vec::new();
+    for (name, part) in object.iter().filter(|(name, _)| *name != "role") {
+        let kind = match name.as_str() {
+            "text" => {
+                contents.push(Content::text(text(part)?));
+                continue;
+            }
+            "call" => "function_call",
+            "result" => "function_result",
+            other => return Err(format!("unknown content `{other}`")),
+        };
+        let mut part = part.as_object().cloned().ok_or_else(|| format!("`{name}` is no object"))?;
+        part.insert("type".into(), kind.into());
+        contents.push(serde_json::from_value(Value::Object(part)).map_err(|error| error.to_string())?);
+    }
+    Ok(Arc::new(Message::new(role, contents)))
+}
+
+fn save(row: &Row) -> Result<(), String> {
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let files = histories(directory.path())?;
+    let messages = row.required("messages")?.as_array().ok_or("`messages` is no list")?;
+    let messages = messages.iter().map(message).collect::<Result<Vec<_>, _>>()?;
+    block_on(files.append(SESSION, &messages)).map_err(|error| error.to_string())?;
+    let Ok(written) = fs::read_to_string(directory.path().join(FILE)) else {
+        return expect_part(row, &json!({"file_created": false, "lines": 0}));
+    };
+    let read = block_on(files.read(SESSION)).map_err(|error| error.to_string())?;
+    if read.iter().ne(messages.iter().map(AsRef::as_ref)) {
+        return Err(format!("saved {messages:?}, read {read:?}"));
+    }
+    let records: Vec<Value> = written.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
+    let texts: Vec<_> = read.iter().map(Message::text).collect();
+    let is_beyond_ascii = texts.iter().any(|text| !text.is_ascii());
+    expect_part(
+        row,
+        &json!({
+            "file_created": true,
+            "lines": written.matches('\n').count(),
+            "ends_with_lf": written.ends_with('\n'),
+            "has_cr": written.contains('\r'),
+            "non_ascii_escaped": is_beyond_ascii && written.is_ascii() || written.contains("\\u00"),
+            "content": written,
+            "record": records.first(),
+            "records": records,
+            "texts": texts,
+        }),
+    )
+}
+
+/// What is done to a file, step by step: `read`, `append <text>`. The result is that of the last step, or the first error.
+fn work(files: &FileHistory, steps: &str) -> Result<Value, String> {
+    let mut got = json!({});
+    for step in steps.split(',').map(str::trim) {
+        let done = match step.split_once(' ').unwrap_or((step, "b")) {
+            ("read", _) => block_on(files.read(SESSION)).map(|messages| {
+                let texts: Vec<_> = messages.iter().map(Message::text).collect();
+                got = json!({"texts": texts, "count": messages.len(), "records": messages});
+            }),
+            ("append", text) => block_on(files.append(SESSION, &[Arc::new(Message::user(text))])),
+            _ => return Err(format!("unknown step `{step}`")),
+        };
+        if let Err(error) = done {
+            return Ok(json!({"error": error.to_string()}));
+        }
+    }
+    Ok(got)
+}
+
+fn file(row: &Row) -> Result<(), String> {
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let path = directory.path().join(FILE);
+    let before = match (row.get("before"), row.get("before_hex")) {
+        (Some(before), _) => Some(text(before)?.as_bytes().to_vec()),
+        (None, Some(hex)) => Some(bytes(text(hex)?)?),
+        (None, None) => None,
+    };
+    if let Some(before) = &before {
+        fs::write(&path, before).map_err(|error| error.to_string())?;
+    }
+    let mut got = work(&histories(directory.path())?, row.text("do")?)?;
+    let after = fs::read(&path).ok();
+    // Whatever was done, what was there is still there.
+    if !after.as_deref().unwrap_or_default().starts_with(before.as_deref().unwrap_or_default()) {
+        return Err(format!("the file was {before:?} and is {after:?}"));
+    }
+    got["file_created"] = (before.is_none() && after.is_some()).into();
+    got["file_exists"] = after.is_some().into();
+    got["content"] = json!(after.map(|after| String::from_utf8_lossy(&after).into_owned()));
+    got["lines"] = json!(got["content"].as_str().map(|content| content.matches('\n').count()));
+    expect_part(row, &got)
+}
+
+fn bytes(hex: &str) -> Result<Vec<u8>, String> {
+    let pairs = hex.as_bytes().chunks(2).map(|pair| str::from_utf8(pair).unwrap_or_default());
+    pairs.map(|pair| u8::from_str_radix(pair, 16).map_err(|error| error.to_string())).collect()
+}
+
+#[cfg(unix)]
+fn not_regular(row: &Row) -> Result<(), String> {
+    use std::os::unix::fs::symlink;
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let storage = directory.path().join("storage");
+    let (path, outside) = (storage.join(FILE), directory.path().join("outside.jsonl"));
+    let files = histories(&storage)?;
+    let record = |text: &str| serde_json::to_string(&Message::user(text)).unwrap_or_default();
+    fs::write(&outside, record("outside")).map_err(|error| error.to_string())?;
+    fs::write(storage.join("other.jsonl"), record("other")).map_err(|error| error.to_string())?;
+    let kind = row.text("kind")?;
+    let has = |word: &str| kind.contains(word);
+    let mut held = None;
+    let made = if has("link") {
+        let target = match () {
+            () if has("nowhere") || has("dangling") || has("broken") || has("missing") || has("nothing") => "nowhere",
+            () if has("itself") || has("loop") => FILE,
+            () if has("directory") && !has("outside") && !has("inside") => ".",
+            () if has("inside") || has("same") || has("within") => "other.jsonl",
+            () => "../outside.jsonl",
+        };
+        symlink(target, &path)
+    } else if has("directory") || has("folder") {
+        fs::create_dir(&path)
+    } else if has("fifo") || has("pipe") {
+        std::process::Command::new("mkfifo").arg(&path).status().map(drop)
+    } else if has("socket") {
+        std::os::unix::net::UnixListener::bind(&path).map(|listener| held = Some(listener))
+    } else {
+        return Err(format!("unknown kind `{kind}`"));
+    };
+    made.map_err(|error| error.to_string())?;
+    let got = work(&files, row.text("do")?)?;
+    drop(held);
+    // Nothing was written to where a link leads, and nothing was made there.
+    let untouched = [(outside, "outside"), (storage.join("other.jsonl"), "other")];
+    for (path, text) in untouched {
+        expect_same("file", &json!(record(text)), &json!(fs::read_to_string(path).unwrap_or_default()))?;
+    }
+    if storage.join("nowhere").exists() {
+        return Err("a file was made where the link leads".into());
+    }
+    expect_part(row, &got)
+}
+
+#[cfg(not(unix))]
+fn not_regular(_: &Row) -> Result<(), String> {
+    Err("there are no such files here".into())
+}
+
+/// Several writers at a time: tasks that share a store, and stores of their own.
+fn concurrent_appends(row: &Row) -> Result<(), String> {
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let (writers, each) = (number(row, "writers")?, number(row, "each")?);
+    let shared = histories(directory.path())?;
+    block_on(async {
+        let tasks = (0..writers).map(|writer| {
+            let files = if writer % 2 == 0 { Ok(shared.clone()) } else { histories(directory.path()) };
+            tokio::spawn(async move {
+                let files = files?;
+                for number in 0..each {
+                    let message = Arc::new(Message::user(format!("{writer} {number} {}", "x".repeat(300))));
+                    files.append(SESSION, &[message]).await.map_err(|error| error.to_string())?;
+                }
+                Ok::<_, String>(())
+            })
+        });
+        for task in tasks.collect::<Vec<_>>() {
+            task.await.map_err(|error| error.to_string())??;
+        }
+        Ok::<_, String>(())
+    })?;
+    let written = fs::read_to_string(directory.path().join(FILE)).map_err(|error| error.to_string())?;
+    let read = block_on(shared.read(SESSION)).map_err(|error| error.to_string())?;
+    let all: BTreeSet<_> = read.iter().map(Message::text).collect();
+    let lines: Vec<_> = written.lines().collect();
+    let parse = |line: &&str| serde_json::from_str::<Map<String, Value>>(line).is_ok();
+    expect_part(
+        row,
+        &json!({
+            "lines": lines.len(),
+            "all_parse": lines.iter().all(parse) && all.len() == lines.len(),
+            "ends_with_lf": written.ends_with('\n'),
+        }),
+    )
+}
+
+fn default(row: &Row) -> Result<(), String> {
+    let (flags, options) = (HistoryFlags::default(), FileHistoryOptions::default());
+    let got = match row.text("setting")? {
+        "sync" => options.sync,
+        "load_messages" => flags.load_messages,
+        "store_inputs" => flags.store_inputs,
+        "store_outputs" => flags.store_outputs,
+        "store_context_messages" => flags.store_context_messages,
+        other => return Err(format!("unknown setting `{other}`")),
+    };
+    if same(&row.expect, &got.into()) { Ok(()) } else { Err(format!("expected {}, got {got}", row.expect)) }
+}
