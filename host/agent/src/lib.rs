@@ -12,6 +12,7 @@ mod budget;
 mod chat;
 pub mod choice;
 mod clock;
+mod compaction;
 mod context;
 mod error;
 pub mod history;
@@ -36,6 +37,7 @@ pub use chat::{
 };
 pub use choice::ChoiceBehavior;
 pub use clock::{Clock, SystemClock};
+pub use compaction::Compaction;
 pub use context::{AfterRun, BeforeRun, BoxError, ContextProvider};
 pub use error::{CallFailure, RunError};
 pub use history::History;

@@ -7,6 +7,9 @@ mod plan;
 mod transcript;
 mod turn;
 
+#[cfg(test)]
+mod tests;
+
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,0 +1,86 @@
+//! Runs from end to end, on scripted models and functions of the host.
+
+mod cancellation;
+mod layers;
+mod memory;
+mod streams;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cofferdam_tool::{Declaration, FunctionEnd, Functions, ToolError, ToolFailure, Toolset};
+use serde_json::{Value, json};
+
+use crate::{AfterScript, Agent, AgentBuilder, Content, Message, Reply, Role, ScriptedClient, TokenUsage};
+
+/// What was called, in order.
+type Log = Arc<Mutex<Vec<String>>>;
+
+fn toolset(log: &Log) -> Toolset {
+    let mut functions = Functions::new("tests");
+    for name in ["echo", "slow", "fail", "crash", "unsteady"] {
+        let log = Arc::clone(log);
+        let schema = r#"{"type":"object","properties":{"text":{"type":"string"}}}"#;
+        let declaration = Declaration::new(name, "For tests.", schema);
+        let added = functions.with(declaration, move |arguments, _| {
+            let log = Arc::clone(&log);
+            async move {
+                let text =
+                    arguments.value().get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
+                let earlier = {
+                    let mut log = log.lock().unwrap();
+                    let earlier = log.iter().filter(|line| line.starts_with(name)).count();
+                    log.push(format!("{name}({text})"));
+                    earlier
+                };
+                match name {
+                    "slow" => tokio::time::sleep(Duration::from_secs(60)).await,
+                    "fail" => return Err(FunctionEnd::failure("no such thing")),
+                    "crash" => {
+                        return Err(FunctionEnd::Error(ToolError::host("Broken").with_detail("secret")));
+                    }
+                    "unsteady" if earlier < 2 => {
+                        let mut failure = ToolFailure::new("try again");
+                        failure.transient = Some(true);
+                        return Err(FunctionEnd::Failure(failure));
+                    }
+                    _ => {}
+                }
+                Ok(json!(text))
+            }
+        });
+        functions = added.unwrap();
+    }
+    let mut toolset = Toolset::new();
+    toolset.add(Arc::new(functions)).unwrap();
+    toolset
+}
+
+/// A model that makes these calls, each batch in one reply, and then says `done`.
+fn calling(batches: &[&[(&str, &str)]]) -> ScriptedClient {
+    let mut ids = 0..;
+    let replies = batches.iter().map(|batch| {
+        let contents = batch.iter().map(|(name, arguments)| {
+            Content::call(ids.next().unwrap_or_default().to_string(), *name, *arguments)
+        });
+        let messages = vec![Message::new(Role::Assistant, contents.collect())];
+        Reply { messages, usage: Some(TokenUsage { total: 10, ..TokenUsage::default() }), ..Reply::default() }
+    });
+    let replies: Vec<_> = replies.chain([Reply::text("done")]).collect();
+    ScriptedClient::new(replies).then(AfterScript::Silence).recording()
+}
+
+fn agent(client: &ScriptedClient, log: &Log) -> AgentBuilder {
+    Agent::builder(client.clone()).tools(toolset(log))
+}
+
+/// The texts of results, and what the model said.
+fn told(messages: &[Arc<Message>]) -> Vec<String> {
+    let contents = messages.iter().flat_map(|message| &message.contents);
+    let text = |content: &Content| match content {
+        Content::Text(text) => Some(text.text.clone()),
+        Content::FunctionResult(result) => Some(result.result.clone()),
+        _ => None,
+    };
+    contents.filter_map(text).collect()
+}

@@ -1,0 +1,115 @@
+//! The middleware that comes with the crate, in runs.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cofferdam_tool::{Redactor, SecretText};
+
+use super::{Log, agent, calling, told};
+use crate::middleware::{Audit, FailureConversion, RateLimit, Redaction, Retry, Timeout};
+use crate::{
+    ApprovalMode, Approvals, InvalidAgent, Layer, LoopSettings, MiddlewareRefused, Session, allow_always,
+};
+
+fn retry() -> Layer {
+    Layer::function(Retry::new(3, Duration::from_millis(1)))
+}
+
+#[tokio::test]
+async fn what_may_pass_is_tried_again_inside_the_conversion() {
+    let log = Log::default();
+    let client = calling(&[&[("unsteady", r#"{"text":"x"}"#), ("fail", "{}")]]);
+    let agent = agent(&client, &log).layer(retry()).build().unwrap();
+    let response = agent.run("go").await.unwrap();
+    let failure = r#"{"error":{"message":"no such thing"}}"#;
+    assert_eq!(told(&response.messages), ["x", failure, "done"]);
+    assert_eq!(log.lock().unwrap().len(), 4, "three tries of one, and one of the other");
+}
+
+#[test]
+fn retrying_outside_of_the_conversion_is_refused_when_the_agent_is_built() {
+    let client = calling(&[]);
+    let builder = agent(&client, &Log::default()).layer(retry()).layer(Layer::function(FailureConversion));
+    let refused = InvalidAgent::Middleware(MiddlewareRefused::RetryOutsideConversion);
+    assert_eq!(builder.build().unwrap_err(), refused);
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_is_a_timeout() {
+    let client = calling(&[&[("slow", "{}")]]);
+    let limit = Layer::function(Timeout::new(Duration::from_millis(20)));
+    let agent = agent(&client, &Log::default()).layer(limit).build().unwrap();
+    let response = agent.run("go").await.unwrap();
+    let text = r#"{"error":{"message":"An unexpected error occurred (Timeout). Please try again."}}"#;
+    assert_eq!(told(&response.messages), [text, "done"]);
+}
+
+#[tokio::test]
+async fn a_tool_that_is_called_too_often_says_when_to_come_back() {
+    let client = calling(&[&[("echo", "{}"), ("echo", "{}"), ("echo", "{}")]]);
+    let limit = Layer::function(RateLimit::new(2, Duration::from_secs(3600)));
+    let agent = agent(&client, &Log::default()).layer(limit).build().unwrap();
+    let told = told(&agent.run("go").await.unwrap().messages);
+    assert!(told[2].contains("called too often") && told[2].contains("suggestion"), "{}", told[2]);
+}
+
+#[tokio::test]
+async fn secrets_are_taken_out_of_results_and_failures() {
+    let redactor = Arc::new(Redactor::new([("key", &SecretText::new("no such thing"))]).unwrap());
+    let client = calling(&[&[("echo", r#"{"text":"no such thing!"}"#), ("fail", "{}")]]);
+    let agent =
+        agent(&client, &Log::default()).layer(Layer::function(Redaction::new(redactor))).build().unwrap();
+    let told = told(&agent.run("go").await.unwrap().messages).join("\n");
+    assert!(!told.contains("no such thing"), "{told}");
+}
+
+#[tokio::test]
+async fn every_call_is_recorded_with_its_true_outcome() {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&lines);
+    let audit = Audit::new(move |entry: crate::middleware::AuditEntry<'_>| {
+        kept.lock().unwrap().push(format!("{} {} {}", entry.tool, entry.outcome, entry.arguments));
+    });
+    let bad = r#"{"text":1.5,"x":[]"#;
+    let client = calling(&[&[("echo", "{}"), ("fail", "{}"), ("crash", "{}"), ("echo", bad)]]);
+    let agent = agent(&client, &Log::default()).layer(Layer::function(audit)).build().unwrap();
+    agent.run("go").await.unwrap();
+    let expected = ["echo ok {}", "fail failure {}", "crash error {}", &format!("echo refused {bad}")];
+    assert_eq!(*lines.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn what_is_allowed_for_always_is_not_asked_again() {
+    let session = Session::with_id("s");
+    let batch: &[(&str, &str)] = &[("echo", r#"{"text":"a"}"#)];
+    let client = calling(&[batch, batch, &[("echo", r#"{"text":"b"}"#)], batch]);
+    let approvals = Approvals::by_default(ApprovalMode::ByAnnotation);
+    let agent = agent(&client, &Log::default()).approvals(approvals).build().unwrap();
+    let response = agent.run("go").session(&session).await.unwrap();
+    let request = response.approval_requests().next().unwrap().clone();
+    let (name, arguments) = (request.function_call.name.clone(), r#"{ "text": "a" }"#.to_owned());
+    allow_always(&session, crate::Scope::Exactly { name, arguments });
+    // The second call is allowed, the third has other arguments.
+    let response = agent.run(vec![request.approve()]).session(&session).await.unwrap();
+    let request = response.approval_requests().next().unwrap().clone();
+    assert_eq!(request.function_call.arguments, r#"{"text":"b"}"#);
+    allow_always(&session, crate::Scope::Tool { name: "echo".to_owned() });
+    let response = agent.run(vec![request.refuse(Some("no".to_owned()))]).session(&session).await.unwrap();
+    let refused = "Error: Tool call invocation was rejected by user. no";
+    assert_eq!(told(&response.messages), [refused, "a", "done"]);
+    // Whoever is always asked about a tool has said so of the tool itself.
+    let strict = Approvals::default().with("echo", ApprovalMode::Always);
+    let agent = super::agent(&calling(&[batch]), &Log::default()).approvals(strict).build().unwrap();
+    let response = agent.run("go").session(&session).await.unwrap();
+    assert_eq!(response.approval_requests().count(), 1);
+}
+
+#[tokio::test]
+async fn a_failure_counts_and_nothing_of_an_error_reaches_the_model() {
+    let client = calling(&[&[("crash", "{}")], &[("crash", "{}")]]);
+    let settings = LoopSettings { max_consecutive_errors: 2, ..LoopSettings::default() };
+    let agent = agent(&client, &Log::default()).settings(settings).build().unwrap();
+    let response = agent.run("go").await.unwrap();
+    assert!(!format!("{:?}", response.messages).contains("secret"));
+    assert_eq!(client.requests().last().unwrap().options.tool_choice, Some(crate::ToolMode::None));
+}
