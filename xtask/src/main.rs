@@ -5,6 +5,8 @@ mod deny;
 mod guests;
 mod languages;
 mod mcp;
+mod models;
+mod packages;
 mod run;
 mod s3;
 
@@ -46,6 +48,8 @@ enum Command {
         /// Only this
         part: Option<mcp::Part>,
     },
+    /// Run the clients of model providers against servers of others; installs those into target/models
+    Models,
     /// Measure the host against the floor and print ratios
     Bench {
         /// One JSON object per line: name, ours, reference, ratio, spread
@@ -68,6 +72,7 @@ fn main() -> anyhow::Result<()> {
         Command::Guests => guests::build().and_then(|()| languages::build()),
         Command::S3 { serve } => s3::run(serve),
         Command::Mcp { part } => guests::build().and_then(|()| build()).and_then(|()| mcp::run(part)),
+        Command::Models => models::run(),
         Command::Bench { json, only } => bench(json, only.as_deref()),
     }
 }
@@ -88,6 +93,9 @@ fn test() -> anyhow::Result<()> {
     let mut tests = run::command("cargo", &["test", "--workspace"]);
     if let Some(server) = &bucket_server {
         let (name, value) = server.variable();
+        tests = tests.env(name, &value);
+    }
+    if let Some((name, value)) = models::for_tests()? {
         tests = tests.env(name, &value);
     }
     tests.run(&root())?;

@@ -1,7 +1,7 @@
 //! Running other programs: what is run is said, and a failure ends everything.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
@@ -19,6 +19,13 @@ pub(crate) fn section(title: &str) {
 /// Whether this is CI, where what is missing is installed.
 pub(crate) fn is_ci() -> bool {
     std::env::var_os("CI").is_some()
+}
+
+/// Whether there is a Python to install other programs with.
+pub(crate) fn has_python() -> bool {
+    let mut version = Command::new("python3");
+    version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    version.status().is_ok_and(|status| status.success())
 }
 
 /// Runs cargo in the root.

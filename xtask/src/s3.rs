@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use crate::run::{command, root, section};
+use crate::run::{command, has_python, is_ci, root, section};
 
 /// The version that is installed.
 const MOTO: &str = "moto[server]==5.2.5";
@@ -121,14 +121,4 @@ fn install() -> anyhow::Result<PathBuf> {
     command("target/s3/bin/pip", &["install", "--quiet", "--disable-pip-version-check", MOTO]).run(&root())?;
     fs::write(folder().join("installed"), MOTO)?;
     installed().context("the server was installed and is not there")
-}
-
-fn has_python() -> bool {
-    let mut version = Command::new("python3");
-    version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    version.status().is_ok_and(|status| status.success())
-}
-
-fn is_ci() -> bool {
-    std::env::var_os("CI").is_some()
 }

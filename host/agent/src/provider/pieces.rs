@@ -56,7 +56,8 @@ impl Pieces {
         }
     }
 
-    fn count(&mut self, text: &str) -> Result<(), Broken> {
+    /// Takes note of text that is kept elsewhere until it is whole.
+    pub(super) fn count(&mut self, text: &str) -> Result<(), Broken> {
         self.bytes = self.bytes.saturating_add(text.len());
         if self.bytes > self.limits.reply_bytes_max { Err(Broken::TooLarge("the reply is")) } else { Ok(()) }
     }

@@ -26,7 +26,7 @@ pub enum Provider {
 
 /// A name that is no provider's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no provider `{name}`; known are openai-chat, openai-responses, anthropic")]
+#[error("there is no provider `{name}`; known are openai, responses, anthropic")]
 pub struct UnknownProvider {
     /// What was asked for.
     pub name: String,
@@ -117,8 +117,8 @@ impl Provider {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::OpenAiChat => "openai-chat",
-            Self::OpenAiResponses => "openai-responses",
+            Self::OpenAiChat => "openai",
+            Self::OpenAiResponses => "responses",
             Self::Anthropic => "anthropic",
         }
     }

@@ -139,7 +139,9 @@ impl Decoder {
                 pieces.thought(text("thinking"))
             }
             ("signature_delta", Some(Block::Thinking { signature, .. })) => {
-                signature.push_str(&text("signature"));
+                let more = text("signature");
+                pieces.count(&more)?;
+                signature.push_str(&more);
                 Ok(())
             }
             _ => Ok(()),

@@ -35,8 +35,10 @@ pub(in super::super) fn fields(asked: &Asked<'_>) -> Map<String, Value> {
     }
     if let Some(tokens) = asked.max_tokens() {
         // OpenAI refuses the old name for its newer models, and others do not know the new one.
-        let is_openai = asked.settings.base_url == asked.settings.provider.base_url();
-        set(if is_openai { "max_completion_tokens" } else { "max_tokens" }, tokens.into());
+        set(
+            if is_openai(&asked.settings.base_url) { "max_completion_tokens" } else { "max_tokens" },
+            tokens.into(),
+        );
     }
     if let Some(temperature) = options.temperature {
         set("temperature", temperature.into());
@@ -50,6 +52,13 @@ pub(in super::super) fn fields(asked: &Asked<'_>) -> Map<String, Value> {
         }
     }
     fields
+}
+
+/// Whether a server is one of OpenAI itself, or of its largest tenant.
+fn is_openai(base_url: &str) -> bool {
+    let url = reqwest::Url::parse(base_url).ok();
+    let host = url.as_ref().and_then(|url| url.host_str()).unwrap_or_default();
+    host == "api.openai.com" || [".api.openai.com", ".openai.azure.com"].iter().any(|end| host.ends_with(end))
 }
 
 fn tool_choice(mode: &ToolMode, asked: &Asked<'_>) -> Value {
@@ -167,5 +176,26 @@ fn part(data: &Data) -> Value {
             json!({"type": "input_audio", "input_audio": {"data": data.data, "format": "mp3"}})
         }
         _ => json!({"type": "text", "text": not_shown(data)}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_openai;
+
+    #[test]
+    fn openai_is_known_by_its_host() {
+        for base in [
+            "https://api.openai.com/v1/",
+            "https://eu.api.openai.com/v1",
+            "https://x.openai.azure.com/openai/v1",
+        ] {
+            assert!(is_openai(base), "{base}");
+        }
+        for base in
+            ["http://127.0.0.1/v1", "https://notapi.openai.com.example", "https://api.openai.com.example", ""]
+        {
+            assert!(!is_openai(base), "{base}");
+        }
     }
 }

@@ -127,6 +127,18 @@ async fn a_stream_needs_no_mark_at_its_end_when_the_model_has_said_that_it_is_do
 }
 
 #[tokio::test]
+async fn a_server_that_is_done_and_does_not_hang_up_is_not_waited_for() {
+    let done = data(&[json!({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]})]);
+    for end in [Step::Hang, Step::Send(Vec::new())] {
+        let server = Server::start(vec![[events(&done), vec![end]].concat()]).await;
+        let mut settings = server.settings(Provider::OpenAiChat);
+        settings.timeouts.pause = Duration::from_millis(200);
+        let reply = streamed(&ProviderClient::new(settings).unwrap(), user("hi")).await.unwrap();
+        assert_eq!(reply.messages[0].text(), "x");
+    }
+}
+
+#[tokio::test]
 async fn usage_that_comes_with_every_piece_is_not_added_up() {
     let piece = |text: &str, tokens: u64, reason: Value| {
         let usage = json!({"prompt_tokens": 7, "completion_tokens": tokens});

