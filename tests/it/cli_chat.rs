@@ -1,5 +1,6 @@
 //! `cofferdam chat` with scripted models and real tools, as a script or another program uses it. `terminal` is for people.
 
+mod long;
 mod terminal;
 
 use std::path::PathBuf;
