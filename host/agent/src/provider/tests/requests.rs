@@ -403,3 +403,16 @@ async fn a_request_has_no_reasoning_of_nobody() {
         assert!(!body.to_string().contains("Hm."), "{body}");
     }
 }
+
+#[tokio::test]
+async fn results_come_first_whatever_was_said_before_them() {
+    let messages = vec![
+        Message::new(Role::Assistant, vec![Content::call("a", "f", "{}")]),
+        Message::user("by the way"),
+        Message::new(Role::Tool, vec![Content::result("a", "1")]),
+    ];
+    let body = sent(Provider::Anthropic, request([vec![Message::user("hi")], messages].concat())).await;
+    let kinds: Vec<_> =
+        body["messages"][2]["content"].as_array().unwrap().iter().map(|block| &block["type"]).collect();
+    assert_eq!(kinds, ["tool_result", "text"]);
+}
