@@ -110,7 +110,7 @@ impl<'r> Cycle<'r> {
             true => Then::GoOn,
             false => self.resume(resumed).await?,
         };
-        self.messages = arranged(&self.messages);
+        self.messages = arranged(&self.messages, self.response.conversation_id.is_some());
         while then == Then::GoOn {
             then = self.iterate().await?;
         }

@@ -38,13 +38,13 @@ impl Input {
 }
 
 /// The messages in the form that every provider takes: each call has its result right behind it, and there is nothing about
-/// approvals. A batch that was abandoned is not shown (`LOOP-44`), nor is a call that nobody has answered, nor a result
-/// without its call.
-pub(super) fn arranged(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+/// approvals. A batch that was abandoned is not shown (`LOOP-44`), nor is a call that nobody has answered. A result without its
+/// call is shown only where the service keeps the conversation, and with it the call (`LOOP-4`).
+pub(super) fn arranged(messages: &[Arc<Message>], is_kept_by_service: bool) -> Vec<Arc<Message>> {
     if messages.iter().all(|message| is_plain(message)) {
         return messages.to_vec();
     }
-    let mut results = Results::of(messages);
+    let mut results = Results::of(messages, is_kept_by_service);
     let mut arranged = Vec::with_capacity(messages.len());
     for message in messages {
         if is_plain(message) {
@@ -79,11 +79,20 @@ struct Results {
     by_call: HashMap<String, Vec<FunctionResult>>,
     /// Calls that have their result in the same message: the service has made them (`LOOP-6`).
     of_service: HashSet<String>,
+    /// Results whose call the service has.
+    of_kept_calls: HashSet<String>,
 }
 
 impl Results {
-    fn of(messages: &[Arc<Message>]) -> Self {
-        let mut results = Self { by_call: HashMap::new(), of_service: HashSet::new() };
+    fn of(messages: &[Arc<Message>], is_kept_by_service: bool) -> Self {
+        let (by_call, of_service) = (HashMap::new(), HashSet::new());
+        let mut results = Self { by_call, of_service, of_kept_calls: HashSet::new() };
+        if is_kept_by_service {
+            let calls = messages.iter().flat_map(|message| message.calls());
+            let called: HashSet<_> = calls.map(|call| &call.call_id).collect();
+            let ids = messages.iter().flat_map(|message| message.results()).map(|result| &result.call_id);
+            results.of_kept_calls = ids.filter(|id| !called.contains(id)).cloned().collect();
+        }
         for message in messages {
             let called: HashSet<_> = message.calls().map(|call| &call.call_id).collect();
             for result in message.results() {
@@ -99,6 +108,11 @@ impl Results {
             of_one.reverse();
         }
         results
+    }
+
+    /// Whether a result is not shown where it stands: it is behind its call, or nowhere.
+    fn is_shown_elsewhere(&self, call_id: &str) -> bool {
+        !self.of_service.contains(call_id) && !self.of_kept_calls.contains(call_id)
     }
 
     fn has(&self, call_id: &str) -> bool {
@@ -119,7 +133,7 @@ impl Results {
                     answers.push(Content::FunctionResult(result));
                     shown.contents.push(content.clone());
                 }
-                Content::FunctionResult(result) if !self.of_service.contains(&result.call_id) => {}
+                Content::FunctionResult(result) if self.is_shown_elsewhere(&result.call_id) => {}
                 Content::ApprovalRequest(_) | Content::ApprovalAnswer(_) => {}
                 _ => shown.contents.push(content.clone()),
             }
@@ -161,13 +175,17 @@ mod tests {
     }
 
     fn shown(messages: Vec<Message>) -> Vec<String> {
+        shown_to(messages, false)
+    }
+
+    fn shown_to(messages: Vec<Message>, is_kept_by_service: bool) -> Vec<String> {
         let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
         let line = |message: &Arc<Message>| {
             let ids = message.calls().map(|call| call.call_id.clone());
             let ids: Vec<_> = ids.chain(message.results().map(|result| result.call_id.clone())).collect();
             format!("{:?} {}{}", message.role, message.text(), ids.join(","))
         };
-        arranged(&messages).iter().map(line).collect()
+        arranged(&messages, is_kept_by_service).iter().map(line).collect()
     }
 
     #[test]
@@ -203,5 +221,12 @@ mod tests {
         let mut message = calls(&["1"]);
         message.contents.push(Content::result("1", "r"));
         assert_eq!(shown(vec![message.clone()]), ["Assistant 1,1"]);
+    }
+
+    #[test]
+    fn a_result_without_its_call_is_for_a_service_that_has_the_call() {
+        let messages = || vec![results(&["1"]), Message::user("q")];
+        assert_eq!(shown(messages()), ["User q"]);
+        assert_eq!(shown_to(messages(), true), ["Tool 1", "User q"]);
     }
 }
