@@ -28,7 +28,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// Areas without a failing row. An area is added when it is done and never taken away.
-const COMPLETE: &[&str] = &["arguments", "files_paths", "files_tools", "mcp", "results"];
+const COMPLETE: &[&str] =
+    &["arguments", "choice", "files_paths", "files_tools", "mcp", "results", "sessions"];
 
 /// Failing rows that are printed per area.
 const FAILURES_SHOWN_MAX: usize = 40;
