@@ -56,6 +56,14 @@ impl History {
         Self::new(IN_SESSION, InSession)
     }
 
+    /// The history in the session that a run gets by itself, under a source id that none of its providers has.
+    pub(crate) fn beside(others: &[Arc<dyn ContextProvider>]) -> Self {
+        let is_free = |id: &String| others.iter().all(|other| other.source_id() != id);
+        let more = (2..).map(|number: u32| format!("{IN_SESSION}_{number}"));
+        let id = std::iter::once(IN_SESSION.to_owned()).chain(more).find(is_free);
+        Self::in_session().with_source_id(id.unwrap_or_default())
+    }
+
     /// A history in a file per session.
     #[must_use]
     pub fn in_files(files: FileHistory) -> Self {

@@ -155,7 +155,7 @@ impl<'r> Cycle<'r> {
             self.append_reply(&reply);
             return Ok(Then::End);
         }
-        let gated = self.gated(&calls, &tools);
+        let gated = self.gated(&calls, &tools, &plan);
         if !gated.is_empty() {
             self.request_approval(&mut reply, calls, &gated).await?;
             return Ok(Then::End);
@@ -179,7 +179,7 @@ impl<'r> Cycle<'r> {
     }
 
     /// The places of the calls that a person has to approve.
-    fn gated(&self, calls: &[FunctionCall], tools: &RunTools) -> Vec<usize> {
+    fn gated(&self, calls: &[FunctionCall], tools: &RunTools, plan: &Plan) -> Vec<usize> {
         let session = self.given.session.as_ref();
         let is_gated = |call: &FunctionCall| {
             let found = self.tool(&call.name, tools).filter(|_| !self.is_for_caller(call, tools));

@@ -107,7 +107,8 @@ impl Turn {
             || session.service_id().is_some()
             || parts.client.keeps_conversation();
         if !is_remembered {
-            providers.push(Arc::new(History::in_session()));
+            let added = History::beside(&providers);
+            providers.push(Arc::new(added));
         }
         providers
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::context::Added;
 use crate::history::{History, HistoryFlags, IN_SESSION};
-use crate::{AfterRun, BeforeRun, ContextProvider as _, Response, Session};
+use crate::{AfterRun, BeforeRun, ContextProvider, Response, Session};
 
 /// One run around which there are `history` and a provider that adds `ctx`. Gives what was loaded.
 async fn run(history: &History, session: Option<&Session>, input: &str, output: &str) -> Vec<String> {
@@ -141,4 +141,14 @@ async fn a_state_that_holds_something_else_is_an_error_and_stays() {
         assert!(History::in_session().before_run(&mut before).await.is_err(), "{other}");
         assert_eq!(state, other);
     }
+}
+
+#[test]
+fn the_history_that_a_run_gets_by_itself_shares_its_state_with_nobody() {
+    let provider = |history: History| -> Arc<dyn ContextProvider> { Arc::new(history) };
+    assert_eq!(History::beside(&[]).source_id(), IN_SESSION);
+    let own = provider(History::in_session());
+    assert_eq!(History::beside(&[Arc::clone(&own)]).source_id(), "in_memory_2");
+    let another = provider(History::in_session().with_source_id("in_memory_2"));
+    assert_eq!(History::beside(&[own, another]).source_id(), "in_memory_3");
 }
