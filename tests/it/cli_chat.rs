@@ -1,6 +1,8 @@
-//! `cofferdam chat` with scripted models and real tools, as a script or another program uses it. `terminal` is for people.
+//! `cofferdam chat` with scripted models and real tools, as a script or another program uses it. `terminal` is for people, `provider` for
+//! a model behind an address.
 
 mod long;
+mod provider;
 mod terminal;
 
 use std::path::PathBuf;

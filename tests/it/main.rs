@@ -29,6 +29,7 @@
 //! | `servers` | remote MCP servers in a configuration: tools, names, secrets, approval, ends |
 //! | `mcp_frames` | ten thousand frames that are not what they should be |
 //! | `samples` | the sample tools through the host, and the demo's script |
+//! | `examples` | the programs of `tests/examples` |
 //! | `conformance` | the rows of the contract |
 //! | `tidy` | rules about this repository itself |
 
@@ -52,6 +53,7 @@ mod client;
 mod conformance;
 mod ends;
 mod errors;
+mod examples;
 mod hostile;
 mod languages;
 mod loading;

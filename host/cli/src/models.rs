@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cofferdam_agent::{ChatClient, ChatOptions, ScriptedClient};
+use cofferdam_agent::{
+    ChatClient, ChatOptions, Provider as Interface, ProviderClient, ProviderSettings, ScriptedClient,
+};
 use cofferdam_tool::SecretText;
 
 use crate::config::{ConfigFile, ModelTable, Provider};
@@ -49,10 +51,28 @@ pub(crate) fn choose(
 
 /// The client of a model.
 pub(crate) fn client(spec: &ModelSpec) -> anyhow::Result<Arc<dyn ChatClient>> {
-    match spec.provider {
-        Provider::Script => Ok(Arc::new(open_script(&spec.model)?)),
-        _ => Err(usage("not yet")),
+    let interface = match spec.provider {
+        Provider::OpenAi => Interface::OpenAiChat,
+        Provider::Responses => Interface::OpenAiResponses,
+        Provider::Anthropic => Interface::Anthropic,
+        Provider::Script => return Ok(Arc::new(open_script(&spec.model)?)),
+    };
+    if spec.key.is_none() && spec.base_url.is_none() {
+        let (key, _) = variables(spec.provider);
+        let word = spec.provider.word();
+        return Err(usage(format!(
+            "there is no key for {word}: set {key}, or name one in [models.NAME], such as key = {{ secret = \"{word}\" }}"
+        )));
     }
+    let mut settings = ProviderSettings::new(interface, &spec.model);
+    if let Some(base_url) = &spec.base_url {
+        settings = settings.with_base_url(base_url);
+    }
+    if let Some(key) = &spec.key {
+        settings = settings.with_key(key.clone());
+    }
+    let client = ProviderClient::new(settings).map_err(|error| usage(error.to_string()))?;
+    Ok(Arc::new(client))
 }
 
 /// Reads the script at `path`; `-` is standard input.

@@ -126,9 +126,9 @@ fn ctrl_c_stops_the_turn_and_keeps_the_conversation() {
     person.sees("you> ").types("hi\n").sees("Hello.");
     person.sees("you> ").types("slow model\n");
     std::thread::sleep(Duration::from_millis(500));
-    person.types(CTRL_C).sees("stopped; the model will not remember this turn");
-    person.sees("you> ").types("slow tool\n").sees("> sleep").types(CTRL_C).sees("stopped;");
-    person.sees("you> ").types("ask me\n").sees("Allow it?").types(CTRL_C).sees("stopped;");
+    person.types(CTRL_C).sees("stopped");
+    person.sees("you> ").types("slow tool\n").sees("> sleep").types(CTRL_C).sees("stopped");
+    person.sees("you> ").types("ask me\n").sees("Allow it?").types(CTRL_C).sees("stopped");
     assert!(scene.has("notes/a.md"));
     // The line that is typed now is for the conversation, and not an answer to the question before.
     person.sees("you> ").types("still?\n").sees("Still here.");
@@ -144,6 +144,8 @@ fn a_tool_can_ask_the_person() {
     let config = format!("[plugins.tool]\ncomponent = {component:?}\ngrants.ask = [\"form\"]\n");
     std::fs::write(scene.path("c.toml"), config).unwrap();
     let mut person = Person::at(&scene, &["Delete it.", "--config", "c.toml"]);
+    // What its manifest asks for beyond that is asked about before it runs.
+    person.sees("Grant it?").types("n\n");
     person.sees("the tool asks:").sees("Answer it?").types("n\n").sees("Asked.");
     assert_eq!(person.ends().0, Some(0));
 }

@@ -182,8 +182,11 @@ impl<'r> Cycle<'r> {
     fn gated(&self, calls: &[FunctionCall], tools: &RunTools, plan: &Plan) -> Vec<usize> {
         let session = self.given.session.as_ref();
         let is_gated = |call: &FunctionCall| {
-            let found = self.tool(&call.name, tools).filter(|_| !self.is_for_caller(call, tools));
-            found.is_some_and(|(toolset, tool)| self.parts.approvals.are_needed(call, tool, toolset, session))
+            // Nobody is asked about what does not run in any case (`CHOICE-14`).
+            let found = self.tool(&call.name, tools).filter(|_| plan.allows(&call.name));
+            found
+                .filter(|_| !self.is_for_caller(call, tools))
+                .is_some_and(|(toolset, tool)| self.parts.approvals.are_needed(call, tool, toolset, session))
         };
         calls.iter().enumerate().filter(|(_, call)| is_gated(call)).map(|(place, _)| place).collect()
     }

@@ -63,7 +63,7 @@ impl Talk {
         }
         match &end {
             End::Answered | End::Unapproved => {}
-            End::Stopped => print::note("stopped; the model will not remember this turn"),
+            End::Stopped => print::note("stopped"),
             End::Failed(error) => print::note(&format!("error: {}", explained(error))),
         }
         Ok(end)

@@ -1,0 +1,117 @@
+//! A model behind an address: where its key is from, where it goes, and where it is never shown.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc;
+
+use serde_json::{Value, json};
+
+use super::{Ran, Scene, ran};
+
+const KEY: &str = "sk-very-secret-1234567890";
+
+/// A server that answers each request with the next of `answers`: status, media type, body. It tells what it was asked.
+fn server(answers: Vec<(u16, &'static str, String)>) -> (String, mpsc::Receiver<(String, Value)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let (send, asked) = mpsc::channel();
+    std::thread::spawn(move || {
+        for (status, media_type, body) in answers {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut head, mut line) = (String::new(), String::new());
+            while reader.read_line(&mut line).unwrap() > 2 {
+                head.push_str(&std::mem::take(&mut line));
+            }
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().unwrap())
+            });
+            let mut request = vec![0; length.unwrap_or(0)];
+            reader.read_exact(&mut request).unwrap();
+            send.send((head, serde_json::from_slice(&request).unwrap())).unwrap();
+            let mut stream = stream;
+            let length = body.len();
+            write!(stream, "HTTP/1.1 {status} X\r\ncontent-type: {media_type}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}").unwrap();
+        }
+    });
+    (url, asked)
+}
+
+/// A streamed answer of the chat completions.
+fn hello() -> (u16, &'static str, String) {
+    let chunk = |delta: Value, finish: Value| {
+        let chunk = json!({"id": "1", "object": "chat.completion.chunk", "model": "m",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});
+        format!("data: {chunk}\n\n")
+    };
+    let chunks = [
+        chunk(json!({"role": "assistant", "content": "Hel"}), Value::Null),
+        chunk(json!({"content": "lo."}), Value::Null),
+        chunk(json!({}), json!("stop")),
+        "data: [DONE]\n\n".to_owned(),
+    ];
+    (200, "text/event-stream", chunks.concat())
+}
+
+fn chat(scene: &Scene, arguments: &[&str], env: &[(&str, &str)]) -> Ran {
+    ran(scene.command(arguments).envs(env.iter().copied()).output().unwrap())
+}
+
+#[test]
+fn the_usual_variables_name_a_key_and_an_address() {
+    let (url, asked) = server(vec![hello(), hello()]);
+    let scene = Scene::new(&[]);
+    let ran = chat(
+        &scene,
+        &["hi", "--model", "openai:m", "--files", "notes:ro", "--system", "Be brief."],
+        &[("OPENAI_API_KEY", KEY), ("OPENAI_BASE_URL", &url)],
+    );
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Hello.\n"), "{}", ran.stderr);
+    let (head, request) = asked.recv().unwrap();
+    assert!(
+        head.starts_with("POST /v1/chat/completions ") && head.contains(&format!("Bearer {KEY}")),
+        "{head}"
+    );
+    assert_eq!(request["model"], "m");
+    assert!(request["messages"].to_string().contains("Be brief."), "{request}");
+    assert!(request["tools"].to_string().contains("file_access_read_file"), "{request}");
+    // A model of one's own needs no key.
+    let ran = chat(&scene, &["hi", "--model", "openai:m", "--base-url", &url], &[]);
+    assert_eq!(ran.stdout, "Hello.\n", "{}", ran.stderr);
+    assert!(!asked.recv().unwrap().0.to_ascii_lowercase().contains("authorization"));
+}
+
+#[test]
+fn a_key_of_the_environment_is_not_sent_where_a_file_points() {
+    let (url, asked) = server(vec![hello(), hello()]);
+    let scene = Scene::new(&[]);
+    let table = format!("[models.m]\nprovider = \"openai\"\nmodel = \"m\"\nbase-url = \"{url}\"\n");
+    std::fs::write(scene.path("c.toml"), &table).unwrap();
+    let env = [("OPENAI_API_KEY", KEY)];
+    let ran = chat(&scene, &["hi", "--config", "c.toml"], &env);
+    assert_eq!(ran.stdout, "Hello.\n", "{}", ran.stderr);
+    assert!(!asked.recv().unwrap().0.contains(KEY));
+    let with_key =
+        format!("{table}key = {{ secret = \"k\" }}\n[secrets]\nk = {{ env = \"OPENAI_API_KEY\" }}\n");
+    std::fs::write(scene.path("c.toml"), with_key).unwrap();
+    chat(&scene, &["hi", "--config", "c.toml"], &env);
+    assert!(asked.recv().unwrap().0.contains(KEY));
+}
+
+#[test]
+fn no_key_is_in_any_output() {
+    let refused = json!({"error": {"message": format!("Incorrect API key provided: {KEY}"), "type": "invalid_request_error"}});
+    let (url, _asked) = server(vec![(401, "application/json", refused.to_string())]);
+    let scene = Scene::new(&[]);
+    let env = [("OPENAI_API_KEY", KEY), ("OPENAI_BASE_URL", &url), ("COFFERDAM_LOG", "trace")];
+    let ran = chat(&scene, &["hi", "--model", "openai:m", "--json"], &env);
+    assert_eq!(ran.code, Some(4), "{}", ran.stderr);
+    assert!(ran.stderr.contains("error: the model gives no reply: "), "{}", ran.stderr);
+    assert!(!ran.stderr.contains(KEY) && !ran.stdout.contains(KEY), "{} {}", ran.stdout, ran.stderr);
+    // Nobody listens there: the address is said, the key is not.
+    let env = [("ANTHROPIC_API_KEY", KEY), ("ANTHROPIC_BASE_URL", "http://example.com")];
+    let ran = chat(&scene, &["hi", "--model", "anthropic:m"], &env);
+    assert_eq!(ran.code, Some(2), "a key does not go over plain HTTP to another machine: {}", ran.stderr);
+    assert!(!ran.stderr.contains(KEY), "{}", ran.stderr);
+}

@@ -1,0 +1,45 @@
+//! The programs of `tests/examples`: they run, and show what they are there to show.
+
+use std::process::Command;
+
+use cofferdam_tests::{binary, guest};
+
+fn run(name: &str, arguments: &[&str]) -> String {
+    let program = binary().with_file_name(format!("example-{name}"));
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn embedding_the_host_gives_a_model_sandboxed_tools() {
+    let shown = run("embed", &[&guest("text").display().to_string()]);
+    assert!(shown.starts_with("tool: {\"words\":6,") && shown.ends_with("model: Six words.\n"), "{shown}");
+}
+
+#[test]
+fn an_agent_with_files_asks_before_it_deletes() {
+    let wish = "the model wants to call file_access_delete_file with {\"file_name\":\"plan.md\"}: no";
+    assert_eq!(run("files", &[]), format!("{wish}\nmodel: The file stays.\n"));
+}
+
+#[test]
+fn a_source_of_ones_own_gets_decoded_arguments_and_reports_failures() {
+    let shown = run("tool-source", &[]);
+    let lines: Vec<_> = shown.lines().collect();
+    assert_eq!(lines[0], r#"tool: {"error":{"message":"there is no article `tee`"}}"#);
+    assert!(lines[1].starts_with(r#"tool: {"total":12.6"#), "{shown}");
+}
+
+#[test]
+fn middleware_answers_instead_of_a_tool() {
+    let shown = run("middleware", &[]);
+    let words: Vec<_> = shown.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(words, ["called:", "known:", "called:", "model:"], "{shown}");
+}
+
+#[test]
+fn a_hook_ends_a_run_that_has_cost_enough() {
+    let rounds = "after round 1: 420 tokens\nafter round 2: 940 tokens\n";
+    assert_eq!(run("budget", &[]), format!("{rounds}4 messages, and no answer: \"\"\n"));
+}
