@@ -41,9 +41,9 @@ type Function = Arc<dyn Fn(Arguments, CallContext) -> Ending + Send + Sync>;
 #[non_exhaustive]
 pub enum FunctionEnd {
     /// It reports a failure, and the model is told (`RES-2`).
-    Failure(ToolFailure),
+    Failure(Box<ToolFailure>),
     /// An error of the program. The model is told its type at most (`RES-5`).
-    Error(ToolError),
+    Error(Box<ToolError>),
     /// The caller gave up (`RES-12`).
     Cancelled,
 }
@@ -51,7 +51,7 @@ pub enum FunctionEnd {
 impl FunctionEnd {
     /// A failure that the model is told.
     pub fn failure(message: impl Into<String>) -> Self {
-        Self::Failure(ToolFailure::new(message))
+        Self::Failure(Box::new(ToolFailure::new(message)))
     }
 }
 
@@ -61,7 +61,7 @@ impl<E: std::error::Error> From<E> for FunctionEnd {
         // Without the modules: where the type lives in the program is nobody's business.
         let generic = path.split('<').next().unwrap_or(path);
         let name = generic.rsplit("::").next().unwrap_or(generic);
-        Self::Error(ToolError::host(name).with_detail(error.to_string()))
+        Self::Error(Box::new(ToolError::host(name).with_detail(error.to_string())))
     }
 }
 
@@ -107,8 +107,8 @@ impl ToolSource for Functions {
                 () = context.given_up() => Outcome::Cancelled,
                 ended = function(call.arguments, context.clone()) => match ended {
                     Ok(value) => Outcome::Ok(Output::Value(value)),
-                    Err(FunctionEnd::Failure(failure)) => Outcome::Failure(failure),
-                    Err(FunctionEnd::Error(error)) => Outcome::Error(error),
+                    Err(FunctionEnd::Failure(failure)) => Outcome::Failure(*failure),
+                    Err(FunctionEnd::Error(error)) => Outcome::Error(*error),
                     Err(FunctionEnd::Cancelled) => Outcome::Cancelled,
                 },
             },

@@ -72,6 +72,14 @@ impl Person {
     }
 }
 
+impl Drop for Person {
+    /// Whoever is left at the terminal by a test that fails is hung up on.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 const CTRL_C: &str = "\u{3}";
 const CTRL_D: &str = "\u{4}";
 
@@ -144,8 +152,8 @@ fn a_tool_can_ask_the_person() {
     let config = format!("[plugins.tool]\ncomponent = {component:?}\ngrants.ask = [\"form\"]\n");
     std::fs::write(scene.path("c.toml"), config).unwrap();
     let mut person = Person::at(&scene, &["Delete it.", "--config", "c.toml"]);
-    // What its manifest asks for beyond that is asked about before it runs.
-    person.sees("Grant it?").types("n\n");
+    // What its manifest asks for beyond that, files and the model, is asked about before it runs.
+    person.sees("Grant it?").types("n\n").sees("Grant it?").types("n\n");
     person.sees("the tool asks:").sees("Answer it?").types("n\n").sees("Asked.");
     assert_eq!(person.ends().0, Some(0));
 }

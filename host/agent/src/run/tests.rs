@@ -37,12 +37,13 @@ fn toolset(log: &Log) -> Toolset {
                     "slow" => tokio::time::sleep(Duration::from_secs(60)).await,
                     "fail" => return Err(FunctionEnd::failure("no such thing")),
                     "crash" => {
-                        return Err(FunctionEnd::Error(ToolError::host("Broken").with_detail("secret")));
+                        let error = ToolError::host("Broken").with_detail("secret");
+                        return Err(FunctionEnd::Error(Box::new(error)));
                     }
                     "unsteady" if earlier < 2 => {
                         let mut failure = ToolFailure::new("try again");
                         failure.transient = Some(true);
-                        return Err(FunctionEnd::Failure(failure));
+                        return Err(FunctionEnd::Failure(Box::new(failure)));
                     }
                     _ => {}
                 }

@@ -143,8 +143,9 @@ impl Tools {
         let of = |name: &str| &arguments.value()[name];
         let text = |name: &str| of(name).as_str().unwrap_or_default().to_owned();
         let number = |name: &str| of(name).as_i64().unwrap_or_default();
-        let raise =
-            |detail: &str| Err(FunctionEnd::Error(ToolError::host("RuntimeError").with_detail(detail)));
+        let raise = |detail: &str| {
+            Err(FunctionEnd::Error(Box::new(ToolError::host("RuntimeError").with_detail(detail))))
+        };
         match name {
             "add" => self.log(format!("add({},{})", number("a"), number("b"))),
             "slow" => self.log(format!("slow({})", text("tag"))),
@@ -175,7 +176,9 @@ impl Tools {
                 _ => Ok(json!("ok")),
             },
             "stop" => {
-                run.map(|run| run.terminate());
+                if let Some(run) = run {
+                    run.terminate();
+                }
                 Ok(json!("stopping"))
             }
             "tick" => {
