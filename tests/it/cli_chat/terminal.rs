@@ -149,11 +149,11 @@ fn ctrl_c_stops_the_turn_and_keeps_the_conversation() {
 fn a_tool_can_ask_the_person() {
     let scene = Scene::new(&[calls("confirm_delete", json!({})), says("Asked.")]);
     let component = plugin("mcp_conformance");
-    let config = format!("[plugins.tool]\ncomponent = {component:?}\ngrants.ask = [\"form\"]\n");
+    let grants = "grants = { ask = [\"form\", \"sample\", \"roots\"], files.signal = \"read-write\" }";
+    let config =
+        format!("[stores.signal]\nmemory = true\n[plugins.tool]\ncomponent = {component:?}\n{grants}\n");
     std::fs::write(scene.path("c.toml"), config).unwrap();
     let mut person = Person::at(&scene, &["Delete it.", "--config", "c.toml"]);
-    // What its manifest asks for beyond that, files and the model, is asked about before it runs.
-    person.sees("Grant it?").types("n\n").sees("Grant it?").types("n\n");
     person.sees("the tool asks:").sees("Answer it?").types("n\n").sees("Asked.");
     assert_eq!(person.ends().0, Some(0));
 }
