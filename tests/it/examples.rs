@@ -43,3 +43,13 @@ fn a_hook_ends_a_run_that_has_cost_enough() {
     let rounds = "after round 1: 420 tokens\nafter round 2: 940 tokens\n";
     assert_eq!(run("budget", &[]), format!("{rounds}4 messages, and no answer: \"\"\n"));
 }
+
+#[test]
+fn a_long_run_is_made_shorter_and_the_response_keeps_everything() {
+    let shown = run("compaction", &[]);
+    let lines: Vec<_> = shown.lines().collect();
+    let messages: Vec<_> = lines.iter().map(|line| line.split(' ').next().unwrap()).collect();
+    // The task, a summary, and the last call with its result.
+    assert_eq!(messages, ["1", "3", "5", "4", "model:"], "{shown}");
+    assert_eq!(lines[4], "model: It is about nothing. (7 messages in all)");
+}
