@@ -108,7 +108,7 @@ impl AgentBuilder {
         self
     }
 
-    /// What the model is told before everything else.
+    /// What the model is told before everything else. What the sources of the tools say about them comes after it.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.parts.instructions = Some(text.into());
         self

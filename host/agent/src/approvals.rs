@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use batch::{Answered, Decision, OpenBatch, settle};
 pub(crate) use standing::is_allowed;
-pub use standing::{Scope, allow_always, standing_rules};
+pub use standing::{Scope, allow_always, forbid_again, standing_rules};
 
 use crate::{FunctionCall, Session};
 

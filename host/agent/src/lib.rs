@@ -29,7 +29,7 @@ mod settings;
 mod stream;
 
 pub use agent::{Agent, AgentBuilder, InvalidAgent};
-pub use approvals::{ApprovalMode, Approvals, Scope, allow_always, standing_rules};
+pub use approvals::{ApprovalMode, Approvals, Scope, allow_always, forbid_again, standing_rules};
 pub use budget::{BudgetExceeded, BudgetLimits, TokenBudget};
 pub use chat::{
     ChatClient, ChatError, ChatErrorKind, ChatOptions, ChatRequest, Delta, FinishReason, Reply, ReplyBuilder,

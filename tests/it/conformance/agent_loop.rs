@@ -151,6 +151,8 @@ async fn loop_run(row: &Row) -> Result<(), String> {
     let model_calls: Vec<_> = model.seen().iter().map(super::agent::Seen::written).collect();
     let mut found = Map::new();
     found.insert("tool_log".to_owned(), tools.take_log().into());
+    let model_calls = model_calls.into_iter().map(|call| in_words_of(row, call));
+    let model_calls: Vec<_> = model_calls.collect();
     found.insert("model_calls".to_owned(), expected_calls(&row.expect, &model_calls).into());
     let hook = hook.unwrap_or_default();
     found.insert("hook_calls".to_owned(), hook.calls.lock().unwrap().clone().into());
@@ -162,6 +164,15 @@ async fn loop_run(row: &Row) -> Result<(), String> {
     found.insert("usage".to_owned(), usage);
     found.insert("raises".to_owned(), raises);
     compare(&row.expect, &found)
+}
+
+/// A request in which a function is required by its name, as the row writes that.
+fn in_words_of(row: &Row, mut call: Value) -> Value {
+    let given = row.get("options").and_then(|options| options.get("tool_choice"));
+    if let Some(given) = given.filter(|_| call["tool_choice"].is_object()) {
+        call["tool_choice"] = given.clone();
+    }
+    call
 }
 
 /// The model's requests with the keys that the row has for them.

@@ -52,6 +52,18 @@ pub fn allow_always(session: &Session, scope: Scope) {
     session.set_part(PART, serde_json::to_value(rules).unwrap_or(Value::Null));
 }
 
+/// Takes back what was allowed for always. Says whether it was.
+pub fn forbid_again(session: &Session, scope: &Scope) -> bool {
+    let mut rules = standing_rules(session);
+    let before = rules.len();
+    rules.retain(|rule| rule != scope);
+    let was_allowed = rules.len() < before;
+    if was_allowed {
+        session.set_part(PART, serde_json::to_value(rules).unwrap_or(Value::Null));
+    }
+    was_allowed
+}
+
 /// What is allowed for always in a session.
 #[must_use]
 pub fn standing_rules(session: &Session) -> Vec<Scope> {

@@ -2,7 +2,8 @@
 
 mod cancellation;
 mod layers;
-mod memory;
+mod requests;
+
 mod streams;
 
 use std::sync::{Arc, Mutex};

@@ -74,9 +74,14 @@ impl Turn {
         let chains = self.agent.parts.chains(&added.middleware, &self.given.layers);
         chains.check().map_err(super::refused)?;
         let mut given = self.given;
-        let instructions = self.agent.parts.instructions.iter().chain(&added.instructions);
-        let instructions = given.options.instructions.iter().chain(instructions).map(String::as_str);
-        let instructions: Vec<_> = instructions.collect();
+        // What the sources say about their tools comes with the tools.
+        let of_sources = tools.toolset().sources().filter_map(|source| source.instructions());
+        let own = given.options.instructions.iter().chain(&self.agent.parts.instructions);
+        let instructions: Vec<_> = own
+            .map(String::as_str)
+            .chain(of_sources)
+            .chain(added.instructions.iter().map(String::as_str))
+            .collect();
         given.options.instructions = (!instructions.is_empty()).then(|| instructions.join("\n"));
         let mut messages = added.messages.clone();
         messages.extend(around.input.iter().cloned());

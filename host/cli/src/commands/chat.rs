@@ -102,8 +102,7 @@ fn agent(
         .settings(settings)
         .approvals(Approvals::by_default(approvals))
         .layer(Layer::function(ShowCalls(Arc::clone(screen))));
-    let instructions = instructions_of(instructions, toolset);
-    if !instructions.is_empty() {
+    if let Some(instructions) = instructions {
         builder = builder.instructions(instructions);
     }
     if let Some(tokens) = args.budget_tokens {
@@ -114,12 +113,6 @@ fn agent(
         builder = builder.context_provider(saved.history());
     }
     builder.build().map_err(|error| UsageError(error.to_string()).into())
-}
-
-/// What a person says to the model, and what sources say about their tools.
-fn instructions_of(own: Option<String>, toolset: &Toolset) -> String {
-    let of_sources = toolset.sources().filter_map(|source| source.instructions()).map(str::to_owned);
-    own.into_iter().chain(of_sources).collect::<Vec<_>>().join("\n\n")
 }
 
 fn tool_mode(word: &str, toolset: &Toolset) -> anyhow::Result<ToolMode> {

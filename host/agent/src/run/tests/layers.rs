@@ -97,6 +97,9 @@ async fn what_is_allowed_for_always_is_not_asked_again() {
     let response = agent.run(vec![request.refuse(Some("no".to_owned()))]).session(&session).await.unwrap();
     let refused = "Error: Tool call invocation was rejected by user. no";
     assert_eq!(told(&response.messages), [refused, "a", "done"]);
+    let rules = crate::standing_rules(&session);
+    assert!(rules.iter().all(|rule| crate::forbid_again(&session, rule)));
+    assert_eq!((rules.len(), crate::standing_rules(&session).len()), (2, 0));
     // Whoever is always asked about a tool has said so of the tool itself.
     let strict = Approvals::default().with("echo", ApprovalMode::Always);
     let agent = super::agent(&calling(&[batch]), &Log::default()).approvals(strict).build().unwrap();

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use cofferdam_agent::{Scope, Session, standing_rules};
+use cofferdam_agent::{Scope, Session, forbid_again, standing_rules};
 use cofferdam_tool::Toolset;
 
 use super::turn::{End, Talk};
@@ -16,6 +16,7 @@ const MORE_PROMPT: &str = "...> ";
 const HELP: &str = "\
 /tools   the tools that the model has
 /rules   what was allowed for always
+/forget  allow nothing for always any more
 /usage   the tokens that were used
 /clear   begin anew, with nothing remembered
 /quit    end; so does Ctrl-D
@@ -94,6 +95,12 @@ fn run_command(command: &str, talk: &mut Talk, toolset: &Toolset, is_saved: bool
         "/help" => print::note(HELP),
         "/tools" => show_tools(toolset),
         "/rules" => show_rules(&talk.session),
+        "/forget" => {
+            for rule in standing_rules(&talk.session) {
+                forbid_again(&talk.session, &rule);
+            }
+            print::note("nothing is allowed for always any more");
+        }
         "/usage" => {
             let used = talk.used;
             print::note(&format!("{} tokens: {} in, {} out", used.total, used.input, used.output));

@@ -1,9 +1,10 @@
-//! What a long run costs.
+//! What a model is sent, and how much of it in a long run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use cofferdam_tool::{CallContext, Completion, ToolCall, ToolDefinition, ToolSource, Toolset};
 
 use super::{Log, told, toolset};
 use crate::{
@@ -64,4 +65,38 @@ async fn what_a_model_is_sent_stays_short_where_old_messages_are_summarised() {
     assert_eq!(told(&response.messages).last().map(String::as_str), Some("done"));
     let largest = client.largest.load(Ordering::SeqCst);
     assert!(largest < 60, "{largest} messages in one request");
+}
+
+/// A source that says how its tools are used together.
+struct Described(Arc<dyn ToolSource>);
+
+#[async_trait]
+impl ToolSource for Described {
+    fn name(&self) -> &str {
+        "described"
+    }
+
+    fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+        self.0.definitions()
+    }
+
+    fn instructions(&self) -> Option<&str> {
+        Some("Echo first.")
+    }
+
+    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+        self.0.invoke(call, context).await
+    }
+}
+
+#[tokio::test]
+async fn what_sources_say_about_their_tools_comes_after_the_agents_own_words() {
+    let source = Arc::clone(toolset(&Log::default()).source("echo").unwrap());
+    let mut described = Toolset::new();
+    described.add(Arc::new(Described(source))).unwrap();
+    let client = super::calling(&[]);
+    let agent = Agent::builder(client.clone()).tools(described).instructions("Be brief.").build().unwrap();
+    agent.run("go").await.unwrap();
+    let told = client.requests().remove(0).options.instructions;
+    assert_eq!(told.as_deref(), Some("Be brief.\nEcho first."));
 }
