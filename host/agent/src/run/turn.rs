@@ -73,16 +73,9 @@ impl Turn {
         let tools = self.tools(&added)?;
         let chains = self.agent.parts.chains(&added.middleware, &self.given.layers);
         chains.check().map_err(super::refused)?;
+        let instructions = self.instructions(&tools, &added);
         let mut given = self.given;
-        // What the sources say about their tools comes with the tools.
-        let of_sources = tools.toolset().sources().filter_map(|source| source.instructions());
-        let own = given.options.instructions.iter().chain(&self.agent.parts.instructions);
-        let instructions: Vec<_> = own
-            .map(String::as_str)
-            .chain(of_sources)
-            .chain(added.instructions.iter().map(String::as_str))
-            .collect();
-        given.options.instructions = (!instructions.is_empty()).then(|| instructions.join("\n"));
+        given.options.instructions = instructions;
         let mut messages = added.messages.clone();
         messages.extend(around.input.iter().cloned());
         let live = LiveTools::new(tools);
@@ -101,6 +94,18 @@ impl Turn {
             around.after(&response, &added.messages, error.as_ref()).await?;
         }
         error.map_or(Ok(response), Err)
+    }
+
+    /// What the model is told before everything else: the caller's own words, what sources say about their tools, and what
+    /// context providers add (`SES-3`).
+    fn instructions(&self, tools: &RunTools, added: &Added) -> Option<String> {
+        let own = self.given.options.instructions.iter().chain(&self.agent.parts.instructions).cloned();
+        // Under the name of who says it: a source may be a stranger.
+        let of_sources = tools.toolset().sources().filter_map(|source| {
+            Some(format!("About the tools of `{}`:\n{}", source.name(), source.instructions()?))
+        });
+        let all: Vec<_> = own.chain(of_sources).chain(added.instructions.iter().cloned()).collect();
+        (!all.is_empty()).then(|| all.join("\n"))
     }
 
     /// The agent's providers, with one that remembers if nobody else does (`SES-4`).

@@ -98,5 +98,5 @@ async fn what_sources_say_about_their_tools_comes_after_the_agents_own_words() {
     let agent = Agent::builder(client.clone()).tools(described).instructions("Be brief.").build().unwrap();
     agent.run("go").await.unwrap();
     let told = client.requests().remove(0).options.instructions;
-    assert_eq!(told.as_deref(), Some("Be brief.\nEcho first."));
+    assert_eq!(told.as_deref(), Some("Be brief.\nAbout the tools of `described`:\nEcho first."));
 }
