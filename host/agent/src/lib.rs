@@ -17,6 +17,7 @@ mod context;
 mod error;
 pub mod history;
 mod hook;
+mod hooks;
 mod live;
 mod message;
 pub mod middleware;

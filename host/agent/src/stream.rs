@@ -9,15 +9,13 @@ use std::task::{Context, Poll, ready};
 use futures_util::{Stream, StreamExt};
 use tokio::sync::mpsc;
 
+use crate::hooks::Hooks;
 use crate::{Response, RunError, Update};
 
 /// Updates that may wait to be read before the run waits for its reader.
 const UPDATES_AHEAD_MAX: usize = 16;
 
 type Going<T> = Pin<Box<dyn Future<Output = Result<T, RunError>> + Send>>;
-type OnUpdate = Box<dyn FnMut(Update) -> Update + Send>;
-type OnResponse = Box<dyn FnOnce(Response) -> Response + Send>;
-type OnEnd = Box<dyn FnOnce() + Send>;
 
 /// A run that is read while it goes on (`LOOP-29`): nothing happens unless it is. Dropping it ends the run.
 ///
@@ -25,9 +23,7 @@ type OnEnd = Box<dyn FnOnce() + Send>;
 /// [`map_response`](Self::map_response), [`on_end`](Self::on_end).
 pub struct RunStream {
     state: State,
-    updates: Vec<OnUpdate>,
-    responses: Vec<OnResponse>,
-    ends: Vec<OnEnd>,
+    hooks: Hooks<Response>,
 }
 
 enum State {
@@ -57,27 +53,27 @@ impl RunStream {
     }
 
     fn in_state(state: State) -> Self {
-        Self { state, updates: Vec::new(), responses: Vec::new(), ends: Vec::new() }
+        Self { state, hooks: Hooks::default() }
     }
 
     /// Changes every update that is read from now on.
     #[must_use]
     pub fn map_updates(mut self, change: impl FnMut(Update) -> Update + Send + 'static) -> Self {
-        self.updates.push(Box::new(change));
+        self.hooks.on_update(change);
         self
     }
 
     /// Changes the response, when the run has ended well.
     #[must_use]
     pub fn map_response(mut self, change: impl FnOnce(Response) -> Response + Send + 'static) -> Self {
-        self.responses.push(Box::new(change));
+        self.hooks.on_whole(change);
         self
     }
 
     /// Is called when the run is over, however it ended, also when it is dropped.
     #[must_use]
     pub fn on_end(mut self, end: impl FnOnce() + Send + 'static) -> Self {
-        self.ends.push(Box::new(end));
+        self.hooks.on_end(end);
         self
     }
 
@@ -99,10 +95,7 @@ impl RunStream {
             State::Left { ended, .. } => ended.take(),
             State::Beginning(_) | State::Going { .. } => None,
         };
-        let changes = self.responses.drain(..);
-        ended.map(|response| {
-            response.map(|response| changes.fold(response, |response, change| change(response)))
-        })
+        ended.map(|response| response.map(|response| self.hooks.whole(response)))
     }
 
     fn poll_raw(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Update, RunError>>> {
@@ -147,10 +140,6 @@ impl RunStream {
             }
         }
     }
-
-    fn end(&mut self) {
-        self.ends.drain(..).for_each(|end| end());
-    }
 }
 
 impl Stream for RunStream {
@@ -158,25 +147,10 @@ impl Stream for RunStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = ready!(self.poll_raw(context));
-        Poll::Ready(match next {
-            Some(Ok(update)) => {
-                Some(Ok(self.updates.iter_mut().fold(update, |update, change| change(update))))
-            }
-            Some(Err(error)) => {
-                self.end();
-                Some(Err(error))
-            }
-            None => {
-                self.end();
-                None
-            }
-        })
-    }
-}
-
-impl Drop for RunStream {
-    fn drop(&mut self) {
-        self.end();
+        if !matches!(next, Some(Ok(_))) {
+            self.hooks.end();
+        }
+        Poll::Ready(next.map(|update| update.map(|update| self.hooks.update(update))))
     }
 }
 

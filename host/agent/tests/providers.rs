@@ -19,7 +19,7 @@ use cofferdam_agent::{
     ChatClient as _, ChatError, ChatErrorKind, ChatOptions, ChatRequest, Content, Data, FunctionResult,
     Message, Provider, ProviderClient, ProviderSettings, Reply, ReplyBuilder, Role, ToolMode,
 };
-use cofferdam_tool::{Annotations, Declaration, SecretText, ToolDefinition};
+use cofferdam_tool::{Declaration, SecretText, ToolDefinition};
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -118,14 +118,7 @@ fn tools() -> Arc<[Arc<ToolDefinition>]> {
     let tool = |(name, parameter): (&str, &str)| {
         let properties = json!({parameter: {"type": "string"}, "times": {"type": "integer", "default": 1}});
         let schema = json!({"type": "object", "properties": properties, "required": [parameter]});
-        let declaration = Declaration {
-            name: name.to_owned(),
-            title: None,
-            description: format!("does {name}"),
-            input_schema: schema.to_string(),
-            output_schema: None,
-            annotations: Annotations::default(),
-        };
+        let declaration = Declaration::new(name, format!("does {name}"), schema.to_string());
         Arc::new(declaration.compile().unwrap())
     };
     [("files.read", "path"), ("echo", "text")].map(tool).into()

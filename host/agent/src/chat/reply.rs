@@ -5,6 +5,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
 
+use crate::hooks::Hooks;
 use crate::{ChatError, Content, FunctionCall, Message, Reasoning, Role, Text, TokenUsage};
 
 /// One whole reply.
@@ -192,51 +193,45 @@ impl Reply {
     }
 }
 
-type OnUpdate = Box<dyn FnMut(Update) -> Update + Send>;
-type OnReply = Box<dyn FnOnce(Reply) -> Reply + Send>;
-type OnEnd = Box<dyn FnOnce() + Send>;
-
 /// A reply that comes piece by piece. Dropping it ends the request.
 ///
 /// Middleware works on what will come through the hooks (`MW-5`): [`map_updates`](Self::map_updates),
 /// [`map_reply`](Self::map_reply), [`on_end`](Self::on_end).
 pub struct ReplyStream {
     inner: Pin<Box<dyn Stream<Item = Result<Update, ChatError>> + Send>>,
-    updates: Vec<OnUpdate>,
-    replies: Vec<OnReply>,
-    ends: Vec<OnEnd>,
+    hooks: Hooks<Reply>,
 }
 
 impl ReplyStream {
     /// A stream of updates.
     pub fn new(updates: impl Stream<Item = Result<Update, ChatError>> + Send + 'static) -> Self {
-        Self { inner: Box::pin(updates), updates: Vec::new(), replies: Vec::new(), ends: Vec::new() }
+        Self { inner: Box::pin(updates), hooks: Hooks::default() }
     }
 
     /// Changes every update that is read from now on.
     #[must_use]
     pub fn map_updates(mut self, change: impl FnMut(Update) -> Update + Send + 'static) -> Self {
-        self.updates.push(Box::new(change));
+        self.hooks.on_update(change);
         self
     }
 
     /// Changes the whole reply, once it is there. Updates have been read by then.
     #[must_use]
     pub fn map_reply(mut self, change: impl FnOnce(Reply) -> Reply + Send + 'static) -> Self {
-        self.replies.push(Box::new(change));
+        self.hooks.on_whole(change);
         self
     }
 
     /// Is called when the stream is over, however it ended, also when it is dropped.
     #[must_use]
     pub fn on_end(mut self, end: impl FnOnce() + Send + 'static) -> Self {
-        self.ends.push(Box::new(end));
+        self.hooks.on_end(end);
         self
     }
 
     /// The whole reply as the hooks want it.
     pub(crate) fn finished(mut self, reply: Reply) -> Reply {
-        self.replies.drain(..).fold(reply, |reply, change| change(reply))
+        self.hooks.whole(reply)
     }
 }
 
@@ -245,15 +240,7 @@ impl Stream for ReplyStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = ready!(self.inner.as_mut().poll_next(context));
-        Poll::Ready(next.map(|update| {
-            update.map(|update| self.updates.iter_mut().fold(update, |update, change| change(update)))
-        }))
-    }
-}
-
-impl Drop for ReplyStream {
-    fn drop(&mut self) {
-        self.ends.drain(..).for_each(|end| end());
+        Poll::Ready(next.map(|update| update.map(|update| self.hooks.update(update))))
     }
 }
 

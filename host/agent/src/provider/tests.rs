@@ -162,14 +162,7 @@ fn request(messages: Vec<Message>) -> ChatRequest {
 }
 
 pub(super) fn tool(name: &str, schema: &Value) -> Arc<ToolDefinition> {
-    let declaration = Declaration {
-        name: name.to_owned(),
-        title: None,
-        description: format!("does {name}"),
-        input_schema: schema.to_string(),
-        output_schema: None,
-        annotations: cofferdam_tool::Annotations::default(),
-    };
+    let declaration = Declaration::new(name, format!("does {name}"), schema.to_string());
     Arc::new(declaration.compile().unwrap())
 }
 

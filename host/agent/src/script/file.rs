@@ -72,24 +72,11 @@ struct Call {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Failure {
-    kind: FailureKind,
+    kind: ChatErrorKind,
     #[serde(default)]
     message: Option<String>,
     #[serde(default)]
     retry_after_ms: Option<u64>,
-}
-
-#[derive(Deserialize, Clone, Copy)]
-#[serde(rename_all = "snake_case")]
-enum FailureKind {
-    Unauthorized,
-    Rejected,
-    Overloaded,
-    Server,
-    Connection,
-    Timeout,
-    Malformed,
-    TooLarge,
 }
 
 pub(super) fn read(name: &str, reader: impl Read) -> Result<Vec<ScriptedReply>, ScriptError> {
@@ -147,17 +134,10 @@ impl From<Call> for Content {
 
 impl From<Failure> for ChatError {
     fn from(failure: Failure) -> Self {
-        let kind = match failure.kind {
-            FailureKind::Unauthorized => ChatErrorKind::Unauthorized,
-            FailureKind::Rejected => ChatErrorKind::Rejected,
-            FailureKind::Overloaded => ChatErrorKind::Overloaded,
-            FailureKind::Server => ChatErrorKind::Server,
-            FailureKind::Connection => ChatErrorKind::Connection,
-            FailureKind::Timeout => ChatErrorKind::Timeout,
-            FailureKind::Malformed => ChatErrorKind::Malformed,
-            FailureKind::TooLarge => ChatErrorKind::TooLarge,
-        };
         let message = failure.message.unwrap_or_else(|| "the script says that there is no reply".to_owned());
-        Self { retry_after: failure.retry_after_ms.map(Duration::from_millis), ..Self::new(kind, message) }
+        Self {
+            retry_after: failure.retry_after_ms.map(Duration::from_millis),
+            ..Self::new(failure.kind, message)
+        }
     }
 }
