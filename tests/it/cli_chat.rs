@@ -264,6 +264,8 @@ fn a_budget_and_the_number_of_rounds_end_a_turn() {
     let end = spent.lines().pop().unwrap();
     assert_eq!(end["outcome"], "budget_exceeded");
     assert_eq!(end["error"], "Token budget exceeded: total 30 of 25.");
+    // What was done until then is there, and what it has cost.
+    assert_eq!((spent.results().len(), &end["usage"]["total"]), (1, &json!(30)));
     let rounds = scene.chat(&["Go.", "-p", &plugin("text"), "--max-iterations", "2"]);
     assert_eq!(rounds.code, Some(0));
     assert!(rounds.stdout.contains("Function invocation limit reached"), "{}", rounds.stdout);

@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 
 use super::Given;
 use super::calls::{Batch, Decided};
+use super::model::Answer;
 use super::plan::Plan;
 use super::transcript::arranged;
 use crate::agent::Parts;
@@ -137,7 +138,7 @@ impl<'r> Cycle<'r> {
     async fn iterate(&mut self) -> Result<Then, RunError> {
         let tools = self.live.snapshot();
         let plan = self.plan(&tools)?;
-        let (mut reply, is_terminated) = self.ask(&plan).await?;
+        let Answer { mut reply, is_terminated, budget } = self.ask(&plan).await?;
         self.requests += 1;
         if let Some(usage) = reply.usage {
             *self.response.usage.get_or_insert_default() += usage;
@@ -146,6 +147,11 @@ impl<'r> Cycle<'r> {
         let has_conversation = reply.conversation_id.is_some();
         self.response.conversation_id =
             reply.conversation_id.clone().or(self.response.conversation_id.take());
+        if let Err(exceeded) = budget {
+            // It is paid for, and may have been read while it came.
+            self.append_reply(&reply);
+            return Err(exceeded);
+        }
         if self.is_withdrawn {
             self.drop_calls(&mut reply).await;
         }

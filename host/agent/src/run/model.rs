@@ -13,9 +13,18 @@ use crate::{
     TokenBudget, Update,
 };
 
+/// What a model call gave.
+pub(super) struct Answer {
+    pub(super) reply: Reply,
+    /// Whether chat middleware ends the loop (`MW-15`).
+    pub(super) is_terminated: bool,
+    /// Whether tokens are left by now (`LOOP-48`).
+    pub(super) budget: Result<(), RunError>,
+}
+
 impl Cycle<'_> {
-    /// Asks the model. Says as well whether chat middleware ends the loop (`MW-15`).
-    pub(super) async fn ask(&mut self, plan: &Plan) -> Result<(Reply, bool), RunError> {
+    /// Asks the model.
+    pub(super) async fn ask(&mut self, plan: &Plan) -> Result<Answer, RunError> {
         let budgets = [self.given.budget.clone(), self.parts.budget.clone()].into_iter().flatten().collect();
         let model = Model { client: Arc::clone(&self.parts.client), budgets };
         model.check()?;
@@ -38,8 +47,7 @@ impl Cycle<'_> {
             ChatResult::Reply(reply) => self.read(reply.into(), plan).await?,
             ChatResult::Stream(stream) => self.read(stream, plan).await?,
         };
-        model.check()?;
-        Ok((reply, is_terminated))
+        Ok(Answer { reply, is_terminated, budget: model.check() })
     }
 
     fn request(&self, plan: &Plan) -> ChatRequest {

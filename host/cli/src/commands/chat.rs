@@ -22,6 +22,7 @@ use self::approve::Approved;
 use self::interrupts::Interrupts;
 use self::saved::Saved;
 use self::screen::{Screen, ShowCalls};
+use self::transcript::Transcript;
 use self::turn::{End, Talk};
 use crate::args::{ChatArgs, Global, WhenToAsk};
 use crate::config::ConfigFile;
@@ -47,7 +48,9 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     let protected: Vec<_> = saved.iter().map(|saved| saved.directory().to_owned()).collect();
     let tools = Tools::load_apart(global, &args.plugins, Purpose::Chatting, &protected).await?;
     let screen = Arc::new(Screen::new(!args.json));
-    let agent = agent(args, &model, &tools.toolset, instructions, saved.as_ref(), &screen)?;
+    let transcript = Transcript::new(args.json);
+    let around = Around { saved: saved.as_ref(), transcript: &transcript, screen: &screen };
+    let agent = agent(args, &model, &tools.toolset, instructions, &around)?;
     let session = match &saved {
         Some(saved) => saved.session()?,
         None => Session::new(),
@@ -58,6 +61,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         screen,
         approved: Approved { all: args.yes, tools: args.approve.clone() },
         interrupts: Interrupts::listen(),
+        transcript,
         is_json: args.json,
         used: Default::default(),
     };
@@ -72,13 +76,19 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     }
 }
 
+/// What is put around the agent's runs.
+struct Around<'a> {
+    saved: Option<&'a Saved>,
+    transcript: &'a Transcript,
+    screen: &'a Arc<Screen>,
+}
+
 fn agent(
     args: &ChatArgs,
     model: &models::ModelSpec,
     toolset: &Toolset,
     instructions: Option<String>,
-    saved: Option<&Saved>,
-    screen: &Arc<Screen>,
+    around: &Around<'_>,
 ) -> anyhow::Result<Agent> {
     let mut options = model.options.clone();
     options.strict_schemas |= args.strict;
@@ -101,7 +111,7 @@ fn agent(
         .options(options)
         .settings(settings)
         .approvals(Approvals::by_default(approvals))
-        .layer(Layer::function(ShowCalls(Arc::clone(screen))));
+        .layer(Layer::function(ShowCalls(Arc::clone(around.screen))));
     if let Some(instructions) = instructions {
         builder = builder.instructions(instructions);
     }
@@ -109,9 +119,10 @@ fn agent(
         let limits = BudgetLimits { total: Some(tokens.get()), ..BudgetLimits::default() };
         builder = builder.budget(TokenBudget::new(limits));
     }
-    if let Some(saved) = saved {
+    if let Some(saved) = around.saved {
         builder = builder.context_provider(saved.history());
     }
+    builder = builder.context_provider(around.transcript.clone());
     builder.build().map_err(|error| UsageError(error.to_string()).into())
 }
 

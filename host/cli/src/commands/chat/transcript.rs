@@ -1,14 +1,52 @@
 //! `--json`: the messages of a turn as they stand in a history, and a last line about how it ended.
 
-use cofferdam_agent::{Message, RunError, TokenUsage};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use cofferdam_agent::{AfterRun, BoxError, ContextProvider, Message, RunError, TokenUsage};
 use serde_json::{Value, json};
 
 use super::turn::End;
 use crate::print;
 
-/// Prints a message, if messages are printed.
-pub(super) fn message(is_json: bool, message: &Message) -> anyhow::Result<()> {
-    if is_json { print::result(&serde_json::to_string(message)?) } else { Ok(()) }
+/// What runs have come to, those that were cut short as well: their messages, and what they have used. Clones are the same.
+#[derive(Clone)]
+pub(super) struct Transcript {
+    is_printed: bool,
+    used: Arc<Mutex<Option<TokenUsage>>>,
+}
+
+impl Transcript {
+    pub(super) fn new(is_printed: bool) -> Self {
+        Self { is_printed, used: Arc::default() }
+    }
+
+    /// Prints a message, if messages are printed.
+    pub(super) fn message(&self, message: &Message) -> anyhow::Result<()> {
+        if self.is_printed { print::result(&serde_json::to_string(message)?) } else { Ok(()) }
+    }
+
+    /// What was used since the last time.
+    pub(super) fn take_used(&self) -> Option<TokenUsage> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[async_trait]
+impl ContextProvider for Transcript {
+    fn source_id(&self) -> &str {
+        "transcript"
+    }
+
+    async fn after_run(&self, run: &mut AfterRun<'_>) -> Result<(), BoxError> {
+        for message in &run.response.messages {
+            self.message(message)?;
+        }
+        if let Some(usage) = run.response.usage {
+            *self.used.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default() += usage;
+        }
+        Ok(())
+    }
 }
 
 /// Prints how a turn ended.

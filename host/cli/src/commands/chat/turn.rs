@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::approve::{self, Approved};
 use super::interrupts::Interrupts;
 use super::screen::{Screen, ShowProgress};
-use super::transcript;
+use super::transcript::{self, Transcript};
 use crate::exit::Exit;
 use crate::{print, terminal};
 
@@ -22,7 +22,9 @@ pub(super) struct Talk {
     pub(super) screen: Arc<Screen>,
     pub(super) approved: Approved,
     pub(super) interrupts: Interrupts,
-    /// Whether messages are printed as JSON Lines.
+    /// What is printed of messages, and what they have cost.
+    pub(super) transcript: Transcript,
+    /// Whether the end of a turn is printed as JSON.
     pub(super) is_json: bool,
     /// What was used in all turns.
     pub(super) used: TokenUsage,
@@ -51,8 +53,8 @@ impl Talk {
     /// Takes a turn and says how it ended.
     pub(super) async fn turn(&mut self, text: &str) -> anyhow::Result<End> {
         self.interrupts.forget();
-        let mut usage = None;
-        let end = self.runs(Message::user(text), &mut usage).await;
+        let end = self.runs(Message::user(text)).await;
+        let usage = self.transcript.take_used();
         self.screen.end_turn()?;
         let end = end?;
         if let Some(usage) = usage {
@@ -69,22 +71,16 @@ impl Talk {
         Ok(end)
     }
 
-    async fn runs(&mut self, message: Message, usage: &mut Option<TokenUsage>) -> anyhow::Result<End> {
+    async fn runs(&mut self, message: Message) -> anyhow::Result<End> {
         let mut end = End::Answered;
         let mut message = message;
         loop {
-            transcript::message(self.is_json, &message)?;
+            self.transcript.message(&message)?;
             let Ran { response, requests } = match self.run(message).await? {
                 Ok(ran) => ran,
                 Err(RunError::Cancelled) => return Ok(End::Stopped),
                 Err(error) => return Ok(End::Failed(error)),
             };
-            for message in &response.messages {
-                transcript::message(self.is_json, message)?;
-            }
-            if let Some(more) = response.usage {
-                *usage.get_or_insert_default() += more;
-            }
             if requests.is_empty() {
                 note_end(&response);
                 return Ok(end);
