@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 use crate::hooks::Hooks;
 use crate::{Response, RunError, Update};
 
-/// Updates that may wait to be read before the run waits for its reader.
-const UPDATES_AHEAD_MAX: usize = 16;
+/// Updates that may wait to be read before the run waits for its reader: it is never ahead of what was seen of it.
+const UPDATES_AHEAD_MAX: usize = 1;
 
 type Going<T> = Pin<Box<dyn Future<Output = Result<T, RunError>> + Send>>;
 

@@ -232,10 +232,15 @@ impl Done {
         let mut done = Self { is_terminated, ..Self::new(call, "") };
         match value {
             None => {}
-            // Its own id counts for nothing: a result belongs to the call that it came from (`LOOP-28`).
             Some(FunctionValue::Finished(result)) => {
                 done.failure = result.is_error.then(|| CallFailure::Shown(result.result.clone()));
-                done.result = FunctionResult { call_id: call.call_id.clone(), ..result };
+                done.result = if result.call_id == call.call_id {
+                    result
+                } else {
+                    // Of another call's result the value counts, and nothing else (`LOOP-28`).
+                    let FunctionResult { result, items, is_error, .. } = result;
+                    FunctionResult { result, items, is_error, ..done.result }
+                };
             }
             Some(FunctionValue::Output(output)) => done.show(&output),
             Some(FunctionValue::Error(output)) => {
