@@ -15,6 +15,7 @@ mod clock;
 mod compaction;
 mod context;
 mod error;
+mod hex;
 pub mod history;
 mod hook;
 mod hooks;

@@ -20,6 +20,7 @@ mod fields;
 mod names;
 mod openai_chat;
 mod openai_responses;
+mod openai_usage;
 mod pieces;
 mod retry;
 mod settings;

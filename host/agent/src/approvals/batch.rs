@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::hex::hex;
 use crate::{ApprovalAnswer, ApprovalRequest, FunctionCall, Session};
 
 /// The part of a session's state that holds the batch.
@@ -152,7 +153,7 @@ fn same_value(left: &Value, right: &Value) -> bool {
 fn fresh_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&bytes))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub fn file_stem(session_id: Option<&str>) -> String {
         return encoded;
     }
     let digest = Sha256::digest(id.as_bytes());
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = crate::hex::hex(&digest);
     // Base32 has no dash: no shorter id looks like this one.
     format!("{ENCODED}sha256-{hex}")
 }

@@ -208,6 +208,5 @@ fn fresh_id(number: usize) -> String {
     let mut bytes = [0; 12];
     // Without randomness the number still tells the calls of a reply apart.
     let _no_matter = getrandom::fill(&mut bytes);
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("call_{hex}{number}")
+    format!("call_{}{number}", crate::hex::hex(&bytes))
 }

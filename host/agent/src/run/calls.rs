@@ -18,7 +18,7 @@ use crate::approvals::Decision;
 use crate::choice;
 use crate::live::RunTools;
 use crate::middleware::{
-    CallArguments, End, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next,
+    CallArguments, End, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Next,
 };
 use crate::{CallFailure, Content, Data, FunctionCall, FunctionResult, RunError};
 
@@ -124,8 +124,7 @@ impl Cycle<'_> {
             result: None,
         };
         let tool = Tool { toolset, context: self.call_context(&call) };
-        let invoked = Invoked { invoker: self.settings.invoker.as_deref(), tool };
-        let ended = Next::new(&self.chains.function, &invoked).run(&mut context).await;
+        let ended = Next::new(&self.chains.function, &tool).run(&mut context).await;
         let result = context.result.take();
         match ended {
             Ok(()) => Ok(Done::with(&call, result, false)),
@@ -150,22 +149,6 @@ impl Cycle<'_> {
             host: given.host.clone(),
             run: Some(Arc::new(self.live.clone())),
             ..CallContext::new(call.call_id.clone())
-        }
-    }
-}
-
-/// What function middleware is around: the tool, or what calls it instead (`LOOP-27`).
-struct Invoked<'c> {
-    invoker: Option<&'c dyn Middleware<FunctionContext>>,
-    tool: Tool<'c>,
-}
-
-#[async_trait]
-impl End<FunctionContext> for Invoked<'_> {
-    async fn run(&self, context: &mut FunctionContext) -> Result<(), FunctionSignal> {
-        match self.invoker {
-            Some(invoker) => invoker.process(context, Next::new(&[], &self.tool)).await,
-            None => self.tool.run(context).await,
         }
     }
 }

@@ -23,12 +23,12 @@ use crate::{
 const NO_ANSWER: &str = "Function invocation limit reached before a final answer could be produced.";
 
 /// What a loop begins with.
-pub(super) struct Start<'r> {
+pub(super) struct Start {
     /// What the model is to see, context first.
     pub(super) messages: Vec<Arc<Message>>,
     /// A batch that a person has decided about.
     pub(super) resumed: Vec<Decided>,
-    pub(super) chains: &'r Chains,
+    pub(super) chains: Chains,
     pub(super) live: LiveTools,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Cycle<'r> {
     pub(super) parts: &'r Parts,
     pub(super) given: Given,
     pub(super) settings: LoopSettings,
-    pub(super) chains: &'r Chains,
+    pub(super) chains: Chains,
     pub(super) live: LiveTools,
     pub(super) updates: Option<mpsc::Sender<Update>>,
     /// What the model is to see.
@@ -67,16 +67,17 @@ enum Then {
 impl<'r> Cycle<'r> {
     pub(super) fn new(
         parts: &'r Parts,
-        given: Given,
-        start: Start<'r>,
+        mut given: Given,
+        mut start: Start,
         updates: Option<mpsc::Sender<Update>>,
     ) -> Self {
         let service_id = given.session.as_ref().and_then(Session::service_id);
-        let mut given = given;
         let mut settings = given.settings.clone().unwrap_or_else(|| parts.settings.clone());
         if let Some(choice) = given.choice.as_ref().or(parts.choice.as_ref()) {
             choice.apply(&mut settings, &mut given.options);
         }
+        // It is called instead of the tool by whatever is around it (`LOOP-27`).
+        start.chains.function.extend(settings.invoker.clone());
         Self {
             settings,
             tool_choice: given.options.tool_choice.clone(),

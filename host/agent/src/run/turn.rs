@@ -79,7 +79,7 @@ impl Turn {
         let mut messages = added.messages.clone();
         messages.extend(around.input.iter().cloned());
         let live = LiveTools::new(tools);
-        let start = Start { messages, resumed, chains: &chains, live: live.clone() };
+        let start = Start { messages, resumed, chains, live: live.clone() };
         let mut cycle = Cycle::new(&self.agent.parts, given, start, updates);
         let ended = cycle.run().await;
         live.close();

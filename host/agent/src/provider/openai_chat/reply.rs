@@ -10,8 +10,9 @@ use super::super::decode::{DONE, Decode};
 use super::super::events::Event;
 use super::super::fault::{Broken, checked, text_or_json};
 use super::super::fields::Fields;
+use super::super::openai_usage;
 use super::super::pieces::Pieces;
-use crate::{FinishReason, TokenUsage};
+use crate::FinishReason;
 
 /// Reads one reply.
 #[derive(Default)]
@@ -60,7 +61,7 @@ impl Decode for Decoder {
 impl Decoder {
     fn read(&mut self, body: &Fields<'_>, part: &str, pieces: &mut Pieces) -> Result<(), Broken> {
         if let Some(usage) = body.object("usage") {
-            pieces.usage(read_usage(&usage));
+            pieces.usage(openai_usage::read(&usage, "prompt", "completion"));
         }
         // One reply was asked for.
         let Some(choice) = body.objects("choices").find(|choice| choice.count("index").unwrap_or(0) == 0)
@@ -180,18 +181,5 @@ fn finish(reason: String) -> FinishReason {
         "length" => FinishReason::Length,
         "content_filter" => FinishReason::ContentFilter,
         _ => FinishReason::Other(reason),
-    }
-}
-
-fn read_usage(usage: &Fields<'_>) -> TokenUsage {
-    let count = |key| usage.count(key).unwrap_or(0);
-    let detail = |of, key| usage.object(of).and_then(|details| details.count(key)).unwrap_or(0);
-    let (input, output) = (count("prompt_tokens"), count("completion_tokens"));
-    TokenUsage {
-        input,
-        output,
-        total: usage.count("total_tokens").unwrap_or(input.saturating_add(output)),
-        cached_input: detail("prompt_tokens_details", "cached_tokens"),
-        reasoning: detail("completion_tokens_details", "reasoning_tokens"),
     }
 }

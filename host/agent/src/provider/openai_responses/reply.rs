@@ -9,8 +9,9 @@ use super::super::decode::{DONE, Decode};
 use super::super::events::Event;
 use super::super::fault::{Broken, Said, checked, text_or_json};
 use super::super::fields::Fields;
+use super::super::openai_usage;
 use super::super::pieces::Pieces;
-use crate::{FinishReason, TokenUsage};
+use crate::FinishReason;
 
 /// What stands between the parts of a summary.
 const PARAGRAPH: &str = "\n\n";
@@ -164,7 +165,7 @@ impl Decoder {
             }
         }
         if let Some(usage) = response.object("usage") {
-            pieces.usage(read_usage(&usage));
+            pieces.usage(openai_usage::read(&usage, "input", "output"));
         }
         if self.keeps_conversation {
             pieces.conversation(response.some_text("id"));
@@ -198,18 +199,5 @@ fn finish(reason: Option<String>, has_calls: bool) -> FinishReason {
         Some(_) => FinishReason::Other(reason.unwrap_or_default()),
         None if has_calls => FinishReason::ToolCalls,
         None => FinishReason::Stop,
-    }
-}
-
-fn read_usage(usage: &Fields<'_>) -> TokenUsage {
-    let count = |key| usage.count(key).unwrap_or(0);
-    let detail = |of, key| usage.object(of).and_then(|details| details.count(key)).unwrap_or(0);
-    let (input, output) = (count("input_tokens"), count("output_tokens"));
-    TokenUsage {
-        input,
-        output,
-        total: usage.count("total_tokens").unwrap_or(input.saturating_add(output)),
-        cached_input: detail("input_tokens_details", "cached_tokens"),
-        reasoning: detail("output_tokens_details", "reasoning_tokens"),
     }
 }
