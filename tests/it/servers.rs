@@ -174,7 +174,7 @@ fn a_server_that_is_not_there_keeps_nobody_else_away() {
     for (server, why) in [
         ("gone", "there is no connection: Connection refused"),
         ("silent", "the server ended before it answered"),
-        ("slow", "it did not answer within 300 ms"),
+        ("slow", "the server did not answer within 300 ms"),
     ] {
         let note = format!("warning: the server `{server}` cannot be reached: {why}");
         assert!(listed.stderr.contains(&note), "{}", listed.stderr);

@@ -129,7 +129,7 @@ pub(crate) fn compile_config(metering: Metering) -> wasmtime::Config {
     // Proposals that no supported toolchain needs are switched off: what is not there has no advisories.
     config.wasm_component_model(true);
     config.wasm_tail_call(false);
-    config.wasm_multi_memory(false);
+    config.wasm_multi_memory(true);
     config.wasm_memory64(false);
     config.wasm_relaxed_simd(false);
     config.wasm_wide_arithmetic(false);

@@ -76,7 +76,8 @@ pub(crate) async fn connect(spec: &ServerSpec) -> Result<RemoteServer, Unreachab
         let wait = spec.settings.connect_wait;
         match tokio::time::timeout(wait, connecting).await {
             Ok(connected) => connected.map_err(|error| reason(spec, &error)),
-            Err(_) => Err(format!("it did not answer within {} ms", wait.as_millis())),
+            // The handshake has the same time; whichever notices first says the same.
+            Err(_) => Err(ConnectError::TooLate(wait).to_string()),
         }
     };
     connected.map_err(|reason| {

@@ -1,6 +1,7 @@
 //! Why there is no connection to a server.
 
 use std::error::Error;
+use std::time::Duration;
 
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::AuthError;
@@ -20,8 +21,8 @@ pub enum ConnectError {
     #[error("{0}")]
     Handshake(#[source] HandshakeError),
     /// The server takes too long.
-    #[error("the server did not answer in time")]
-    TooLate,
+    #[error("the server did not answer within {} ms", .0.as_millis())]
+    TooLate(Duration),
     /// HTTP is not possible at all.
     #[error(transparent)]
     Client(#[from] ClientError),

@@ -159,7 +159,7 @@ impl Connection {
                 let serving = serve_client_with_lifecycle(handler(), transport, opening.lifecycle());
                 in_time(self.connect_wait, serving).await?
             }
-            (Endpoint::Http(_), None) => Err(ConnectError::TooLate),
+            (Endpoint::Http(_), None) => Err(ConnectError::TooLate(self.connect_wait)),
         }
     }
 
@@ -193,7 +193,7 @@ async fn in_time(
 ) -> Result<Result<Service, ConnectError>, ConnectError> {
     // The handshake is a large future that is needed once.
     let served = tokio::time::timeout(wait, Box::pin(work)).await;
-    Ok(served.map_err(|_| ConnectError::TooLate)?.map_err(ConnectError::from))
+    Ok(served.map_err(|_| ConnectError::TooLate(wait))?.map_err(ConnectError::from))
 }
 
 async fn over_http(
