@@ -39,7 +39,8 @@ function check(options) {
   if (typeof description !== "string" || description.trim() === "") {
     wrong("a `description` is missing, and a model knows nothing else of the tool");
   }
-  if (description.length > DESCRIPTION_BYTES_MAX) wrong(`the description has more than ${DESCRIPTION_BYTES_MAX} bytes`);
+  const bytes = new TextEncoder().encode(description).length;
+  if (bytes > DESCRIPTION_BYTES_MAX) wrong(`the description has more than ${DESCRIPTION_BYTES_MAX} bytes: ${bytes}`);
   if (typeof run !== "function") wrong("`run` is not a function");
   if (parameters !== undefined && plain(parameters)?.type !== "object") wrong("`parameters` is not the schema of an object");
   for (const option of Object.keys(options)) if (!OPTIONS.includes(option)) wrong(`there is no option \`${option}\``);
