@@ -23,6 +23,14 @@ export function granted(): { name: string; writable: boolean }[];
 /** The store of that name. Naming one asks for nothing: whether it was granted shows when it is used. */
 export function store(name: string): Store;
 
+/**
+ * The store and the path in it of a place as models and people write it: `/data/reports/may.csv` is `reports/may.csv` in the
+ * store `data`. The same places are the paths of files for tools in languages with a file API.
+ *
+ * @throws {ToolFailure} if it is in no store that was granted. It says which there are.
+ */
+export function locate(place: string): { store: Store; path: string };
+
 /** Every method throws a `FileError` for what it refuses, and has changed nothing then. */
 export class Store {
   private constructor();

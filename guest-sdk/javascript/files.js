@@ -30,6 +30,20 @@ export function store(name) {
   return new Store(name);
 }
 
+/** `/data/reports/may.csv` is `reports/may.csv` in the store `data`. */
+const PLACE = /^\/([^/]+)(?:\/(.*))?$/s;
+
+export function locate(place) {
+  const [, name, path = ""] = PLACE.exec(place) ?? [];
+  const names = granted().map((store) => store.name);
+  if (name !== undefined && names.includes(name)) return { store: store(name), path };
+  const suggestion =
+    names.length === 0
+      ? "no store is granted; ask the user to grant one"
+      : `pass a path that begins with ${names.map((name) => `/${name}/`).join(" or ")}`;
+  throw new ToolFailure(`\`${place}\` is not in a store that was granted`, { suggestion, transient: false });
+}
+
 export class Store {
   constructor(name) {
     this.name = name;

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { ToolFailure, s, tool } from "cofferdam";
 import * as served from "cofferdam/call";
 import * as client from "cofferdam/client";
-import { FileError, granted, store } from "cofferdam/files";
+import { FileError, granted, locate, store } from "cofferdam/files";
 import * as secrets from "cofferdam/secrets";
 import { call, testHost } from "cofferdam/testing";
 import * as toolbox from "cofferdam/toolbox";
@@ -75,6 +75,23 @@ for (const [code, act, message] of [
     });
   });
 }
+
+test("a place is a path in a store", async () => {
+  const host = testHost({ stores: { data: { "a/b": "x" }, notes: {} } });
+  const located = (place) =>
+    within(host, () => {
+      const { store, path } = locate(place);
+      return [store.name, path];
+    });
+  assert.deepEqual(await located("/data/a/b"), ["data", "a/b"]);
+  assert.deepEqual(await located("/notes"), ["notes", ""]);
+  for (const place of ["/other/a", "data/a", "/", "", "//a"]) {
+    await assert.rejects(located(place), {
+      message: `\`${place}\` is not in a store that was granted`,
+      suggestion: "pass a path that begins with /data/ or /notes/",
+    });
+  }
+});
 
 test("other tools are called, and their failures go through", async () => {
   const double = tool({
