@@ -222,7 +222,7 @@ export const s: {
   /** An object with any keys. */
   map<T>(values: Schema<T, boolean>, description?: string): Schema<Record<string, T>>;
   object<const P extends Properties>(properties: P, description?: string): Schema<Shown<ObjectOf<P>>>;
-  /** Any JSON value. */
+  /** Any JSON value, and so null where it is left out, even if it is `optional`. */
   any(description?: string): Schema<any>;
   /** A JSON Schema that is written by hand. */
   json<T = unknown>(schema: JsonSchema): Schema<T>;

@@ -27,6 +27,9 @@ function property(schema, name, value, miss) {
   return isNullable(declared) ? null : undefined;
 }
 
+/** A schema that says nothing of the type takes null as well. */
 function isNullable(schema) {
+  const { description, examples, ...keywords } = schema;
+  if (Object.keys(keywords).length === 0) return true;
   return [schema.type].flat().includes("null") || (schema.anyOf ?? []).some((one) => one.type === "null");
 }

@@ -20,6 +20,10 @@ const INSTALL: &str = "npm install --save-dev esbuild@0.28.2 componentize-qjs@0.
 /// What a project's main file is called, if `[build] entry` does not say otherwise.
 const ENTRIES: [&str; 4] = ["src/main.ts", "src/main.js", "main.ts", "main.js"];
 
+/// All modules of a project in one, in its working folder. The name is in every line of a stack.
+const MODULE: &str = "plugin.js";
+const COMPONENT: &str = "component.wasm";
+
 /// What the engine understands. It never runs the jobs of its own promises during a call, so `async` becomes calls of
 /// `Promise`, which the SDK replaces.
 const ENGINE: [&str; 4] = [
@@ -55,12 +59,13 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     let bundle = Bundle::new(&work);
     write(&bundle.entry, wrapper(&entry).as_bytes())?;
     steps.run("bundling", &mut bundle.command(&bundler, project, &project.sdk()?))?;
-    let wit = wit::write(&work, &bundle.uses()?)?;
-    add_stderr(&wit)?;
-    let component = work.join("component.wasm");
+    add_stderr(&wit::write(&work, &bundle.uses()?)?)?;
+    let component = work.join(COMPONENT);
     let mut componentize = Command::new(componentizer);
-    componentize.current_dir(&work).args(["--sync", "--world", "plugin"]);
-    componentize.arg("--wit").arg(&wit).arg("--js").arg(&bundle.module).arg("--output").arg(&component);
+    // Without `--sync` the component imports what this host does not offer, and the smaller engine of `--opt-size` needs calls in
+    // tail position, which it does not take. `--disable-gc` makes nothing faster.
+    componentize.current_dir(&work).args(["--sync", "--world", "plugin", "--wit", "wit"]);
+    componentize.args(["--js", MODULE, "--output", COMPONENT]);
     steps.run("making a component with QuickJS", &mut componentize)?;
     fs::read(&component).map_err(|error| BuildError::read(&component, error))
 }
@@ -77,16 +82,16 @@ struct Bundle {
 
 impl Bundle {
     fn new(work: &Path) -> Self {
-        // The name is in every line of a stack.
-        Self { entry: work.join("entry.js"), module: work.join("plugin.js"), report: work.join("plugin.json") }
+        Self { entry: work.join("entry.js"), module: work.join(MODULE), report: work.join("plugin.json") }
     }
 
     fn command(&self, bundler: &Path, project: &Project, sdk: &Path) -> Command {
         let mut command = Command::new(bundler);
         // Relative paths keep the machine out of the comments that name the modules.
         command.current_dir(project.directory()).arg(&self.entry);
-        command.args(["--bundle", "--format=esm", "--platform=neutral", "--main-fields=module,main"]);
-        command.args(["--conditions=cofferdam,import", "--log-level=warning", "--loader:.txt=text"]).args(ENGINE);
+        command.args(["--bundle", "--format=esm", "--platform=neutral", "--log-level=warning"]).args(ENGINE);
+        // What a package has for browsers is nearer to this engine than what it has for Node, whose modules are not here.
+        command.args(["--main-fields=browser,module,main", "--conditions=cofferdam,browser,module"]);
         command.args([format!("--external:{HOST_MODULES}*"), format!("--external:{STDERR}")]);
         command.arg(format!("--alias:cofferdam={}", sdk.display()));
         command.arg(format!("--inject:{}", sdk.join("component/globals.js").display()));
@@ -98,8 +103,9 @@ impl Bundle {
     /// The interfaces of the host that are left in the bundle: the component imports all that its world has.
     fn uses(&self) -> Result<BTreeSet<Interface>, BuildError> {
         let report = fs::read(&self.report).map_err(|error| BuildError::read(&self.report, error))?;
-        let report: Report = serde_json::from_slice(&report)
-            .map_err(|error| BuildError::Project(format!("the report of esbuild is not as expected: {error}")))?;
+        let report: Report = serde_json::from_slice(&report).map_err(|error| {
+            BuildError::Project(format!("the report of esbuild is not as expected: {error}"))
+        })?;
         let imports = report.outputs.into_values().flat_map(|output| output.imports);
         let names: BTreeSet<_> = imports.filter_map(|import| import.interface().map(str::to_owned)).collect();
         Ok(Interface::ALL.into_iter().filter(|interface| names.contains(interface.name())).collect())
@@ -159,13 +165,16 @@ fn wrapper(entry: &Path) -> String {
 
 /// Where a program of an npm package is.
 fn program(project: &Project, name: &str) -> Result<PathBuf, BuildError> {
-    let folders = project.directory().ancestors().map(|folder| folder.join("node_modules/.bin"));
-    let path = env::var_os("PATH").unwrap_or_default();
     let file = if cfg!(windows) { format!("{name}.cmd") } else { name.to_owned() };
-    folders.chain(env::split_paths(&path)).map(|folder| folder.join(&file)).find(|path| path.is_file()).ok_or_else(|| {
+    let of_npm = project.directory().ancestors().map(|folder| folder.join("node_modules/.bin"));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found =
+        of_npm.chain(env::split_paths(&path)).map(|folder| folder.join(&file)).find(|path| path.is_file());
+    found.ok_or_else(|| {
         BuildError::Missing(MissingTool {
             tool: format!("{name}, a package of npm"),
-            looked_for: "in node_modules of the project and of the folders above it, and on the PATH".to_owned(),
+            looked_for: "in node_modules of the project and of the folders above it, and on the PATH"
+                .to_owned(),
             install: install(project),
         })
     })
