@@ -1,0 +1,70 @@
+//! Packs the SDKs, the templates of new projects and the plugin interface into the crate: an author needs nothing but the binary.
+//!
+//! Writes one table of `(path, bytes)` per tree. Paths have `/` and are sorted, so that the binary does not depend on the file system.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// What a checkout holds beside sources: results of builds, and tests that only this repository runs.
+const LEFT_OUT: [&str; 7] =
+    ["tests", "target", "node_modules", "__pycache__", "dist", "trybuild", "package-lock.json"];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    let root = here.join("../..");
+    let mut code = String::new();
+    table(&mut code, "TEMPLATES", &here.join("templates"))?;
+    table(&mut code, "WIT", &root.join("wit"))?;
+    for language in ["rust", "python", "javascript", "go", "c"] {
+        table(
+            &mut code,
+            &format!("SDK_{}", language.to_uppercase()),
+            &root.join("guest-sdk").join(language),
+        )?;
+    }
+    fs::write(PathBuf::from(env::var("OUT_DIR")?).join("packed.rs"), code)?;
+    Ok(())
+}
+
+fn table(code: &mut String, name: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut files = Vec::new();
+    if folder.is_dir() {
+        collect(folder, &mut String::new(), &mut files)?;
+    }
+    files.sort();
+    writeln!(code, "pub(crate) static {name}: &[(&str, &[u8])] = &[")?;
+    for (name, path) in files {
+        let path = fs::canonicalize(path)?;
+        writeln!(code, "    ({name:?}, include_bytes!({path:?})),")?;
+    }
+    code.push_str("];\n");
+    Ok(())
+}
+
+fn collect(
+    folder: &Path,
+    prefix: &mut String,
+    files: &mut Vec<(String, PathBuf)>,
+) -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().into_string().map_err(|name| format!("{name:?} is not UTF-8"))?;
+        if LEFT_OUT.contains(&name.as_str()) || (name.starts_with('.') && !name.ends_with(".in")) {
+            continue;
+        }
+        let length = prefix.len();
+        prefix.push_str(&name);
+        if entry.file_type()?.is_dir() {
+            prefix.push('/');
+            collect(&entry.path(), prefix, files)?;
+        } else {
+            files.push((prefix.clone(), entry.path()));
+        }
+        prefix.truncate(length);
+    }
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! Components out of core modules.
+
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
+};
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+
+use crate::{BuildError, wit};
+
+/// Makes a component of a core module that a compiler has linked as a reactor for the first preview of WASI, with the imports
+/// and exports of our world as the canonical ABI names them. Of the world's imports it has those that the module has.
+///
+/// # Errors
+///
+/// When the module does not fit the world.
+pub(crate) fn from_core_module(module: &[u8]) -> Result<Vec<u8>, BuildError> {
+    let (resolve, world) = wit::world()?;
+    let mut module = module.to_vec();
+    let failed = |error| BuildError::Component(format!("{error:#}"));
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).map_err(failed)?;
+    ComponentEncoder::default()
+        .validate(true)
+        .module(&module)
+        .and_then(|encoder| {
+            encoder.adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER)
+        })
+        .and_then(|encoder| encoder.encode())
+        .map_err(failed)
+}

@@ -1,0 +1,112 @@
+//! Starting a project.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::project::is_name;
+use crate::{Language, packed};
+
+/// What templates call the project; in names of files as well.
+const NAME: &str = "{{name}}";
+/// The name as an identifier, which has no `-`.
+const IDENTIFIER: &str = "{{identifier}}";
+/// Marks templates that would be something to the tools of this repository under their own name, such as `Cargo.toml`.
+const ENDING: &str = ".in";
+
+/// What was written.
+#[derive(Debug)]
+pub struct Created {
+    /// The project.
+    pub directory: PathBuf,
+    /// Its files without those of the SDK, relative to it, sorted.
+    pub files: Vec<String>,
+}
+
+/// Why there is no new project.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CreateError {
+    /// The name cannot be one.
+    #[error(
+        "`{0}` cannot be the name of a plugin: use at most 64 letters, digits, `_` and `-`, the first one a letter"
+    )]
+    Name(String),
+    /// There is something already.
+    #[error("{} is there already; choose another name, or remove it", .0.display())]
+    Exists(PathBuf),
+    /// Something cannot be written.
+    #[error("{} cannot be written: {error}", path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+}
+
+/// Writes a new project into the directory `path`, whose last part is the name of the plugin: sources that build at once, a
+/// test, settings of editors, and a copy of the SDK.
+///
+/// # Errors
+///
+/// When the name cannot be one, or there is something at that path, or it cannot be written.
+pub fn create(path: &Path, language: Language) -> Result<Created, CreateError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if !is_name(&name) || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return Err(CreateError::Name(name));
+    }
+    let failed = |path: &Path, error| CreateError::Write { path: path.to_owned(), error };
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(|error| failed(parent, error))?;
+    }
+    // Made in one step: who comes second finds it there.
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(CreateError::Exists(path.to_owned()));
+        }
+        made => made.map_err(|error| failed(path, error))?,
+    }
+    let mut files = Vec::new();
+    let fill =
+        |text: &str| text.replace(IDENTIFIER, &name.replace('-', "_").to_lowercase()).replace(NAME, &name);
+    for (template, bytes) in templates(language) {
+        let file = fill(template.strip_suffix(ENDING).unwrap_or(template));
+        let text = std::str::from_utf8(bytes).map(|text| fill(text).into_bytes());
+        write(&path.join(&file), &text.unwrap_or_else(|_| bytes.to_vec()))?;
+        files.push(file);
+    }
+    let sdk = path.join("sdk");
+    for (file, bytes) in packed::sdk(language) {
+        let file =
+            if language == Language::Rust { format!("guest-sdk/rust/{file}") } else { (*file).to_owned() };
+        write(&sdk.join(file), bytes)?;
+    }
+    if language == Language::Rust {
+        // The crates take their versions from a workspace, and the macro takes the interface from beside the SDK.
+        write(&sdk.join("Cargo.toml"), packed::RUST_SDK_WORKSPACE.as_bytes())?;
+        for (file, bytes) in packed::WIT {
+            write(&sdk.join("wit").join(file), bytes)?;
+        }
+    }
+    files.sort();
+    Ok(Created { directory: path.to_owned(), files })
+}
+
+/// The templates of a language by their path in the project: its own, and those of all.
+fn templates(language: Language) -> impl Iterator<Item = (&'static str, &'static [u8])> {
+    let of = |folder: &'static str| {
+        packed::TEMPLATES.iter().filter_map(move |(path, bytes)| {
+            let path = path.strip_prefix(folder)?.strip_prefix('/')?;
+            Some((path, *bytes))
+        })
+    };
+    of("all").chain(of(language.id()))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), CreateError> {
+    let failed = |error| CreateError::Write { path: path.to_owned(), error };
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    fs::write(path, bytes).map_err(failed)
+}

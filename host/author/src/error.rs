@@ -1,0 +1,88 @@
+//! Why there is no component.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+/// Why a project was not built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A part of the toolchain is not on this machine.
+    #[error("{0}")]
+    Missing(MissingTool),
+    /// The sources are not as the build needs them.
+    #[error("{0}")]
+    Project(String),
+    /// There is no SDK where the project has one.
+    #[error(
+        "there is no SDK at {}; `cofferdam new` puts one into each project: copy the folder `sdk` from a new one, or say where it is \
+         with `[build] sdk` in plugin.toml", looked_for.display()
+    )]
+    NoSdk {
+        /// Where it was expected.
+        looked_for: PathBuf,
+    },
+    /// A program cannot be started.
+    #[error("{program} cannot be started: {error}")]
+    Start {
+        /// Which.
+        program: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A program of the toolchain did not do its work.
+    #[error("{step} failed ({status}){}{output}", if output.is_empty() { "" } else { ":\n" })]
+    Failed {
+        /// What it was to do.
+        step: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// What it has printed, unless that was shown already.
+        output: String,
+    },
+    /// The core module cannot become a component.
+    #[error("the core module does not become a component: {0}")]
+    Component(String),
+    /// A file cannot be read.
+    #[error("{} cannot be read: {error}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error("{} cannot be written: {error}", path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+}
+
+impl BuildError {
+    pub(crate) fn read(path: &Path, error: std::io::Error) -> Self {
+        Self::Read { path: path.to_owned(), error }
+    }
+
+    pub(crate) fn write(path: &Path, error: std::io::Error) -> Self {
+        Self::Write { path: path.to_owned(), error }
+    }
+}
+
+/// A part of a toolchain that is not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{tool} is missing (looked for {looked_for}). Install it with\n{}", commands(install))]
+pub struct MissingTool {
+    /// What is missing, in words: `the Go compiler, 1.24 or newer`.
+    pub tool: String,
+    /// Where it was looked for: `go on the PATH`.
+    pub looked_for: String,
+    /// Commands that install it, the usual way first.
+    pub install: Vec<String>,
+}
+
+fn commands(install: &[String]) -> String {
+    install.iter().map(|command| format!("  {command}")).collect::<Vec<_>>().join("\nor\n")
+}

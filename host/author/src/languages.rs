@@ -1,0 +1,7 @@
+//! One file for each toolchain.
+
+pub(crate) mod c;
+pub(crate) mod go;
+pub(crate) mod javascript;
+pub(crate) mod python;
+pub(crate) mod rust;

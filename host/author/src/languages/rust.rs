@@ -1,0 +1,72 @@
+//! Rust: cargo, for `wasm32-wasip2`, whose linker makes components.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use crate::{BuildError, MissingTool, Project, Steps};
+
+const TARGET: &str = "wasm32-wasip2";
+
+/// Builds the component of a project.
+pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
+    check_toolchain(project)?;
+    let mut cargo = Command::new("cargo");
+    cargo
+        .args(["build", "--release", "--target", TARGET, "--lib"])
+        .args(["--message-format", "json-render-diagnostics"])
+        .current_dir(project.directory());
+    let built = steps.run(&format!("cargo build --release --target {TARGET}"), &mut cargo)?;
+    let component = component(&built.stdout).ok_or_else(|| {
+        let advice =
+            "cargo has built no component; Cargo.toml needs `crate-type = [\"cdylib\"]` under `[lib]`";
+        BuildError::Project(advice.to_owned())
+    })?;
+    fs::read(&component).map_err(|error| BuildError::read(&component, error))
+}
+
+/// A line of what cargo says about its work.
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    #[serde(default)]
+    filenames: Vec<PathBuf>,
+}
+
+/// The last artifact that is a component: dependencies come before what needs them.
+fn component(messages: &str) -> Option<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Message>(line).ok())
+        .filter(|message| message.reason == "compiler-artifact")
+        .flat_map(|message| message.filenames)
+        .filter(|path| path.extension().is_some_and(|ending| ending == "wasm"))
+        .last()
+}
+
+fn check_toolchain(project: &Project) -> Result<(), BuildError> {
+    let said = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        // A `rust-toolchain.toml` of the project chooses another toolchain.
+        command.args(arguments).current_dir(project.directory()).stdin(Stdio::null()).output().ok()
+    };
+    if said("cargo", &["--version"]).is_none() {
+        return Err(BuildError::Missing(MissingTool {
+            tool: "Rust's build tool cargo".to_owned(),
+            looked_for: "cargo on the PATH".to_owned(),
+            install: vec!["curl --proto '=https' -sSf https://sh.rustup.rs | sh".to_owned()],
+        }));
+    }
+    let libraries = said("rustc", &["--print", "target-libdir", "--target", TARGET])
+        .map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    if libraries.is_some_and(|folder| folder.is_dir()) {
+        return Ok(());
+    }
+    Err(BuildError::Missing(MissingTool {
+        tool: format!("Rust's standard library for {TARGET}"),
+        looked_for: "the folder that rustc names for it".to_owned(),
+        install: vec![format!("rustup target add {TARGET}")],
+    }))
+}

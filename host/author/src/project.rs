@@ -1,0 +1,214 @@
+//! What a directory holds.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::{BuildError, Language};
+
+/// The manifest of a plugin. Its table `[build]` is for here and does not become a part of the component.
+pub(crate) const MANIFEST: &str = "plugin.toml";
+/// Longest file that is read for settings.
+const SETTINGS_BYTES_MAX: u64 = 262_144;
+
+/// A directory with the sources of a plugin.
+#[derive(Debug)]
+pub struct Project {
+    directory: PathBuf,
+    name: String,
+    language: Language,
+    build: BuildTable,
+    manifest: Option<String>,
+}
+
+/// `[build]` in `plugin.toml`: what cannot be found out from the files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct BuildTable {
+    /// The name of the component, without ending.
+    pub name: Option<String>,
+    /// The language, as it is given to `cofferdam new`.
+    pub language: Option<String>,
+    /// The main file of a Python or JavaScript project, relative to the directory.
+    pub entry: Option<PathBuf>,
+    /// The files of a C or C++ project, as globs relative to the directory.
+    pub sources: Vec<String>,
+    /// What a C or C++ compiler is given besides.
+    pub flags: Vec<String>,
+    /// Where the SDK is, relative to the directory.
+    pub sdk: Option<PathBuf>,
+}
+
+/// Why a directory is no project.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProjectError {
+    /// There is no such directory.
+    #[error("{} is not a directory", .0.display())]
+    NoDirectory(PathBuf),
+    /// A file cannot be read.
+    #[error("{} cannot be read: {error}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A file is longer than any that a person writes.
+    #[error("{} is longer than {SETTINGS_BYTES_MAX} bytes", .0.display())]
+    TooLong(PathBuf),
+    /// A settings file is not what it should be.
+    #[error("{}: {message}", path.display())]
+    Settings {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong, with its place.
+        message: String,
+    },
+    /// No file says which language it is.
+    #[error(
+        "{} holds no project in a language with an SDK: there is no Cargo.toml, go.mod, package.json, pyproject.toml, or source \
+         file in Python, C or C++. `cofferdam new NAME --lang …` starts one; `[build] language` in plugin.toml says what cannot be \
+         seen", .0.display()
+    )]
+    NoLanguage(PathBuf),
+    /// The name of the component cannot be a file name everywhere.
+    #[error(
+        "`{0}` cannot be the name of a component: use letters, digits, `_` and `-`, and set `[build] name` in plugin.toml"
+    )]
+    Name(String),
+}
+
+impl Project {
+    /// Finds out what a directory holds.
+    ///
+    /// # Errors
+    ///
+    /// When it holds no project, or its settings are wrong.
+    pub fn open(directory: &Path) -> Result<Self, ProjectError> {
+        let directory = directory
+            .canonicalize()
+            .ok()
+            .filter(|directory| directory.is_dir())
+            .ok_or_else(|| ProjectError::NoDirectory(directory.to_owned()))?;
+        let path = directory.join(MANIFEST);
+        let (build, manifest) = match read(&path)? {
+            Some(text) => {
+                let wrong = |message| ProjectError::Settings { path: path.clone(), message };
+                let (build, manifest) = split(&text).map_err(wrong)?;
+                (build, Some(manifest))
+            }
+            None => (BuildTable::default(), None),
+        };
+        let language = match &build.language {
+            Some(language) => language.parse().map_err(|error: crate::UnknownLanguage| {
+                ProjectError::Settings { path, message: error.to_string() }
+            })?,
+            None => Language::of_directory(&directory)
+                .ok_or_else(|| ProjectError::NoLanguage(directory.clone()))?,
+        };
+        let name = match &build.name {
+            Some(name) => name.clone(),
+            None => directory.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        };
+        if !is_name(&name) {
+            return Err(ProjectError::Name(name));
+        }
+        Ok(Self { directory, name, language, build, manifest })
+    }
+
+    /// Where it is; absolute.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What the component is called, without ending.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is written in.
+    #[must_use]
+    pub fn language(&self) -> Language {
+        self.language
+    }
+
+    /// The table `[build]` of `plugin.toml`.
+    #[must_use]
+    pub fn build(&self) -> &BuildTable {
+        &self.build
+    }
+
+    /// The manifest for the component: `plugin.toml` without `[build]`.
+    #[must_use]
+    pub fn manifest(&self) -> Option<&str> {
+        self.manifest.as_deref()
+    }
+
+    /// Where the component is written when nothing else is said.
+    #[must_use]
+    pub fn component(&self) -> PathBuf {
+        self.directory.join("dist").join(format!("{}.wasm", self.name))
+    }
+
+    /// A folder for files in between. It exists, and version control passes over it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    pub fn work(&self) -> Result<PathBuf, BuildError> {
+        let work = self.directory.join(".cofferdam");
+        let ignore = work.join(".gitignore");
+        fs::create_dir_all(&work).map_err(|error| BuildError::write(&work, error))?;
+        if !ignore.is_file() {
+            fs::write(&ignore, "*\n").map_err(|error| BuildError::write(&ignore, error))?;
+        }
+        Ok(work)
+    }
+
+    /// The folder of the SDK: what `[build] sdk` says, or `sdk`.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there.
+    pub fn sdk(&self) -> Result<PathBuf, BuildError> {
+        let named = self.build.sdk.as_deref().unwrap_or(Path::new("sdk"));
+        let sdk = self.directory.join(named);
+        match sdk.canonicalize() {
+            Ok(sdk) if sdk.is_dir() => Ok(sdk),
+            _ => Err(BuildError::NoSdk { looked_for: sdk }),
+        }
+    }
+}
+
+/// The text of a settings file, if there is one.
+fn read(path: &Path) -> Result<Option<String>, ProjectError> {
+    let failed = |error| ProjectError::Read { path: path.to_owned(), error };
+    match fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+        Ok(data) if data.len() > SETTINGS_BYTES_MAX => return Err(ProjectError::TooLong(path.to_owned())),
+        Ok(_) => {}
+    }
+    fs::read_to_string(path).map(Some).map_err(failed)
+}
+
+/// Takes `[build]` out of a manifest. The rest is a manifest as the host reads it, which checks it.
+fn split(text: &str) -> Result<(BuildTable, String), String> {
+    let mut tables: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    let Some(build) = tables.remove("build") else { return Ok((BuildTable::default(), text.to_owned())) };
+    let build = build.try_into().map_err(|error| format!("[build]: {error}"))?;
+    let manifest = toml::to_string(&tables).map_err(|error| error.to_string())?;
+    Ok((build, manifest))
+}
+
+/// Whether a text can be a file name on every system and a name of a plugin.
+pub(crate) fn is_name(text: &str) -> bool {
+    let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    starts_well
+        && text.len() <= 64
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
