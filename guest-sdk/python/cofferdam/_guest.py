@@ -1,17 +1,17 @@
 """The component's side: what it exports, and how each end of a tool is told to the host.
 
-Everything that does not depend on a call is done while the component is made: `prepare` runs last, and what is in memory then is
+Everything that does not depend on a call is done while the component is made: `load` runs last, and what is in memory then is
 in memory when a call begins.
 """
 
 from __future__ import annotations
 
 import gc
+import importlib
 import linecache
 import os
 import sys
 import traceback
-from types import ModuleType
 from typing import Any
 
 from componentize_py_types import Err  # type: ignore[import-not-found]
@@ -27,8 +27,9 @@ _TOOLS_MAX = 128
 
 _by_name: dict[str, Tool] = {}
 _definitions: list[Any] = []
-_SDK = os.path.dirname(__file__) + "/"
 _source = "/"
+_NOT_SHOWN = (os.path.dirname(__file__) + "/", "<frozen importlib")
+_LOADING = "the plugin cannot be loaded:"
 
 
 class Tools:
@@ -49,37 +50,53 @@ class Tools:
             raise Err(_failure(failure)) from None
         # `sys.exit` in a tool ends the tool and is nothing that the host could act on.
         except BaseException as error:
-            _print(error)
+            print(_traceback(error), end="", file=sys.stderr)
             raise Err(types.Failure(_words(error), None, None, None)) from None
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
 
 
-def prepare(main: ModuleType) -> None:
-    """Takes the tools over that the main module and what it imports have decorated.
+def load(main: str, beside: str) -> None:
+    """Imports the main module and takes over the tools that it and what it imports have decorated.
+
+    Args:
+        main: Its name.
+        beside: A file in the folder that all modules of the plugin are below.
 
     Raises:
-        TypeError: If a host would refuse them.
+        NotLoaded: If that fails, or a host would refuse the tools.
     """
     global _source
-    if not TOOLS:
-        raise TypeError(f"`{main.__name__}` has no tools; decorate functions with `@tool`")
-    if len(TOOLS) > _TOOLS_MAX:
-        raise TypeError(f"a plugin has at most {_TOOLS_MAX} tools, not {len(TOOLS)}")
-    seen: dict[str, str] = {}
-    for tool in TOOLS:
-        name = tool.definition.name
-        if name.lower() in seen:
-            raise TypeError(f"two tools are called `{name}`")
-        seen[name.lower()] = name
-        _by_name[name] = tool
-        _definitions.append(_definition(tool.definition))
-    _source = os.path.dirname(main.__file__ or "") + "/"
+    _source = os.path.dirname(beside) + "/"
+    try:
+        importlib.import_module(main)
+        _take_over(main)
+    except BaseException as error:
+        raise NotLoaded(f"{_LOADING}\n{_traceback(error)}") from None
     _keep_lines()
     # A call seldom makes enough garbage to be collected, and must not touch all of the image for it.
     gc.collect()
     gc.freeze()
+
+
+class NotLoaded(Exception):
+    """There is no component. The text is for its author, and `cofferdam build` looks for how it begins."""
+
+
+def _take_over(main: str) -> None:
+    if not TOOLS:
+        raise TypeError(f"`{main}` has no tools; decorate functions with `@tool`")
+    if len(TOOLS) > _TOOLS_MAX:
+        raise TypeError(f"a plugin has at most {_TOOLS_MAX} tools, not {len(TOOLS)}")
+    seen: set[str] = set()
+    for tool in TOOLS:
+        name = tool.definition.name
+        if name.lower() in seen:
+            raise TypeError(f"two tools are called `{name}`")
+        seen.add(name.lower())
+        _by_name[name] = tool
+        _definitions.append(_definition(tool.definition))
 
 
 def _keep_lines() -> None:
@@ -92,13 +109,17 @@ def _keep_lines() -> None:
             linecache.cache[path] = (sum(map(len, lines)), None, lines, path)
 
 
-def _print(error: BaseException) -> None:
-    """Prints the traceback from the plugin's own code on, with paths from the plugin's folder."""
-    start = error.__traceback__
-    while start and start.tb_frame.f_code.co_filename.startswith(_SDK):
-        start = start.tb_next
-    lines = traceback.format_exception(type(error), error, start or error.__traceback__)
-    print("".join(lines).replace(f'File "{_source}', 'File "'), end="", file=sys.stderr)
+def _traceback(error: BaseException) -> str:
+    """The traceback of the plugin's own code, with paths from its folder."""
+    told = traceback.TracebackException.from_exception(error)
+    each: traceback.TracebackException | None = told
+    while each is not None:
+        frames = [frame for frame in each.stack if not frame.filename.startswith(_NOT_SHOWN)]
+        for frame in frames:
+            frame.filename = frame.filename.removeprefix(_source)
+        each.stack = traceback.StackSummary.from_list(frames)
+        each = each.__cause__ or each.__context__
+    return "".join(told.format()).replace(f'File "{_source}', 'File "')
 
 
 def _words(error: BaseException) -> str:
