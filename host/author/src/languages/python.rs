@@ -346,6 +346,7 @@ impl Copy {
         let name = inside.file_name().unwrap_or_default().to_string_lossy();
         !name.starts_with('.')
             && !name.ends_with(".wasm")
+            && !(self.is_project && is_test(&name))
             && self.sources.as_ref().is_none_or(|sources| sources.is_match(inside))
     }
 
@@ -360,6 +361,11 @@ impl Copy {
             folder.display()
         )))
     }
+}
+
+/// As pytest finds them. What only a test uses of the host is no use of the plugin's.
+fn is_test(name: &str) -> bool {
+    name.ends_with(".py") && (name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py")
 }
 
 fn remove(folder: &Path) -> Result<(), BuildError> {
