@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Schemer is a type that says itself what its JSON looks like. It is asked of the zero value.
@@ -23,8 +25,8 @@ type schemas struct {
 	output bool
 	// The structs that the walk is in, to see when it comes back to one.
 	within []reflect.Type
-	// The structs that contain themselves.
-	recursive map[reflect.Type]bool
+	// The structs that contain themselves, with their names.
+	recursive map[reflect.Type]string
 	defined   object
 }
 
@@ -68,7 +70,7 @@ func outputSchema(tool string, output reflect.Type) string {
 }
 
 func (s *schemas) whole(of reflect.Type) string {
-	s.recursive = map[reflect.Type]bool{}
+	s.recursive = map[reflect.Type]string{}
 	schema := s.of(of, "")
 	if len(s.recursive) > 0 {
 		// Once more, now that it is known which types cannot be written out in place.
@@ -177,35 +179,46 @@ func (s *schemas) maybeNil(kind string) any {
 }
 
 func (s *schemas) structure(it reflect.Type, where string) object {
-	for _, outer := range s.within {
-		if outer == it {
-			s.recursive[it] = true
-			return object{{"$ref", "#/$defs/" + it.Name()}}
-		}
+	if slices.Contains(s.within, it) {
+		s.recursive[it] = s.nameOf(it)
+		return reference(s.recursive[it])
 	}
 	s.within = append(s.within, it)
 	schema := s.properties(it, where)
 	s.within = s.within[:len(s.within)-1]
-	if !s.recursive[it] || len(s.within) == 0 && s.defined == nil && len(s.recursive) == 0 {
+	name, is := s.recursive[it]
+	if !is {
 		return schema
 	}
-	if !s.defined.has(it.Name()) {
-		s.defined = append(s.defined, property{it.Name(), schema})
-	}
+	s.defined = s.defined.with(name, schema)
 	if len(s.within) == 0 {
 		// The outermost one stands there itself, beside its definition.
 		return schema
 	}
-	return object{{"$ref", "#/$defs/" + it.Name()}}
+	return reference(name)
 }
 
-func (it object) has(name string) bool {
-	for _, property := range it {
-		if property.name == name {
-			return true
+func reference(name string) object {
+	return object{{"$ref", "#/$defs/" + name}}
+}
+
+// nameOf is the name of a type, which has to be one of its own and needs no escapes in a reference.
+func (s *schemas) nameOf(it reflect.Type) string {
+	if name, is := s.recursive[it]; is {
+		return name
+	}
+	name := strings.Map(func(letter rune) rune {
+		if letter == '_' || letter < unicode.MaxASCII && (unicode.IsLetter(letter) || unicode.IsDigit(letter)) {
+			return letter
+		}
+		return '_'
+	}, it.Name())
+	for _, taken := range s.recursive {
+		if taken == name {
+			return fmt.Sprintf("%s_%d", name, len(s.recursive)+1)
 		}
 	}
-	return false
+	return name
 }
 
 func (s *schemas) properties(it reflect.Type, where string) object {

@@ -132,7 +132,7 @@ var registered []*Function
 // Register adds tools to the plugin: at most 128, with unique names. Call it in an init function.
 func Register(tools ...*Function) {
 	registered = append(registered, tools...)
-	abi.List, abi.Serve = definitions, serve
+	abi.List, abi.Serve, abi.Outcome = definitions, serve, outcome
 }
 
 // definitions makes the schemas. Nothing of that happens before a call.
@@ -144,12 +144,17 @@ func definitions() []abi.Definition {
 	return all
 }
 
+// InputSchema is the JSON Schema of the tool's arguments. It panics if a type has no form in JSON.
+func (tool *Function) InputSchema() string {
+	return inputSchema(tool.name, tool.input)
+}
+
 func (tool *Function) definition() abi.Definition {
 	definition := abi.Definition{
 		Name:        tool.name,
 		Title:       tool.title,
 		Description: tool.description,
-		InputSchema: inputSchema(tool.name, tool.input),
+		InputSchema: tool.InputSchema(),
 		Annotations: tool.annotations,
 	}
 	if tool.hasOutput {
@@ -170,6 +175,18 @@ func serve(name, arguments string) ([]abi.Content, *abi.Failure) {
 		return contents, nil
 	}
 	return nil, failureOf(Failf("there is no tool `%s`", name))
+}
+
+// outcome is what the host gets for what a function returned.
+func outcome(output any, err error) ([]abi.Content, *abi.Failure) {
+	var contents []abi.Content
+	if err == nil {
+		contents, err = contentsOf(output)
+	}
+	if err != nil {
+		return nil, failureOf(err)
+	}
+	return contents, nil
 }
 
 // decode fills in what the model sent. The host has checked it and filled in the defaults, so nothing here should fail. A host

@@ -167,8 +167,10 @@ type Root struct {
 	Name string
 }
 
-// List and Serve are the plugin's side: the SDK sets them before the host can ask.
+// List and Serve are the plugin's side: the SDK sets them when tools are registered. Outcome is what the host gets for what a
+// function returned; tests need it for the tools that they make up.
 var (
-	List  func() []Definition
-	Serve func(name, arguments string) ([]Content, *Failure)
+	List    func() []Definition
+	Serve   func(name, arguments string) ([]Content, *Failure)
+	Outcome func(output any, err error) ([]Content, *Failure)
 )

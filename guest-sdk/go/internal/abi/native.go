@@ -56,11 +56,11 @@ func (Nobody) Ask([]Question) ([]Answer, *Error) {
 
 var unknownStore = &Error{Case: FilesUnknownStore}
 
-func (Nobody) StatFile(string, string) (Stat, *Error)                  { return Stat{}, unknownStore }
+func (Nobody) StatFile(string, string) (Stat, *Error)                   { return Stat{}, unknownStore }
 func (Nobody) ReadFile(string, string, uint64, uint64) ([]byte, *Error) { return nil, unknownStore }
-func (Nobody) WriteFile(string, string, []byte, bool) *Error           { return unknownStore }
-func (Nobody) DeleteFile(string, string) *Error                        { return unknownStore }
-func (Nobody) CreateDirectory(string, string) *Error                   { return unknownStore }
+func (Nobody) WriteFile(string, string, []byte, bool) *Error            { return unknownStore }
+func (Nobody) DeleteFile(string, string) *Error                         { return unknownStore }
+func (Nobody) CreateDirectory(string, string) *Error                    { return unknownStore }
 func (Nobody) ListFiles(string, string, string, bool) ([]Entry, *Error) { return nil, unknownStore }
 func (Nobody) SearchFiles(string, string, Query) ([]Match, bool, *Error) {
 	return nil, false, unknownStore
