@@ -131,9 +131,8 @@ impl Compiler<'_> {
     /// The path as people know it.
     fn shown(&self, source: &Path) -> String {
         let in_sdk = source.strip_prefix(&self.sdk).map(|path| Path::new("sdk").join(path));
-        let path = in_sdk.unwrap_or_else(|_| {
-            source.strip_prefix(self.project.directory()).unwrap_or(source).to_owned()
-        });
+        let path = in_sdk
+            .unwrap_or_else(|_| source.strip_prefix(self.project.directory()).unwrap_or(source).to_owned());
         path.display().to_string()
     }
 }
