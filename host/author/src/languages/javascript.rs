@@ -89,9 +89,9 @@ impl Bundle {
         let mut command = Command::new(bundler);
         // Relative paths keep the machine out of the comments that name the modules.
         command.current_dir(project.directory()).arg(&self.entry);
-        command.args(["--bundle", "--format=esm", "--platform=neutral", "--log-level=warning"]).args(ENGINE);
         // What a package has for browsers is nearer to this engine than what it has for Node, whose modules are not here.
-        command.args(["--main-fields=browser,module,main", "--conditions=cofferdam,browser,module"]);
+        command.args(["--bundle", "--format=esm", "--platform=browser", "--conditions=cofferdam,module"]);
+        command.args(["--define:process.env.NODE_ENV=\"production\"", "--log-level=warning"]).args(ENGINE);
         command.args([format!("--external:{HOST_MODULES}*"), format!("--external:{STDERR}")]);
         command.arg(format!("--alias:cofferdam={}", sdk.display()));
         command.arg(format!("--inject:{}", sdk.join("component/globals.js").display()));
