@@ -5,8 +5,11 @@ import { readArguments, writeJson } from "../numbers.js";
 import { Plugin, run } from "../plugin.js";
 import { settled } from "./promise.js";
 
-/** Makes the export. Definitions are made here, while the component is built: asking for them costs no code of the author's. */
-export function serve(plugin) {
+/**
+ * Makes the export. Definitions are made here, while the component is built: asking for them runs no code of the author's. What
+ * must not be left over from then is thrown away by `begin` before each call.
+ */
+export function serve(plugin, begin = () => {}) {
   if (!(plugin instanceof Plugin)) {
     throw new TypeError("the entry file of a plugin ends with `export default plugin(…)`");
   }
@@ -14,6 +17,7 @@ export function serve(plugin) {
   return {
     listTools: () => definitions,
     callTool(name, argumentsJson) {
+      begin();
       try {
         const tool = plugin.tool(name);
         return settled(run(tool, readArguments(argumentsJson, tool.parameters)));
