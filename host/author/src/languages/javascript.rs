@@ -59,6 +59,7 @@ const WASI: [(&str, &str); 3] = [
 pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
     let work = project.work()?;
     let entry = entry(project)?;
+    find_node()?;
     let bundler = program(project, "esbuild")?;
     let componentizer = program(project, "componentize-qjs")?;
     let bundle = Bundle::new(&work);
@@ -169,6 +170,20 @@ fn wrapper(entry: &Path) -> String {
     )
 }
 
+/// The programs of npm packages are scripts, and say nothing understandable where Node is not there.
+fn find_node() -> Result<(), BuildError> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let file = if cfg!(windows) { "node.exe" } else { "node" };
+    if env::split_paths(&path).any(|folder| folder.join(file).is_file()) {
+        return Ok(());
+    }
+    Err(BuildError::Missing(MissingTool {
+        tool: "Node, 20 or newer,".to_owned(),
+        looked_for: "node on the PATH".to_owned(),
+        install: vec!["apt-get install nodejs npm".to_owned()],
+    }))
+}
+
 /// Where a program of an npm package is.
 fn program(project: &Project, name: &str) -> Result<PathBuf, BuildError> {
     let file = if cfg!(windows) { format!("{name}.cmd") } else { name.to_owned() };
@@ -214,3 +229,6 @@ fn add_wasi(wit: &Path) -> Result<(), BuildError> {
 fn write(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
     fs::write(path, bytes).map_err(|error| BuildError::write(path, error))
 }
+
+#[cfg(test)]
+mod tests;
