@@ -47,6 +47,8 @@ function failure(error) {
     const { message, suggestion, transient, value } = error;
     return { message: message.toWellFormed(), suggestion, transient, value: value === undefined ? undefined : writeJson(value) };
   }
+  // The engine throws null where not even an error fits into the memory.
+  if (error === null) return failure(new ToolFailure("the tool has used up the memory of the call", { suggestion: "pass less data" }));
   console.error(error);
   const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return { message: message.toWellFormed(), suggestion: undefined, transient: undefined, value: undefined };
