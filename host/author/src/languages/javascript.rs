@@ -32,11 +32,12 @@ const ENGINE: [&str; 4] = [
     "--supported:async-generator=false",
     "--supported:for-await=false",
 ];
-/// Modules that the engine provides: the host, and standard error for `console`.
+/// Modules that are imports of the component: the host, standard error for `console`, and random numbers: those of the engine
+/// itself are the same in every call.
 const HOST_MODULES: &str = "cofferdam:plugin/";
-const STDERR: &str = "wasi:cli/stderr@0.2.12";
-/// The part of WASI that `console` needs. The engine imports all of it in any case.
-const WASI: [(&str, &str); 2] = [
+const WASI_MODULES: [&str; 2] = ["wasi:cli/stderr@0.2.12", "wasi:random/random@0.2.12"];
+/// The part of WASI that they need. The engine imports as much in any case.
+const WASI: [(&str, &str); 3] = [
     (
         "cli",
         "package wasi:cli@0.2.12;\n\ninterface stderr {\n  use wasi:io/streams@0.2.12.{output-stream};\n  \
@@ -48,18 +49,23 @@ const WASI: [(&str, &str); 2] = [
          variant stream-error { last-operation-failed(error), closed }\n  resource output-stream {\n    \
          blocking-write-and-flush: func(contents: list<u8>) -> result<_, stream-error>;\n  }\n}\n",
     ),
+    (
+        "random",
+        "package wasi:random@0.2.12;\n\ninterface random {\n  get-random-bytes: func(len: u64) -> list<u8>;\n}\n",
+    ),
 ];
 
 /// Builds the component of a project.
 pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
     let work = project.work()?;
     let entry = entry(project)?;
+    find_node()?;
     let bundler = program(project, "esbuild")?;
     let componentizer = program(project, "componentize-qjs")?;
     let bundle = Bundle::new(&work);
     write(&bundle.entry, wrapper(&entry).as_bytes())?;
     steps.run("bundling", &mut bundle.command(&bundler, project, &project.sdk()?))?;
-    add_stderr(&wit::write(&work, &bundle.uses()?)?)?;
+    add_wasi(&wit::write(&work, &bundle.uses()?)?)?;
     let component = work.join(COMPONENT);
     let mut componentize = Command::new(componentizer);
     // Without `--sync` the component imports what this host does not offer, and the smaller engine of `--opt-size` needs calls in
@@ -89,10 +95,11 @@ impl Bundle {
         let mut command = Command::new(bundler);
         // Relative paths keep the machine out of the comments that name the modules.
         command.current_dir(project.directory()).arg(&self.entry);
-        command.args(["--bundle", "--format=esm", "--platform=neutral", "--log-level=warning"]).args(ENGINE);
         // What a package has for browsers is nearer to this engine than what it has for Node, whose modules are not here.
-        command.args(["--main-fields=browser,module,main", "--conditions=cofferdam,browser,module"]);
-        command.args([format!("--external:{HOST_MODULES}*"), format!("--external:{STDERR}")]);
+        command.args(["--bundle", "--format=esm", "--platform=browser", "--conditions=cofferdam,module"]);
+        command.args(["--define:process.env.NODE_ENV=\"production\"", "--log-level=warning"]).args(ENGINE);
+        command.arg(format!("--external:{HOST_MODULES}*"));
+        command.args(WASI_MODULES.map(|module| format!("--external:{module}")));
         command.arg(format!("--alias:cofferdam={}", sdk.display()));
         command.arg(format!("--inject:{}", sdk.join("component/globals.js").display()));
         command.arg(format!("--outfile={}", self.module.display()));
@@ -158,9 +165,23 @@ fn wrapper(entry: &Path) -> String {
     // JSON is JavaScript's way to write a string as well.
     let path = serde_json::Value::from(format!("../{}", parts.join("/")));
     format!(
-        "import plugin from {path};\nimport {{ serve }} from \"cofferdam/component/serve.js\";\n\n\
-         export const tools = serve(plugin);\n"
+        "import plugin from {path};\nimport {{ serve }} from \"cofferdam/component/serve.js\";\n\
+         import {{ forget }} from \"cofferdam/component/random.js\";\n\nexport const tools = serve(plugin, forget);\n"
     )
+}
+
+/// The programs of npm packages are scripts, and say nothing understandable where Node is not there.
+fn find_node() -> Result<(), BuildError> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let file = if cfg!(windows) { "node.exe" } else { "node" };
+    if env::split_paths(&path).any(|folder| folder.join(file).is_file()) {
+        return Ok(());
+    }
+    Err(BuildError::Missing(MissingTool {
+        tool: "Node, 20 or newer,".to_owned(),
+        looked_for: "node on the PATH".to_owned(),
+        install: vec!["apt-get install nodejs npm".to_owned()],
+    }))
 }
 
 /// Where a program of an npm package is.
@@ -190,12 +211,13 @@ fn install(project: &Project) -> Vec<String> {
     commands
 }
 
-/// Adds standard error to the world that was written.
-fn add_stderr(wit: &Path) -> Result<(), BuildError> {
+/// Adds what the globals need to the world that was written.
+fn add_wasi(wit: &Path) -> Result<(), BuildError> {
     let world = wit.join("world.wit");
     let text = fs::read_to_string(&world).map_err(|error| BuildError::read(&world, error))?;
-    let import = format!("world plugin {{\n  import {STDERR};");
-    write(&world, text.replacen("world plugin {", &import, 1).as_bytes())?;
+    let imports: String = WASI_MODULES.iter().map(|module| format!("\n  import {module};")).collect();
+    let imports = format!("world plugin {{{imports}");
+    write(&world, text.replacen("world plugin {", &imports, 1).as_bytes())?;
     for (package, text) in WASI {
         let folder = wit.join("deps").join(package);
         fs::create_dir_all(&folder).map_err(|error| BuildError::write(&folder, error))?;
@@ -207,3 +229,6 @@ fn add_stderr(wit: &Path) -> Result<(), BuildError> {
 fn write(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
     fs::write(path, bytes).map_err(|error| BuildError::write(path, error))
 }
+
+#[cfg(test)]
+mod tests;
