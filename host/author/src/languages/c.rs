@@ -21,7 +21,7 @@ const COMPILING: [&str; 6] =
     ["-Os", "-Wall", "-ffunction-sections", "-fdata-sections", "-fno-ident", "-Qunused-arguments"];
 const C: [&str; 1] = ["-std=gnu17"];
 /// The C++ library of the tested toolchains has no exceptions.
-const CPP: [&str; 2] = ["-std=gnu++20", "-fno-exceptions"];
+const CPP: [&str; 2] = ["-std=gnu++23", "-fno-exceptions"];
 /// The stack comes first in memory, so that one that is used up ends the call instead of overwriting data.
 const LINKING: [&str; 5] = [
     "-mexec-model=reactor",
