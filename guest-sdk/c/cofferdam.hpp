@@ -83,12 +83,12 @@ using bytes = std::vector<std::uint8_t>;
 
 // One item of a result.
 struct content {
-    cofferdam_content_type type;
-    std::string text;
-    cofferdam::bytes data;
-    std::string uri;
-    std::string name;
-    std::optional<std::string> media_type;
+    cofferdam_content_type type = COFFERDAM_CONTENT_TEXT;
+    std::string text = {};
+    cofferdam::bytes data = {};
+    std::string uri = {};
+    std::string name = {};
+    std::optional<std::string> media_type = {};
 
     static content of_text(std::string text) { return {.type = COFFERDAM_CONTENT_TEXT, .text = std::move(text)}; }
     static content of_json(json value) { return {.type = COFFERDAM_CONTENT_JSON, .text = std::move(value.text)}; }

@@ -87,9 +87,9 @@ struct item {
 
 struct order {
     std::int64_t id;
-    customer customer;
+    ::customer customer;
     std::vector<item> items;
-    status status;
+    ::status status;
 
     static auto fields() {
         return cofferdam::fields(field("id", &order::id, "The number of the order."),
@@ -100,7 +100,7 @@ struct order {
 };
 
 struct one_order {
-    order order;
+    ::order order;
 
     static auto fields() { return cofferdam::fields(field("order", &one_order::order, "The order.")); }
 };
@@ -111,7 +111,7 @@ struct summary {
     std::optional<std::string> first;
     std::string customer;
     std::optional<std::string> email;
-    status status;
+    ::status status;
 
     static auto fields() {
         return cofferdam::fields(field("id", &summary::id, ""), field("quantity", &summary::quantity, ""),
@@ -121,11 +121,10 @@ struct summary {
 };
 
 result<summary> nested(const one_order &given) {
-    const order &order = given.order;
-    summary sum{order.id, 0, {}, order.customer.name, order.customer.email, order.status};
-    for (const item &item : order.items)
+    summary sum{given.order.id, 0, {}, given.order.customer.name, given.order.customer.email, given.order.status};
+    for (const item &item : given.order.items)
         if (__builtin_add_overflow(sum.quantity, item.quantity, &sum.quantity)) return fail("the quantities are too large");
-    if (!order.items.empty()) sum.first = order.items.front().sku;
+    if (!given.order.items.empty()) sum.first = given.order.items.front().sku;
     return sum;
 }
 
@@ -137,7 +136,7 @@ constexpr auto names_of(kind) {
 }
 
 struct which {
-    kind kind;
+    ::kind kind;
 
     static auto fields() { return cofferdam::fields(field("kind", &which::kind, "Which one.")); }
 };
