@@ -32,7 +32,7 @@ static void add_content(cofferdam_writer *json, const cofferdam_content *content
         return cofferdam_add_value(json, NULL, value);
     }
     cofferdam_begin_object(json, NULL);
-    if (content->uri.data) cofferdam_add_string(json, "uri", content->uri);
+    if (content->type != COFFERDAM_CONTENT_BLOB) cofferdam_add_string(json, "uri", content->uri);
     if (content->type == COFFERDAM_CONTENT_LINK) cofferdam_add_string(json, "name", content->name);
     cofferdam_add_string(json, "media_type", content->media_type);
     if (content->type == COFFERDAM_CONTENT_RESOURCE_TEXT) cofferdam_add_string(json, "text", content->text);
