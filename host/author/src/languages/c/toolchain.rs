@@ -107,7 +107,7 @@ fn missing(is_cpp: bool) -> MissingTool {
         ),
         install: vec![
             format!("apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32{more}"),
-            "python3 -m pip install ziglang==0.15.2".to_owned(),
+            "python3 -m pip install ziglang==0.17.1".to_owned(),
         ],
     }
 }
@@ -123,7 +123,7 @@ mod tests {
             "a compiler of C++ for WebAssembly, with its libraries is missing (looked for /opt/wasi-sdk/bin/clang, clang-19 and \
              other versions with `wasi-libc`, a linker `wasm-ld`, zig, `python3 -m ziglang`). Install it with\n  apt-get install \
              clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32 libc++-19-dev-wasm32 libc++abi-19-dev-wasm32\nor\n  python3 -m \
-             pip install ziglang==0.15.2"
+             pip install ziglang==0.17.1"
         );
         assert!(!missing(false).to_string().contains("libc++"));
     }
