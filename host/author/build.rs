@@ -8,8 +8,19 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// What a checkout holds beside sources: results of builds, and tests that only this repository runs.
-const LEFT_OUT: [&str; 7] =
-    ["tests", "target", "node_modules", "__pycache__", "dist", "trybuild", "package-lock.json"];
+const LEFT_OUT: [&str; 11] = [
+    "tests",
+    "target",
+    "node_modules",
+    "__pycache__",
+    "dist",
+    "package-lock.json",
+    ".cofferdam",
+    ".gitignore",
+    ".npmrc",
+    ".pytest_cache",
+    ".venv",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
@@ -53,7 +64,7 @@ fn collect(
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().into_string().map_err(|name| format!("{name:?} is not UTF-8"))?;
-        if LEFT_OUT.contains(&name.as_str()) || (name.starts_with('.') && !name.ends_with(".in")) {
+        if LEFT_OUT.contains(&name.as_str()) {
             continue;
         }
         let length = prefix.len();

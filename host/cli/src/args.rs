@@ -1,5 +1,6 @@
 //! What can be typed. Nothing happens here; `commands` gives it a meaning.
 
+mod author;
 mod chat;
 mod mcp;
 mod serve;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs};
 pub(crate) use self::chat::{ChatArgs, WhenToAsk};
 pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs};
 pub(crate) use self::serve::{Approvals, ServeArgs};
@@ -140,6 +142,18 @@ Examples:
   cofferdam approve weather --config cofferdam.toml
   cofferdam approve weather --config cofferdam.toml --yes")]
     Approve(ApproveArgs),
+    /// Start a plugin: a project with an example that builds, a test and the SDK
+    #[command(after_help = author::NEW_EXAMPLES)]
+    New(NewArgs),
+    /// Build a project into a component, check it and time it
+    #[command(after_help = author::BUILD_EXAMPLES)]
+    Build(BuildArgs),
+    /// Run the cases of a plugin in the sandbox
+    #[command(after_help = author::TEST_EXAMPLES)]
+    Test(TestArgs),
+    /// Serve a project to MCP clients while it is being written
+    #[command(after_help = author::DEV_EXAMPLES)]
+    Dev(Box<DevArgs>),
     /// Put a manifest into a component, for its author
     #[command(after_help = "\
 Examples:

@@ -2,17 +2,21 @@
 
 mod approve;
 mod args;
+mod build;
 mod call;
 mod chat;
 mod check;
 mod config;
+mod dev;
 mod embed;
 mod grant;
 mod inspect;
 mod list;
 mod mcp;
+mod new;
 mod play;
 mod serve;
+mod test;
 
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +38,10 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Grant(args) => grant::grant(global, args).await,
         Command::Revoke(args) => grant::revoke(global, args).await,
         Command::Approve(args) => approve::run(global, args).await,
+        Command::New(args) => new::run(&args),
+        Command::Build(args) => build::run(global, args).await,
+        Command::Test(args) => test::run(global, args).await,
+        Command::Dev(args) => dev::run(global, *args).await,
         Command::Embed(args) => embed::run(&args),
         Command::Config(ConfigCommand::Check(args)) => config::check(&args),
         Command::Mcp(command) => mcp::run(global, command).await,

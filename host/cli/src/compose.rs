@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use cofferdam_engine::{
@@ -296,17 +297,26 @@ pub(crate) async fn load_one(
     options: PluginOptions,
 ) -> anyhow::Result<Plugin> {
     let component = Component::from_file_ambient(&path);
-    let progress = Progress { name: options.name.to_string() };
+    let progress = Progress::new(&options.name);
     let loaded = engine.load(&component, options, &progress).await;
     Ok(loaded.map_err(|source| PluginError { path, source })?)
 }
 
-/// What a component declares, without judging it.
-pub(crate) async fn examine(engine: &Engine, path: &Path) -> anyhow::Result<(PluginInfo, Vec<Declaration>)> {
+/// What a component is and declares, without judging it.
+pub(crate) struct Examined {
+    pub(crate) info: PluginInfo,
+    pub(crate) declarations: Vec<Declaration>,
+    /// Whether it was compiled for that; otherwise it had been before.
+    pub(crate) was_compiled: bool,
+}
+
+/// Asks a component for its declarations.
+pub(crate) async fn examine(engine: &Engine, path: &Path) -> anyhow::Result<Examined> {
     let name = name_of_file(path).map_err(|error| usage(error.to_string()))?;
-    let progress = Progress { name: name.to_string() };
+    let progress = Progress::new(&name);
     let examined = engine.examine(&Component::from_file_ambient(path), &name, &progress).await;
-    Ok(examined.map_err(|source| PluginError { path: path.to_owned(), source })?)
+    let (info, declarations) = examined.map_err(|source| PluginError { path: path.to_owned(), source })?;
+    Ok(Examined { info, declarations, was_compiled: progress.has_compiled.load(Ordering::Relaxed) })
 }
 
 /// One toolset over `plugins`, the file-access tools and `servers`. Tools of the same name get that of their source before it.
@@ -342,6 +352,13 @@ fn usage(message: impl Into<String>) -> anyhow::Error {
 /// Tells the person on standard error what a load is doing.
 struct Progress {
     name: String,
+    has_compiled: AtomicBool,
+}
+
+impl Progress {
+    fn new(name: &PluginName) -> Self {
+        Self { name: name.to_string(), has_compiled: AtomicBool::new(false) }
+    }
 }
 
 /// Components below this size compile before anybody wonders, in bytes.
@@ -350,6 +367,9 @@ const QUIET_BYTES_MAX: u64 = 512 * 1024;
 impl LoadObserver for Progress {
     fn on_event(&self, event: LoadEvent) {
         let name = &self.name;
+        if matches!(event, LoadEvent::Compiling { .. }) {
+            self.has_compiled.store(true, Ordering::Relaxed);
+        }
         match event {
             LoadEvent::Compiling { component_bytes } if component_bytes > QUIET_BYTES_MAX => {
                 print::note(&format!("compiling {name} ({}), once …", print::bytes(component_bytes)));

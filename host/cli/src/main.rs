@@ -5,6 +5,7 @@
 
 mod args;
 mod ask;
+mod cases;
 mod columns;
 mod commands;
 mod compose;
@@ -18,6 +19,7 @@ mod offer;
 mod pins;
 mod policy_file;
 mod print;
+mod rebuild;
 mod serve;
 mod servers;
 mod stores;
@@ -56,6 +58,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     let mut runtime = match &cli.command {
         // Many clients at once.
         Command::Serve(args) if args.http.is_some() => tokio::runtime::Builder::new_multi_thread(),
+        Command::Dev(args) if args.serve.http.is_some() => tokio::runtime::Builder::new_multi_thread(),
         // One thread is enough for one person or one client, and starts fastest. A call that computes has threads of its own,
         // and handing each message to another thread would cost more than a small call.
         _ => tokio::runtime::Builder::new_current_thread(),

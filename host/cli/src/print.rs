@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::time::Duration;
 
 use anyhow::Context;
 
@@ -86,6 +87,17 @@ pub(crate) fn bytes(count: u64) -> String {
 /// A number of things with their name in the right form.
 pub(crate) fn counted(count: usize, word: &str) -> String {
     if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
+/// A time with a unit.
+pub(crate) fn time(time: Duration) -> String {
+    let micros = time.as_micros();
+    match micros {
+        0..1000 => format!("{micros} µs"),
+        1000..10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
+        10_000..1_000_000 => format!("{} ms", micros / 1000),
+        _ => format!("{}.{} s", micros / 1_000_000, micros % 1_000_000 / 100_000),
+    }
 }
 
 #[cfg(test)]

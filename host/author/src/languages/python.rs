@@ -1,8 +1,443 @@
-//! Not written yet.
+//! Python: componentize-py, which puts `CPython` into the component and imports the plugin into it while it is made.
+//!
+//! Everything happens on a copy of the sources in the work folder, because imports leave caches beside what they read. The
+//! packages of `requirements.txt` are put there too; nothing else that is installed on this machine gets into a component.
 
-use crate::{BuildError, Project, Steps};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use crate::wit::{self, Interface};
+use crate::{BuildError, Finished, MissingTool, Project, Steps};
+
+/// The version that is tested.
+const COMPONENTIZE_PY: &str = "0.25.1";
+/// The Python inside of it: packages are chosen for that.
+const PYTHON: &str = "3.14";
+/// Packages that a plugin needs besides.
+const REQUIREMENTS: &str = "requirements.txt";
+/// The module that componentize-py is given. Its name must be nobody's.
+const APP: &str = "cofferdam_component";
+/// What the SDK begins with when the plugin cannot be imported.
+const NOT_LOADED: &str = "the plugin cannot be loaded:";
+/// Where a plugin begins when its manifest does not say.
+const ENTRIES: [&str; 2] = ["app.py", "main.py"];
+/// Folders that hold no sources of the plugin.
+const LEFT_OUT: [&str; 7] = ["sdk", "tests", "dist", "target", "node_modules", "__pycache__", "venv"];
+/// Sources, with the files that they read while they are imported. Whoever has more has a folder in between that is not meant.
+const SOURCES_MAX: usize = 10_000;
+const SOURCE_BYTES_MAX: u64 = 64 << 20;
 
 /// Builds the component of a project.
-pub(crate) fn build(project: &Project, _steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
-    Err(BuildError::Project(format!("{} cannot be built yet", project.language())))
+pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
+    let entry = Entry::find(project)?;
+    let toolchain = Toolchain::find(project, steps)?;
+    let work = project.work()?.join("python");
+    let (source, sdk) = (work.join("source"), work.join("sdk"));
+    let sdk_package = project.sdk()?.join("cofferdam");
+    if !sdk_package.is_dir() {
+        return Err(BuildError::NoSdk { looked_for: sdk_package });
+    }
+    Copy::all().run(&sdk_package, &sdk.join("cofferdam"))?;
+    Copy::of_project(project)?.run(&entry.root, &source)?;
+    let packages = toolchain.packages(project, &work, steps)?;
+    let uses = toolchain.uses(&source, &sdk, steps)?;
+    let wit = wit::write(&work, &uses)?;
+    let app = source.join(format!("{APP}.py"));
+    let text = format!(
+        "from cofferdam._guest import Tools, load\n\n__all__ = [\"Tools\"]\nload({:?}, __file__)\n",
+        entry.module
+    );
+    fs::write(&app, text).map_err(|error| BuildError::write(&app, error))?;
+    toolchain.componentize(&wit, &[&source, &sdk, &packages], &work, steps)
+}
+
+/// The module that a plugin begins with.
+#[derive(Debug)]
+struct Entry {
+    /// The folder that its name starts from.
+    root: PathBuf,
+    /// With dots.
+    module: String,
+}
+
+impl Entry {
+    fn find(project: &Project) -> Result<Self, BuildError> {
+        let directory = project.directory();
+        if let Some(named) = &project.build().entry {
+            let inside = named.components().all(|part| matches!(part, Component::Normal(_)));
+            return match inside {
+                true => Self::of(directory, &directory.join(named)),
+                false => Err(BuildError::Project(format!(
+                    "`[build] entry` is a file in the project, not `{}`",
+                    named.display()
+                ))),
+            };
+        }
+        let name = format!("{}.py", project.name().replace('-', "_"));
+        let names: Vec<&str> = [name.as_str()].into_iter().chain(ENTRIES).collect();
+        let folders = [directory.to_owned(), directory.join("src")];
+        let found = folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name)));
+        match found.into_iter().find(|file| file.is_file()) {
+            Some(file) => Self::of(directory, &file),
+            None => Err(BuildError::Project(format!(
+                "no file says where the plugin begins: there is no {}, here or in src; name it with `[build] entry` in plugin.toml",
+                names.join(", ")
+            ))),
+        }
+    }
+
+    /// A file, or the folder of a package. What has an `__init__.py` is a part of the name.
+    fn of(directory: &Path, path: &Path) -> Result<Self, BuildError> {
+        let wrong = |why: &str| {
+            let shown = path.strip_prefix(directory).unwrap_or(path).display();
+            Err(BuildError::Project(format!("the plugin cannot begin with `{shown}`: {why}")))
+        };
+        let is_package = path.join("__init__.py").is_file();
+        if !is_package && !(path.is_file() && path.extension() == Some(OsStr::new("py"))) {
+            return wrong("it is neither a Python file nor a package");
+        }
+        let mut names = vec![path.file_stem().unwrap_or_default().to_string_lossy().into_owned()];
+        let mut root = path.parent().unwrap_or(directory);
+        while root != directory && root.join("__init__.py").is_file() {
+            names.push(root.file_name().unwrap_or_default().to_string_lossy().into_owned());
+            root = root.parent().unwrap_or(directory);
+        }
+        if let Some(name) = names.iter().find(|name| !is_identifier(name)) {
+            return wrong(&format!("`{name}` cannot be imported; use letters, digits and `_`"));
+        }
+        names.reverse();
+        Ok(Self { root: root.to_owned(), module: names.join(".") })
+    }
+}
+
+fn is_identifier(name: &str) -> bool {
+    !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// The programs that make components.
+#[derive(Debug)]
+struct Toolchain {
+    componentize_py: PathBuf,
+    python: PathBuf,
+}
+
+impl Toolchain {
+    fn find(project: &Project, steps: &Steps<'_>) -> Result<Self, BuildError> {
+        let mut folders: Vec<_> =
+            [".venv/bin", "venv/bin"].iter().map(|folder| project.directory().join(folder)).collect();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        folders.extend(std::env::split_paths(&path));
+        let found = folders.iter().map(|folder| folder.join("componentize-py")).find(|file| file.is_file());
+        let Some(componentize_py) = found else {
+            return Err(BuildError::Missing(MissingTool {
+                tool: format!("componentize-py {COMPONENTIZE_PY}, which makes components of Python"),
+                looked_for: ".venv/bin/componentize-py in the project, and componentize-py on the PATH"
+                    .to_owned(),
+                install: vec![
+                    "apt-get install python3 python3-venv    # on Debian, where they are missing".to_owned(),
+                    format!(
+                        "python3 -m venv .venv && .venv/bin/pip install componentize-py=={COMPONENTIZE_PY}"
+                    ),
+                ],
+            }));
+        };
+        let said = Command::new(&componentize_py).arg("--version").stdin(Stdio::null()).output();
+        let said = said.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        let version = said.unwrap_or_default().replace("componentize-py ", "");
+        if version != COMPONENTIZE_PY {
+            steps.note(&format!(
+                "componentize-py is {version}; the version that is tested is {COMPONENTIZE_PY}"
+            ));
+        }
+        // Where somebody has linked it to, the Python that it belongs to is beside the file itself.
+        let real = componentize_py.canonicalize().unwrap_or_else(|_| componentize_py.clone());
+        let beside = [&componentize_py, &real].map(|file| file.with_file_name("python3"));
+        let python = beside.into_iter().find(|file| file.is_file());
+        Ok(Self { componentize_py, python: python.unwrap_or_else(|| PathBuf::from("python3")) })
+    }
+
+    /// Installs what `requirements.txt` names, unless just that is there. Gives the folder.
+    fn packages(&self, project: &Project, work: &Path, steps: &Steps<'_>) -> Result<PathBuf, BuildError> {
+        // componentize-py takes the packages of this machine where it knows of no other ones: it is shown this folder as that
+        // of a virtual environment.
+        let packages = environment(work).join("lib/python3/site-packages");
+        let wanted = project.directory().join(REQUIREMENTS);
+        let stamp = work.join(REQUIREMENTS);
+        let text = match fs::read_to_string(&wanted) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(BuildError::read(&wanted, error)),
+        };
+        if packages.is_dir() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == text) {
+            return Ok(packages);
+        }
+        remove(&packages)?;
+        fs::create_dir_all(&packages).map_err(|error| BuildError::write(&packages, error))?;
+        if names_packages(&text) {
+            self.install(&wanted, &packages, steps)?;
+        }
+        fs::write(&stamp, text).map_err(|error| BuildError::write(&stamp, error))?;
+        Ok(packages)
+    }
+
+    /// Only wheels without machine code: nothing else runs in the component.
+    fn install(&self, wanted: &Path, packages: &Path, steps: &Steps<'_>) -> Result<(), BuildError> {
+        let has_pip = Command::new(&self.python)
+            .args(["-m", "pip", "--version"])
+            .stdin(Stdio::null())
+            .output()
+            .is_ok_and(|output| output.status.success());
+        if !has_pip {
+            return Err(BuildError::Missing(MissingTool {
+                tool: format!("pip, which fetches what {REQUIREMENTS} names"),
+                looked_for: format!("the module `pip` of {}", self.python.display()),
+                install: vec![format!("{} -m ensurepip", self.python.display())],
+            }));
+        }
+        let mut pip = Command::new(&self.python);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"])
+            .args(["--platform", "any", "--implementation", "py", "--abi", "none"])
+            .args(["--python-version", PYTHON, "--only-binary", ":all:", "--target"])
+            .arg(packages)
+            .arg("--requirement")
+            .arg(wanted);
+        steps.run(&format!("pip install -r {REQUIREMENTS}"), &mut pip).map(drop).map_err(|error| {
+            let advice = format!(
+                "A component takes packages in pure Python that are published as wheels (`…-none-any.whl`) and run on Python {PYTHON}. One \
+                 for which pip finds no version (`from versions: none`) holds machine code or is published as source alone: look for a \
+                 release or another package without it."
+            );
+            with_output(error, |output| format!("{output}\n{advice}"))
+        })
+    }
+
+    /// What the sources use of the host. They are read and not run.
+    fn uses(&self, source: &Path, sdk: &Path, steps: &Steps<'_>) -> Result<BTreeSet<Interface>, BuildError> {
+        let mut command = Command::new(&self.python);
+        command.args(["-m", "cofferdam._build"]).arg(source).env("PYTHONPATH", sdk).current_dir(source);
+        let Finished { stdout, .. } = steps.run("reading the sources", &mut command)?;
+        Ok(Interface::ALL
+            .into_iter()
+            .filter(|interface| stdout.lines().any(|line| line == interface.name()))
+            .collect())
+    }
+
+    fn componentize(
+        &self,
+        wit: &Path,
+        python_path: &[&Path; 3],
+        work: &Path,
+        steps: &Steps<'_>,
+    ) -> Result<Vec<u8>, BuildError> {
+        let output = work.join("component.wasm");
+        let mut command = Command::new(&self.componentize_py);
+        command.arg("--quiet").arg("--wit-path").arg(wit).args(["--world", "plugin", "componentize", APP]);
+        for folder in python_path {
+            command.arg("--python-path").arg(folder);
+        }
+        command
+            .arg("--output")
+            .arg(&output)
+            .env("VIRTUAL_ENV", environment(work))
+            // What is wrong is in Python, and stacks of the tool say nothing about it.
+            .env("RUST_BACKTRACE", "0")
+            .current_dir(work);
+        let step = "importing the plugin and making the component (componentize-py)";
+        steps.run(step, &mut command).map_err(|error| with_output(error, what_python_said))?;
+        fs::read(&output).map_err(|error| BuildError::read(&output, error))
+    }
+}
+
+/// What stands for the virtual environment of the plugin.
+fn environment(work: &Path) -> PathBuf {
+    work.join("environment")
+}
+
+/// Whether there is more than comments in a list of packages.
+fn names_packages(text: &str) -> bool {
+    text.lines().any(|line| !line.trim().is_empty() && !line.trim().starts_with('#'))
+}
+
+fn with_output(error: BuildError, change: impl FnOnce(String) -> String) -> BuildError {
+    match error {
+        BuildError::Failed { step, status, output } => {
+            BuildError::Failed { step, status, output: change(output) }
+        }
+        other => other,
+    }
+}
+
+/// The traceback of the plugin without those around it, and without the second copy of it.
+fn what_python_said(output: String) -> String {
+    let said = output.split_once(NOT_LOADED).map(|(_, said)| said);
+    match said.and_then(|said| said.split("\n\n\nCaused by:").next()) {
+        Some(said) => said.trim().to_owned(),
+        None => output,
+    }
+}
+
+/// Copies a tree of files, in place of what was there.
+#[derive(Debug)]
+struct Copy {
+    /// Only these, if there are any.
+    sources: Option<GlobSet>,
+    /// Whether folders that hold no sources are left out.
+    is_project: bool,
+    files: usize,
+    bytes: u64,
+}
+
+impl Copy {
+    fn all() -> Self {
+        Self { sources: None, is_project: false, files: 0, bytes: 0 }
+    }
+
+    fn of_project(project: &Project) -> Result<Self, BuildError> {
+        let globs = &project.build().sources;
+        let mut set = GlobSetBuilder::new();
+        for glob in globs {
+            let wrong = |error| BuildError::Project(format!("`[build] sources`: {error}"));
+            set.add(Glob::new(glob).map_err(wrong)?);
+        }
+        let wrong = |error| BuildError::Project(format!("`[build] sources`: {error}"));
+        let sources = if globs.is_empty() { None } else { Some(set.build().map_err(wrong)?) };
+        Ok(Self { sources, is_project: true, files: 0, bytes: 0 })
+    }
+
+    fn run(mut self, from: &Path, to: &Path) -> Result<(), BuildError> {
+        remove(to)?;
+        self.folder(from, to, Path::new(""))
+    }
+
+    fn folder(&mut self, from: &Path, to: &Path, inside: &Path) -> Result<(), BuildError> {
+        fs::create_dir_all(to).map_err(|error| BuildError::write(to, error))?;
+        for entry in fs::read_dir(from).map_err(|error| BuildError::read(from, error))? {
+            let entry = entry.map_err(|error| BuildError::read(from, error))?;
+            let (path, name) = (entry.path(), entry.file_name());
+            let inside = inside.join(&name);
+            // Follows links, as Python does.
+            let data = fs::metadata(&path).map_err(|error| BuildError::read(&path, error))?;
+            if data.is_dir() && self.has_folder(&path, &name) {
+                self.folder(&path, &to.join(&name), &inside)?;
+            } else if data.is_file() && self.has_file(&inside) {
+                self.count(data.len(), from)?;
+                fs::copy(&path, to.join(&name)).map_err(|error| BuildError::read(&path, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn has_folder(&self, path: &Path, name: &OsStr) -> bool {
+        let name = name.to_string_lossy();
+        let is_left_out = name.starts_with('.') || LEFT_OUT.contains(&name.as_ref());
+        if self.is_project {
+            !is_left_out && !path.join("pyvenv.cfg").exists()
+        } else {
+            name != "__pycache__"
+        }
+    }
+
+    fn has_file(&self, inside: &Path) -> bool {
+        let name = inside.file_name().unwrap_or_default().to_string_lossy();
+        !name.starts_with('.')
+            && !name.ends_with(".wasm")
+            && !(self.is_project && is_test(&name))
+            && self.sources.as_ref().is_none_or(|sources| sources.is_match(inside))
+    }
+
+    fn count(&mut self, bytes: u64, folder: &Path) -> Result<(), BuildError> {
+        (self.files, self.bytes) = (self.files + 1, self.bytes + bytes);
+        if self.files <= SOURCES_MAX && self.bytes <= SOURCE_BYTES_MAX {
+            return Ok(());
+        }
+        Err(BuildError::Project(format!(
+            "the project has more than {SOURCES_MAX} files or {SOURCE_BYTES_MAX} bytes (seen at {}); name those that the plugin needs with \
+             `[build] sources` in plugin.toml",
+            folder.display()
+        )))
+    }
+}
+
+/// As pytest finds them. What only a test uses of the host is no use of the plugin's.
+fn is_test(name: &str) -> bool {
+    name.ends_with(".py") && (name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py")
+}
+
+fn remove(folder: &Path) -> Result<(), BuildError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(BuildError::write(folder, error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(files: &[&str], named: Option<&str>) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("my-tool");
+        fs::create_dir_all(&directory).unwrap();
+        for file in files {
+            fs::create_dir_all(directory.join(file).parent().unwrap()).unwrap();
+            fs::write(directory.join(file), "").unwrap();
+        }
+        let named = named.map(|entry| format!("entry = \"{entry}\"")).unwrap_or_default();
+        fs::write(directory.join("plugin.toml"), format!("[build]\nlanguage = \"python\"\n{named}\n"))
+            .unwrap();
+        match Entry::find(&Project::open(&directory).unwrap()) {
+            Ok(entry) => {
+                let root =
+                    entry.root.strip_prefix(directory.canonicalize().unwrap()).unwrap().display().to_string();
+                format!("{root}:{}", entry.module)
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_plugin_begins_with_the_file_that_is_called_like_it() {
+        assert_eq!(entry(&["my_tool.py", "app.py"], None), ":my_tool");
+        assert_eq!(entry(&["main.py", "src/app.py"], None), ":main");
+        assert_eq!(entry(&["src/app.py"], None), "src:app");
+        let none = entry(&["tool.py"], None);
+        assert!(
+            none.starts_with("no file says where the plugin begins: there is no my_tool.py, app.py, main.py")
+        );
+    }
+
+    #[test]
+    fn what_has_an_init_is_a_part_of_the_name() {
+        assert_eq!(entry(&["src/a/__init__.py", "src/a/b.py"], Some("src/a/b.py")), "src:a.b");
+        assert_eq!(entry(&["a/__init__.py"], Some("a")), ":a");
+        assert_eq!(entry(&["a/b.py"], Some("a/b.py")), "a:b");
+    }
+
+    #[test]
+    fn what_cannot_be_imported_is_refused() {
+        assert_eq!(
+            entry(&["my-tool.py"], Some("my-tool.py")),
+            "the plugin cannot begin with `my-tool.py`: `my-tool` cannot be imported; use letters, digits and `_`"
+        );
+        assert!(entry(&["a.txt"], Some("a.txt")).ends_with("it is neither a Python file nor a package"));
+        assert!(entry(&[], Some("../a.py")).contains("is a file in the project"));
+    }
+
+    #[test]
+    fn of_what_the_tool_says_the_plugin_s_traceback_is_shown() {
+        let output = "Traceback …\nAssertionError: …\ncofferdam._guest.NotLoaded: the plugin cannot be loaded:\nTraceback\n  File \"app.py\"\nTypeError: x\n\n\nCaused by:\n    again";
+        assert_eq!(what_python_said(output.to_owned()), "Traceback\n  File \"app.py\"\nTypeError: x");
+        assert_eq!(what_python_said("something else".to_owned()), "something else");
+    }
+
+    #[test]
+    fn comments_name_no_packages() {
+        assert!(!names_packages("# pint\n\n"));
+        assert!(names_packages("pint==0.25.3"));
+    }
 }

@@ -17,7 +17,7 @@ use crate::{compose, print};
 pub(crate) async fn run(global: &Global, args: CheckArgs) -> anyhow::Result<Exit> {
     let engine = compose::engine(global)?;
     let report = match compose::examine(&engine, &args.component).await {
-        Ok((_, declarations)) => Report::new(declarations.len(), review(&declarations)),
+        Ok(examined) => Report::new(examined.declarations.len(), review(&examined.declarations)),
         Err(error) => Report::of_error(error)?,
     };
     if args.json {

@@ -1,0 +1,50 @@
+"""Write tools for Cofferdam in Python: plain functions in, one WebAssembly component out.
+
+    from cofferdam import ToolFailure, tool
+
+    @tool(read_only=True, idempotent=True)
+    def repeat(text: str, times: int = 2) -> str:
+        '''Repeats a text.
+
+        Args:
+            text: The text to repeat.
+            times: How often; at most 100 times.
+        '''
+        if times > 100:
+            raise ToolFailure(f"{times} times is too often", suggestion="pass 100 or less")
+        return text * times
+
+`tool` says what can be a parameter and a result. `cofferdam build` makes the component; a plugin's tools are all that were
+decorated by the time its main module is imported, in that order. `cofferdam.testing` calls a tool as the host does, without a host.
+
+A component can do what its source mentions and nothing else: one that never says `call`, `client`, `files`, `secrets` or
+`toolbox` does not import them. They are modules of this package: `from cofferdam import files`.
+
+The interpreter is started, and the main module imported, while the component is made. What a module does at its top level
+costs no call anything, sees no files of a mount, and happens once.
+"""
+
+from cofferdam import call, client, files, secrets, testing, toolbox
+from cofferdam._content import Blob, Content, Json, Link, Resource, Text
+from cofferdam._definition import Annotations, Definition
+from cofferdam._failure import ToolFailure
+from cofferdam._tool import tool
+
+__all__ = [
+    "Annotations",
+    "Blob",
+    "Content",
+    "Definition",
+    "Json",
+    "Link",
+    "Resource",
+    "Text",
+    "ToolFailure",
+    "call",
+    "client",
+    "files",
+    "secrets",
+    "testing",
+    "tool",
+    "toolbox",
+]

@@ -1,0 +1,173 @@
+"""The component's side: what it exports, and how each end of a tool is told to the host.
+
+Everything that does not depend on a call is done while the component is made: `load` runs last, and what is in memory then is
+in memory when a call begins.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import linecache
+import os
+import sys
+import traceback
+from typing import Any
+
+from componentize_py_types import Err  # type: ignore[import-not-found]
+from wit_world.imports import types  # type: ignore[import-not-found]
+
+from cofferdam._content import Blob, Content, Json, Link, Text
+from cofferdam._definition import Definition
+from cofferdam._failure import ToolFailure
+from cofferdam._json import dumps, whole
+from cofferdam._tool import TOOLS, Tool
+
+_TOOLS_MAX = 128
+
+_by_name: dict[str, Tool] = {}
+_definitions: list[Any] = []
+_source = "/"
+_NOT_SHOWN = (os.path.dirname(__file__) + "/", "<frozen importlib")
+_LOADING = "the plugin cannot be loaded:"
+
+
+class Tools:
+    """The export `cofferdam:plugin/tools`."""
+
+    def list_tools(self) -> list[Any]:
+        """The definitions."""
+        return _definitions
+
+    def call_tool(self, name: str, arguments_json: str) -> list[Any]:
+        """Runs a tool."""
+        try:
+            tool = _by_name.get(name)
+            if tool is None:
+                raise ToolFailure(f"this plugin has no tool `{name}`", transient=False)
+            return [_content(each) for each in tool.call(arguments_json)]
+        except ToolFailure as failure:
+            raise Err(_failure(failure)) from None
+        # `sys.exit` in a tool ends the tool and is nothing that the host could act on.
+        except BaseException as error:
+            print(_traceback(error), end="", file=sys.stderr)
+            raise Err(types.Failure(_words(error), None, None, None)) from None
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+
+
+def load(main: str, beside: str) -> None:
+    """Imports the main module and takes over the tools that it and what it imports have decorated.
+
+    Args:
+        main: Its name.
+        beside: A file in the folder that all modules of the plugin are below.
+
+    Raises:
+        NotLoaded: If that fails, or a host would refuse the tools.
+    """
+    global _source
+    _source = os.path.dirname(beside) + "/"
+    try:
+        importlib.import_module(main)
+        _take_over(main)
+    except BaseException as error:
+        raise NotLoaded(f"{_LOADING}\n{_traceback(error)}") from None
+    _keep_lines()
+    # A call seldom makes enough garbage to be collected, and must not touch all of the image for it.
+    gc.collect()
+    gc.freeze()
+
+
+class NotLoaded(Exception):
+    """There is no component. The text is for its author, and `cofferdam build` looks for how it begins."""
+
+
+def _take_over(main: str) -> None:
+    if not TOOLS:
+        raise TypeError(f"`{main}` has no tools; decorate functions with `@tool`")
+    if len(TOOLS) > _TOOLS_MAX:
+        raise TypeError(f"a plugin has at most {_TOOLS_MAX} tools, not {len(TOOLS)}")
+    seen: set[str] = set()
+    for tool in TOOLS:
+        name = tool.definition.name
+        if name.lower() in seen:
+            raise TypeError(f"two tools are called `{name}`")
+        seen.add(name.lower())
+        _by_name[name] = tool
+        _definitions.append(_definition(tool.definition))
+
+
+def _keep_lines() -> None:
+    """Keeps the plugin's source lines for tracebacks: the files are not there when a tool runs."""
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if path and path.startswith(_source):
+            lines = linecache.getlines(path)
+            # Without a time it is never compared with the file.
+            linecache.cache[path] = (sum(map(len, lines)), None, lines, path)
+
+
+def _traceback(error: BaseException) -> str:
+    """The traceback of the plugin's own code, with paths from its folder."""
+    told = traceback.TracebackException.from_exception(error)
+    each: traceback.TracebackException | None = told
+    while each is not None:
+        frames = [frame for frame in each.stack if not frame.filename.startswith(_NOT_SHOWN)]
+        for frame in frames:
+            frame.filename = frame.filename.removeprefix(_source)
+        each.stack = traceback.StackSummary.from_list(frames)
+        each = each.__cause__ or each.__context__
+    return "".join(told.format()).replace(f'File "{_source}', 'File "')
+
+
+def _words(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    name = type(error).__name__
+    return whole(f"{name}: {text}" if text else name)
+
+
+def _failure(failure: ToolFailure) -> Any:
+    value = None
+    if failure.value is not None:
+        try:
+            value = dumps(failure.value)
+        except (TypeError, ValueError):
+            print("the value of the failure cannot be written as JSON", file=sys.stderr)
+    suggestion = None if failure.suggestion is None else whole(failure.suggestion)
+    return types.Failure(whole(failure.message), suggestion, failure.transient, value)
+
+
+def _content(content: Content) -> Any:
+    if isinstance(content, Text):
+        return types.Content_Text(whole(content.text))
+    if isinstance(content, Json):
+        return types.Content_Json(dumps(content.value))
+    if isinstance(content, Blob):
+        return types.Content_Blob(types.Blob(content.media_type, bytes(content.data)))
+    if isinstance(content, Link):
+        return types.Content_Link(types.Link(whole(content.uri), whole(content.name), content.media_type))
+    if isinstance(content.body, str):
+        body = types.ResourceBody_Text(whole(content.body))
+    else:
+        body = types.ResourceBody_Blob(bytes(content.body))
+    return types.Content_Resource(types.EmbeddedResource(whole(content.uri), content.media_type, body))
+
+
+def _definition(definition: Definition) -> Any:
+    hints = definition.annotations
+    output = definition.output_schema
+    return types.ToolDefinition(
+        definition.name,
+        definition.title,
+        definition.description,
+        dumps(definition.input_schema),
+        None if output is None else dumps(output),
+        types.Annotations(
+            hints.read_only, hints.destructive, hints.idempotent, hints.open_world, hints.long_running
+        ),
+    )

@@ -1,0 +1,61 @@
+"""Where the host is: in a component the bindings that were generated for it, natively nobody.
+
+Natively each module has a stand-in that answers as a host does that grants nothing; `cofferdam.testing.host` puts one there that
+grants what a test says.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+try:
+    # A component has them, and nothing else does.
+    import wit_world as _wit_world
+    from componentize_py_types import Err
+except ImportError:
+    _wit_world = None
+
+    class Err(Exception):  # type: ignore[no-redef]
+        """How a function of the host fails."""
+
+        def __init__(self, value: Any) -> None:
+            super().__init__(value)
+            self.value = value
+
+
+IS_COMPONENT = _wit_world is not None
+
+
+def interface(name: str, nobody: Any) -> Any:
+    """The functions of `cofferdam:plugin/<name>`; natively `nobody`."""
+    if not IS_COMPONENT:
+        return nobody
+    try:
+        return importlib.import_module(f"wit_world.imports.{name}")
+    except ImportError:
+        return _NotImported(name)
+
+
+class _NotImported:
+    """In place of an interface that the component does not import, because its source did not seem to use it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, function: str) -> Any:
+        raise RuntimeError(
+            f"this component does not import `cofferdam:plugin/{self._name}`: `cofferdam build` found no use of it; "
+            f"write `from cofferdam import {self._name}` in a source file of the plugin"
+        )
+
+
+def case(value: Any) -> str:
+    """The name of a case of a variant: `Error_NotFound` is `NotFound`."""
+    return type(value).__name__.rpartition("_")[2]
+
+
+def text(value: Any) -> str:
+    """What a case of a variant carries, if it is text."""
+    carried = getattr(value, "value", "")
+    return carried if isinstance(carried, str) else ""

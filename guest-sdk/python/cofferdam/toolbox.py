@@ -1,0 +1,142 @@
+"""Other tools that were granted to the plugin.
+
+A tool that is called runs with its own grants and limits, in a sandbox of its own. What it changes in files belongs to the call
+that made it: if that fails, nothing of it remains. Tools that need a person's approval cannot be called. In a unit test there are
+no tools but those that `cofferdam.testing.host` gives.
+
+    counts = toolbox.call("word_count", {"text": "to be or not to be"})
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from cofferdam import _content, _host
+from cofferdam._content import Blob, Content, Json, Link, Resource, Text
+from cofferdam._definition import Annotations, Definition
+from cofferdam._failure import ToolFailure
+from cofferdam._json import dumps
+
+
+class Error(ToolFailure):
+    """A call gave no value. Uncaught it is a failure with this text."""
+
+
+class UnknownTool(Error):
+    """No such tool was granted."""
+
+
+class InvalidArguments(Error):
+    """The arguments do not fit the tool's schema. The text names every problem."""
+
+
+class Failed(Error):
+    """The tool reported a failure: its `message`, `suggestion`, `transient` and `value`."""
+
+
+class Ended(Error):
+    """The tool ended without an answer: a trap, a limit, a denial."""
+
+    error_type: str = ""
+    """The name of the error type, for example `Trap.Unreachable`."""
+
+
+class TooDeep(Error):
+    """Calls are nested too deeply."""
+
+
+class _Nobody:
+    """Grants nothing."""
+
+    def list_tools(self) -> list[Any]:
+        return []
+
+    def call_tool(self, name: str, arguments_json: str) -> list[Any]:
+        raise UnknownTool(f"no tool `{name}` was granted", transient=False)
+
+
+_bindings: Any = _host.interface("toolbox", _Nobody())
+
+
+def granted() -> list[Definition]:
+    """The tools that were granted."""
+    return [_definition(each) for each in _bindings.list_tools()]
+
+
+def call(name: str, arguments: Mapping[str, Any] | None = None) -> Any:
+    """Calls a tool and gives its value as a model would see it.
+
+    Args:
+        name: As in `granted`.
+        arguments: As a model would send them; anything that has a JSON form.
+
+    Returns:
+        `None`, a text or a JSON value; several items as a list.
+
+    Raises:
+        Error: If there is no value. Its subclasses say why.
+    """
+    return _content.value_of(contents(name, arguments))
+
+
+def contents(name: str, arguments: Mapping[str, Any] | None = None) -> list[Content]:
+    """Calls a tool and gives the items of its result.
+
+    Raises:
+        Error: If there is no result. Its subclasses say why.
+    """
+    try:
+        found = _bindings.call_tool(name, dumps(dict(arguments or {})))
+    except _host.Err as error:
+        raise _error(name, error.value) from None
+    return [_item(each) for each in found]
+
+
+def _error(name: str, error: Any) -> Error:
+    case, text = _host.case(error), _host.text(error)
+    if case == "UnknownTool":
+        return UnknownTool(f"no tool `{name}` was granted", transient=False)
+    if case == "InvalidArguments":
+        return InvalidArguments(text)
+    if case == "Failed":
+        failure = error.value
+        value = None if failure.value is None else json.loads(failure.value)
+        return Failed(failure.message, suggestion=failure.suggestion, transient=failure.transient, value=value)
+    if case == "Ended":
+        ended = Ended(f"the tool `{name}` ended as `{text}`")
+        ended.error_type = text
+        return ended
+    return TooDeep("tools call each other too deeply", transient=False)
+
+
+def _definition(each: Any) -> Definition:
+    if isinstance(each, Definition):
+        return each
+    hints = each.annotations
+    return Definition(
+        each.name,
+        each.description,
+        json.loads(each.input_schema),
+        None if each.output_schema is None else json.loads(each.output_schema),
+        each.title,
+        Annotations(
+            hints.read_only, hints.destructive, hints.idempotent, hints.open_world, hints.long_running
+        ),
+    )
+
+
+def _item(item: Any) -> Content:
+    if isinstance(item, (Text, Json, Blob, Resource, Link)):
+        return item
+    case, value = _host.case(item), item.value
+    if case == "Text":
+        return Text(value)
+    if case == "Json":
+        return Json(json.loads(value))
+    if case == "Blob":
+        return Blob(value.media_type, value.data)
+    if case == "Link":
+        return Link(value.uri, value.name, value.media_type)
+    return Resource(value.uri, value.body.value, value.media_type)

@@ -1,0 +1,152 @@
+//! Running cases: each in a call of its own, with what it names and nothing else.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context;
+use cofferdam_engine::{Component, Engine, Grants, Mount, PluginOptions};
+use cofferdam_files::{FileStore, MemoryStore, Quota, StorePath, WriteMode};
+use cofferdam_tool::{
+    CallContext, Completion, FileAccess, FileEffects, Limits, LogLevel, LogSink, MountName, Progress,
+    ProgressSink, Refused, SecretText, ToolName, ToolSource, Toolset,
+};
+
+use super::{Case, MountedFiles};
+use crate::exit::UsageError;
+use crate::{compose, stores};
+
+/// Runs cases of one component.
+pub(crate) struct Runner<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) component: &'a Path,
+    /// What mounts are relative to.
+    pub(crate) directory: &'a Path,
+    /// Whose `error` counts.
+    pub(crate) language: Option<&'a str>,
+}
+
+/// How a case went: what is not as expected, one line each.
+pub(crate) struct Verdict {
+    pub(crate) problems: Vec<String>,
+}
+
+/// A plugin with what a case gives it.
+pub(crate) struct Prepared {
+    toolset: Toolset,
+    pub(super) stores: Vec<(String, Arc<dyn FileStore>)>,
+    is_dry_run: bool,
+}
+
+/// What a tool tells its caller.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) progress: Mutex<Vec<Progress>>,
+    pub(super) log: Mutex<Vec<(LogLevel, String)>>,
+}
+
+impl ProgressSink for Told {
+    fn report(&self, _call_id: &str, progress: Progress) {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).push(progress);
+    }
+}
+
+impl LogSink for Told {
+    fn log(&self, _call_id: &str, level: LogLevel, message: &str) {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).push((level, message.to_owned()));
+    }
+}
+
+impl Runner<'_> {
+    /// Runs a case.
+    ///
+    /// # Errors
+    /// What is wrong with the case or the component; how the call ends is the verdict.
+    pub(crate) async fn run(&self, case: &Case) -> anyhow::Result<Verdict> {
+        let prepared = self.prepare(case).await?;
+        let told = Arc::new(Told::default());
+        let ended = prepared.call(case, Some(&told)).await;
+        let problems = super::expect::problems(case, &prepared, &ended, &told, self.language).await;
+        Ok(Verdict { problems })
+    }
+
+    /// Loads the plugin with what a case gives it.
+    pub(crate) async fn prepare(&self, case: &Case) -> anyhow::Result<Prepared> {
+        let (mounts, is_dry_run) = self.mounts(case).await?;
+        let name = compose::name_of_file(self.component)?;
+        let values = |values: &std::collections::BTreeMap<String, String>| {
+            values.iter().map(|(name, value)| (name.clone(), SecretText::new(value.clone()))).collect()
+        };
+        let stores = mounts.iter().map(|mount| (mount.name.to_string(), Arc::clone(&mount.store))).collect();
+        let grants = Grants {
+            mounts,
+            env: values(&case.env),
+            config: values(&case.config),
+            secrets: values(&case.secrets),
+            readable_secrets: case.secrets.keys().cloned().collect(),
+            tools: self.own_tools(&name).await?,
+            ..Grants::default()
+        };
+        let options = PluginOptions { name, grants, limits: Limits::default() };
+        let plugin = compose::load_one(self.engine, self.component.to_owned(), options).await?;
+        let toolset = Toolset::join([Arc::new(plugin) as Arc<dyn ToolSource>])?;
+        Ok(Prepared { toolset, stores, is_dry_run })
+    }
+
+    /// A tool that calls others finds those of its own plugin, as far as it asks for them.
+    async fn own_tools(&self, name: &cofferdam_tool::PluginName) -> anyhow::Result<BTreeSet<ToolName>> {
+        let component = Component::from_file_ambient(self.component);
+        let (_, declarations) = self.engine.examine(&component, name, &()).await?;
+        declarations.iter().map(|declared| Ok(ToolName::new(&*declared.name)?)).collect()
+    }
+
+    /// The stores of a case, and whether one of them is a directory, which stays as it is.
+    async fn mounts(&self, case: &Case) -> anyhow::Result<(Vec<Mount>, bool)> {
+        let (mut mounts, mut has_directory) = (Vec::new(), false);
+        for (name, files) in &case.mounts {
+            let store: Arc<dyn FileStore> = match files {
+                MountedFiles::Directory(path) => {
+                    has_directory = true;
+                    let directory: PathBuf = self.directory.join(path);
+                    stores::open_directory(&directory, FileAccess::ReadWrite, Quota::default())?
+                }
+                MountedFiles::Texts(texts) => {
+                    let store = MemoryStore::new(Quota::default());
+                    for (path, text) in texts {
+                        let at = StorePath::file(path)
+                            .map_err(|error| UsageError(format!("`{path}` in {}: {error}", case.title())))?;
+                        store.write(&at, text.clone().into_bytes(), WriteMode::Replace).await?;
+                    }
+                    Arc::new(store)
+                }
+            };
+            let name = MountName::new(name).with_context(|| format!("a mount of {}", case.title()))?;
+            mounts.push(Mount::new(name, store, FileAccess::ReadWrite));
+        }
+        Ok((mounts, has_directory))
+    }
+}
+
+impl Prepared {
+    /// Calls the tool of a case.
+    pub(super) async fn call(&self, case: &Case, told: Option<&Arc<Told>>) -> Result<Completion, Refused> {
+        let context = CallContext {
+            file_effects: FileEffects { is_dry_run: self.is_dry_run, shows_diffs: false },
+            progress: told.map(|told| Arc::clone(told) as Arc<dyn ProgressSink>),
+            log: told.map(|told| Arc::clone(told) as Arc<dyn LogSink>),
+            ..CallContext::new("case")
+        };
+        let arguments = serde_json::to_vec(&case.arguments).unwrap_or_default();
+        self.toolset.call(&case.tool, Some(&arguments), &context).await
+    }
+
+    /// Calls the tool of a case for its time alone. Whether it came to its end.
+    pub(crate) async fn ends_well(&self, case: &Case) -> bool {
+        let ended = self.call(case, None).await;
+        ended.is_ok_and(|completion| matches!(completion.outcome, cofferdam_tool::Outcome::Ok(_)))
+    }
+
+    pub(super) fn definition(&self, tool: &str) -> Option<&cofferdam_tool::ToolDefinition> {
+        self.toolset.definition(tool).ok().map(|definition| &**definition)
+    }
+}

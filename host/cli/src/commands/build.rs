@@ -1,0 +1,172 @@
+//! `cofferdam build`: from sources to a component that is checked and timed.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use cofferdam_engine::Engine;
+use cofferdam_tool::{Review, review};
+use serde_json::{Value, json};
+
+use crate::args::{BuildArgs, Global};
+use crate::cases::{self, Cases, Runner};
+use crate::compose::{self, Examined};
+use crate::exit::Exit;
+use crate::print;
+use crate::rebuild::{self, Built, Recipe, Sources};
+
+/// Warm calls that are timed at most, and for how long at most.
+const WARM_CALLS_MAX: usize = 50;
+const WARM_TIME_MAX: Duration = Duration::from_millis(500);
+
+pub(crate) async fn run(global: &Global, args: BuildArgs) -> anyhow::Result<Exit> {
+    let engine = compose::engine(global)?;
+    let mut sources = args.watch.then(|| Sources::watch(&args.directory)).transpose()?;
+    loop {
+        let result = build(&engine, &args).await;
+        let Some(sources) = &mut sources else { return result };
+        if let Err(error) = result {
+            print::error(&error);
+        }
+        print::note("waiting for changes, Ctrl-C ends");
+        if !sources.changed().await {
+            return Ok(Exit::Ok);
+        }
+    }
+}
+
+async fn build(engine: &Engine, args: &BuildArgs) -> anyhow::Result<Exit> {
+    let recipe = Recipe {
+        directory: args.directory.clone(),
+        output: args.output.clone(),
+        keep_names: args.keep_names,
+        is_verbose: args.verbose,
+    };
+    // The toolchain has its own threads; there is nothing else to do meanwhile, and Ctrl-C reaches it as well.
+    let built = rebuild::build(&recipe)?;
+    let report = Report::of(engine, &built).await?;
+    if args.json {
+        print::result(&report.json().to_string())?;
+    } else {
+        print::result(&report.text())?;
+    }
+    Ok(if report.review.refusals.is_empty() { Exit::Ok } else { Exit::Plugin })
+}
+
+struct Report {
+    component: String,
+    bytes: u64,
+    digest: String,
+    tools: Vec<String>,
+    review: Review,
+    times: Option<Times>,
+}
+
+/// What a call costs here.
+struct Times {
+    tool: String,
+    /// Compiling, loading and the first call. `None` when the component had been compiled before.
+    cold: Option<Duration>,
+    /// The median of calls with a fresh instance each.
+    warm: Duration,
+}
+
+impl Report {
+    async fn of(engine: &Engine, built: &Built) -> anyhow::Result<Self> {
+        let started = Instant::now();
+        let Examined { info, declarations, was_compiled } =
+            compose::examine(engine, &built.component).await?;
+        let loading = started.elapsed();
+        let times = times(engine, built).await?.map(|(tool, first, warm)| Times {
+            tool,
+            cold: was_compiled.then_some(loading + first),
+            warm,
+        });
+        Ok(Self {
+            component: shown(&built.component),
+            bytes: info.component_bytes,
+            digest: info.identity.digest.to_string(),
+            tools: declarations.iter().map(|tool| tool.name.clone()).collect(),
+            review: review(&declarations),
+            times,
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{}  {}  {}\n", self.component, print::bytes(self.bytes), self.digest);
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{}: {}", print::counted(self.tools.len(), "tool"), self.tools.join(", "));
+        for refusal in &self.review.refusals {
+            let _ = write!(text, "\nrefused: {refusal}");
+        }
+        let advice = self.review.advice.len();
+        if advice > 0 {
+            let what = if advice == 1 { "a remark" } else { "remarks" };
+            let _ = write!(text, "\n`cofferdam check {}` has {what} for you ({advice})", self.component);
+        }
+        match &self.times {
+            Some(Times { tool, cold, warm }) => {
+                let cold = cold.map_or_else(String::new, |cold| format!("{} cold, ", print::time(cold)));
+                let _ = write!(text, "\n{tool}: {cold}{} warm", print::time(*warm));
+            }
+            None => text.push_str("\nno call was timed: no case in cases.jsonl returns a value"),
+        }
+        text
+    }
+
+    fn json(&self) -> Value {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        json!({
+            "component": self.component,
+            "bytes": self.bytes,
+            "digest": self.digest,
+            "tools": self.tools,
+            "refusals": self.review.refusals.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "advice": self.review.advice.len(),
+            "timed_tool": self.times.as_ref().map(|times| &times.tool),
+            "cold_us": self.times.as_ref().and_then(|times| times.cold).map(micros),
+            "warm_us": self.times.as_ref().map(|times| micros(times.warm)),
+        })
+    }
+}
+
+/// Times the first case that returns something: the tool, the first call and the median of the next ones.
+async fn times(engine: &Engine, built: &Built) -> anyhow::Result<Option<(String, Duration, Duration)>> {
+    let path = built.project.directory().join(cases::FILE);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let language = built.project.language().id();
+    let mut cases = Cases::read(&path)?;
+    cases.retain(Some(language), None);
+    let Some(case) = cases.for_timing() else { return Ok(None) };
+    let runner =
+        Runner { engine, component: &built.component, directory: &cases.directory, language: Some(language) };
+    let prepared = runner.prepare(case).await?;
+    let started = Instant::now();
+    if !prepared.ends_well(case).await {
+        let advice = format!(
+            "the first case, `{}`, does not return a value; `cofferdam test` says more",
+            case.title()
+        );
+        print::note(&advice);
+        return Ok(None);
+    }
+    let first = started.elapsed();
+    let (mut warm, began) = (Vec::new(), Instant::now());
+    while warm.is_empty() || (warm.len() < WARM_CALLS_MAX && began.elapsed() < WARM_TIME_MAX) {
+        let started = Instant::now();
+        prepared.ends_well(case).await;
+        warm.push(started.elapsed());
+    }
+    warm.sort_unstable();
+    let median = warm.get(warm.len() / 2).copied().unwrap_or_default();
+    Ok(Some((case.tool.clone(), first, median)))
+}
+
+/// A path as a person would type it here.
+fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().ok().and_then(|here| here.canonicalize().ok());
+    let relative = here.as_ref().and_then(|here| path.strip_prefix(here).ok());
+    relative.unwrap_or(path).display().to_string()
+}

@@ -1,0 +1,160 @@
+//! From a project to a checked component, once or whenever a source changes.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use cofferdam_author::{BuildError, Project, ProjectError, Report, Steps, is_source};
+use cofferdam_engine::{EmbedError, embed_manifest};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::mpsc;
+
+use crate::exit::UsageError;
+use crate::policy_file::replace_file;
+use crate::print;
+
+/// How long to wait after a change for what belongs to it: editors write in several steps.
+const QUIET: Duration = Duration::from_millis(150);
+/// Directories that are watched at most; a project with more is built by hand.
+const WATCHED_MAX: usize = 4096;
+
+/// What is built, and where to.
+#[derive(Clone)]
+pub(crate) struct Recipe {
+    pub(crate) directory: PathBuf,
+    pub(crate) output: Option<PathBuf>,
+    pub(crate) keep_names: bool,
+    pub(crate) is_verbose: bool,
+}
+
+/// A component that was written.
+pub(crate) struct Built {
+    pub(crate) project: Project,
+    pub(crate) component: PathBuf,
+}
+
+/// Steps of the toolchain as notes: each when it is over, and what takes long when it begins.
+struct Notes;
+
+impl Report for Notes {
+    fn begin(&self, step: &str) {
+        print::note(&format!("{step} …"));
+    }
+
+    fn end(&self, step: &str, took: Duration) {
+        print::note(&format!("{step}: {}", print::time(took)));
+    }
+
+    fn note(&self, text: &str) {
+        print::note(text);
+    }
+}
+
+/// Builds once. Takes as long as the toolchain takes and blocks.
+pub(crate) fn build(recipe: &Recipe) -> anyhow::Result<Built> {
+    let project = open(&recipe.directory)?;
+    let built = cofferdam_author::build(&project, &Steps::new(&Notes, recipe.is_verbose), recipe.keep_names);
+    let mut component = built.map_err(|error| match error {
+        BuildError::Read { .. } | BuildError::Write { .. } | BuildError::Start { .. } => {
+            anyhow::Error::from(error)
+        }
+        error => UsageError(error.to_string()).into(),
+    })?;
+    if let Some(manifest) = project.manifest() {
+        match embed_manifest(&component, manifest) {
+            Ok(with) => component = with,
+            // The Rust SDK can do that as well, with the same file.
+            Err(EmbedError::Present) => {}
+            Err(error) => return Err(UsageError(format!("plugin.toml: {error}")).into()),
+        }
+    }
+    let path = recipe.output.clone().unwrap_or_else(|| project.component());
+    let unwritable = || format!("{} cannot be written", path.display());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(unwritable)?;
+    }
+    replace_file(&path, &component).with_context(unwritable)?;
+    Ok(Built { project, component: path })
+}
+
+/// Finds out what a directory holds.
+pub(crate) fn open(directory: &Path) -> anyhow::Result<Project> {
+    Project::open(directory).map_err(|error| match error {
+        ProjectError::Read { .. } => anyhow::Error::from(error),
+        error => UsageError(error.to_string()).into(),
+    })
+}
+
+/// The sources of a project.
+pub(crate) struct Sources {
+    directory: PathBuf,
+    watcher: RecommendedWatcher,
+    watched: BTreeSet<PathBuf>,
+    changes: mpsc::UnboundedReceiver<PathBuf>,
+}
+
+impl Sources {
+    /// Watches a project.
+    pub(crate) fn watch(directory: &Path) -> anyhow::Result<Self> {
+        let directory = directory.canonicalize().context("the project is not there")?;
+        let (send, changes) = mpsc::unbounded_channel();
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            if let Ok(event) = event
+                && !event.kind.is_access()
+            {
+                for path in event.paths {
+                    let _ = send.send(path);
+                }
+            }
+        });
+        let watcher = watcher.context("changes of sources are not noticed")?;
+        let mut sources = Self { directory, watcher, watched: BTreeSet::new(), changes };
+        sources.watch_directories();
+        Ok(sources)
+    }
+
+    /// Waits until a source has changed and nothing more changes. False when there is nothing to wait for any more.
+    pub(crate) async fn changed(&mut self) -> bool {
+        loop {
+            let Some(first) = self.changes.recv().await else { return false };
+            let mut is_changed = self.is_source(&first);
+            while let Ok(Some(path)) = tokio::time::timeout(QUIET, self.changes.recv()).await {
+                is_changed |= self.is_source(&path);
+            }
+            if is_changed {
+                self.watch_directories();
+                return true;
+            }
+        }
+    }
+
+    fn is_source(&self, path: &Path) -> bool {
+        path.strip_prefix(&self.directory).is_ok_and(is_source)
+    }
+
+    /// One by one and not as a tree: what toolchains install has more directories than a system lets one watch.
+    fn watch_directories(&mut self) {
+        let mut left = vec![self.directory.clone()];
+        while let Some(directory) = left.pop() {
+            if self.watched.len() >= WATCHED_MAX {
+                print::note(&format!(
+                    "changes below {} are not noticed: too many directories",
+                    directory.display()
+                ));
+                return;
+            }
+            if self.watched.insert(directory.clone())
+                && let Err(error) = self.watcher.watch(&directory, RecursiveMode::NonRecursive)
+            {
+                print::note(&format!("changes in {} are not noticed: {error}", directory.display()));
+            }
+            for entry in directory.read_dir().into_iter().flatten().flatten() {
+                // No links: what they lead to belongs to somebody else.
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) && self.is_source(&entry.path()) {
+                    left.push(entry.path());
+                }
+            }
+        }
+    }
+}
