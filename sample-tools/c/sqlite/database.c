@@ -28,8 +28,9 @@ static bool is_harmless_pragma(const char *name, const char *argument, enum acce
     static const char *const TELLING[] = {
         "table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "foreign_key_list",
         "foreign_key_check", "integrity_check", "quick_check", "compile_options", "function_list", "collation_list", NULL};
-    static const char *const KEPT[] = {"user_version", "application_id", "foreign_keys", "defer_foreign_keys", "encoding",
-                                       "page_count", "page_size", "freelist_count", NULL};
+    // Full-text search asks for `data_version`.
+    static const char *const KEPT[] = {"data_version", "user_version", "application_id", "foreign_keys", "defer_foreign_keys",
+                                       "encoding", "page_count", "page_size", "freelist_count", NULL};
     static const char *const CHANGING_ONES[] = {"user_version", "application_id", "foreign_keys", "defer_foreign_keys",
                                                 "legacy_alter_table", NULL};
     if (is_one_of(name, TELLING)) return true;

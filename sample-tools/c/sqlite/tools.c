@@ -54,7 +54,7 @@ COFFERDAM_TOOL(execute, "Runs SQL statements that change an SQLite database: INS
     enum access access = arguments->create ? CREATING : CHANGING;
     opened opened = open_database(arguments->file, access);
     if (!opened.database) return opened.failure;
-    int64_t statements = 0;
+    int64_t statements = 0, changes = 0, last_insert_rowid = 0;
     for (cofferdam_string rest = arguments->sql; rest.length;) {
         sqlite3_stmt *statement = NULL;
         if (compile(opened.database, rest, &statement, &rest)) return failure_of(opened.database, access);
@@ -65,9 +65,15 @@ COFFERDAM_TOOL(execute, "Runs SQL statements that change an SQLite database: INS
             return cofferdam_suggest(cofferdam_fail("`parameters` go with a single statement"), "pass one statement per call");
         cofferdam_result bound = has_parameters ? bind(statement, arguments->parameters) : cofferdam_nothing();
         if (bound.failure) return bound;
+        int64_t before = sqlite3_total_changes64(opened.database);
         int code;
         while ((code = sqlite3_step(statement)) == SQLITE_ROW) {}
         if (code != SQLITE_DONE) return failure_of(opened.database, access);
+        // VACUUM and full-text tables insert rows of their own, which count in the total alone.
+        if (sqlite3_total_changes64(opened.database) > before) {
+            changes += sqlite3_changes64(opened.database);
+            last_insert_rowid = sqlite3_last_insert_rowid(opened.database);
+        }
         sqlite3_finalize(statement);
         statements++;
     }
@@ -77,8 +83,8 @@ COFFERDAM_TOOL(execute, "Runs SQL statements that change an SQLite database: INS
     cofferdam_writer json = {0};
     cofferdam_begin_object(&json, NULL);
     cofferdam_add_integer(&json, "statements", statements);
-    cofferdam_add_integer(&json, "changes", sqlite3_total_changes64(opened.database));
-    cofferdam_add_integer(&json, "last_insert_rowid", sqlite3_last_insert_rowid(opened.database));
+    cofferdam_add_integer(&json, "changes", changes);
+    cofferdam_add_integer(&json, "last_insert_rowid", last_insert_rowid);
     if (sqlite3_close(opened.database)) return cofferdam_fail("the database cannot be closed");
     return cofferdam_json(&json);
 }
