@@ -167,7 +167,5 @@ def _definition(definition: Definition) -> Any:
         definition.description,
         dumps(definition.input_schema),
         None if output is None else dumps(output),
-        types.Annotations(
-            hints.read_only, hints.destructive, hints.idempotent, hints.open_world, hints.long_running
-        ),
+        types.Annotations(hints.read_only, hints.destructive, hints.idempotent, hints.open_world, hints.long_running),
     )

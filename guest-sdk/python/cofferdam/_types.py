@@ -125,7 +125,7 @@ class Reader:
         raise self._unknown(annotation)
 
     def _literal(self, values: tuple[Any, ...]) -> Shape:
-        members = []
+        members: list[tuple[Any, Any]] = []
         for value in values:
             if isinstance(value, Enum):
                 members.append((value.value, value))
@@ -198,9 +198,7 @@ class Reader:
         for name, hint in self.hints(kind).items():
             annotation, absent = _required(hint, name not in kind.__required_keys__)
             description = docs.names.get(name, "")
-            shape.properties.append(
-                self.property(name, annotation, description=description, may_be_absent=absent)
-            )
+            shape.properties.append(self.property(name, annotation, description=description, may_be_absent=absent))
         return shape
 
     def hints(self, of: Any) -> dict[str, Any]:
