@@ -28,7 +28,7 @@ _TOOLS_MAX = 128
 _by_name: dict[str, Tool] = {}
 _definitions: list[Any] = []
 _source = "/"
-_NOT_SHOWN = (os.path.dirname(__file__) + "/", "<frozen importlib")
+_NOT_SHOWN = (os.path.dirname(__file__) + "/", "<frozen importlib", importlib.__file__)
 _LOADING = "the plugin cannot be loaded:"
 
 

@@ -165,8 +165,9 @@ class Reader:
                 raise self.refuse(f"the value of `{member}` is neither a text nor an integer")
         if not members:
             raise self.refuse(f"`{kind.__qualname__}` has no members")
-        # The docstring that every enum has where its author wrote none says nothing.
-        own = kind.__dict__.get("__doc__") or ""
+        own = kind.__dict__.get("__doc__")
+        # Written by Python 3.10 where the author wrote none.
+        own = "" if own == "An enumeration." else own
         return _shape.Choice(members, _docstring.read(own).text)
 
     def _dataclass(self, kind: type) -> Shape:
