@@ -67,7 +67,7 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     let component = work.join(COMPONENT);
     let mut componentize = Command::new(program(project, "componentize-qjs"));
     // Without `--sync` the component imports what this host does not offer, and the smaller engine of `--opt-size` needs calls in
-    // tail position, which it does not take. `--disable-gc` makes nothing faster.
+    // tail position, which it does not take. `--disable-gc` would leave what refers to itself in the memory of a session.
     componentize.current_dir(&work).args(["--sync", "--world", "plugin", "--wit", "wit"]);
     componentize.args(["--js", MODULE, "--output", COMPONENT]);
     run(project, steps, "making a component with QuickJS", &mut componentize)?;
