@@ -105,7 +105,11 @@ impl Compiler<'_> {
     fn link(&self, objects: &[PathBuf], is_cpp: bool) -> Result<PathBuf, BuildError> {
         let module = self.objects.join("module.wasm");
         let mut command = self.toolchain.command(is_cpp);
-        command.current_dir(self.project.directory()).args(LINKING).args(self.toolchain.linking).args(objects);
+        command
+            .current_dir(self.project.directory())
+            .args(LINKING)
+            .args(self.toolchain.linking)
+            .args(objects);
         command.args(&self.project.build().flags).arg("-o").arg(&module);
         self.steps.run("link", &mut command)?;
         Ok(module)
