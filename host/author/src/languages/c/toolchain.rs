@@ -90,7 +90,13 @@ fn zig() -> Option<Toolchain> {
             program.iter().chain(&options).map(|&word| word.to_owned()).collect()
         };
         let name = format!("{} {version}", program.join(" "));
-        Some(Toolchain { name: name.clone(), version: name, linking: &[], c: command("cc"), cpp: command("c++") })
+        Some(Toolchain {
+            name: name.clone(),
+            version: name,
+            linking: &[],
+            c: command("cc"),
+            cpp: command("c++"),
+        })
     };
     with(&["zig"]).or_else(|| with(&["python3", "-m", "ziglang"]))
 }
