@@ -88,10 +88,10 @@ fn look_at(
             for segment in data.clone() {
                 let segment = segment?;
                 let found = segment.data.windows(MARK.len()).position(|bytes| bytes == MARK);
-                if let (Some(found), DataKind::Active { offset_expr, .. }) = (found, &segment.kind) {
-                    if let Operator::I32Const { value } = offset_expr.get_operators_reader().read()? {
-                        *mark = Some(value.cast_unsigned() + u32::try_from(found).unwrap_or_default());
-                    }
+                if let (Some(found), DataKind::Active { offset_expr, .. }) = (found, &segment.kind)
+                    && let Operator::I32Const { value } = offset_expr.get_operators_reader().read()?
+                {
+                    *mark = Some(value.cast_unsigned() + u32::try_from(found).unwrap_or_default());
                 }
             }
         }
@@ -212,5 +212,77 @@ fn unsigned(to: &mut Vec<u8>, mut value: u32) {
             return;
         }
         to.push(low | 0x80);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wasmparser::Validator;
+
+    use super::*;
+
+    /// A module with one function and one global, a memory, and data that lie at `address`.
+    fn module(address: u32, data: &[u8]) -> Vec<u8> {
+        let mut module = b"\0asm\x01\0\0\0".to_vec();
+        section(&mut module, TYPE, &[1, 0x60, 0, 0]);
+        section(&mut module, FUNCTION, &[1, 0]);
+        section(&mut module, 5, &[1, 0, 9]);
+        section(&mut module, GLOBAL, &[1, 0x7f, 1, I32_CONST, 0, END]);
+        section(&mut module, EXPORT, &[1, 1, b'm', 2, 0]);
+        section(&mut module, CODE, &[1, 2, 0, END]);
+        let mut segment = vec![1, 0];
+        constant(&mut segment, address);
+        segment.push(END);
+        unsigned(&mut segment, length(data));
+        segment.extend(data);
+        section(&mut module, 11, &segment);
+        module
+    }
+
+    #[test]
+    fn the_module_gets_one_more_function() {
+        let data = [b"before ", MARK].concat();
+        let with = hand_over(&module(70_000, &data)).unwrap();
+        Validator::new().validate_all(&with).unwrap();
+        let mut exports = Vec::new();
+        let mut globals = Vec::new();
+        for payload in Parser::new(0).parse_all(&with) {
+            match payload.unwrap() {
+                Payload::ExportSection(section) => {
+                    exports.extend(section.into_iter().map(|export| export.unwrap().name.to_owned()));
+                }
+                Payload::GlobalSection(section) => {
+                    for global in section {
+                        globals.push(global.unwrap().init_expr.get_operators_reader().read().unwrap());
+                    }
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(exports, ["m", "cabi_realloc_adapter"]);
+        assert_eq!(globals, [Operator::I32Const { value: 0 }, Operator::I32Const { value: 131_072 }]);
+    }
+
+    #[test]
+    fn a_module_without_the_sdk_is_refused() {
+        let error = hand_over(&module(0, b"nothing")).unwrap_err().to_string();
+        assert!(error.starts_with("the program has no tools"), "{error}");
+        assert!(hand_over(b"no module").is_err());
+    }
+
+    #[test]
+    fn numbers_are_written_as_leb128() {
+        let signed = |value| {
+            let mut bytes = Vec::new();
+            constant(&mut bytes, value);
+            bytes.split_off(1)
+        };
+        assert_eq!(signed(63), [63]);
+        assert_eq!(signed(64), [0xc0, 0]);
+        assert_eq!(signed(u32::MAX), [0x7f]);
+        assert_eq!(signed(0x8000_0000), [0x80, 0x80, 0x80, 0x80, 0x78]);
+        let mut bytes = Vec::new();
+        unsigned(&mut bytes, 300);
+        assert_eq!(bytes, [0xac, 2]);
     }
 }
