@@ -37,6 +37,11 @@ inline std::unexpected<error> refused(const cofferdam_error &given) {
     return std::unexpected(error{given.code, owned(given.text), lifted(*cofferdam_fail_for(given).failure)});
 }
 
+inline asked<void> done(cofferdam_error error) {
+    if (error.code) return refused(error);
+    return {};
+}
+
 // A text of C++ as one of C, without a copy.
 inline cofferdam_string lent(std::string_view text) { return {text.data() ? text.data() : "", text.size()}; }
 inline cofferdam_string lent_if(const std::optional<std::string> &text) {
@@ -196,29 +201,24 @@ inline asked<std::string> read(std::string_view store, std::string_view path, st
     return std::string(reinterpret_cast<const char *>(content.data), content.length);
 }
 
-inline asked<void> done(cofferdam_error error) {
-    if (error.code) return detail::refused(error);
-    return {};
-}
-
 // Writes a whole new file and creates missing parent directories.
 inline asked<void> create(std::string_view store, std::string_view path, std::string_view content) {
-    return done(cofferdam_files_create(detail::lent(store), detail::lent(path), content.data(), content.size()));
+    return detail::done(cofferdam_files_create(detail::lent(store), detail::lent(path), content.data(), content.size()));
 }
 
 // The same, and replaces the whole content of a file that is there.
 inline asked<void> write(std::string_view store, std::string_view path, std::string_view content) {
-    return done(cofferdam_files_write(detail::lent(store), detail::lent(path), content.data(), content.size()));
+    return detail::done(cofferdam_files_write(detail::lent(store), detail::lent(path), content.data(), content.size()));
 }
 
 // Deletes a file.
 inline asked<void> remove(std::string_view store, std::string_view path) {
-    return done(cofferdam_files_delete(detail::lent(store), detail::lent(path)));
+    return detail::done(cofferdam_files_delete(detail::lent(store), detail::lent(path)));
 }
 
 // Creates a directory and missing parents.
 inline asked<void> create_directory(std::string_view store, std::string_view path) {
-    return done(cofferdam_files_create_directory(detail::lent(store), detail::lent(path)));
+    return detail::done(cofferdam_files_create_directory(detail::lent(store), detail::lent(path)));
 }
 
 // The children of a directory: directories first, then files, each bytewise by name. A missing directory has none.

@@ -311,7 +311,7 @@ struct local_arguments {
 };
 
 result<std::string> local_file(const local_arguments &given) {
-    // Debian's C++ library for WebAssembly has no file streams.
+    // The C++ library has no file streams on WebAssembly.
     std::FILE *file = std::fopen(given.path.c_str(), "r");
     if (!file) return fail("`" + given.path + "` cannot be opened: " + std::strerror(errno));
     std::string text(65536, '\0');

@@ -193,13 +193,10 @@ fn collect(folder: &Path, root: &Path, globs: &GlobSet, sources: &mut Vec<PathBu
     for entry in folder.read_dir().into_iter().flatten().flatten() {
         let path = entry.path();
         let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        let is_named = |path: &Path| path.strip_prefix(root).is_ok_and(|path| globs.is_match(path));
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && !is_hidden => collect(&path, root, globs, sources),
-            Ok(kind) if kind.is_file() && is_source(&path) => {
-                if path.strip_prefix(root).is_ok_and(|path| globs.is_match(path)) {
-                    sources.push(path);
-                }
-            }
+            Ok(kind) if kind.is_file() && is_source(&path) && is_named(&path) => sources.push(path),
             _ => {}
         }
     }
