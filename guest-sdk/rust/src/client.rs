@@ -23,8 +23,8 @@
 //! # }
 //! ```
 //!
-//! A component that uses nothing of this does not import `cofferdam:plugin/client`. Outside of a component (in a unit
-//! test) nobody can be asked and nobody listens.
+//! A component that uses nothing of this does not import `cofferdam:plugin/client`. In a unit test
+//! the client is that of a [`testing::Host`](crate::testing::Host).
 
 pub mod log;
 
@@ -305,15 +305,7 @@ mod host {
 
 #[cfg(not(target_arch = "wasm32"))]
 mod host {
-    use super::{Answer, Error, Kind, Question};
-
-    pub(super) fn can_ask(_: Kind) -> bool {
-        false
-    }
-
-    pub(super) fn ask(_: Vec<Question>) -> Result<Vec<Answer>, Error> {
-        Err(Error::Unsupported)
-    }
+    pub(super) use crate::testing::host::{ask, can_ask};
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 //!
 //! The changes of a call become visible to others together when the tool has succeeded. If it fails, none remain.
 //!
-//! A component that uses nothing of this does not import `cofferdam:plugin/files`. Outside of a component (in a unit
-//! test) no store is granted.
+//! A component that uses nothing of this does not import `cofferdam:plugin/files`. In a unit test the stores are
+//! those of a [`testing::Host`](crate::testing::Host).
 //!
 //! ```
 //! use cofferdam::files::{Query, Store};
@@ -361,42 +361,49 @@ mod host {
 #[cfg(not(target_arch = "wasm32"))]
 mod host {
     use super::{Entry, Error, Found, Granted, Query, Stat};
+    use crate::testing::host::stores;
+    use crate::testing::stores::pattern;
 
     pub(super) fn granted() -> Vec<Granted> {
-        Vec::new()
+        stores(|stores| stores.granted())
     }
 
-    pub(super) fn stat(_: &str, _: &str) -> Result<Stat, Error> {
-        Err(Error::UnknownStore)
+    pub(super) fn stat(store: &str, path: &str) -> Result<Stat, Error> {
+        stores(|stores| stores.stat(store, path))
     }
 
-    pub(super) fn read(_: &str, _: &str, _: u64, _: u64) -> Result<Vec<u8>, Error> {
-        Err(Error::UnknownStore)
+    pub(super) fn read(store: &str, path: &str, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
+        stores(|stores| stores.read(store, path, offset, length))
     }
 
-    pub(super) fn create(_: &str, _: &str, _: &[u8]) -> Result<(), Error> {
-        Err(Error::UnknownStore)
+    pub(super) fn create(store: &str, path: &str, content: &[u8]) -> Result<(), Error> {
+        stores(|stores| stores.write(store, path, content, false))
     }
 
-    pub(super) fn replace(_: &str, _: &str, _: &[u8]) -> Result<(), Error> {
-        Err(Error::UnknownStore)
+    pub(super) fn replace(store: &str, path: &str, content: &[u8]) -> Result<(), Error> {
+        stores(|stores| stores.write(store, path, content, true))
     }
 
-    pub(super) fn delete(_: &str, _: &str) -> Result<(), Error> {
-        Err(Error::UnknownStore)
+    pub(super) fn delete(store: &str, path: &str) -> Result<(), Error> {
+        stores(|stores| stores.delete(store, path))
     }
 
-    pub(super) fn create_directory(_: &str, _: &str) -> Result<(), Error> {
-        Err(Error::UnknownStore)
+    pub(super) fn create_directory(store: &str, path: &str) -> Result<(), Error> {
+        stores(|stores| stores.create_directory(store, path))
     }
 
-    pub(super) fn list(_: &str, _: &str, _: Option<&str>, _: bool) -> Result<Vec<Entry>, Error> {
-        Err(Error::UnknownStore)
+    pub(super) fn list(
+        store: &str,
+        directory: &str,
+        glob: Option<&str>,
+        is_recursive: bool,
+    ) -> Result<Vec<Entry>, Error> {
+        stores(|stores| stores.list(store, directory, glob, is_recursive))
     }
 
-    pub(super) fn search(_: &str, _: &str, query: &Query) -> Result<Found, Error> {
-        // What a query holds is the host's to read.
-        let Query { pattern: _, glob: _, is_case_sensitive: _, is_recursive: _ } = query;
-        Err(Error::UnknownStore)
+    pub(super) fn search(store: &str, directory: &str, query: &Query) -> Result<Found, Error> {
+        let regex = pattern(&query.pattern, query.is_case_sensitive)?;
+        let glob = query.glob.as_deref();
+        stores(|stores| stores.search(store, directory, &regex, glob, query.is_recursive))
     }
 }

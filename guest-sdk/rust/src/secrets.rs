@@ -1,7 +1,8 @@
 //! Secrets that a person has granted by name.
 //!
 //! A tool that only sends a secret in a request does not need this: a person can bind the secret to the request, and the
-//! tool never sees it. Outside of a component (in a unit test) there are no secrets.
+//! tool never sees it. In a unit test the secrets are those of a
+//! [`testing::Host`](crate::testing::Host).
 
 /// The value of a secret; `None` if it was not granted, whether there is one or not. The manifest of the plugin has to ask
 /// for it: `secrets = ["github"]`.
@@ -30,7 +31,5 @@ mod host {
 
 #[cfg(not(target_arch = "wasm32"))]
 mod host {
-    pub(super) fn get(_name: &str) -> Option<String> {
-        None
-    }
+    pub(super) use crate::testing::host::secret as get;
 }

@@ -13,8 +13,18 @@
 //! assert_eq!(testing::definition::<add>().input_schema["required"], json!(["a"]));
 //! ```
 //!
+//! A [`Host`] in memory grants stores, secrets, other tools and a client. Without one nothing is granted and nobody listens.
+//!
 //! Missing arguments get their defaults here as they do in the host. What else the host does with what a model sends
 //! (converting `"2"` to 2, checking it against the schema, dropping unknown keys) does not happen.
+
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod host;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod stores;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use self::host::{Host, Progress};
 
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 //! A tool that is called runs with its own grants and limits, in a sandbox of its own. What it changes in files belongs to the
 //! call that made it: if that fails, nothing of it remains. Tools that need a person's approval cannot be called.
 //!
-//! A component that uses nothing of this does not import `cofferdam:plugin/toolbox`. Outside of a component (in a unit
-//! test) no tool is granted.
+//! A component that uses nothing of this does not import `cofferdam:plugin/toolbox`. In a unit test the tools are
+//! those of a [`testing::Host`](crate::testing::Host).
 //!
 //! ```
 //! # fn tool() -> Result<i64, cofferdam::ToolFailure> {
@@ -129,9 +129,14 @@ mod host {
             Some(suggestion) => told.suggestion(suggestion),
             None => told,
         };
-        match failure.transient {
+        let told = match failure.transient {
             Some(true) => told.transient(),
             Some(false) => told.permanent(),
+            None => told,
+        };
+        let value = failure.value.and_then(|value| serde_json::from_str::<serde_json::Value>(&value).ok());
+        match value {
+            Some(value) => told.value(value),
             None => told,
         }
     }
@@ -141,12 +146,14 @@ mod host {
 mod host {
     use super::Error;
     use crate::Content;
+    use crate::testing::host;
 
     pub(super) fn granted() -> Vec<(String, String)> {
-        Vec::new()
+        host::tool_names().into_iter().map(|name| (name, "A tool of the test.".to_owned())).collect()
     }
 
-    pub(super) fn call(_: &str, _: &str) -> Result<Vec<Content>, Error> {
-        Err(Error::UnknownTool)
+    pub(super) fn call(name: &str, arguments_json: &str) -> Result<Vec<Content>, Error> {
+        let arguments = serde_json::from_str(arguments_json).map_err(|_| Error::NotJson)?;
+        host::call_tool(name, &arguments)
     }
 }

@@ -76,11 +76,12 @@ fn run(step: &str, command: &mut Command, is_shown: bool) -> Result<Finished, Bu
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     // Both at once: a program that waits for one pipe to be read may fill the other.
     let stderr = thread::spawn(move || stderr.map_or_else(String::new, |pipe| text(pipe, is_shown)));
-    let stdout = stdout.map_or_else(String::new, |pipe| text(pipe, is_shown));
+    // Standard output may be for us alone, such as the messages of cargo.
+    let stdout = stdout.map_or_else(String::new, |pipe| text(pipe, false));
     let stderr = stderr.join().unwrap_or_default();
     let status = child.wait().map_err(|error| BuildError::Start { program: program(), error })?;
     if !status.success() {
-        let output = if is_shown { String::new() } else { [stdout.trim(), stderr.trim()].join("\n") };
+        let output = if is_shown { stdout } else { [stdout.trim(), stderr.trim()].join("\n") };
         let output = output.trim().to_owned();
         return Err(BuildError::Failed { step: step.to_owned(), status, output });
     }

@@ -71,7 +71,7 @@ pub(crate) struct Case {
     transient: Option<Option<bool>>,
     /// A part of what the tool prints.
     stderr: Option<String>,
-    /// All reports of progress: done, total, message.
+    /// Reports of progress: done, total, message. The host may leave out some of them.
     progress: Option<Vec<(f64, Option<f64>, Option<String>)>>,
     /// All lines for the client: level, message.
     log: Option<Vec<(String, String)>>,

@@ -1,8 +1,234 @@
-//! Not written yet.
+//! JavaScript and TypeScript: esbuild makes one module of a project, componentize-qjs puts it into `QuickJS`, runs it once, and
+//! makes a component of the engine as it is then. A call starts with all modules loaded.
+//!
+//! Types are taken away and not checked: that is for the author's editor and for `tsc`. Programs are taken from the project's
+//! `node_modules`, or from one above it as npm does, or else from the PATH.
 
-use crate::{BuildError, Project, Steps};
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+
+use crate::wit::{self, Interface};
+use crate::{BuildError, MissingTool, Project, Steps};
+
+/// The versions that this was tested with.
+const INSTALL: &str = "npm install --save-dev esbuild@0.28.2 componentize-qjs@0.4.5";
+/// What a project's main file is called, if `[build] entry` does not say otherwise.
+const ENTRIES: [&str; 4] = ["src/main.ts", "src/main.js", "main.ts", "main.js"];
+
+/// All modules of a project in one, in its working folder. The name is in every line of a stack.
+const MODULE: &str = "plugin.js";
+const COMPONENT: &str = "component.wasm";
+
+/// What the engine understands. It never runs the jobs of its own promises during a call, so `async` becomes calls of
+/// `Promise`, which the SDK replaces.
+const ENGINE: [&str; 4] = [
+    "--target=es2024",
+    "--supported:async-await=false",
+    "--supported:async-generator=false",
+    "--supported:for-await=false",
+];
+/// Modules that are imports of the component: the host, standard error for `console`, and random numbers: those of the engine
+/// itself are the same in every call.
+const HOST_MODULES: &str = "cofferdam:plugin/";
+const WASI_MODULES: [&str; 2] = ["wasi:cli/stderr@0.2.12", "wasi:random/random@0.2.12"];
+/// The part of WASI that they need. The engine imports as much in any case.
+const WASI: [(&str, &str); 3] = [
+    (
+        "cli",
+        "package wasi:cli@0.2.12;\n\ninterface stderr {\n  use wasi:io/streams@0.2.12.{output-stream};\n  \
+         get-stderr: func() -> output-stream;\n}\n",
+    ),
+    (
+        "io",
+        "package wasi:io@0.2.12;\n\ninterface error {\n  resource error;\n}\n\ninterface streams {\n  use error.{error};\n  \
+         variant stream-error { last-operation-failed(error), closed }\n  resource output-stream {\n    \
+         blocking-write-and-flush: func(contents: list<u8>) -> result<_, stream-error>;\n  }\n}\n",
+    ),
+    (
+        "random",
+        "package wasi:random@0.2.12;\n\ninterface random {\n  get-random-bytes: func(len: u64) -> list<u8>;\n}\n",
+    ),
+];
 
 /// Builds the component of a project.
-pub(crate) fn build(project: &Project, _steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
-    Err(BuildError::Project(format!("{} cannot be built yet", project.language())))
+pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
+    let work = project.work()?;
+    let entry = entry(project)?;
+    find_node()?;
+    let bundler = program(project, "esbuild")?;
+    let componentizer = program(project, "componentize-qjs")?;
+    let bundle = Bundle::new(&work);
+    write(&bundle.entry, wrapper(&entry).as_bytes())?;
+    steps.run("bundling", &mut bundle.command(&bundler, project, &project.sdk()?))?;
+    add_wasi(&wit::write(&work, &bundle.uses()?)?)?;
+    let component = work.join(COMPONENT);
+    let mut componentize = Command::new(componentizer);
+    // Without `--sync` the component imports what this host does not offer, and the smaller engine of `--opt-size` needs calls in
+    // tail position, which it does not take. `--disable-gc` makes nothing faster.
+    componentize.current_dir(&work).args(["--sync", "--world", "plugin", "--wit", "wit"]);
+    componentize.args(["--js", MODULE, "--output", COMPONENT]);
+    steps.run("making a component with QuickJS", &mut componentize)?;
+    fs::read(&component).map_err(|error| BuildError::read(&component, error))
 }
+
+/// The files that a bundle is made through.
+struct Bundle {
+    /// Exports what the component exports.
+    entry: PathBuf,
+    /// All modules in one.
+    module: PathBuf,
+    /// What esbuild says of it.
+    report: PathBuf,
+}
+
+impl Bundle {
+    fn new(work: &Path) -> Self {
+        Self { entry: work.join("entry.js"), module: work.join(MODULE), report: work.join("plugin.json") }
+    }
+
+    fn command(&self, bundler: &Path, project: &Project, sdk: &Path) -> Command {
+        let mut command = Command::new(bundler);
+        // Relative paths keep the machine out of the comments that name the modules.
+        command.current_dir(project.directory()).arg(&self.entry);
+        // What a package has for browsers is nearer to this engine than what it has for Node, whose modules are not here.
+        command.args(["--bundle", "--format=esm", "--platform=browser", "--conditions=cofferdam,module"]);
+        command.args(["--define:process.env.NODE_ENV=\"production\"", "--log-level=warning"]).args(ENGINE);
+        command.arg(format!("--external:{HOST_MODULES}*"));
+        command.args(WASI_MODULES.map(|module| format!("--external:{module}")));
+        command.arg(format!("--alias:cofferdam={}", sdk.display()));
+        command.arg(format!("--inject:{}", sdk.join("component/globals.js").display()));
+        command.arg(format!("--outfile={}", self.module.display()));
+        command.arg(format!("--metafile={}", self.report.display()));
+        command
+    }
+
+    /// The interfaces of the host that are left in the bundle: the component imports all that its world has.
+    fn uses(&self) -> Result<BTreeSet<Interface>, BuildError> {
+        let report = fs::read(&self.report).map_err(|error| BuildError::read(&self.report, error))?;
+        let report: Report = serde_json::from_slice(&report).map_err(|error| {
+            BuildError::Project(format!("the report of esbuild is not as expected: {error}"))
+        })?;
+        let imports = report.outputs.into_values().flat_map(|output| output.imports);
+        let names: BTreeSet<_> = imports.filter_map(|import| import.interface().map(str::to_owned)).collect();
+        Ok(Interface::ALL.into_iter().filter(|interface| names.contains(interface.name())).collect())
+    }
+}
+
+#[derive(Deserialize)]
+struct Report {
+    outputs: std::collections::BTreeMap<String, Output>,
+}
+
+#[derive(Deserialize)]
+struct Output {
+    imports: Vec<Import>,
+}
+
+#[derive(Deserialize)]
+struct Import {
+    path: String,
+}
+
+impl Import {
+    /// `files` of `cofferdam:plugin/files@0.1.0`
+    fn interface(&self) -> Option<&str> {
+        self.path.strip_prefix(HOST_MODULES)?.split('@').next()
+    }
+}
+
+/// The main file, relative to the project.
+fn entry(project: &Project) -> Result<PathBuf, BuildError> {
+    let is_file = |path: &Path| project.directory().join(path).is_file();
+    match &project.build().entry {
+        Some(entry) if is_file(entry) => Ok(entry.clone()),
+        Some(entry) => Err(BuildError::Project(format!(
+            "`[build] entry` in plugin.toml is `{}`, and there is no such file",
+            entry.display()
+        ))),
+        None => ENTRIES.iter().map(PathBuf::from).find(|path| is_file(path)).ok_or_else(|| {
+            BuildError::Project(format!(
+                "there is no main file: none of {}; say which it is with `[build] entry` in plugin.toml",
+                ENTRIES.join(", ")
+            ))
+        }),
+    }
+}
+
+/// The module from which everything is bundled: the plugin of the main file as the component exports it.
+fn wrapper(entry: &Path) -> String {
+    let parts: Vec<_> = entry.iter().map(|part| part.to_string_lossy()).collect();
+    // JSON is JavaScript's way to write a string as well.
+    let path = serde_json::Value::from(format!("../{}", parts.join("/")));
+    format!(
+        "import plugin from {path};\nimport {{ serve }} from \"cofferdam/component/serve.js\";\n\
+         import {{ forget }} from \"cofferdam/component/random.js\";\n\nexport const tools = serve(plugin, forget);\n"
+    )
+}
+
+/// The programs of npm packages are scripts, and say nothing understandable where Node is not there.
+fn find_node() -> Result<(), BuildError> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let file = if cfg!(windows) { "node.exe" } else { "node" };
+    if env::split_paths(&path).any(|folder| folder.join(file).is_file()) {
+        return Ok(());
+    }
+    Err(BuildError::Missing(MissingTool {
+        tool: "Node, 20 or newer,".to_owned(),
+        looked_for: "node on the PATH".to_owned(),
+        install: vec!["apt-get install nodejs npm".to_owned()],
+    }))
+}
+
+/// Where a program of an npm package is.
+fn program(project: &Project, name: &str) -> Result<PathBuf, BuildError> {
+    let file = if cfg!(windows) { format!("{name}.cmd") } else { name.to_owned() };
+    let of_npm = project.directory().ancestors().map(|folder| folder.join("node_modules/.bin"));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found =
+        of_npm.chain(env::split_paths(&path)).map(|folder| folder.join(&file)).find(|path| path.is_file());
+    found.ok_or_else(|| {
+        BuildError::Missing(MissingTool {
+            tool: format!("{name}, a package of npm"),
+            looked_for: "in node_modules of the project and of the folders above it, and on the PATH"
+                .to_owned(),
+            install: install(project),
+        })
+    })
+}
+
+/// What a person types: the packages are in the `package.json` of every project that `cofferdam new` has written.
+fn install(project: &Project) -> Vec<String> {
+    let mut commands = Vec::new();
+    if project.directory().join("package.json").is_file() {
+        commands.push("npm install".to_owned());
+    }
+    commands.push(INSTALL.to_owned());
+    commands
+}
+
+/// Adds what the globals need to the world that was written.
+fn add_wasi(wit: &Path) -> Result<(), BuildError> {
+    let world = wit.join("world.wit");
+    let text = fs::read_to_string(&world).map_err(|error| BuildError::read(&world, error))?;
+    let imports: String = WASI_MODULES.iter().map(|module| format!("\n  import {module};")).collect();
+    let imports = format!("world plugin {{{imports}");
+    write(&world, text.replacen("world plugin {", &imports, 1).as_bytes())?;
+    for (package, text) in WASI {
+        let folder = wit.join("deps").join(package);
+        fs::create_dir_all(&folder).map_err(|error| BuildError::write(&folder, error))?;
+        write(&folder.join("package.wit"), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
+    fs::write(path, bytes).map_err(|error| BuildError::write(path, error))
+}
+
+#[cfg(test)]
+mod tests;

@@ -365,7 +365,8 @@ impl Copy {
 
 /// As pytest finds them. What only a test uses of the host is no use of the plugin's.
 fn is_test(name: &str) -> bool {
-    name.ends_with(".py") && (name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py")
+    name.ends_with(".py")
+        && (name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py")
 }
 
 fn remove(folder: &Path) -> Result<(), BuildError> {

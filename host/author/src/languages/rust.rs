@@ -18,13 +18,26 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
         .args(["build", "--release", "--target", TARGET, "--lib"])
         .args(["--message-format", "json-render-diagnostics"])
         .current_dir(project.directory());
-    let built = steps.run(&format!("cargo build --release --target {TARGET}"), &mut cargo)?;
+    let built = steps
+        .run(&format!("cargo build --release --target {TARGET}"), &mut cargo)
+        .map_err(without_messages)?;
     let component = component(&built.stdout).ok_or_else(|| {
         let advice =
             "cargo has built no component; Cargo.toml needs `crate-type = [\"cdylib\"]` under `[lib]`";
         BuildError::Project(advice.to_owned())
     })?;
     fs::read(&component).map_err(|error| BuildError::read(&component, error))
+}
+
+/// What people read of a failure: the messages on standard output are for programs.
+fn without_messages(error: BuildError) -> BuildError {
+    match error {
+        BuildError::Failed { step, status, output } => {
+            let lines: Vec<_> = output.lines().filter(|line| !line.starts_with("{\"reason\":")).collect();
+            BuildError::Failed { step, status, output: lines.join("\n") }
+        }
+        other => other,
+    }
 }
 
 /// A line of what cargo says about its work.

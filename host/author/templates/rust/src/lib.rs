@@ -1,6 +1,6 @@
 use cofferdam::{ToolFailure, tool};
 
-/// Greets somebody.
+/// Greets somebody by name, as often as is wanted.
 #[tool(read_only, idempotent)]
 pub fn greet(
     /// Whom to greet.

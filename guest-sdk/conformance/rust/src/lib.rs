@@ -1,0 +1,32 @@
+//! The conformance plugin in Rust: see `../README.md`.
+
+mod host;
+mod results;
+mod values;
+
+use host::{local_file, log, missing, progress, relay, secret, store};
+use results::{annotated, blob, crash, fail, nothing, several, word};
+use values::{big_numbers, defaults, echo, nested, nullables, unicode};
+
+cofferdam::plugin!(
+    echo,
+    defaults,
+    nullables,
+    nested,
+    fail,
+    crash,
+    unicode,
+    big_numbers,
+    nothing,
+    word,
+    blob,
+    several,
+    store,
+    missing,
+    local_file,
+    progress,
+    log,
+    relay,
+    secret,
+    annotated,
+);

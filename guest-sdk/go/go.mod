@@ -1,0 +1,3 @@
+module cofferdam
+
+go 1.24

@@ -1,0 +1,176 @@
+// Package abi is the border between the SDK and the host: what `wit/` says, as Go types and functions.
+//
+// In a component (GOOS=wasip1) the functions are imports in the canonical ABI, and an import that nothing calls is dropped
+// by the linker: a component can do what its source does and no more. Elsewhere they are answered by [Native], which is how
+// tools are tested without a host. Nothing is decided here.
+//
+// An optional text is empty where there is none: nowhere in `wit/` does an empty text mean anything else.
+package abi
+
+// Definition is `tool-definition`.
+type Definition struct {
+	Name         string
+	Title        string
+	Description  string
+	InputSchema  string
+	OutputSchema string
+	Annotations  Annotations
+}
+
+// Annotations is `annotations`; nil is unknown.
+type Annotations struct {
+	ReadOnly, Destructive, Idempotent, OpenWorld, LongRunning *bool
+}
+
+// Kind says which case of `content` there is; a resource is one kind with a text and another with bytes.
+type Kind uint8
+
+const (
+	Text Kind = iota
+	JSON
+	Blob
+	ResourceText
+	ResourceBlob
+	Link
+)
+
+// Content is `content`. Which fields count follows from the kind.
+type Content struct {
+	Kind      Kind
+	Text      string
+	Data      []byte
+	MediaType string
+	URI       string
+	Name      string
+}
+
+// Failure is `failure`.
+type Failure struct {
+	Message    string
+	Suggestion string
+	Transient  *bool
+	Value      string
+}
+
+// Error is an error variant of an import: which case, with its text if it has one.
+type Error struct {
+	Case uint8
+	Text string
+}
+
+// The cases of `toolbox.error` that the SDK tells apart.
+const (
+	ToolboxUnknown uint8 = iota
+	ToolboxInvalidArguments
+	ToolboxFailed
+	ToolboxEnded
+	ToolboxTooDeep
+)
+
+// The cases of `files.error`.
+const (
+	FilesUnknownStore uint8 = iota
+	FilesNotFound
+	FilesAlreadyExists
+	FilesWrongType
+	FilesInvalidPath
+	FilesReadOnly
+	FilesDenied
+	FilesLimit
+	FilesInvalidPattern
+	FilesUnavailable
+)
+
+// The cases of `client.error`.
+const (
+	ClientUnsupported uint8 = iota
+	ClientDenied
+	ClientInvalid
+	ClientLimit
+	ClientFailed
+)
+
+// Store is `files.store`.
+type Store struct {
+	Name     string
+	Writable bool
+}
+
+// Stat is `files.entry-stat`.
+type Stat struct {
+	Directory bool
+	Size      uint64
+}
+
+// Entry is `files.entry`.
+type Entry struct {
+	Name      string
+	Directory bool
+}
+
+// Query is `files.query`.
+type Query struct {
+	Pattern       string
+	CaseSensitive bool
+	Glob          string
+	Recursive     bool
+}
+
+// Match is `files.search-match`.
+type Match struct {
+	Path    string
+	Snippet string
+	Lines   []Line
+}
+
+// Line is `files.line`.
+type Line struct {
+	Number uint64
+	Text   string
+}
+
+// The cases of `client.request`, which are those of `client.kind` too.
+const (
+	AskForm uint8 = iota
+	AskSample
+	AskRoots
+)
+
+// Question is `client.question`.
+type Question struct {
+	Name    string
+	Kind    uint8
+	Message string
+	// JSON is the schema of a form, or the parameters of a sample.
+	JSON string
+}
+
+// The cases of `client.answer`.
+const (
+	Accepted uint8 = iota
+	Declined
+	Cancelled
+	Message
+	Roots
+)
+
+// Answer is `client.answer`.
+type Answer struct {
+	Case  uint8
+	JSON  string
+	Roots []Root
+}
+
+// Root is `client.root`.
+type Root struct {
+	URI  string
+	Name string
+}
+
+// List and Serve are the plugin's side: the SDK sets them when tools are registered. Outcome is what the host gets for what a
+// function returned; tests need it for the tools that they make up.
+var (
+	List    func() []Definition
+	Serve   func(name, arguments string) ([]Content, *Failure)
+	Outcome func(output any, err error) ([]Content, *Failure)
+)

@@ -1,0 +1,151 @@
+package abi
+
+import "unsafe"
+
+// Each function below makes one import call and lifts its answer. What an import writes lies in a variable that escapes to the
+// heap, because a pointer to it is passed out of Go: nothing moves it meanwhile. Texts go as Go strings, which are the address
+// and the length that the ABI wants.
+
+//go:wasmimport cofferdam:plugin/call@0.1.0 id
+func importID(result unsafe.Pointer)
+
+//go:wasmimport cofferdam:plugin/call@0.1.0 session
+func importSession(result unsafe.Pointer)
+
+//go:wasmimport cofferdam:plugin/call@0.1.0 time-left-ms
+func importTimeLeft() uint64
+
+//go:wasmimport cofferdam:plugin/call@0.1.0 cancelled
+func importCancelled() uint32
+
+//go:wasmimport cofferdam:plugin/call@0.1.0 progress
+func importProgress(done float64, hasTotal uint32, total float64, hasMessage uint32, message string)
+
+// CallID is `call.id`.
+func CallID() string {
+	var result span
+	importID(unsafe.Pointer(&result))
+	defer lifted()
+	return result.text()
+}
+
+// CallSession is `call.session`.
+func CallSession() string {
+	var result optional
+	importSession(unsafe.Pointer(&result))
+	defer lifted()
+	return result.text()
+}
+
+// TimeLeft is `call.time-left-ms`.
+func TimeLeft() uint64 {
+	return importTimeLeft()
+}
+
+// CallCancelled is `call.cancelled`.
+func CallCancelled() bool {
+	return importCancelled() != 0
+}
+
+// Progress is `call.progress`; a total of 0 is none.
+func Progress(done, total float64, message string) {
+	message = valid(message)
+	importProgress(done, flag(total != 0), total, flag(message != ""), message)
+}
+
+//go:wasmimport cofferdam:plugin/secrets@0.1.0 get
+func importSecret(name string, result unsafe.Pointer)
+
+type memorySecret struct {
+	isError uint8
+	value   span
+}
+
+// Secret is `secrets.get`.
+func Secret(name string) (string, bool) {
+	var result memorySecret
+	importSecret(valid(name), unsafe.Pointer(&result))
+	defer lifted()
+	if result.isError != 0 {
+		return "", false
+	}
+	return result.value.text(), true
+}
+
+//go:wasmimport cofferdam:plugin/toolbox@0.1.0 list-tools
+func importTools(result unsafe.Pointer)
+
+//go:wasmimport cofferdam:plugin/toolbox@0.1.0 call-tool
+func importTool(name, arguments string, result unsafe.Pointer)
+
+type memoryToolResult struct {
+	isError uint8
+	// `list<content>`, or the case of the error: see below.
+	payload toolPayload
+}
+
+// toolPayload holds the error variant; the list of contents lies over its first two words.
+type toolPayload struct {
+	is      uint32
+	failure memoryFailure
+}
+
+// Tools is `toolbox.list-tools`.
+func Tools() []Definition {
+	var result span
+	importTools(unsafe.Pointer(&result))
+	defer lifted()
+	memory := elements[memoryDefinition](result)
+	definitions := make([]Definition, len(memory))
+	for i := range memory {
+		definitions[i] = memory[i].lift()
+	}
+	return definitions
+}
+
+// CallTool is `toolbox.call-tool`. The failure is that of the error's case `failed`.
+func CallTool(name, arguments string) ([]Content, *Failure, *Error) {
+	var result memoryToolResult
+	importTool(valid(name), valid(arguments), unsafe.Pointer(&result))
+	defer lifted()
+	if result.isError == 0 {
+		return liftContents(*(*span)(unsafe.Pointer(&result.payload))), nil, nil
+	}
+	// The case is a byte; what is behind it is undefined.
+	is := uint8(result.payload.is)
+	switch is {
+	case ToolboxFailed:
+		return nil, result.payload.failure.lift(), &Error{Case: is}
+	case ToolboxInvalidArguments, ToolboxEnded:
+		return nil, nil, &Error{Case: is, Text: result.payload.failure.message.text()}
+	default:
+		return nil, nil, &Error{Case: is}
+	}
+}
+
+// memoryError is an error variant whose cases carry a text or nothing.
+type memoryError struct {
+	is   uint8
+	text span
+}
+
+// lift gives the case, and the text if `withText` has a bit for it. Behind a case without one lies anything.
+func (it *memoryError) lift(withText uint32) *Error {
+	if withText&(1<<it.is) == 0 {
+		return &Error{Case: it.is}
+	}
+	return &Error{Case: it.is, Text: it.text.text()}
+}
+
+// lifted lets go of the memory of an import's answer: by now Go values point to it.
+func lifted() {
+	clear(received)
+	received = received[:0]
+}
+
+func flag(is bool) uint32 {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,159 @@
+/**
+ * `TextEncoder` and `TextDecoder` for UTF-8, which the engine does not have.
+ *
+ * Written with functions of the engine, in pieces: a loop over the bytes takes ten times as long where most of them are ASCII.
+ */
+
+/** Bytes or characters that are turned into the other at once. On the way there they take up to nine times the room. */
+const PIECE = 65_536;
+const NOT_ASCII = /[^\0-\x7f]/;
+
+export class Encoder {
+  get encoding() {
+    return "utf-8";
+  }
+
+  encode(text = "") {
+    const written = String(text).toWellFormed();
+    if (written.length <= PIECE) return encodePiece(written);
+    const pieces = [];
+    for (let start = 0; start < written.length; ) {
+      const end = textEnd(written, start);
+      pieces.push(encodePiece(written.slice(start, end)));
+      start = end;
+    }
+    return joined(pieces);
+  }
+
+  encodeInto(text, target) {
+    let read = 0;
+    let written = 0;
+    for (const character of String(text)) {
+      const bytes = this.encode(character);
+      if (written + bytes.length > target.length) break;
+      target.set(bytes, written);
+      written += bytes.length;
+      read += character.length;
+    }
+    return { read, written };
+  }
+}
+
+export class Decoder {
+  #fatal;
+  #ignoreBOM;
+
+  constructor(label = "utf-8", { fatal = false, ignoreBOM = false } = {}) {
+    if (!/^\s*(?:utf-?8|unicode-1-1-utf-8)\s*$/i.test(label)) throw new RangeError(`there is no decoder for ${label}, only for utf-8`);
+    this.#fatal = fatal;
+    this.#ignoreBOM = ignoreBOM;
+  }
+
+  get encoding() {
+    return "utf-8";
+  }
+
+  get fatal() {
+    return this.#fatal;
+  }
+
+  get ignoreBOM() {
+    return this.#ignoreBOM;
+  }
+
+  decode(input = new Uint8Array(), { stream = false } = {}) {
+    if (stream) throw new TypeError("this decoder takes a text as a whole");
+    const bytes = ArrayBuffer.isView(input)
+      ? new Uint8Array(input.buffer, input.byteOffset, input.byteLength)
+      : new Uint8Array(input);
+    const text = decode(bytes, this.#fatal);
+    return !this.#ignoreBOM && text.startsWith("\ufeff") ? text.slice(1) : text;
+  }
+}
+
+function encodePiece(text) {
+  return fromLatin1(NOT_ASCII.test(text) ? unescape(encodeURIComponent(text)) : text);
+}
+
+/** Where a piece of a text ends that splits no character. */
+function textEnd(text, start) {
+  const end = start + PIECE;
+  const last = text.charCodeAt(end - 1);
+  return last >= 0xd800 && last <= 0xdbff ? end - 1 : end;
+}
+
+function joined(pieces) {
+  const bytes = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
+}
+
+function decode(bytes, fatal) {
+  const pieces = [];
+  for (let start = 0; start < bytes.length; ) {
+    const end = bytesEnd(bytes, start);
+    pieces.push(decodePiece(bytes.subarray(start, end), fatal));
+    start = end;
+  }
+  return pieces.length === 1 ? pieces[0] : pieces.join("");
+}
+
+/** Where a piece of bytes ends that splits no character. */
+function bytesEnd(bytes, start) {
+  let end = Math.min(start + PIECE, bytes.length);
+  for (let back = 0; back < 3 && end < bytes.length && (bytes[end] & 0xc0) === 0x80; back++) end--;
+  return end;
+}
+
+function decodePiece(bytes, fatal) {
+  const latin1 = atob(bytes.toBase64());
+  if (!NOT_ASCII.test(latin1)) return latin1;
+  try {
+    return decodeURIComponent(escape(latin1));
+  } catch {
+    if (fatal) throw new TypeError("the bytes are not UTF-8");
+    return decodeLeniently(bytes);
+  }
+}
+
+/** Each longest beginning of a character that does not go on becomes U+FFFD, as the standard has it. */
+function decodeLeniently(bytes) {
+  let text = "";
+  for (let at = 0; at < bytes.length; ) {
+    const { length, lowest, highest } = sequence(bytes[at]);
+    let taken = 1;
+    let point = length === 1 ? bytes[at] : bytes[at] & (0x7f >> length);
+    while (taken < length) {
+      const next = bytes[at + taken];
+      const isNext = taken === 1 ? next >= lowest && next <= highest : next >= 0x80 && next <= 0xbf;
+      if (!isNext) break;
+      point = (point << 6) | (next & 0x3f);
+      taken++;
+    }
+    text += length > 0 && taken === length ? String.fromCodePoint(point) : "\ufffd";
+    at += taken;
+  }
+  return text;
+}
+
+/** How long a sequence is that begins with a byte, and what its second byte may be; 0 if none begins with it. */
+function sequence(first) {
+  const of = (length, lowest = 0x80, highest = 0xbf) => ({ length, lowest, highest });
+  if (first <= 0x7f) return of(1);
+  if (first >= 0xc2 && first <= 0xdf) return of(2);
+  if (first === 0xe0) return of(3, 0xa0);
+  if (first === 0xed) return of(3, 0x80, 0x9f);
+  if (first >= 0xe1 && first <= 0xef) return of(3);
+  if (first === 0xf0) return of(4, 0x90);
+  if (first >= 0xf1 && first <= 0xf3) return of(4);
+  if (first === 0xf4) return of(4, 0x80, 0x8f);
+  return of(0);
+}
+
+function fromLatin1(text) {
+  return Uint8Array.fromBase64(btoa(text));
+}

@@ -1,0 +1,77 @@
+/**
+ * What a tool answers with, item by item: a `Content` is what WIT calls a `content`, and `returned` makes them of whatever a
+ * function has returned.
+ */
+
+import { writeJson } from "./numbers.js";
+
+/** One item of a result. The functions below make them. */
+export class Content {
+  constructor(tag, val) {
+    this.tag = tag;
+    this.val = val;
+    Object.freeze(this);
+  }
+}
+
+export function text(text) {
+  return new Content("text", String(text).toWellFormed());
+}
+
+export function json(value) {
+  return new Content("json", writeJson(value));
+}
+
+export function blob(mediaType, data) {
+  return new Content("blob", { mediaType, data: bytes(data) });
+}
+
+export function resource(uri, body, mediaType) {
+  const content = typeof body === "string" ? { tag: "text", val: body.toWellFormed() } : { tag: "blob", val: bytes(body) };
+  return new Content("resource", { uri, mediaType, body: content });
+}
+
+export function link(uri, name, mediaType) {
+  return new Content("link", { uri, name, mediaType });
+}
+
+/** The items of what a function has returned. */
+export function returned(value) {
+  if (value === undefined || value === null) return [];
+  if (typeof value === "string") return [text(value)];
+  if (value instanceof Content) return [value];
+  if (Array.isArray(value) && value.length > 0 && value.every((item) => item instanceof Content)) return value;
+  if (value instanceof Uint8Array || value instanceof ArrayBuffer) {
+    throw new TypeError("bytes are returned with their media type: `blob(mediaType, bytes)`");
+  }
+  return [json(value)];
+}
+
+/** The value that a model sees: null, a text or a JSON value; several items as an array. `read` reads JSON. */
+export function visible(contents, read = JSON.parse) {
+  const values = contents.map((content) => visibleItem(content, read));
+  return values.length > 1 ? values : (values[0] ?? null);
+}
+
+function visibleItem({ tag, val }, read) {
+  switch (tag) {
+    case "text":
+      return val;
+    case "json":
+      return read(val);
+    case "blob":
+      return { media_type: val.mediaType, bytes: val.data.length };
+    case "resource": {
+      const body = val.body.tag === "text" ? { text: val.body.val } : { bytes: val.body.val.length };
+      return { uri: val.uri, media_type: val.mediaType ?? null, ...body };
+    }
+    default:
+      return { uri: val.uri, name: val.name, media_type: val.mediaType ?? null };
+  }
+}
+
+function bytes(data) {
+  if (data instanceof Uint8Array) return data;
+  if (data instanceof ArrayBuffer) return new Uint8Array(data);
+  throw new TypeError("the content is neither a Uint8Array nor an ArrayBuffer");
+}

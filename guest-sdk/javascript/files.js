@@ -1,0 +1,122 @@
+/** The file stores that were granted to the plugin. Documented in `files.d.ts`. */
+
+import host from "#host/files";
+import { ToolFailure } from "./failure.js";
+
+const MESSAGES = {
+  "unknown-store": "no store of that name was granted",
+  "not-found": "not found",
+  "already-exists": "it exists already",
+  "read-only": "the store may only be read",
+  "not-text": "the content is not UTF-8 text",
+  unavailable: "the store cannot be reached at the moment",
+};
+
+export class FileError extends ToolFailure {
+  constructor(code, detail, place) {
+    const message = detail ?? MESSAGES[code] ?? code;
+    super(place === undefined ? message : `${place}: ${message}`, { transient: code === "unavailable" ? true : undefined });
+    this.code = code;
+  }
+}
+
+FileError.prototype.name = "FileError";
+
+export function granted() {
+  return host.stores();
+}
+
+export function store(name) {
+  return new Store(name);
+}
+
+/** `/data/reports/may.csv` is `reports/may.csv` in the store `data`. */
+const PLACE = /^\/([^/]+)(?:\/(.*))?$/s;
+
+export function locate(place) {
+  const [, name, path = ""] = PLACE.exec(place) ?? [];
+  const names = granted().map((store) => store.name);
+  if (name !== undefined && names.includes(name)) return { store: store(name), path };
+  const suggestion =
+    names.length === 0
+      ? "no store is granted; ask the user to grant one"
+      : `pass a path that begins with ${names.map((name) => `/${name}/`).join(" or ")}`;
+  throw new ToolFailure(`\`${place}\` is not in a store that was granted`, { suggestion, transient: false });
+}
+
+export class Store {
+  constructor(name) {
+    this.name = name;
+    Object.freeze(this);
+  }
+
+  stat(path) {
+    return this.#host(path, () => host.stat(this.name, path));
+  }
+
+  exists(path) {
+    try {
+      this.stat(path);
+      return true;
+    } catch (error) {
+      if (error.code === "not-found") return false;
+      throw error;
+    }
+  }
+
+  read(path, offset = 0, length = Number.MAX_SAFE_INTEGER) {
+    return this.#host(path, () => host.read(this.name, path, offset, length));
+  }
+
+  readText(path) {
+    const bytes = this.read(path);
+    try {
+      return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    } catch {
+      throw new FileError("not-text", undefined, this.#place(path));
+    }
+  }
+
+  create(path, content) {
+    this.#host(path, () => host.write(this.name, path, bytes(content), "create"));
+  }
+
+  replace(path, content) {
+    this.#host(path, () => host.write(this.name, path, bytes(content), "replace"));
+  }
+
+  delete(path) {
+    this.#host(path, () => host.delete(this.name, path));
+  }
+
+  createDirectory(path) {
+    this.#host(path, () => host.createDirectory(this.name, path));
+  }
+
+  list(directory = "", { glob, recursive = false } = {}) {
+    return this.#host(directory, () => host.list(this.name, directory, glob ?? null, recursive));
+  }
+
+  search(directory, pattern, { glob, caseSensitive = false, recursive = true } = {}) {
+    const query = { pattern, caseSensitive, glob: glob ?? null, recursive };
+    return this.#host(directory, () => host.search(this.name, directory, query));
+  }
+
+  #place(path) {
+    return `\`/${this.name}${path === "" ? "" : `/${path}`}\``;
+  }
+
+  #host(path, act) {
+    try {
+      return act();
+    } catch (error) {
+      const { tag, val } = error.payload ?? {};
+      if (tag === undefined) throw error;
+      throw new FileError(tag, val, this.#place(path));
+    }
+  }
+}
+
+function bytes(content) {
+  return typeof content === "string" ? new TextEncoder().encode(content) : content;
+}

@@ -1,0 +1,48 @@
+/** One tool: what it is called, what it takes, and what it does. */
+
+import { plain } from "./schema.js";
+
+/** Names that the host and the clients of models take. */
+const NAME = /^[A-Za-z0-9_.-]{1,128}$/;
+const DESCRIPTION_BYTES_MAX = 4096;
+const OPTIONS = ["name", "title", "description", "parameters", "output", "annotations", "run"];
+const HINTS = ["readOnly", "destructive", "idempotent", "openWorld", "longRunning"];
+
+/** A tool, checked. `tool` makes it. */
+export class Tool {
+  constructor({ name, title, description, parameters, output, annotations = {}, run }) {
+    this.name = name;
+    this.title = title;
+    this.description = description;
+    this.parameters = plain(parameters) ?? { type: "object", properties: {} };
+    this.output = plain(output);
+    this.annotations = annotations;
+    this.run = run;
+    Object.freeze(this);
+  }
+}
+
+export function tool(options) {
+  check(options);
+  return new Tool(options);
+}
+
+/** What would refuse the plugin, or make a tool that no model can use, is an error of the author: it ends the build. */
+function check(options) {
+  const { name, description, parameters, annotations = {}, run } = options;
+  if (typeof name !== "string" || !NAME.test(name)) {
+    throw new TypeError(`a tool's name is 1 to 128 characters out of A-Z a-z 0-9 _ . -, not ${JSON.stringify(name)}`);
+  }
+  const wrong = (text) => {
+    throw new TypeError(`tool \`${name}\`: ${text}`);
+  };
+  if (typeof description !== "string" || description.trim() === "") {
+    wrong("a `description` is missing, and a model knows nothing else of the tool");
+  }
+  const bytes = new TextEncoder().encode(description).length;
+  if (bytes > DESCRIPTION_BYTES_MAX) wrong(`the description has more than ${DESCRIPTION_BYTES_MAX} bytes: ${bytes}`);
+  if (typeof run !== "function") wrong("`run` is not a function");
+  if (parameters !== undefined && plain(parameters)?.type !== "object") wrong("`parameters` is not the schema of an object");
+  for (const option of Object.keys(options)) if (!OPTIONS.includes(option)) wrong(`there is no option \`${option}\``);
+  for (const hint of Object.keys(annotations)) if (!HINTS.includes(hint)) wrong(`there is no annotation \`${hint}\``);
+}

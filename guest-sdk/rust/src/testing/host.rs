@@ -1,0 +1,261 @@
+//! A host in memory: stores, secrets, other tools and a client for the tools that a test calls.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::mem;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::stores::Stores;
+use crate::client::log::Level;
+use crate::client::{self, Answer, Kind, Question};
+use crate::{Content, Tool, ToolFailure, content, toolbox};
+
+/// What a test grants to the tools that it calls, and what it has heard from them.
+///
+/// ```
+/// use cofferdam::files::Store;
+/// use cofferdam::testing::Host;
+/// use cofferdam::{ToolFailure, call, json, tool};
+///
+/// /// Counts the lines of a note and keeps the number beside it.
+/// #[tool]
+/// fn count_lines(path: String) -> Result<usize, ToolFailure> {
+///     let store = Store::named("notes");
+///     let lines = store.read_to_string(&path)?.lines().count();
+///     call::progress(1.0, Some(1.0), Some("counted"));
+///     store.create(&format!("{path}.lines"), lines.to_string())?;
+///     Ok(lines)
+/// }
+///
+/// let host = Host::new().file("notes", "a.txt", "one\ntwo");
+/// assert_eq!(host.call::<count_lines>(json!({"path": "a.txt"})).unwrap(), 2);
+/// assert_eq!(host.text("notes", "a.txt.lines").as_deref(), Some("2"));
+/// assert_eq!(host.progress()[0].done, 1.0);
+/// // What a call that fails has changed is gone, as with the real host.
+/// assert!(host.call::<count_lines>(json!({"path": "a.txt"})).is_err());
+/// ```
+///
+/// Limits, schemas and permissions are the real host's; `cofferdam test` runs a component with them.
+#[derive(Clone, Default)]
+pub struct Host {
+    state: Rc<RefCell<State>>,
+}
+
+/// A report of [`call::progress`](crate::call::progress).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Work done so far.
+    pub done: f64,
+    /// Work in all.
+    pub total: Option<f64>,
+    /// What was going on.
+    pub message: Option<String>,
+}
+
+type ToolFunction = Rc<dyn Fn(Value) -> Result<Vec<Content>, ToolFailure>>;
+type Answers = Rc<dyn Fn(Question) -> Result<Answer, client::Error>>;
+
+#[derive(Default)]
+struct State {
+    stores: Stores,
+    secrets: BTreeMap<String, String>,
+    tools: BTreeMap<String, ToolFunction>,
+    answers: Option<Answers>,
+    progress: Vec<Progress>,
+    log: Vec<(Level, String)>,
+}
+
+thread_local! {
+    /// The host of the call that this thread is in.
+    static CURRENT: RefCell<Option<Host>> = const { RefCell::new(None) };
+}
+
+impl Host {
+    /// A host that grants nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With an empty store that can be written.
+    #[must_use]
+    pub fn store(self, name: &str) -> Self {
+        self.state.borrow_mut().stores.add(name);
+        self
+    }
+
+    /// With a file in a store, which is there then and can be written.
+    ///
+    /// # Panics
+    /// When the path breaks a rule of stores.
+    #[must_use]
+    #[expect(clippy::panic, reason = "the author of the test is to see it")]
+    pub fn file(self, store: &str, path: &str, content: impl AsRef<[u8]>) -> Self {
+        let written = {
+            let mut state = self.state.borrow_mut();
+            state.stores.add(store);
+            state.stores.write(store, path, content.as_ref(), true)
+        };
+        if let Err(error) = written {
+            panic!("`{path}` cannot be a file of `{store}`: {error}");
+        }
+        self
+    }
+
+    /// Takes the right to change a store away.
+    #[must_use]
+    pub fn read_only(self, store: &str) -> Self {
+        self.state.borrow_mut().stores.protect(store);
+        self
+    }
+
+    /// With a secret that the tools may read.
+    #[must_use]
+    pub fn secret(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.state.borrow_mut().secrets.insert(name.into(), value.into());
+        self
+    }
+
+    /// With another tool, for [`toolbox`].
+    #[must_use]
+    pub fn tool(
+        self,
+        name: impl Into<String>,
+        tool: impl Fn(Value) -> Result<Value, ToolFailure> + 'static,
+    ) -> Self {
+        let contents = move |arguments| Ok(vec![Content::json(&tool(arguments)?)?]);
+        self.state.borrow_mut().tools.insert(name.into(), Rc::new(contents));
+        self
+    }
+
+    /// With a client that answers questions.
+    #[must_use]
+    pub fn client(self, answers: impl Fn(Question) -> Result<Answer, client::Error> + 'static) -> Self {
+        self.state.borrow_mut().answers = Some(Rc::new(answers));
+        self
+    }
+
+    /// Calls a tool like [`testing::call`](super::call), with what this host grants. If it fails, the stores are as before.
+    ///
+    /// # Errors
+    ///
+    /// What the tool reports, arguments that do not fit, and a result that is not JSON.
+    pub fn call<T: Tool>(&self, arguments: Value) -> Result<Value, ToolFailure> {
+        Ok(content::value(self.contents::<T>(arguments)?)?)
+    }
+
+    /// Calls a tool like [`testing::contents`](super::contents), with what this host grants.
+    ///
+    /// # Errors
+    ///
+    /// What the tool reports, and arguments that do not fit.
+    pub fn contents<T: Tool>(&self, arguments: Value) -> Result<Vec<Content>, ToolFailure> {
+        let before = self.state.borrow().stores.clone();
+        let outer = Current::enter(self);
+        let result = super::contents::<T>(arguments);
+        drop(outer);
+        if result.is_err() {
+            self.state.borrow_mut().stores = before;
+        }
+        result
+    }
+
+    /// The content of a file, if it is there.
+    #[must_use]
+    pub fn bytes(&self, store: &str, path: &str) -> Option<Vec<u8>> {
+        self.state.borrow().stores.read(store, path, 0, u64::MAX).ok()
+    }
+
+    /// The content of a text file, if it is there.
+    #[must_use]
+    pub fn text(&self, store: &str, path: &str) -> Option<String> {
+        String::from_utf8(self.bytes(store, path)?).ok()
+    }
+
+    /// What was reported by [`call::progress`](crate::call::progress), by all calls so far.
+    #[must_use]
+    pub fn progress(&self) -> Vec<Progress> {
+        self.state.borrow().progress.clone()
+    }
+
+    /// What was said to the client by [`client::log`], by all calls so far.
+    #[must_use]
+    pub fn log(&self) -> Vec<(Level, String)> {
+        self.state.borrow().log.clone()
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").finish_non_exhaustive()
+    }
+}
+
+/// The host of a call, until the call is over; then the one of the call around it.
+struct Current(Option<Host>);
+
+impl Current {
+    fn enter(host: &Host) -> Self {
+        Self(CURRENT.replace(Some(host.clone())))
+    }
+}
+
+impl Drop for Current {
+    fn drop(&mut self) {
+        CURRENT.set(mem::take(&mut self.0));
+    }
+}
+
+fn with<T>(work: impl FnOnce(&mut State) -> T) -> Option<T> {
+    let host = CURRENT.with_borrow(Clone::clone)?;
+    let mut state = host.state.borrow_mut();
+    Some(work(&mut state))
+}
+
+/// Works on the stores of the call; outside of one there are none.
+pub(crate) fn stores<T>(work: impl FnOnce(&mut Stores) -> T) -> T {
+    match CURRENT.with_borrow(Clone::clone) {
+        Some(host) => work(&mut host.state.borrow_mut().stores),
+        None => work(&mut Stores::default()),
+    }
+}
+
+pub(crate) fn secret(name: &str) -> Option<String> {
+    with(|state| state.secrets.get(name).cloned()).flatten()
+}
+
+pub(crate) fn tool_names() -> Vec<String> {
+    with(|state| state.tools.keys().cloned().collect()).unwrap_or_default()
+}
+
+pub(crate) fn call_tool(name: &str, arguments: &Value) -> Result<Vec<Content>, toolbox::Error> {
+    let tool = with(|state| state.tools.get(name).cloned()).flatten();
+    // Called when nothing is borrowed: it may be a tool that uses the host.
+    tool.ok_or(toolbox::Error::UnknownTool)?(arguments.clone()).map_err(toolbox::Error::Failed)
+}
+
+pub(crate) fn can_ask(_: Kind) -> bool {
+    with(|state| state.answers.is_some()).unwrap_or_default()
+}
+
+pub(crate) fn ask(questions: Vec<Question>) -> Result<Vec<Answer>, client::Error> {
+    let answers = with(|state| state.answers.clone()).flatten().ok_or(client::Error::Unsupported)?;
+    questions.into_iter().map(|question| answers(question)).collect()
+}
+
+pub(crate) fn report(done: f64, total: Option<f64>, message: Option<&str>) {
+    let message = message.map(str::to_owned);
+    with(|state| state.progress.push(Progress { done, total, message }));
+}
+
+pub(crate) fn log(level: Level, message: &str) {
+    with(|state| state.log.push((level, message.to_owned())));
+}
+
+pub(crate) fn is_there() -> bool {
+    with(|_| ()).is_some()
+}

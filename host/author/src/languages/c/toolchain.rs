@@ -1,0 +1,139 @@
+//! Where a compiler of C and C++ for WebAssembly is. The first that has all of its parts is taken.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::{BuildError, MissingTool};
+
+/// Where the WASI SDK of the Bytecode Alliance is unpacked by its own instructions.
+const WASI_SDK: &str = "/opt/wasi-sdk/bin";
+/// The tested version first, then by age. `clang` on the PATH is often that of the machine, without parts for WebAssembly.
+const CLANGS: [&str; 7] = ["-19", "-22", "-21", "-20", "-18", "-17", ""];
+/// The name that all versions of clang and of its libraries know.
+const TARGET: &str = "--target=wasm32-wasi";
+/// The stack comes first in memory, so that one that is used up ends the call instead of overwriting data. Zig does that always.
+const STACK_FIRST: &[&str] = &["-Wl,--stack-first"];
+
+/// A compiler, and what it needs to be told.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Toolchain {
+    /// For people.
+    pub(super) name: String,
+    /// What it says that it is: objects of another version are compiled again.
+    pub(super) version: String,
+    /// What its linker alone knows.
+    pub(super) linking: &'static [&'static str],
+    c: Vec<String>,
+    cpp: Vec<String>,
+}
+
+impl Toolchain {
+    /// To compile C or C++, or to link.
+    pub(super) fn command(&self, is_cpp: bool) -> Command {
+        let mut words = if is_cpp { &self.cpp } else { &self.c }.iter();
+        let mut command = Command::new(words.next().map_or("", String::as_str));
+        command.args(words);
+        command
+    }
+}
+
+/// Finds one.
+pub(super) fn find(is_cpp: bool) -> Result<Toolchain, BuildError> {
+    let in_sdk = Path::new(WASI_SDK).join("clang");
+    let of_sdk = in_sdk.is_file().then(|| clang(&in_sdk.to_string_lossy(), is_cpp)).flatten();
+    of_sdk
+        .or_else(|| CLANGS.iter().find_map(|version| clang(&format!("clang{version}"), is_cpp)))
+        .or_else(zig)
+        .ok_or_else(|| BuildError::Missing(missing(is_cpp)))
+}
+
+/// A clang that has a C library, what the compiler's own code calls, and a linker; for C++ its library as well.
+fn clang(program: &str, is_cpp: bool) -> Option<Toolchain> {
+    let version = said(program, &["--version"])?.lines().next()?.to_owned();
+    let file = |name: &str| said(program, &[TARGET, name]).map(|path| PathBuf::from(path.trim()));
+    let is_there = |name: &str| file(name).is_some_and(|path| path.is_absolute() && path.is_file());
+    let library = if is_cpp { "-print-file-name=libc++.a" } else { "-print-file-name=libc.a" };
+    if !is_there(library) || !is_there("-print-libgcc-file-name") {
+        return None;
+    }
+    let mut c = vec![program.to_owned(), TARGET.to_owned()];
+    if !is_there("-print-prog-name=wasm-ld") {
+        c.push(format!("-B{}", linker_of_rust()?.display()));
+    }
+    let mut cpp = c.clone();
+    // `clang-19` is `clang++-19` for C++.
+    let (folder, name) = program.rsplit_once('/').map_or(("", program), |(folder, name)| (folder, name));
+    let name = name.replacen("clang", "clang++", 1);
+    let plus = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+    match cpp.first_mut() {
+        Some(first) if said(&plus, &["--version"]).is_some() => *first = plus,
+        _ if is_cpp => return None,
+        _ => {}
+    }
+    Some(Toolchain { name: format!("{program}, {version}"), version, linking: STACK_FIRST, c, cpp })
+}
+
+/// Rust comes with a linker of WebAssembly under the name that clang looks for.
+fn linker_of_rust() -> Option<PathBuf> {
+    let libraries = said("rustc", &["--print", "target-libdir"])?;
+    let folder = Path::new(libraries.trim()).parent()?.join("bin/gcc-ld");
+    folder.join("wasm-ld").is_file().then_some(folder)
+}
+
+/// Zig has everything in one, C++ too. It instruments what it compiles unless it is told not to.
+fn zig() -> Option<Toolchain> {
+    let with = |program: &[&str]| {
+        let (name, rest) = program.split_first()?;
+        let version = said(name, &[rest, &["version"]].concat())?.trim().to_owned();
+        let command = |mode: &str| {
+            let options = [mode, "-target", "wasm32-wasi", "-fno-sanitize=all"];
+            program.iter().chain(&options).map(|&word| word.to_owned()).collect()
+        };
+        let name = format!("{} {version}", program.join(" "));
+        Some(Toolchain { name: name.clone(), version: name, linking: &[], c: command("cc"), cpp: command("c++") })
+    };
+    with(&["zig"]).or_else(|| with(&["python3", "-m", "ziglang"]))
+}
+
+/// What a program prints when it ends well.
+fn said(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn missing(is_cpp: bool) -> MissingTool {
+    let (language, more) =
+        if is_cpp { ("C++", " libc++-19-dev-wasm32 libc++abi-19-dev-wasm32") } else { ("C", "") };
+    MissingTool {
+        tool: format!("a compiler of {language} for WebAssembly, with its libraries"),
+        looked_for: format!(
+            "{WASI_SDK}/clang, clang-19 and other versions with `wasi-libc`, a linker `wasm-ld`, zig, `python3 -m ziglang`"
+        ),
+        install: vec![
+            format!("apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32{more}"),
+            "python3 -m pip install ziglang==0.17.1".to_owned(),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_toolchain_is_told_with_the_packages_that_bring_it() {
+        assert_eq!(
+            missing(true).to_string(),
+            "a compiler of C++ for WebAssembly, with its libraries is missing (looked for /opt/wasi-sdk/bin/clang, clang-19 and \
+             other versions with `wasi-libc`, a linker `wasm-ld`, zig, `python3 -m ziglang`). Install it with\n  apt-get install \
+             clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32 libc++-19-dev-wasm32 libc++abi-19-dev-wasm32\nor\n  python3 -m \
+             pip install ziglang==0.17.1"
+        );
+        assert!(!missing(false).to_string().contains("libc++"));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_no_toolchain() {
+        assert_eq!(clang("clang-of-nobody", false), None);
+    }
+}

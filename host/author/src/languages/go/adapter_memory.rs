@@ -1,0 +1,288 @@
+//! Memory for the adapter that stands between the two previews of WASI, inside of a Go module.
+//!
+//! The adapter has a stack and a state in the module's memory. It asks the module's `cabi_realloc` for them, which is Go and
+//! cannot run before Go's runtime does, and the runtime needs the adapter to start. Without that function it grows the memory
+//! instead; Go takes all memory up to the end, and what it grows by later, for its own, and would lay its heap over the
+//! adapter's state. So the SDK has a block that Go never touches, and here the module gets a function `cabi_realloc_adapter` of four
+//! lines that gives it out. wit-component hands that one to the adapter.
+
+use wasmparser::{BinaryReader, DataKind, Operator, Parser, Payload, TypeRef};
+
+use crate::BuildError;
+
+/// What the block begins with; the same as in `guest-sdk/go/internal/abi`.
+const MARK: &[u8] = b"cofferdam:memory-of-wasi-adapter";
+/// A stack and a state, each of one page.
+const BLOCK_BYTES: u32 = 2 * PAGE_BYTES;
+const PAGE_BYTES: u32 = 65_536;
+
+// Ids of sections.
+const TYPE: u8 = 1;
+const FUNCTION: u8 = 3;
+const GLOBAL: u8 = 6;
+const EXPORT: u8 = 7;
+const CODE: u8 = 10;
+
+/// What has to be known of a module to add a function to it.
+#[derive(Default)]
+struct Counts {
+    types: u32,
+    functions: u32,
+    globals: u32,
+}
+
+/// Adds the function.
+///
+/// # Errors
+///
+/// When the module is not one of a Go program with our SDK.
+pub(super) fn hand_over(module: &[u8]) -> Result<Vec<u8>, BuildError> {
+    let failed = |error: wasmparser::BinaryReaderError| BuildError::Component(error.to_string());
+    let mut counts = Counts::default();
+    let mut mark = None;
+    let mut sections = Vec::new();
+    for payload in Parser::new(0).parse_all(module) {
+        let payload = payload.map_err(failed)?;
+        look_at(&payload, &mut counts, &mut mark).map_err(failed)?;
+        if let Some((id, range)) = payload.as_section() {
+            sections.push((id, module.get(range).unwrap_or_default()));
+        }
+    }
+    let Some(mark) = mark else { return Err(no_sdk()) };
+    let start = mark.next_multiple_of(PAGE_BYTES);
+    let mut with = module.get(..8).unwrap_or_default().to_vec();
+    for (id, contents) in sections {
+        match addition(id, &counts, start) {
+            Some(entry) => section(&mut with, id, &appended(contents, &entry).map_err(failed)?),
+            None => section(&mut with, id, contents),
+        }
+    }
+    Ok(with)
+}
+
+fn no_sdk() -> BuildError {
+    let advice = "the program has no tools: a package of it has to import `cofferdam` and call `cofferdam.Register` in an \
+                  `init` function";
+    BuildError::Project(advice.to_owned())
+}
+
+fn look_at(
+    payload: &Payload<'_>,
+    counts: &mut Counts,
+    mark: &mut Option<u32>,
+) -> Result<(), wasmparser::BinaryReaderError> {
+    match payload {
+        Payload::TypeSection(types) => counts.types = types.count(),
+        Payload::ImportSection(imports) => {
+            for import in imports.clone().into_imports() {
+                match import?.ty {
+                    TypeRef::Func(_) => counts.functions += 1,
+                    TypeRef::Global(_) => counts.globals += 1,
+                    _ => {}
+                }
+            }
+        }
+        Payload::FunctionSection(functions) => counts.functions += functions.count(),
+        Payload::GlobalSection(globals) => counts.globals += globals.count(),
+        Payload::DataSection(data) => {
+            for segment in data.clone() {
+                let segment = segment?;
+                let found = segment.data.windows(MARK.len()).position(|bytes| bytes == MARK);
+                if let (Some(found), DataKind::Active { offset_expr, .. }) = (found, &segment.kind)
+                    && let Operator::I32Const { value } = offset_expr.get_operators_reader().read()?
+                {
+                    *mark = Some(value.cast_unsigned() + u32::try_from(found).unwrap_or_default());
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// What a section gets at its end.
+fn addition(id: u8, counts: &Counts, start: u32) -> Option<Vec<u8>> {
+    let mut entry = Vec::new();
+    match id {
+        // Four i32 to one i32.
+        TYPE => entry.extend([0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f]),
+        FUNCTION => unsigned(&mut entry, counts.types),
+        // A mutable i32: where the next block begins.
+        GLOBAL => {
+            entry.extend([0x7f, 1]);
+            constant(&mut entry, start);
+            entry.push(END);
+        }
+        EXPORT => {
+            let name = b"cabi_realloc_adapter";
+            unsigned(&mut entry, length(name));
+            entry.extend(name);
+            entry.push(0);
+            unsigned(&mut entry, counts.functions);
+        }
+        CODE => {
+            let body = body(counts.globals, start + BLOCK_BYTES);
+            unsigned(&mut entry, length(&body));
+            entry.extend(body);
+        }
+        _ => return None,
+    }
+    Some(entry)
+}
+
+// Instructions.
+const UNREACHABLE: u8 = 0x00;
+const IF: [u8; 2] = [0x04, 0x40];
+const END: u8 = 0x0b;
+const LOCAL_GET: u8 = 0x20;
+const GLOBAL_GET: u8 = 0x23;
+const GLOBAL_SET: u8 = 0x24;
+const I32_CONST: u8 = 0x41;
+const I32_GT_U: u8 = 0x4b;
+const I32_ADD: u8 = 0x6a;
+const I32_AND: u8 = 0x71;
+
+/// `(old, old size, alignment, size)`: gives out memory from the front, for good. Nothing is ever made larger, and what is
+/// more than the block ends the program.
+fn body(next: u32, end: u32) -> Vec<u8> {
+    let mut body = vec![0, LOCAL_GET, 0];
+    body.extend(IF);
+    body.extend([UNREACHABLE, END]);
+    // The result, which stays on the stack.
+    body.push(GLOBAL_GET);
+    unsigned(&mut body, next);
+    // The next one begins at a multiple of 16 behind it.
+    body.push(GLOBAL_GET);
+    unsigned(&mut body, next);
+    body.extend([LOCAL_GET, 3, I32_CONST, 15, I32_ADD, I32_CONST, 0x70, I32_AND, I32_ADD, GLOBAL_SET]);
+    unsigned(&mut body, next);
+    body.push(GLOBAL_GET);
+    unsigned(&mut body, next);
+    constant(&mut body, end);
+    body.push(I32_GT_U);
+    body.extend(IF);
+    body.extend([UNREACHABLE, END, END]);
+    body
+}
+
+/// A section whose count is one more, and that has the entry at its end.
+fn appended(contents: &[u8], entry: &[u8]) -> Result<Vec<u8>, wasmparser::BinaryReaderError> {
+    let mut reader = BinaryReader::new(contents, 0);
+    let count = reader.read_var_u32()?;
+    let rest = contents.get(reader.original_position()..).unwrap_or_default();
+    let mut longer = Vec::with_capacity(contents.len() + entry.len() + 1);
+    unsigned(&mut longer, count + 1);
+    longer.extend(rest);
+    longer.extend(entry);
+    Ok(longer)
+}
+
+fn section(module: &mut Vec<u8>, id: u8, contents: &[u8]) {
+    module.push(id);
+    unsigned(module, length(contents));
+    module.extend(contents);
+}
+
+/// A module is shorter than 4 GiB.
+fn length(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+}
+
+fn constant(to: &mut Vec<u8>, value: u32) {
+    to.push(I32_CONST);
+    let mut value = i64::from(value.cast_signed());
+    loop {
+        let low = u8::try_from(value & 0x7f).unwrap_or_default();
+        value >>= 7;
+        // The seventh bit is the sign of what is left.
+        if (value == 0 && low & 0x40 == 0) || (value == -1 && low & 0x40 != 0) {
+            to.push(low);
+            return;
+        }
+        to.push(low | 0x80);
+    }
+}
+
+fn unsigned(to: &mut Vec<u8>, mut value: u32) {
+    loop {
+        let low = u8::try_from(value & 0x7f).unwrap_or_default();
+        value >>= 7;
+        if value == 0 {
+            to.push(low);
+            return;
+        }
+        to.push(low | 0x80);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wasmparser::Validator;
+
+    use super::*;
+
+    /// A module with one function and one global, a memory, and data that lie at `address`.
+    fn module(address: u32, data: &[u8]) -> Vec<u8> {
+        let mut module = b"\0asm\x01\0\0\0".to_vec();
+        section(&mut module, TYPE, &[1, 0x60, 0, 0]);
+        section(&mut module, FUNCTION, &[1, 0]);
+        section(&mut module, 5, &[1, 0, 9]);
+        section(&mut module, GLOBAL, &[1, 0x7f, 1, I32_CONST, 0, END]);
+        section(&mut module, EXPORT, &[1, 1, b'm', 2, 0]);
+        section(&mut module, CODE, &[1, 2, 0, END]);
+        let mut segment = vec![1, 0];
+        constant(&mut segment, address);
+        segment.push(END);
+        unsigned(&mut segment, length(data));
+        segment.extend(data);
+        section(&mut module, 11, &segment);
+        module
+    }
+
+    #[test]
+    fn the_module_gets_one_more_function() {
+        let data = [b"before ", MARK].concat();
+        let with = hand_over(&module(70_000, &data)).unwrap();
+        Validator::new().validate_all(&with).unwrap();
+        let mut exports = Vec::new();
+        let mut globals = Vec::new();
+        for payload in Parser::new(0).parse_all(&with) {
+            match payload.unwrap() {
+                Payload::ExportSection(section) => {
+                    exports.extend(section.into_iter().map(|export| export.unwrap().name.to_owned()));
+                }
+                Payload::GlobalSection(section) => {
+                    for global in section {
+                        globals.push(global.unwrap().init_expr.get_operators_reader().read().unwrap());
+                    }
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(exports, ["m", "cabi_realloc_adapter"]);
+        assert_eq!(globals, [Operator::I32Const { value: 0 }, Operator::I32Const { value: 131_072 }]);
+    }
+
+    #[test]
+    fn a_module_without_the_sdk_is_refused() {
+        let error = hand_over(&module(0, b"nothing")).unwrap_err().to_string();
+        assert!(error.starts_with("the program has no tools"), "{error}");
+        assert!(hand_over(b"no module").is_err());
+    }
+
+    #[test]
+    fn numbers_are_written_as_leb128() {
+        let signed = |value| {
+            let mut bytes = Vec::new();
+            constant(&mut bytes, value);
+            bytes.split_off(1)
+        };
+        assert_eq!(signed(63), [63]);
+        assert_eq!(signed(64), [0xc0, 0]);
+        assert_eq!(signed(u32::MAX), [0x7f]);
+        assert_eq!(signed(0x8000_0000), [0x80, 0x80, 0x80, 0x80, 0x78]);
+        let mut bytes = Vec::new();
+        unsigned(&mut bytes, 300);
+        assert_eq!(bytes, [0xac, 2]);
+    }
+}

@@ -1,0 +1,37 @@
+// The plugin {{name}}.
+package main
+
+import (
+	"strings"
+
+	"cofferdam"
+)
+
+// Greeting is what the model says: each field is an argument.
+type Greeting struct {
+	Name  string `json:"name" description:"Whom to greet."`
+	Times int    `json:"times" description:"How often; at most 10 times." default:"1" minimum:"1"`
+}
+
+func greet(_ *cofferdam.Call, in Greeting) (string, error) {
+	if in.Times > 10 {
+		return "", cofferdam.Failf("%d times is too often", in.Times).Suggest("pass 10 or less")
+	}
+	greetings := make([]string, in.Times)
+	for i := range greetings {
+		greetings[i] = "Hello, " + in.Name + "!"
+	}
+	return strings.Join(greetings, " "), nil
+}
+
+func init() {
+	cofferdam.Register(
+		cofferdam.Tool("greet", "Greets somebody by name, as often as is wanted.", greet,
+			cofferdam.ReadOnly(true),
+			cofferdam.Idempotent(true),
+		),
+	)
+}
+
+// main is for the compiler. Nothing calls it.
+func main() {}

@@ -1,0 +1,46 @@
+/** Runs a JSONata expression within bounds, and says in words what is wrong with it. */
+
+import jsonata from "jsonata";
+
+import { ToolFailure } from "cofferdam";
+
+/** Within the time that the manifest asks for, so that the model learns why there is no result. */
+const TIME_MS_MAX = 10_000;
+/** Expressions nested in each other. The stack of the sandbox holds some more; at its end the call ends, and nobody says why. */
+const DEPTH_MAX = 250;
+/** Items of one list while the expression runs. */
+const ITEMS_MAX = 200_000;
+
+/** What to do about an error, by the first letters of its code. */
+const SUGGESTIONS = [
+  ["D1012", "work on less data, or write a simpler expression"],
+  ["D1011", "write a recursive function with an end, in tail position, or use `$map`, `$filter` and `$reduce`"],
+  ["D2014", "generate fewer items"],
+  ["D2015", "select fewer items, with a predicate or `[[0..99]]`"],
+  ["S", "correct the syntax at that place"],
+  ["T1005", "the names of functions begin with `$`, as in `$sum(…)`"],
+  ["T1006", "the names of functions begin with `$`, as in `$sum(…)`"],
+  ["T", "convert the value first, with `$number`, `$string` or `$exists`"],
+  ["U", undefined],
+];
+
+export async function evaluate(expression, input, bindings) {
+  try {
+    const bounds = { timeout: TIME_MS_MAX, stack: DEPTH_MAX, sequence: ITEMS_MAX };
+    return await jsonata(expression, bounds).evaluate(input, bindings);
+  } catch (error) {
+    throw typeof error?.code === "string" ? failure(error, expression) : error;
+  }
+}
+
+function failure({ code, message, position }, expression) {
+  const [, suggestion] = SUGGESTIONS.find(([start]) => code.startsWith(start)) ?? [];
+  return new ToolFailure(`${message} (${code}${place(position, expression)})`, { suggestion, transient: false });
+}
+
+/** Where it is, with the text before: models do not count characters well. */
+function place(position, expression) {
+  if (!Number.isInteger(position) || position < 1) return "";
+  const before = expression.slice(Math.max(0, position - 30), position);
+  return `, at character ${position}, behind \`${before}\``;
+}

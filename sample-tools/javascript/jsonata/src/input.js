@@ -1,0 +1,50 @@
+/** Reads the JSON file that a tool was told to read. */
+
+import { ToolFailure } from "cofferdam";
+import { FileError, locate } from "cofferdam/files";
+
+/** Parsed JSON takes up to ten times its length of the memory that a call has by default. */
+const FILE_BYTES_MAX = 8 * 1024 * 1024;
+
+export function readJsonFile(place) {
+  const { store, path } = locate(place);
+  const text = readText(store, path, place);
+  try {
+    // Editors of one system begin a text with a mark that JSON has not.
+    return JSON.parse(text.replace(/^\ufeff/, ""));
+  } catch (error) {
+    const isLines = /^\s*\{.*\}\s*\n\s*\{/.test(text.slice(0, 10_000));
+    throw new ToolFailure(`\`${place}\` is not JSON: ${error.message}`, {
+      suggestion: isLines ? "it looks like JSON Lines: pass some of its lines as an array in `data`" : "pass a file that holds JSON",
+      transient: false,
+    });
+  }
+}
+
+function readText(store, path, place) {
+  try {
+    const { type, size } = store.stat(path);
+    if (type === "directory") {
+      throw new ToolFailure(`\`${place}\` is a directory`, { suggestion: listed(store, path, place) });
+    }
+    if (size > FILE_BYTES_MAX) {
+      throw new ToolFailure(`\`${place}\` has ${size} bytes; the most is ${FILE_BYTES_MAX}`, {
+        suggestion: "pass a smaller file, or a part of it as `data`",
+        transient: false,
+      });
+    }
+    return store.readText(path);
+  } catch (error) {
+    if (!(error instanceof FileError) || error.code !== "not-found") throw error;
+    const directory = path.split("/").slice(0, -1).join("/");
+    throw new ToolFailure(error.message, { suggestion: listed(store, directory, `/${store.name}/${directory}`) });
+  }
+}
+
+/** Which files there are, so that the next call can name one. */
+function listed(store, directory, place) {
+  const names = store.list(directory, { glob: "*.json" }).map(({ name }) => `\`${name}\``);
+  const where = `\`${place.replace(/\/$/, "")}\``;
+  if (names.length === 0) return `there are no JSON files in ${where}`;
+  return `in ${where} there are ${names.slice(0, 20).join(", ")}${names.length > 20 ? " and more" : ""}`;
+}
