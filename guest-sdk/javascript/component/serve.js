@@ -45,7 +45,12 @@ export function definition({ name, title, description, parameters, output, annot
 function failure(error) {
   if (error instanceof ToolFailure) {
     const { message, suggestion, transient, value } = error;
-    return { message: message.toWellFormed(), suggestion, transient, value: value === undefined ? undefined : writeJson(value) };
+    return {
+      message: message.toWellFormed(),
+      suggestion: suggestion === undefined || suggestion === null ? undefined : String(suggestion).toWellFormed(),
+      transient: typeof transient === "boolean" ? transient : undefined,
+      value: value === undefined ? undefined : writeJson(value),
+    };
   }
   // The engine throws null where not even an error fits into the memory.
   if (error === null) return failure(new ToolFailure("the tool has used up the memory of the call", { suggestion: "pass less data" }));

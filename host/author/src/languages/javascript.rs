@@ -5,10 +5,10 @@
 //! `node_modules`, or from one above it as npm does, or else from the PATH.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
@@ -59,20 +59,18 @@ const WASI: [(&str, &str); 3] = [
 pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
     let work = project.work()?;
     let entry = entry(project)?;
-    find_node()?;
-    let bundler = program(project, "esbuild")?;
-    let componentizer = program(project, "componentize-qjs")?;
+    check_node()?;
     let bundle = Bundle::new(&work);
     write(&bundle.entry, wrapper(&entry).as_bytes())?;
-    steps.run("bundling", &mut bundle.command(&bundler, project, &project.sdk()?))?;
+    run(project, steps, "bundling", &mut bundle.command(project, &project.sdk()?))?;
     add_wasi(&wit::write(&work, &bundle.uses()?)?)?;
     let component = work.join(COMPONENT);
-    let mut componentize = Command::new(componentizer);
+    let mut componentize = Command::new(program(project, "componentize-qjs"));
     // Without `--sync` the component imports what this host does not offer, and the smaller engine of `--opt-size` needs calls in
-    // tail position, which it does not take. `--disable-gc` makes nothing faster.
+    // tail position, which it does not take. `--disable-gc` would leave what refers to itself in the memory of a session.
     componentize.current_dir(&work).args(["--sync", "--world", "plugin", "--wit", "wit"]);
     componentize.args(["--js", MODULE, "--output", COMPONENT]);
-    steps.run("making a component with QuickJS", &mut componentize)?;
+    run(project, steps, "making a component with QuickJS", &mut componentize)?;
     fs::read(&component).map_err(|error| BuildError::read(&component, error))
 }
 
@@ -91,8 +89,8 @@ impl Bundle {
         Self { entry: work.join("entry.js"), module: work.join(MODULE), report: work.join("plugin.json") }
     }
 
-    fn command(&self, bundler: &Path, project: &Project, sdk: &Path) -> Command {
-        let mut command = Command::new(bundler);
+    fn command(&self, project: &Project, sdk: &Path) -> Command {
+        let mut command = Command::new(program(project, "esbuild"));
         // Relative paths keep the machine out of the comments that name the modules.
         command.current_dir(project.directory()).arg(&self.entry);
         // What a package has for browsers is nearer to this engine than what it has for Node, whose modules are not here.
@@ -171,34 +169,37 @@ fn wrapper(entry: &Path) -> String {
 }
 
 /// The programs of npm packages are scripts, and say nothing understandable where Node is not there.
-fn find_node() -> Result<(), BuildError> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let file = if cfg!(windows) { "node.exe" } else { "node" };
-    if env::split_paths(&path).any(|folder| folder.join(file).is_file()) {
-        return Ok(());
+fn check_node() -> Result<(), BuildError> {
+    match Command::new("node").arg("--version").stdin(Stdio::null()).output() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(BuildError::Missing(MissingTool {
+            tool: "Node, 20 or newer,".to_owned(),
+            looked_for: "node on the PATH".to_owned(),
+            install: vec!["apt-get install nodejs npm".to_owned()],
+        })),
     }
-    Err(BuildError::Missing(MissingTool {
-        tool: "Node, 20 or newer,".to_owned(),
-        looked_for: "node on the PATH".to_owned(),
-        install: vec!["apt-get install nodejs npm".to_owned()],
-    }))
 }
 
-/// Where a program of an npm package is.
-fn program(project: &Project, name: &str) -> Result<PathBuf, BuildError> {
+/// A program of an npm package: in the project's folders, or else for the system to find.
+fn program(project: &Project, name: &str) -> PathBuf {
     let file = if cfg!(windows) { format!("{name}.cmd") } else { name.to_owned() };
-    let of_npm = project.directory().ancestors().map(|folder| folder.join("node_modules/.bin"));
-    let path = env::var_os("PATH").unwrap_or_default();
-    let found =
-        of_npm.chain(env::split_paths(&path)).map(|folder| folder.join(&file)).find(|path| path.is_file());
-    found.ok_or_else(|| {
-        BuildError::Missing(MissingTool {
-            tool: format!("{name}, a package of npm"),
-            looked_for: "in node_modules of the project and of the folders above it, and on the PATH"
-                .to_owned(),
-            install: install(project),
-        })
-    })
+    let of_npm = project.directory().ancestors().map(|folder| folder.join("node_modules/.bin").join(&file));
+    of_npm.into_iter().find(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(&file))
+}
+
+/// Runs a program of an npm package.
+fn run(project: &Project, steps: &Steps<'_>, step: &str, command: &mut Command) -> Result<(), BuildError> {
+    match steps.run(step, command) {
+        Err(BuildError::Start { program, error }) if error.kind() == ErrorKind::NotFound => {
+            Err(BuildError::Missing(MissingTool {
+                tool: format!("{program}, a package of npm,"),
+                looked_for: "in node_modules of the project and of the folders above it, and on the PATH"
+                    .to_owned(),
+                install: install(project),
+            }))
+        }
+        ended => ended.map(drop),
+    }
 }
 
 /// What a person types: the packages are in the `package.json` of every project that `cofferdam new` has written.

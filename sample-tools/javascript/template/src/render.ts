@@ -126,7 +126,8 @@ function reported(error: unknown, values: Record<string, unknown>): unknown {
     if (cause instanceof ToolFailure) return cause;
     if (cause instanceof UndefinedVariableError) {
       const names = Object.keys(values).map((name) => `\`${name}\``);
-      const suggestion = names.length === 0 ? "pass values in `data`" : `use one of ${names.slice(0, 30).join(", ")}, or pass it in \`data\``;
+      const known = names.slice(0, 30).join(", ");
+      const suggestion = names.length === 0 ? "pass values in `data`" : `use one of ${known}, or pass it in \`data\``;
       return new ToolFailure(cause.message, { suggestion: `${suggestion}; or pass \`missing\`: \`empty\``, transient: false });
     }
   }

@@ -75,14 +75,34 @@ fn the_world_has_what_the_globals_need() {
     assert!(resolve.select_world(&[package], Some("plugin")).is_ok());
 }
 
+struct Silent;
+
+impl crate::Report for Silent {
+    fn begin(&self, _: &str) {}
+    fn end(&self, _: &str, _: std::time::Duration) {}
+    fn note(&self, _: &str) {}
+}
+
 #[test]
 fn a_missing_program_is_named_with_what_installs_it() {
     let (_directory, project) =
         project(&[("package.json", "{}"), ("plugin.toml", "[build]\nname = \"x\"\n")]);
-    let told = program(&project, "no-such-program-at-all").unwrap_err().to_string();
+    let mut command = Command::new(program(&project, "no-such-program"));
+    let told = run(&project, &Steps::new(&Silent, false), "trying", &mut command).unwrap_err().to_string();
+    let name = if cfg!(windows) { "no-such-program.cmd" } else { "no-such-program" };
     assert_eq!(
         told,
-        "no-such-program-at-all, a package of npm is missing (looked for in node_modules of the project and of the folders above it, and \
-         on the PATH). Install it with\n  npm install\nor\n  npm install --save-dev esbuild@0.28.2 componentize-qjs@0.4.5"
+        format!(
+            "{name}, a package of npm, is missing (looked for in node_modules of the project and of the folders above it, and on the \
+             PATH). Install it with\n  npm install\nor\n  npm install --save-dev esbuild@0.28.2 componentize-qjs@0.4.5"
+        )
     );
+}
+
+#[test]
+fn a_program_of_the_project_comes_first() {
+    let settings = "[build]\nname = \"x\"\nlanguage = \"javascript\"\n";
+    let file = if cfg!(windows) { "node_modules/.bin/esbuild.cmd" } else { "node_modules/.bin/esbuild" };
+    let (_directory, project) = project(&[("plugin.toml", settings), (file, "")]);
+    assert_eq!(program(&project, "esbuild"), project.directory().join(file));
 }
