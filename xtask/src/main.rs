@@ -10,6 +10,7 @@ mod packages;
 mod projects;
 mod run;
 mod s3;
+mod sdks;
 mod toolchains;
 
 use clap::{Parser, Subcommand};
@@ -91,6 +92,7 @@ fn test() -> anyhow::Result<()> {
             cargo_in(workspace.folder, &["test", "--quiet", "--workspace"])?;
         }
     }
+    sdks::test()?;
     section("testing the workspace, its parts and end to end");
     let bucket_server = s3::for_tests()?;
     let mut tests = run::command("cargo", &["test", "--workspace"]);

@@ -87,7 +87,8 @@ impl Toolchain {
         }
     }
 
-    fn is_there(self) -> bool {
+    /// Whether it can be used as it is.
+    pub(crate) fn is_there(self) -> bool {
         match self {
             Self::Clang => {
                 succeeds(Command::new(CLANG).arg("--version"))

@@ -130,8 +130,9 @@ pub(crate) fn compile_config(metering: Metering) -> wasmtime::Config {
     // Proposals that no supported toolchain needs are switched off: what is not there has no advisories.
     config.wasm_component_model(true);
     config.wasm_tail_call(false);
-    // The engine of JavaScript in a component has a memory beside that of the bindings, and adapters between components use two.
-    // A call's memories are counted together, however many there are.
+    // Not for guests, whose own modules may have one memory each (the screen refuses more): where a component holds components that
+    // call each other, as those of JavaScript do, the compiler writes a module between them that reads the memory of one
+    // and writes that of the other.
     config.wasm_multi_memory(true);
     config.wasm_memory64(false);
     config.wasm_relaxed_simd(false);

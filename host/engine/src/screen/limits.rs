@@ -64,8 +64,8 @@ pub struct ScreenLimits {
 
 impl ScreenLimits {
     /// Wasm 2.0 without host references, extended constant expressions, exceptions, atomic instructions, and the
-    /// component model of WASI 0.2. Tail calls, GC, 64-bit and several memories, relaxed SIMD and component-level
-    /// async are off; shared memories, which the validator would allow, are refused by the count of memories.
+    /// component model of WASI 0.2. Tail calls, GC, 64-bit and several memories in one module, relaxed SIMD and
+    /// component-level async are off; shared memories, which the validator would allow, are refused by the count of memories.
     pub const FEATURES: WasmFeatures = WasmFeatures::WASM2
         .difference(WasmFeatures::GC_TYPES)
         .union(WasmFeatures::EXTENDED_CONST)

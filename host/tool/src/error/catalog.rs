@@ -72,7 +72,7 @@ catalog! {
         "A bug in the plugin: NaN, an infinity or a number out of range became an integer.";
     /// call stack exhausted
     TrapStackOverflow = "Trap.StackOverflow", transient: false,
-        "The plugin recurses without end or too deeply; guest code has 512 KiB of stack.";
+        "The plugin recurses without end or too deeply; guest code has 1 MiB of stack.";
     /// misaligned atomic access
     TrapHeapMisaligned = "Trap.HeapMisaligned", transient: false,
         "A bug in the plugin: an atomic variable at an odd address.";

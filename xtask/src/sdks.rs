@@ -1,0 +1,82 @@
+//! The tests that the SDKs of other languages and their sample tools have in their own language, for those whose toolchain is there.
+
+use anyhow::Context;
+
+use crate::run::{command, root, section};
+use crate::toolchains::{Toolchain, path};
+
+/// A test command of some language.
+struct Tests {
+    toolchain: Toolchain,
+    folder: &'static str,
+    command: &'static [&'static str],
+}
+
+const TESTS: &[Tests] = &[
+    Tests {
+        toolchain: Toolchain::Python,
+        folder: "guest-sdk/python",
+        command: &[
+            "python3",
+            "-m",
+            "unittest",
+            "discover",
+            "--start-directory",
+            "tests",
+            "--top-level-directory",
+            ".",
+        ],
+    },
+    Tests { toolchain: Toolchain::Node, folder: "guest-sdk/javascript", command: &["node", "--test"] },
+    Tests {
+        toolchain: Toolchain::Node,
+        folder: "sample-tools/javascript/jsonata",
+        command: &["npm", "test", "--silent"],
+    },
+    Tests {
+        toolchain: Toolchain::Node,
+        folder: "sample-tools/javascript/template",
+        command: &["npm", "test", "--silent"],
+    },
+    Tests {
+        toolchain: Toolchain::Node,
+        folder: "sample-tools/javascript/template",
+        command: &["npm", "run", "check", "--silent"],
+    },
+    Tests { toolchain: Toolchain::Go, folder: "guest-sdk/go", command: &["go", "test", "./..."] },
+    Tests { toolchain: Toolchain::Go, folder: "sample-tools/go/archive", command: &["go", "test", "./..."] },
+    Tests { toolchain: Toolchain::Go, folder: "sample-tools/go/inspect", command: &["go", "test", "./..."] },
+    Tests { toolchain: Toolchain::Clang, folder: "guest-sdk/c/tests", command: &["make"] },
+    Tests { toolchain: Toolchain::Clang, folder: "sample-tools/cpp/image", command: &["make", "test"] },
+];
+
+/// Runs all of them.
+pub(crate) fn test() -> anyhow::Result<()> {
+    let path = path();
+    let path = path.to_str().context("the PATH is not UTF-8")?;
+    for tests in TESTS {
+        if !tests.toolchain.is_there() {
+            continue;
+        }
+        section(&format!("testing {} with {}", tests.folder, tests.command.join(" ")));
+        let (program, arguments) = tests.command.split_first().context("a command has a program")?;
+        command(program, arguments)
+            .env("PATH", path)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .run(&root().join(tests.folder))?;
+    }
+    Ok(())
+}
+
+/// Whether all folders are there: a list that is not kept tests nothing.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_folder_of_tests_is_there() {
+        for tests in TESTS {
+            assert!(root().join(tests.folder).is_dir(), "{}", tests.folder);
+        }
+    }
+}
