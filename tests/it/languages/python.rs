@@ -2,7 +2,8 @@
 
 use cofferdam_files::Quota;
 
-use super::{Case, PYTHON, cases};
+use super::{Case, PYTHON, cases, is_built};
+use cofferdam_tests::Host;
 
 /// Runs statements in one call, in one namespace, and compares each answer.
 async fn check(case: &Case, steps: &[(&str, &str)]) {
@@ -234,4 +235,16 @@ async fn archives_logs_and_pickles_are_files_like_others() {
         ("for name in ['t', 'z', 'p']: os.unlink('/data/' + name)", "None"),
     ];
     everywhere(&steps, "d/ out/ out/d/ c=\"a,b\",1\r\n d/a=text log=INFO:root:said\n out/d/a=text").await;
+}
+
+/// What makes the component leaves a function in it that is no tool.
+#[tokio::test]
+async fn only_the_functions_of_the_author_are_tools() {
+    if !is_built(PYTHON) {
+        return;
+    }
+    let mut host = Host::new();
+    host.load(PYTHON).await;
+    let names: Vec<_> = host.toolset().definitions().map(|tool| tool.name.to_string()).collect();
+    assert_eq!(names, ["files"]);
 }

@@ -36,6 +36,14 @@ pub(crate) fn is_protocol(export: &str) -> bool {
     export.starts_with("wasi:") || export.starts_with("cofferdam:")
 }
 
+/// componentize-py calls `exports#init` when it makes a component, and leaves it there. Calling it again does nothing that
+/// anybody wants. The names of its parameters tell it from an author's own function.
+fn is_left_over(interface: &str, function: &str, ty: &ComponentFunc) -> bool {
+    interface == "exports"
+        && function == "init"
+        && ty.params().map(|(name, _)| name).eq(["app-name", "symbols", "stub-wasi"])
+}
+
 /// An exported function that nobody has looked at yet.
 struct Found {
     interface: Option<String>,
@@ -75,6 +83,9 @@ fn find(component: &Component) -> Vec<Found> {
             ComponentItem::ComponentInstance(interface) => {
                 for (name, item) in interface.exports(engine) {
                     let ComponentItem::ComponentFunc(ty) = item.ty else { continue };
+                    if is_left_over(export, name, &ty) {
+                        continue;
+                    }
                     let Some(export_index) = component.get_export_index(Some(&index), name) else { continue };
                     let interface = Some(export.to_owned());
                     all.push(Found { interface, name: name.to_owned(), ty, export: export_index });
