@@ -65,7 +65,12 @@ func inputSchema(tool string, input reflect.Type) string {
 	return (&schemas{tool: tool}).whole(input)
 }
 
+// outputSchema is that of what a pointer points to: a tool that returns one returns nil beside an error and not otherwise, and
+// clients want an object at the top.
 func outputSchema(tool string, output reflect.Type) string {
+	if output.Kind() == reflect.Pointer {
+		output = output.Elem()
+	}
 	return (&schemas{tool: tool, output: true}).whole(output)
 }
 

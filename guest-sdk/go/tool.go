@@ -60,7 +60,7 @@ type Option func(*Function)
 //	None                                 null
 //	Content and what implements it       just that
 //	[]Content                            all of these
-//	any other type                       a JSON value; a nil slice is null in JSON
+//	any other type, or a pointer to it   a JSON value; a nil slice is null in JSON
 //
 // An error is a failure with the error's text: see [Failure]. A panic ends the program, and all that the model learns is that
 // it has ended: return errors for what can go wrong.
@@ -121,7 +121,8 @@ func LongRunning(is bool) Option {
 	return func(tool *Function) { tool.annotations.LongRunning = &is }
 }
 
-// OutputSchema publishes the schema of the output type. The host checks each result against it.
+// OutputSchema publishes the schema of the output type. The host checks each result against it: slices and maps may be null
+// there, a pointer that is returned may not.
 func OutputSchema() Option {
 	return func(tool *Function) { tool.hasOutput = true }
 }

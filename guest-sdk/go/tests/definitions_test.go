@@ -57,6 +57,7 @@ func init() {
 			Trees []tree `json:"trees"`
 			First *tree  `json:"first"`
 		}, place], cofferdam.OutputSchema(), cofferdam.Title("Forest")),
+		cofferdam.Tool("pointed", "A pointer.", unused[cofferdam.None, *place], cofferdam.OutputSchema()),
 		cofferdam.Tool("lists", "Results that may be null.", unused[cofferdam.None, []map[string]*int], cofferdam.OutputSchema()),
 	)
 }
@@ -117,6 +118,10 @@ func TestATypeThatContainsItselfIsNamed(t *testing.T) {
 	check(t, forest.OutputSchema, `{"type":"object","properties":{"latitude":{"type":"number","minimum":-90,"maximum":90},
 		"longitude":{"type":"number"}},"required":["latitude","longitude"]}`)
 	check(t, forest.Title, "Forest")
+}
+
+func TestAPointerAtTheTopIsWhatItPointsTo(t *testing.T) {
+	check(t, definition(t, "pointed").OutputSchema, definition(t, "forest").OutputSchema)
 }
 
 func TestWhatMayBeNilInAResultMayBeNull(t *testing.T) {

@@ -304,6 +304,19 @@ class Store:
             raise error(case, self.name, path, text) from None
 
 
+def locate(place: str) -> tuple[Store, str]:
+    """The store of a place such as `/data/a/b.txt`, and the path in it. That is how models are told of files in all languages.
+
+    Raises:
+        InvalidPath: If it does not begin with `/` and the name of a store.
+    """
+    root, _, rest = place.partition("/")
+    name, _, path = rest.partition("/")
+    if root or not name:
+        raise InvalidPath(f"`{place}` is not a place such as `/data/a.txt`", transient=False)
+    return Store(name), path
+
+
 @dataclass(frozen=True)
 class _Query:
     """What a stand-in gets in place of the record of the bindings."""

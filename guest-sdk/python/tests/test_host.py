@@ -73,6 +73,13 @@ class Granted(unittest.TestCase):
                 toolbox.call("double", {"n": 10})
             self.assertEqual((raised.exception.suggestion, raised.exception.transient), ("pass 9 or less", True))
 
+    def test_places(self) -> None:
+        self.assertEqual(files.locate("/data/a/b.txt"), (files.Store("data"), "a/b.txt"))
+        self.assertEqual(files.locate("/data"), (files.Store("data"), ""))
+        for place in ["data/a", "/", ""]:
+            with self.assertRaisesRegex(files.InvalidPath, "is not a place such as"):
+                files.locate(place)
+
     def test_files(self) -> None:
         with testing.host(stores={"data": {"a.txt": "hay\nneedle\n", "b/c.md": b"\xff"}}) as host:
             data = files.Store("data")

