@@ -99,7 +99,7 @@ cofferdam_result cofferdam_fail_with(cofferdam_writer *json) {
     return failed((cofferdam_failure){.message = cofferdam_string_of(""), .value = value});
 }
 
-static const char *words(enum cofferdam_error_code code) {
+static const char *words(cofferdam_error_code code) {
     switch (code) {
     case COFFERDAM_UNKNOWN_STORE: return "no store of that name was granted";
     case COFFERDAM_NOT_FOUND: return "there is nothing at that path";
@@ -178,6 +178,7 @@ static void add_parameter(cofferdam_writer *json, const cofferdam_parameter *par
 }
 
 cofferdam_string cofferdam_input_schema(const cofferdam_tool *tool) {
+    if (tool->make_input_schema) return tool->make_input_schema();
     if (tool->input_schema) return cofferdam_string_of(tool->input_schema);
     cofferdam_writer json = {0};
     cofferdam_begin_object(&json, NULL);
@@ -191,11 +192,16 @@ cofferdam_string cofferdam_input_schema(const cofferdam_tool *tool) {
     return cofferdam_written(&json);
 }
 
+cofferdam_string cofferdam_output_schema(const cofferdam_tool *tool) {
+    if (tool->hints.make_output_schema) return tool->hints.make_output_schema();
+    return cofferdam_string_of(tool->hints.output_schema);
+}
+
 // Arguments.
 
 const cofferdam_tool *cofferdam_find(cofferdam_string name) {
-    for (size_t at = 0; cofferdam_tools[at]; at++)
-        if (cofferdam_equals(name, cofferdam_tools[at]->name)) return cofferdam_tools[at];
+    for (const cofferdam_tool *const *tool = cofferdam_tools(); *tool; tool++)
+        if (cofferdam_equals(name, (*tool)->name)) return *tool;
     return NULL;
 }
 

@@ -56,12 +56,15 @@ typedef struct cofferdam_content {
     cofferdam_string media_type;
 } cofferdam_content;
 
+// Whether trying again may help.
+typedef enum cofferdam_transience { COFFERDAM_UNKNOWN, COFFERDAM_PERMANENT, COFFERDAM_TRANSIENT } cofferdam_transience;
+
 // Why a tool could not do what was asked. Absent texts are left out; an absent `value` is the usual.
 typedef struct cofferdam_failure {
     cofferdam_string message;
     cofferdam_string suggestion;
     cofferdam_string value; // JSON that the model sees instead of message and suggestion
-    enum cofferdam_transience { COFFERDAM_UNKNOWN, COFFERDAM_PERMANENT, COFFERDAM_TRANSIENT } transience;
+    cofferdam_transience transience;
 } cofferdam_failure;
 
 // What a tool returns. Made by the functions below. `failure` is NULL for a success, which may have no content: null.
@@ -112,6 +115,8 @@ cofferdam_result cofferdam_fail_with(cofferdam_writer *json);
 
 // Tools.
 
+#ifndef __cplusplus
+
 // COFFERDAM_TOOL(name, "Description.", …) { … return cofferdam_text(…); }
 //
 // Defines a tool: parameters and hints in any order, at most 64, and then the body, in which `arguments` points to a
@@ -146,7 +151,7 @@ cofferdam_result cofferdam_fail_with(cofferdam_writer *json);
     static const cofferdam_parameter cofferdam_parameters_##name[] = { \
         COFFERDAM_EACH_(COFFERDAM_ENTRY_, name __VA_OPT__(, ) __VA_ARGS__){0}}; \
     const cofferdam_tool cofferdam_tool_##name = { \
-        #name, description, NULL, cofferdam_parameters_##name, sizeof(struct cofferdam_arguments_##name), \
+        #name, description, NULL, NULL, cofferdam_parameters_##name, sizeof(struct cofferdam_arguments_##name), \
         cofferdam_start_##name, {COFFERDAM_EACH_(COFFERDAM_HINT_, name __VA_OPT__(, ) __VA_ARGS__) .is_given = true}}; \
     static cofferdam_result cofferdam_run_##name( \
         __attribute__((unused)) const struct cofferdam_arguments_##name *arguments)
@@ -160,14 +165,17 @@ cofferdam_result cofferdam_fail_with(cofferdam_writer *json);
         return cofferdam_run_##name((const cofferdam_value *)arguments); \
     } \
     const cofferdam_tool cofferdam_tool_##name = { \
-        #name, description, schema, NULL, 0, \
+        #name, description, schema, NULL, NULL, 0, \
         cofferdam_start_##name, {COFFERDAM_EACH_(COFFERDAM_HINT_, name __VA_OPT__(, ) __VA_ARGS__) .is_given = true}}; \
     static cofferdam_result cofferdam_run_##name(__attribute__((unused)) const cofferdam_value *arguments)
 
 // Stands once in a plugin and names its tools, at most 128. Those of another source file are declared before, each with
 // COFFERDAM_DECLARE(name);
 #define COFFERDAM_PLUGIN(...) \
-    const cofferdam_tool *const cofferdam_tools[] = {COFFERDAM_EACH_(COFFERDAM_TOOL_ADDRESS_, _, __VA_ARGS__) NULL};
+    const cofferdam_tool *const *cofferdam_tools(void) { \
+        static const cofferdam_tool *const tools[] = {COFFERDAM_EACH_(COFFERDAM_TOOL_ADDRESS_, _, __VA_ARGS__) NULL}; \
+        return tools; \
+    }
 #define COFFERDAM_DECLARE(name) extern const cofferdam_tool cofferdam_tool_##name
 
 // Hints for whoever decides about a call; they grant nothing. Not to give one means that it is not known.
@@ -188,6 +196,8 @@ cofferdam_result cofferdam_fail_with(cofferdam_writer *json);
 
 // JSON as it is written, made a text: no quote needs a backslash.
 #define COFFERDAM_SCHEMA(...) #__VA_ARGS__
+
+#endif
 
 #include "cofferdam_tool.h"
 
@@ -250,51 +260,55 @@ typedef struct cofferdam_root {
     cofferdam_string name; // may be absent
 } cofferdam_root;
 
+typedef enum cofferdam_answer_kind {
+    COFFERDAM_ACCEPTED,  // the person filled in the form: `json` is an object
+    COFFERDAM_DECLINED,  // the person said no
+    COFFERDAM_CLOSED,    // the person closed the form
+    COFFERDAM_MESSAGE,   // `json` is the result of `sampling/createMessage`
+    COFFERDAM_ROOT_LIST, // where the client works
+} cofferdam_answer_kind;
+
 // An answer. It comes from outside and nothing has checked it.
 typedef struct cofferdam_answer {
-    enum cofferdam_answer_kind {
-        COFFERDAM_ACCEPTED,  // the person filled in the form: `json` is an object
-        COFFERDAM_DECLINED,  // the person said no
-        COFFERDAM_CLOSED,    // the person closed the form
-        COFFERDAM_MESSAGE,   // `json` is the result of `sampling/createMessage`
-        COFFERDAM_ROOT_LIST, // where the client works
-    } kind;
+    cofferdam_answer_kind kind;
     cofferdam_string json;
     const cofferdam_root *roots;
     size_t root_count;
 } cofferdam_answer;
 
-// Why there are no answers, files, secrets or results of other tools: which of them depends on the function. `code` is 0
-// (COFFERDAM_OK) when there are. `text` says more where the host says more; `failure` is there for COFFERDAM_FAILED alone.
+// Why there are no answers, files, secrets or results of other tools: which of them depends on the function.
+typedef enum cofferdam_error_code {
+    COFFERDAM_OK,
+    // Files.
+    COFFERDAM_UNKNOWN_STORE,   // no store of that name was granted
+    COFFERDAM_NOT_FOUND,       // no regular file, or no directory, at that path
+    COFFERDAM_ALREADY_EXISTS,  // the path is taken by a file
+    COFFERDAM_WRONG_TYPE,      // the path, or one above it, is taken by something of another type
+    COFFERDAM_INVALID_PATH,    // the path breaks a rule
+    COFFERDAM_STORE_READ_ONLY, // the store may only be read
+    COFFERDAM_FILE_DENIED,     // the grant does not reach that far
+    COFFERDAM_FILE_LIMIT,      // a limit of the store or of the call
+    COFFERDAM_INVALID_PATTERN, // a glob or a regex is not valid
+    COFFERDAM_UNAVAILABLE,     // the store cannot be reached, or somebody else has changed the file: try again
+    // Questions.
+    COFFERDAM_UNSUPPORTED,      // nobody can be asked this
+    COFFERDAM_ASK_DENIED,       // there is no grant for it
+    COFFERDAM_INVALID_QUESTION, // the question is not one
+    COFFERDAM_ASK_LIMIT,        // a limit of the host
+    COFFERDAM_NO_ANSWER,        // the client was asked and did not answer
+    // Secrets.
+    COFFERDAM_ACCESS_DENIED, // no secret of that name was granted
+    // Other tools.
+    COFFERDAM_UNKNOWN_TOOL,      // no such tool was granted
+    COFFERDAM_INVALID_ARGUMENTS, // the arguments do not fit the tool's schema
+    COFFERDAM_FAILED,            // the tool reported a failure
+    COFFERDAM_ENDED,             // the tool ended without an answer; the text is the name of the error type
+    COFFERDAM_TOO_DEEP,          // calls are nested too deeply
+} cofferdam_error_code;
+
+// An error, or none: then `code` is 0. `text` says more where the host says more; `failure` is there for COFFERDAM_FAILED alone.
 typedef struct cofferdam_error {
-    enum cofferdam_error_code {
-        COFFERDAM_OK,
-        // Files.
-        COFFERDAM_UNKNOWN_STORE,   // no store of that name was granted
-        COFFERDAM_NOT_FOUND,       // no regular file, or no directory, at that path
-        COFFERDAM_ALREADY_EXISTS,  // the path is taken by a file
-        COFFERDAM_WRONG_TYPE,      // the path, or one above it, is taken by something of another type
-        COFFERDAM_INVALID_PATH,    // the path breaks a rule
-        COFFERDAM_STORE_READ_ONLY, // the store may only be read
-        COFFERDAM_FILE_DENIED,     // the grant does not reach that far
-        COFFERDAM_FILE_LIMIT,      // a limit of the store or of the call
-        COFFERDAM_INVALID_PATTERN, // a glob or a regex is not valid
-        COFFERDAM_UNAVAILABLE,     // the store cannot be reached, or somebody else has changed the file: try again
-        // Questions.
-        COFFERDAM_UNSUPPORTED,      // nobody can be asked this
-        COFFERDAM_ASK_DENIED,       // there is no grant for it
-        COFFERDAM_INVALID_QUESTION, // the question is not one
-        COFFERDAM_ASK_LIMIT,        // a limit of the host
-        COFFERDAM_NO_ANSWER,        // the client was asked and did not answer
-        // Secrets.
-        COFFERDAM_ACCESS_DENIED, // no secret of that name was granted
-        // Other tools.
-        COFFERDAM_UNKNOWN_TOOL,      // no such tool was granted
-        COFFERDAM_INVALID_ARGUMENTS, // the arguments do not fit the tool's schema
-        COFFERDAM_FAILED,            // the tool reported a failure
-        COFFERDAM_ENDED,             // the tool ended without an answer; the text is the name of the error type
-        COFFERDAM_TOO_DEEP,          // calls are nested too deeply
-    } code;
+    cofferdam_error_code code;
     cofferdam_string text;
     const cofferdam_failure *failure;
 } cofferdam_error;

@@ -140,7 +140,7 @@ static abi_definition definition(const cofferdam_tool *tool) {
         .title = to_optional(cofferdam_string_of(hints->title)),
         .description = to(cofferdam_string_of(tool->description)),
         .input_schema = to(cofferdam_input_schema(tool)),
-        .output_schema = to_optional(cofferdam_string_of(hints->output_schema)),
+        .output_schema = to_optional(cofferdam_output_schema(tool)),
         .read_only = hint(hints->read_only),
         .destructive = hint(hints->destructive),
         .idempotent = hint(hints->idempotent),
@@ -151,9 +151,10 @@ static abi_definition definition(const cofferdam_tool *tool) {
 
 EXPORT("cofferdam:plugin/tools@0.1.0#list-tools") abi_list *cofferdam_export_list(void) {
     abi_list *list = NEW(abi_list, 1);
-    while (cofferdam_tools[list->length]) list->length++;
+    const cofferdam_tool *const *tools = cofferdam_tools();
+    while (tools[list->length]) list->length++;
     abi_definition *definitions = NEW(abi_definition, list->length);
-    for (size_t at = 0; at < list->length; at++) definitions[at] = definition(cofferdam_tools[at]);
+    for (size_t at = 0; at < list->length; at++) definitions[at] = definition(tools[at]);
     list->items = definitions;
     return list;
 }
@@ -324,7 +325,7 @@ static cofferdam_answer answer_from(const abi_answer *answer) {
 }
 
 // The cases of the variant come in the order of the codes, from `first` on; `texts` has a bit for each that has a text.
-static cofferdam_error error_from(const abi_error *error, enum cofferdam_error_code first, unsigned texts) {
+static cofferdam_error error_from(const abi_error *error, cofferdam_error_code first, unsigned texts) {
     cofferdam_error made = {.code = first + error->tag};
     if (texts >> error->tag & 1) made.text = from(error->text);
     return made;

@@ -23,8 +23,9 @@ void cofferdam_release(void);
 // The tool of the plugin; NULL if there is none of that name.
 const cofferdam_tool *cofferdam_find(cofferdam_string name);
 
-// JSON text of the tool's schema.
+// JSON text of the tool's schemas; that of the output may be absent.
 cofferdam_string cofferdam_input_schema(const cofferdam_tool *tool);
+cofferdam_string cofferdam_output_schema(const cofferdam_tool *tool);
 
 // Calls a tool with a JSON object: fills in defaults, and reports arguments that do not fit as a failure.
 cofferdam_result cofferdam_start(const cofferdam_tool *tool, cofferdam_string arguments_json);

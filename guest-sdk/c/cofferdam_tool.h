@@ -35,6 +35,7 @@ enum cofferdam_says { COFFERDAM_SAYS_NOTHING_, COFFERDAM_SAYS_NO_, COFFERDAM_SAY
 typedef struct cofferdam_hints {
     const char *title;
     const char *output_schema;
+    cofferdam_string (*make_output_schema)(void);
     enum cofferdam_says read_only;
     enum cofferdam_says destructive;
     enum cofferdam_says idempotent;
@@ -43,20 +44,23 @@ typedef struct cofferdam_hints {
     bool is_given;
 } cofferdam_hints;
 
-// A tool. Those with an input schema of their own get their arguments as a cofferdam_value, others as a struct that the
-// parameters describe.
+// A tool. One with parameters gets its arguments as a struct that they describe, others as a cofferdam_value. Schemas are made
+// when they are asked for: a call needs none.
 typedef struct cofferdam_tool {
     const char *name;
     const char *description;
     const char *input_schema;
+    cofferdam_string (*make_input_schema)(void);
     const cofferdam_parameter *parameters;
     size_t arguments_bytes;
     cofferdam_result (*start)(const void *arguments);
     cofferdam_hints hints;
 } cofferdam_tool;
 
-// Ends with NULL.
-extern const cofferdam_tool *const cofferdam_tools[];
+// What COFFERDAM_PLUGIN defines: the tools, and NULL behind the last one.
+const cofferdam_tool *const *cofferdam_tools(void);
+
+#ifndef __cplusplus
 
 // Parameters.
 
@@ -134,5 +138,7 @@ extern const cofferdam_tool *const cofferdam_tools[];
 #define COFFERDAM_MORE_3_(...) COFFERDAM_MORE_2_(COFFERDAM_MORE_2_(COFFERDAM_MORE_2_(COFFERDAM_MORE_2_(__VA_ARGS__))))
 #define COFFERDAM_MORE_2_(...) COFFERDAM_MORE_1_(COFFERDAM_MORE_1_(COFFERDAM_MORE_1_(COFFERDAM_MORE_1_(__VA_ARGS__))))
 #define COFFERDAM_MORE_1_(...) __VA_ARGS__
+
+#endif
 
 #endif

@@ -1,6 +1,7 @@
 /** The call that is being served. Documented in `call.d.ts`. */
 
 import host from "#host/call";
+import { finite, optionalString } from "./checked.js";
 
 export function id() {
   return host.id();
@@ -19,5 +20,6 @@ export function cancelled() {
 }
 
 export function progress(done, total, message) {
-  host.progress(done, total ?? null, message === undefined ? null : String(message));
+  const whole = total === undefined || total === null ? null : finite(total, "`total`");
+  host.progress(finite(done, "`done`"), whole, optionalString(message, "`message`"));
 }

@@ -1,9 +1,13 @@
 /** The one who made the call. Documented in `client.d.ts`. */
 
 import host from "#host/client";
+import { choice, optionalString, string } from "./checked.js";
 import { ToolFailure } from "./failure.js";
 import { writeJson } from "./numbers.js";
 import { plain } from "./schema.js";
+
+const KINDS = ["form", "sample", "roots"];
+const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 export class ClientError extends ToolFailure {
   constructor(code, message) {
@@ -15,7 +19,7 @@ export class ClientError extends ToolFailure {
 ClientError.prototype.name = "ClientError";
 
 export function canAsk(kind) {
-  return host.canAsk(kind);
+  return host.canAsk(choice(kind, KINDS, "`kind`"));
 }
 
 export function askForm(message, schema) {
@@ -39,19 +43,20 @@ export function roots() {
 }
 
 export function ask(questions) {
-  const answers = answered(() => host.ask(questions.map(asked)));
+  const all = questions.map(asked);
+  const answers = answered(() => host.ask(all));
   return questions.map(({ kind }, index) => understood(kind, answers[index]));
 }
 
 export function log(level, message) {
-  host.log(level, String(message));
+  host.log(choice(level, LEVELS, "the level"), String(message).toWellFormed());
 }
 
 function asked({ kind, name, message, schema, parameters }) {
-  const request = { tag: kind };
-  if (kind === "form") request.val = { message, schema: writeJson(plain(schema)) };
+  const request = { tag: choice(kind, KINDS, "`kind`") };
+  if (kind === "form") request.val = { message: string(message, "`message`"), schema: writeJson(plain(schema)) };
   if (kind === "sample") request.val = writeJson(parameters);
-  return { name: name ?? null, request };
+  return { name: optionalString(name, "`name`"), request };
 }
 
 function answered(act) {

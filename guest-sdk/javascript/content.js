@@ -3,6 +3,7 @@
  * function has returned.
  */
 
+import { bytes, optionalString, string } from "./checked.js";
 import { writeJson } from "./numbers.js";
 
 /** One item of a result. The functions below make them. */
@@ -23,16 +24,21 @@ export function json(value) {
 }
 
 export function blob(mediaType, data) {
-  return new Content("blob", { mediaType, data: bytes(data) });
+  return new Content("blob", { mediaType: string(mediaType, "the media type"), data: bytes(data, "the data") });
 }
 
 export function resource(uri, body, mediaType) {
-  const content = typeof body === "string" ? { tag: "text", val: body.toWellFormed() } : { tag: "blob", val: bytes(body) };
-  return new Content("resource", { uri, mediaType, body: content });
+  const content =
+    typeof body === "string" ? { tag: "text", val: body.toWellFormed() } : { tag: "blob", val: bytes(body, "the body") };
+  return new Content("resource", { ...address(uri, mediaType), body: content });
 }
 
 export function link(uri, name, mediaType) {
-  return new Content("link", { uri, name, mediaType });
+  return new Content("link", { ...address(uri, mediaType), name: string(name, "the name") });
+}
+
+function address(uri, mediaType) {
+  return { uri: string(uri, "the URI"), mediaType: optionalString(mediaType, "the media type") };
 }
 
 /** The items of what a function has returned. */
@@ -68,10 +74,4 @@ function visibleItem({ tag, val }, read) {
     default:
       return { uri: val.uri, name: val.name, media_type: val.mediaType ?? null };
   }
-}
-
-function bytes(data) {
-  if (data instanceof Uint8Array) return data;
-  if (data instanceof ArrayBuffer) return new Uint8Array(data);
-  throw new TypeError("the content is neither a Uint8Array nor an ArrayBuffer");
 }

@@ -1,6 +1,7 @@
 /** The file stores that were granted to the plugin. Documented in `files.d.ts`. */
 
 import host from "#host/files";
+import { bytes, count, optionalString, string } from "./checked.js";
 import { ToolFailure } from "./failure.js";
 
 const MESSAGES = {
@@ -46,12 +47,12 @@ export function locate(place) {
 
 export class Store {
   constructor(name) {
-    this.name = name;
+    this.name = string(name, "the name of the store");
     Object.freeze(this);
   }
 
   stat(path) {
-    return this.#host(path, () => host.stat(this.name, path));
+    return this.#host(path, (path) => host.stat(this.name, path));
   }
 
   exists(path) {
@@ -65,7 +66,8 @@ export class Store {
   }
 
   read(path, offset = 0, length = Number.MAX_SAFE_INTEGER) {
-    return this.#host(path, () => host.read(this.name, path, offset, length));
+    const [from, most] = [count(offset, "`offset`"), count(length, "`length`")];
+    return this.#host(path, (path) => host.read(this.name, path, from, most));
   }
 
   readText(path) {
@@ -78,28 +80,39 @@ export class Store {
   }
 
   create(path, content) {
-    this.#host(path, () => host.write(this.name, path, bytes(content), "create"));
+    this.#write(path, content, "create");
   }
 
   replace(path, content) {
-    this.#host(path, () => host.write(this.name, path, bytes(content), "replace"));
+    this.#write(path, content, "replace");
   }
 
   delete(path) {
-    this.#host(path, () => host.delete(this.name, path));
+    this.#host(path, (path) => host.delete(this.name, path));
   }
 
   createDirectory(path) {
-    this.#host(path, () => host.createDirectory(this.name, path));
+    this.#host(path, (path) => host.createDirectory(this.name, path));
   }
 
   list(directory = "", { glob, recursive = false } = {}) {
-    return this.#host(directory, () => host.list(this.name, directory, glob ?? null, recursive));
+    const only = optionalString(glob, "`glob`");
+    return this.#host(directory, (directory) => host.list(this.name, directory, only, Boolean(recursive)));
   }
 
   search(directory, pattern, { glob, caseSensitive = false, recursive = true } = {}) {
-    const query = { pattern, caseSensitive, glob: glob ?? null, recursive };
-    return this.#host(directory, () => host.search(this.name, directory, query));
+    const query = {
+      pattern: string(pattern, "`pattern`"),
+      caseSensitive: Boolean(caseSensitive),
+      glob: optionalString(glob, "`glob`"),
+      recursive: Boolean(recursive),
+    };
+    return this.#host(directory, (directory) => host.search(this.name, directory, query));
+  }
+
+  #write(path, content, mode) {
+    const written = typeof content === "string" ? new TextEncoder().encode(content) : bytes(content, "the content");
+    this.#host(path, (path) => host.write(this.name, path, written, mode));
   }
 
   #place(path) {
@@ -107,16 +120,13 @@ export class Store {
   }
 
   #host(path, act) {
+    const checked = string(path, "the path");
     try {
-      return act();
+      return act(checked);
     } catch (error) {
       const { tag, val } = error.payload ?? {};
       if (tag === undefined) throw error;
       throw new FileError(tag, val, this.#place(path));
     }
   }
-}
-
-function bytes(content) {
-  return typeof content === "string" ? new TextEncoder().encode(content) : content;
 }

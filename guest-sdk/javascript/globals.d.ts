@@ -1,6 +1,6 @@
 /**
  * The globals of a component, besides those of the language, for `"types": ["cofferdam/globals"]` in `tsconfig.json`. What is
- * not here is not there: `fetch`, `setTimeout`, `URL`, `crypto`, `process`, `Buffer`, `structuredClone`, `Intl`.
+ * not here is not there: `fetch`, `setTimeout`, `URL`, `process`, `Buffer`, `structuredClone`, `Intl`.
  */
 
 /** Prints to standard error, which the host keeps with the record of the call. A client never sees it. */
@@ -27,6 +27,12 @@ declare class TextDecoder {
   readonly encoding: "utf-8";
   decode(input?: ArrayBuffer | ArrayBufferView): string;
 }
+
+/** Random numbers of the host, as those of `Math.random` are. There is no `subtle`. */
+declare const crypto: {
+  getRandomValues<T extends ArrayBufferView>(target: T): T;
+  randomUUID(): `${string}-${string}-${string}-${string}-${string}`;
+};
 
 declare const performance: { now(): number; readonly timeOrigin: number };
 declare function atob(base64: string): string;

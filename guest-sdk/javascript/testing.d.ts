@@ -50,7 +50,7 @@ export interface TestHostOptions {
   /** The names of stores that may only be read. */
   readOnly?: string[];
   secrets?: Record<string, string>;
-  /** Other tools: those of a plugin, or functions. */
+  /** Other tools: those of a plugin, or functions, none of them asynchronous. */
   tools?: Record<string, Tool | ((args: any) => unknown)>;
   id?: string;
   session?: string;

@@ -29,13 +29,14 @@ export function tool(options) {
 
 /** What would refuse the plugin, or make a tool that no model can use, is an error of the author: it ends the build. */
 function check(options) {
-  const { name, description, parameters, annotations = {}, run } = options;
+  const { name, title = "", description, parameters, annotations = {}, run } = options;
   if (typeof name !== "string" || !NAME.test(name)) {
     throw new TypeError(`a tool's name is 1 to 128 characters out of A-Z a-z 0-9 _ . -, not ${JSON.stringify(name)}`);
   }
   const wrong = (text) => {
     throw new TypeError(`tool \`${name}\`: ${text}`);
   };
+  if (typeof title !== "string") wrong("`title` is not a string");
   if (typeof description !== "string" || description.trim() === "") {
     wrong("a `description` is missing, and a model knows nothing else of the tool");
   }
@@ -44,5 +45,8 @@ function check(options) {
   if (typeof run !== "function") wrong("`run` is not a function");
   if (parameters !== undefined && plain(parameters)?.type !== "object") wrong("`parameters` is not the schema of an object");
   for (const option of Object.keys(options)) if (!OPTIONS.includes(option)) wrong(`there is no option \`${option}\``);
-  for (const hint of Object.keys(annotations)) if (!HINTS.includes(hint)) wrong(`there is no annotation \`${hint}\``);
+  for (const [hint, value] of Object.entries(annotations)) {
+    if (!HINTS.includes(hint)) wrong(`there is no annotation \`${hint}\``);
+    if (!["boolean", "undefined"].includes(typeof value)) wrong(`the annotation \`${hint}\` is neither true nor false`);
+  }
 }

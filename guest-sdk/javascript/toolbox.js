@@ -1,6 +1,7 @@
 /** Other tools that were granted to the plugin. Documented in `toolbox.d.ts`. */
 
 import host from "#host/toolbox";
+import { string } from "./checked.js";
 import { Content, visible } from "./content.js";
 import { ToolFailure } from "./failure.js";
 import { writeJson } from "./numbers.js";
@@ -28,8 +29,9 @@ export function call(name, args = {}) {
 }
 
 export function contents(name, args = {}) {
+  const [asked, json] = [string(name, "the name of the tool"), writeJson(args)];
   try {
-    return host.callTool(name, writeJson(args)).map(({ tag, val }) => new Content(tag, val));
+    return host.callTool(asked, json).map(({ tag, val }) => new Content(tag, val));
   } catch (error) {
     throw told(error, name);
   }

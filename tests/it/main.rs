@@ -62,6 +62,7 @@ mod module;
 mod mounts;
 mod network;
 mod permissions;
+mod plugins;
 mod samples;
 mod sandbox;
 mod scheduling;

@@ -83,7 +83,7 @@ impl Pipe {
         Self::of(&mut command(plugins, more))
     }
 
-    fn of(command: &mut Command) -> Self {
+    pub(crate) fn of(command: &mut Command) -> Self {
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
         let (output, errors) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));

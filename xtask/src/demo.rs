@@ -3,7 +3,7 @@
 use anyhow::Context;
 
 use crate::guests;
-use crate::run::{cargo, command, root, section};
+use crate::run::{command, root, section};
 
 /// The plugins that the model is given.
 const PLUGINS: [&str; 4] = ["text", "csv", "markdown", "crash"];
@@ -13,7 +13,7 @@ const SCRIPT: &str = "sample-tools/demo/script.jsonl";
 pub(crate) fn run() -> anyhow::Result<()> {
     guests::build()?;
     section("building the host");
-    cargo(&["build", "--package", "cofferdam"])?;
+    crate::build()?;
 
     section("a stranger's component: what does it ask for?");
     cofferdam(&["inspect", "target/plugins/markdown.wasm"])?;

@@ -1,28 +1,17 @@
-//! Builds the guests of other languages than Rust, each with the toolchain that its programmers use.
+//! Builds guests of other languages than Rust that use no SDK: typed exports over the file API of the language.
 //!
 //! A toolchain that is missing is installed in CI. Anywhere else that is said in a line, the component is not there, and the
 //! tests that need it say so too. Nothing is built again that was built from the same sources by the same recipe.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::Context;
 
 use crate::guests::{copy_if_changed, plugins};
-use crate::run::{Step, command, is_ci, root, section};
-
-/// The newest compiler with packages of its parts for WebAssembly. Its name pins the version.
-const CLANG: &str = "clang-19";
-/// What the C guest is built with. The linker is rustc's, which makes components.
-const C_PACKAGES: [&str; 3] = [CLANG, "libclang-rt-19-dev-wasm32", "wasi-libc"];
-/// Where Debian has the C library of WASI.
-const C_LIBRARY: &str = "/usr/lib/wasm32-wasi/libc.a";
-
-/// Turns Python modules into components; it holds the interpreter.
-const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
-/// Where it is installed.
-const VENV: &str = "target/languages/venv";
+use crate::run::{command, root, section};
+use crate::toolchains::{CLANG, COMPONENTIZE_PY, Toolchain, in_venv};
 
 /// What all of them export.
 const WIT: &str = "tests/languages/files.wit";
@@ -35,10 +24,7 @@ struct Language {
     sources: &'static [&'static str],
     /// Versions and options. A change of them builds it again.
     recipe: &'static [&'static str],
-    /// What a person types to get the toolchain.
-    advice: &'static str,
-    is_there: fn() -> bool,
-    install: fn() -> anyhow::Result<()>,
+    toolchain: Toolchain,
     /// Writes the component to the path.
     build: fn(&Path) -> anyhow::Result<()>,
 }
@@ -48,18 +34,14 @@ const LANGUAGES: [Language; 2] = [
         name: "files_c",
         sources: &["tests/languages/c/files.c", "tests/languages/c/component.h"],
         recipe: &C_OPTIONS,
-        advice: "apt-get install clang-19 libclang-rt-19-dev-wasm32 wasi-libc",
-        is_there: has_c,
-        install: install_c,
+        toolchain: Toolchain::Clang,
         build: build_c,
     },
     Language {
         name: "files_python",
         sources: &["tests/languages/python/files.py"],
         recipe: &[COMPONENTIZE_PY],
-        advice: "python3 -m venv target/languages/venv && target/languages/venv/bin/pip install componentize-py==0.25.1",
-        is_there: has_python,
-        install: install_python,
+        toolchain: Toolchain::Python,
         build: build_python,
     },
 ];
@@ -75,13 +57,8 @@ pub(crate) fn build() -> anyhow::Result<()> {
         }
         // What was built from something else is worse than nothing.
         remove(&component)?;
-        if !(language.is_there)() {
-            if !is_ci() {
-                section(&format!("{} is not built: {}", language.name, language.advice));
-                continue;
-            }
-            section(&format!("installing the toolchain of {}", language.name));
-            (language.install)()?;
+        if !language.toolchain.is_ready()? {
+            continue;
         }
         section(&format!("building {}", language.name));
         let built = folder()?.join(format!("{}.wasm", language.name));
@@ -118,41 +95,14 @@ fn folder() -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Whether a program runs and is content.
-fn succeeds(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> bool {
-    let mut command = Command::new(program);
-    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
 fn text_of(path: &Path) -> anyhow::Result<&str> {
     path.to_str().context("the path of this repository is not UTF-8")
-}
-
-fn apt_get(arguments: &[&str]) -> Step {
-    command("apt-get", arguments).env("DEBIAN_FRONTEND", "noninteractive")
-}
-
-fn apt_install(packages: &[&str]) -> anyhow::Result<()> {
-    apt_get(&["update", "--quiet"]).run(&root())?;
-    let install = ["install", "--quiet", "--yes", "--no-install-recommends"];
-    apt_get(&[&install, packages].concat()).run(&root())
 }
 
 // C
 
 const C_OPTIONS: [&str; 7] =
     ["--target=wasm32-wasi", "-mexec-model=reactor", "-std=gnu17", "-Os", "-Wall", "-Wextra", "-Werror"];
-
-fn has_c() -> bool {
-    let builtins = Command::new(CLANG).args(["--target=wasm32-wasi", "--print-libgcc-file-name"]).output();
-    let builtins = builtins.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
-    Path::new(C_LIBRARY).is_file() && builtins.is_ok_and(|path| Path::new(&path).is_file())
-}
-
-fn install_c() -> anyhow::Result<()> {
-    apt_install(&C_PACKAGES)
-}
 
 /// The C library speaks the first preview of WASI; rustc's linker brings the adapter to the second.
 fn build_c(to: &Path) -> anyhow::Result<()> {
@@ -179,33 +129,12 @@ fn rust_tools() -> anyhow::Result<PathBuf> {
 
 // Python
 
-fn componentize_py() -> PathBuf {
-    root().join(VENV).join("bin/componentize-py")
-}
-
-/// Whether it is there in its version.
-fn has_python() -> bool {
-    let said = Command::new(componentize_py()).arg("--version").output();
-    let version = COMPONENTIZE_PY.replace("==", " ");
-    said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).trim() == version)
-}
-
-fn install_python() -> anyhow::Result<()> {
-    if !succeeds("python3", &["-c", "import ensurepip, venv"]) {
-        apt_install(&["python3", "python3-venv"])?;
-    }
-    command("python3", &["-m", "venv", VENV]).run(&root())?;
-    let pip = root().join(VENV).join("bin/pip");
-    command(text_of(&pip)?, &["install", "--quiet", "--disable-pip-version-check", COMPONENTIZE_PY])
-        .run(&root())
-}
-
 fn build_python(to: &Path) -> anyhow::Result<()> {
     // It leaves caches beside what it reads.
     let folder = folder()?.join("python");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     copy_if_changed(&root().join("tests/languages/python/files.py"), &folder.join("files.py"))?;
-    let componentize_py = componentize_py();
+    let componentize_py = in_venv("componentize-py");
     let arguments = [
         "--quiet",
         "--wit-path",

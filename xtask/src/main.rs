@@ -7,8 +7,10 @@ mod languages;
 mod mcp;
 mod models;
 mod packages;
+mod projects;
 mod run;
 mod s3;
+mod toolchains;
 
 use clap::{Parser, Subcommand};
 
@@ -35,7 +37,7 @@ enum Command {
     Deny,
     /// What CI runs: lint, then test
     Ci,
-    /// Build the sample tools and the test programs, those of other languages too where their toolchains are installed
+    /// Build the sample tools, the conformance plugins and the test programs, those of other languages too where their toolchains are installed
     Guests,
     /// Start a server that speaks S3 and run the tests of bucket stores on it; installs the server into target/s3
     S3 {
@@ -69,7 +71,7 @@ fn main() -> anyhow::Result<()> {
         Command::Lint => lint(),
         Command::Deny => deny::run(),
         Command::Ci => lint().and_then(|()| test()),
-        Command::Guests => guests::build().and_then(|()| languages::build()),
+        Command::Guests => guests::build().and_then(|()| languages::build()).and_then(|()| projects::build()),
         Command::S3 { serve } => s3::run(serve),
         Command::Mcp { part } => guests::build().and_then(|()| build()).and_then(|()| mcp::run(part)),
         Command::Models => models::run(),
@@ -79,9 +81,10 @@ fn main() -> anyhow::Result<()> {
 
 fn test() -> anyhow::Result<()> {
     guests::build()?;
-    languages::build()?;
     section("building the host");
     build()?;
+    languages::build()?;
+    projects::build()?;
     section("testing the sample tools natively");
     for workspace in guests::WORKSPACES {
         if workspace.has_native_tests {

@@ -10,9 +10,7 @@ from cofferdam import Blob, Json, Link, Resource, Text, ToolFailure, call, clien
 
 
 @tool
-def echo(
-    text: str, flag: bool, integer: int, number: float, list: list[str], map: dict[str, int]
-) -> dict[str, Any]:
+def echo(text: str, flag: bool, integer: int, number: float, list: list[str], map: dict[str, int]) -> dict[str, Any]:
     """Returns all of its arguments.
 
     Args:

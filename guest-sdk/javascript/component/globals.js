@@ -2,6 +2,7 @@
 
 import { console } from "./console.js";
 import { JobPromise, later } from "./promise.js";
+import { crypto, random } from "./random.js";
 import { Decoder, Encoder } from "./text.js";
 
 for (const [name, value] of Object.entries({
@@ -9,7 +10,10 @@ for (const [name, value] of Object.entries({
   TextDecoder: Decoder,
   TextEncoder: Encoder,
   console,
+  crypto,
   queueMicrotask: later,
 })) {
   Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
 }
+
+Math.random = random;

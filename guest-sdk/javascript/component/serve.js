@@ -5,8 +5,11 @@ import { readArguments, writeJson } from "../numbers.js";
 import { Plugin, run } from "../plugin.js";
 import { settled } from "./promise.js";
 
-/** Makes the export. Definitions are made here, while the component is built: asking for them costs no code of the author's. */
-export function serve(plugin) {
+/**
+ * Makes the export. Definitions are made here, while the component is built: asking for them runs no code of the author's. What
+ * must not be left over from then is thrown away by `begin` before each call.
+ */
+export function serve(plugin, begin = () => {}) {
   if (!(plugin instanceof Plugin)) {
     throw new TypeError("the entry file of a plugin ends with `export default plugin(…)`");
   }
@@ -14,6 +17,7 @@ export function serve(plugin) {
   return {
     listTools: () => definitions,
     callTool(name, argumentsJson) {
+      begin();
       try {
         const tool = plugin.tool(name);
         return settled(run(tool, readArguments(argumentsJson, tool.parameters)));
@@ -41,8 +45,15 @@ export function definition({ name, title, description, parameters, output, annot
 function failure(error) {
   if (error instanceof ToolFailure) {
     const { message, suggestion, transient, value } = error;
-    return { message: message.toWellFormed(), suggestion, transient, value: value === undefined ? undefined : writeJson(value) };
+    return {
+      message: message.toWellFormed(),
+      suggestion: suggestion === undefined || suggestion === null ? undefined : String(suggestion).toWellFormed(),
+      transient: typeof transient === "boolean" ? transient : undefined,
+      value: value === undefined ? undefined : writeJson(value),
+    };
   }
+  // The engine throws null where not even an error fits into the memory.
+  if (error === null) return failure(new ToolFailure("the tool has used up the memory of the call", { suggestion: "pass less data" }));
   console.error(error);
   const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return { message: message.toWellFormed(), suggestion: undefined, transient: undefined, value: undefined };

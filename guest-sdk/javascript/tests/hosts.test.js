@@ -93,6 +93,24 @@ test("a place is a path in a store", async () => {
   }
 });
 
+test("a value of a wrong type is an error of the author", async () => {
+  const host = testHost({ stores: { data: {} } });
+  for (const [act, message] of [
+    [() => store("data").read(undefined), "the path is undefined, and not a string"],
+    [() => store("data").read("a", -1), "`offset` is -1, and not an integer of 0 or more"],
+    [() => store("data").replace("a", [1]), "the content is object, and not a Uint8Array"],
+    [() => store("data").search("", /x/), "`pattern` is object, and not a string"],
+    [() => store(5), "the name of the store is 5, and not a string"],
+    [() => served.progress("1"), '`done` is "1", and not a finite number'],
+    [() => client.log("loud", "x"), 'the level is "loud", and not one of debug, info, notice, warning, error, critical, alert, emergency'],
+    [() => client.canAsk("x"), '`kind` is "x", and not one of form, sample, roots'],
+    [() => toolbox.call(null), "the name of the tool is null, and not a string"],
+    [() => secrets.get({}), "the name of the secret is object, and not a string"],
+  ]) {
+    await assert.rejects(within(host, act), { name: "TypeError", message });
+  }
+});
+
 test("other tools are called, and their failures go through", async () => {
   const double = tool({
     name: "double",

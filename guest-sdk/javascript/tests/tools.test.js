@@ -34,6 +34,7 @@ for (const [what, wrong, message] of [
   ["no function", { run: "x" }, /`run` is not a function/],
   ["parameters that are no object", { parameters: s.string() }, /`parameters` is not the schema of an object/],
   ["an unknown option", { readOnly: true }, /there is no option `readOnly`/],
+  ["an annotation that says neither", { annotations: { readOnly: null } }, /`readOnly` is neither true nor false/],
   ["an unknown annotation", { annotations: { readonly: true } }, /there is no annotation `readonly`/],
 ]) {
   test(`a tool is refused for ${what}`, () => assert.throws(() => tool({ ...options, ...wrong }), { name: "TypeError", message }));

@@ -14,8 +14,8 @@
             raise ToolFailure(f"{times} times is too often", suggestion="pass 100 or less")
         return text * times
 
-`tool` says what can be a parameter and a result. `cofferdam build` makes the component; a plugin's tools are all that were
-decorated by the time its main module is imported, in that order. `cofferdam.testing` calls a tool as the host does, without a host.
+`tool` says what can be a parameter and a result. `cofferdam build` makes the component; a plugin's tools are all that its main
+module and what that imports have decorated, in that order. `cofferdam.testing` calls a tool as the host does, without a host.
 
 A component can do what its source mentions and nothing else: one that never says `call`, `client`, `files`, `secrets` or
 `toolbox` does not import them. They are modules of this package: `from cofferdam import files`.

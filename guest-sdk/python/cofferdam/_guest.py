@@ -28,7 +28,7 @@ _TOOLS_MAX = 128
 _by_name: dict[str, Tool] = {}
 _definitions: list[Any] = []
 _source = "/"
-_NOT_SHOWN = (os.path.dirname(__file__) + "/", "<frozen importlib")
+_NOT_SHOWN = (os.path.dirname(__file__) + "/", "<frozen importlib", importlib.__file__)
 _LOADING = "the plugin cannot be loaded:"
 
 
@@ -167,7 +167,5 @@ def _definition(definition: Definition) -> Any:
         definition.description,
         dumps(definition.input_schema),
         None if output is None else dumps(output),
-        types.Annotations(
-            hints.read_only, hints.destructive, hints.idempotent, hints.open_world, hints.long_running
-        ),
+        types.Annotations(hints.read_only, hints.destructive, hints.idempotent, hints.open_world, hints.long_running),
     )

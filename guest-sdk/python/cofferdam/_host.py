@@ -7,24 +7,22 @@ grants what a test says.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
-try:
-    # A component has them, and nothing else does.
-    import wit_world as _wit_world
-    from componentize_py_types import Err
-except ImportError:
-    _wit_world = None
 
-    class Err(Exception):  # type: ignore[no-redef]
-        """How a function of the host fails."""
+class _NativeErr(Exception):
+    """How a stand-in fails, as a function of the host does."""
 
-        def __init__(self, value: Any) -> None:
-            super().__init__(value)
-            self.value = value
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+        self.value = value
 
 
-IS_COMPONENT = _wit_world is not None
+IS_COMPONENT = sys.platform == "wasi"
+
+Err: Any = importlib.import_module("componentize_py_types").Err if IS_COMPONENT else _NativeErr
+"""How a function of the host fails; `value` says why."""
 
 
 def interface(name: str, nobody: Any) -> Any:

@@ -195,7 +195,7 @@ class Tuple(Shape):
         values = _array(value, at)
         if len(values) != len(self.items):
             raise Mismatch(f"{at} has {len(values)} items instead of {len(self.items)}")
-        pairs = zip(self.items, values)
+        pairs = zip(self.items, values, strict=True)
         return tuple(shape.read(item, f"{at}[{n}]") for n, (shape, item) in enumerate(pairs))
 
 

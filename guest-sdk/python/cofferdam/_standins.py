@@ -183,11 +183,14 @@ class Files:
     def list(self, store: str, directory: str, glob: str | None, recursive: bool) -> list[_EntryInfo]:
         data = self._files(store, directory)
         below = f"{directory}/" if directory else ""
-        found = [(path, "directory", 0) for path in self._directories(store)]
-        found += [(path, "file", len(held)) for path, held in data.items()]
-        inside = [(path.removeprefix(below), *rest) for path, *rest in found if path.startswith(below)]
-        kept = [each for each in inside if (recursive or "/" not in each[0]) and _fits(each[0], glob)]
-        return [_EntryInfo(*each) for each in sorted(kept, key=lambda each: (each[1], each[0].encode()))]
+        found = [_EntryInfo(path, "directory", 0) for path in self._directories(store)]
+        found += [_EntryInfo(path, "file", len(held)) for path, held in data.items()]
+        inside = [each for each in found if each.name.startswith(below)]
+        for each in inside:
+            each.name = each.name.removeprefix(below)
+        kept = [each for each in inside if (recursive or "/" not in each.name) and _fits(each.name, glob)]
+        # Directories come first.
+        return sorted(kept, key=lambda each: (each.type, each.name.encode()))
 
     def search(self, store: str, directory: str, query: Any) -> files.Found:
         try:

@@ -49,7 +49,8 @@ class Tool:
                 message = f"Required argument '{each.name}' was not supplied to '{name}'."
                 raise ToolFailure(message, transient=False)
         try:
-            return self._parameters.read(arguments, "")
+            values: dict[str, Any] = self._parameters.read(arguments, "")
+            return values
         except _shape.Mismatch as mismatch:
             raise ToolFailure(f"An argument of '{name}' cannot be used: {mismatch}.", transient=False) from None
 
@@ -117,7 +118,8 @@ def tool(
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         annotations = Annotations(read_only, destructive, idempotent, open_world, long_running)
-        made = _made(function, name or getattr(function, "__name__", ""), title, annotations, output_schema)
+        called = name or str(getattr(function, "__name__", "?"))
+        made = _made(function, called, title, annotations, output_schema)
         TOOLS.append(made)
         setattr(function, _ATTRIBUTE, made)
         return function
@@ -137,9 +139,7 @@ def of(function: Callable[..., Any]) -> Tool:
     return found
 
 
-def _made(
-    function: Callable[..., Any], name: str, title: str | None, annotations: Annotations, output: bool
-) -> Tool:
+def _made(function: Callable[..., Any], name: str, title: str | None, annotations: Annotations, output: bool) -> Tool:
     where = f"tool `{name}`"
     _check(function, name, where)
     docs = _docstring.read(function.__doc__)
@@ -164,7 +164,9 @@ def _check(function: Callable[..., Any], name: str, where: str) -> None:
     if not inspect.isfunction(function):
         raise TypeError(f"{where}: only a function can be a tool")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise TypeError(f"{where}: it is `async`, and a tool is not; nothing else runs in a call that it could wait for")
+        raise TypeError(
+            f"{where}: it is `async`, and a tool is not; nothing else runs in a call that it could wait for"
+        )
     if inspect.isgeneratorfunction(function):
         raise TypeError(f"{where}: it is a generator; return a list")
     if not _NAME.fullmatch(name):

@@ -125,7 +125,7 @@ class Reader:
         raise self._unknown(annotation)
 
     def _literal(self, values: tuple[Any, ...]) -> Shape:
-        members = []
+        members: list[tuple[Any, Any]] = []
         for value in values:
             if isinstance(value, Enum):
                 members.append((value.value, value))
@@ -165,8 +165,9 @@ class Reader:
                 raise self.refuse(f"the value of `{member}` is neither a text nor an integer")
         if not members:
             raise self.refuse(f"`{kind.__qualname__}` has no members")
-        # The docstring that every enum has where its author wrote none says nothing.
-        own = kind.__dict__.get("__doc__") or ""
+        own = kind.__dict__.get("__doc__")
+        # Written by Python 3.10 where the author wrote none.
+        own = "" if own == "An enumeration." else own
         return _shape.Choice(members, _docstring.read(own).text)
 
     def _dataclass(self, kind: type) -> Shape:
@@ -198,9 +199,7 @@ class Reader:
         for name, hint in self.hints(kind).items():
             annotation, absent = _required(hint, name not in kind.__required_keys__)
             description = docs.names.get(name, "")
-            shape.properties.append(
-                self.property(name, annotation, description=description, may_be_absent=absent)
-            )
+            shape.properties.append(self.property(name, annotation, description=description, may_be_absent=absent))
         return shape
 
     def hints(self, of: Any) -> dict[str, Any]:

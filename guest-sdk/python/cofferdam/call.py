@@ -7,6 +7,7 @@ In a unit test nobody calls and nobody listens: there is no id, no session, no e
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from cofferdam import _host
 from cofferdam._json import whole
@@ -31,27 +32,28 @@ class _Nobody:
         pass
 
 
-_bindings = _host.interface("call", _Nobody())
+_bindings: Any = _host.interface("call", _Nobody())
 
 
 def id() -> str:
     """The id of the call, unique within its session; empty if there is none."""
-    return _bindings.id()
+    return str(_bindings.id())
 
 
 def session() -> str | None:
     """The session that the call belongs to, if it belongs to one."""
-    return _bindings.session()
+    found: str | None = _bindings.session()
+    return found
 
 
 def time_left() -> float:
     """Seconds until the host ends the call as timed out; infinite in a unit test."""
-    return _bindings.time_left_ms() / 1000
+    return float(_bindings.time_left_ms()) / 1000
 
 
 def cancelled() -> bool:
     """Whether the caller has given up. The host stops a cancelled call by itself, soon; a tool that asks can stop sooner."""
-    return _bindings.cancelled()
+    return bool(_bindings.cancelled())
 
 
 def progress(done: float, total: float | None = None, message: str | None = None) -> None:

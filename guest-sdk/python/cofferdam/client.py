@@ -38,7 +38,7 @@ Level = Literal["debug", "info", "notice", "warning", "error", "critical", "aler
 
 @dataclass(frozen=True)
 class Form:
-    """Asks a person to fill in a form. Never a way to ask for a password or a key: the client shows and may keep what is typed."""
+    """Asks a person to fill in a form. Never ask for a password or a key: the client shows and may keep what is typed."""
 
     message: str
     """Why this is asked, for the person."""
@@ -163,7 +163,7 @@ _bindings: Any = _host.interface("client", _Nobody())
 
 def can_ask(kind: Kind) -> bool:
     """Whether questions of this kind are granted and the client can answer them."""
-    return _bindings.can_ask(_member("Kind", kind))
+    return bool(_bindings.can_ask(_member("Kind", kind)))
 
 
 def ask_form(message: str, schema: dict[str, Any]) -> Reply:
@@ -172,7 +172,10 @@ def ask_form(message: str, schema: dict[str, Any]) -> Reply:
     Raises:
         Error: If there is no answer.
     """
-    return _answer_of((Accepted, Declined, Cancelled), ask(Form(message, schema)))
+    answer = ask(Form(message, schema))
+    if not isinstance(answer, (Accepted, Declined, Cancelled)):
+        raise _mismatch()
+    return answer
 
 
 def sample(prompt: str, tokens_max: int) -> str:
@@ -194,7 +197,10 @@ def sample_with(parameters: dict[str, Any]) -> Any:
     Raises:
         Error: If there is no answer.
     """
-    return _answer_of((Message,), ask(Sample(parameters))).message
+    answer = ask(Sample(parameters))
+    if not isinstance(answer, Message):
+        raise _mismatch()
+    return answer.message
 
 
 def roots() -> list[Root]:
@@ -203,7 +209,10 @@ def roots() -> list[Root]:
     Raises:
         Error: If there is no answer.
     """
-    return _answer_of((Places,), ask(Roots())).roots
+    answer = ask(Roots())
+    if not isinstance(answer, Places):
+        raise _mismatch()
+    return answer.roots
 
 
 def ask(question: Question) -> Answer:
@@ -252,24 +261,29 @@ class LogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Sends a record with the nearest level that the client knows."""
-        levels: list[tuple[int, Level]] = [(50, "critical"), (40, "error"), (30, "warning"), (20, "info")]
-        level = next((name for number, name in levels if record.levelno >= number), "debug")
         try:
-            log(level, self.format(record))
+            log(_level(record.levelno), self.format(record))
         except Exception:
             self.handleError(record)
 
 
+def _level(number: int) -> Level:
+    if number >= logging.ERROR:
+        return "critical" if number >= logging.CRITICAL else "error"
+    if number >= logging.INFO:
+        return "warning" if number >= logging.WARNING else "info"
+    return "debug"
+
+
 def _member(enum: str, name: str) -> Any:
     """The member of an enum of the bindings; a stand-in takes the name itself."""
-    kind = getattr(_bindings, enum, None)
-    return name if kind is None else kind[name.upper()]
+    return getattr(_bindings, enum)[name.upper()] if _host.IS_COMPONENT else name
 
 
 def _question(question: Question) -> Any:
-    made = getattr(_bindings, "Question", None)
-    if made is None:
+    if not _host.IS_COMPONENT:
         return question
+    made = _bindings.Question
     if isinstance(question, Form):
         form = _bindings.Form(whole(question.message), dumps(question.schema))
         return made(question.name, _bindings.Request_Form(form))
@@ -291,12 +305,6 @@ def _answer(answer: Any) -> Answer:
     except ValueError:
         raise _mismatch() from None
     return Accepted(value) if case == "Accepted" else Message(value)
-
-
-def _answer_of(kinds: tuple[type, ...], answer: Any) -> Any:
-    if not isinstance(answer, kinds):
-        raise _mismatch()
-    return answer
 
 
 def _mismatch() -> Failed:

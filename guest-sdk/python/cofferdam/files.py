@@ -1,8 +1,8 @@
 """The file stores that were granted to the plugin, without a file system between.
 
-Python sees the same stores: one called `data` is the directory `/data`, and `open` and `pathlib` are the way to go for most tools.
-This module adds what a file system has not: search at the host's speed, globs, exclusive creation and replacement of whole files
-in one step, and errors that say which limit was met.
+Python sees the same stores: one called `data` is the directory `/data`, and `open` and `pathlib` are the way to go for most
+tools. This module adds what a file system has not: search at the host's speed, globs, exclusive creation and replacement of whole
+files in one step, and errors that say which limit was met.
 
 The changes of a call become visible to others together when the tool has succeeded. If it fails, none remain.
 
@@ -290,7 +290,8 @@ class Store:
         Raises:
             InvalidPattern: If the pattern or the glob is none.
         """
-        query = getattr(_bindings, "Query", _Query)(pattern, case_sensitive, glob, recursive)
+        kind = _bindings.Query if _host.IS_COMPONENT else _Query
+        query = kind(pattern, case_sensitive, glob, recursive)
         found = self._do(_bindings.search, directory, query)
         matches = [Match(each.path, each.snippet, _lines(each.lines)) for each in found.matches]
         return Found(matches, found.truncated)
@@ -301,6 +302,19 @@ class Store:
         except _host.Err as refused:
             case, text = _host.case(refused.value), _host.text(refused.value)
             raise error(case, self.name, path, text) from None
+
+
+def locate(place: str) -> tuple[Store, str]:
+    """The store of a place such as `/data/a/b.txt`, and the path in it. That is how models are told of files in all languages.
+
+    Raises:
+        InvalidPath: If it does not begin with `/` and the name of a store.
+    """
+    root, _, rest = place.partition("/")
+    name, _, path = rest.partition("/")
+    if root or not name:
+        raise InvalidPath(f"`{place}` is not a place such as `/data/a.txt`", transient=False)
+    return Store(name), path
 
 
 @dataclass(frozen=True)
@@ -321,8 +335,7 @@ def error(case: str, store: str, path: str, text: str = "") -> Error:
 
 
 def _mode(name: str) -> Any:
-    modes = getattr(_bindings, "WriteMode", None)
-    return name.lower() if modes is None else modes[name]
+    return _bindings.WriteMode[name] if _host.IS_COMPONENT else name.lower()
 
 
 def _kind(kind: Any) -> Kind:

@@ -33,7 +33,7 @@ def get(name: str) -> str:
         AccessDenied: If it was not granted. Uncaught it is a failure that says so.
     """
     try:
-        return _bindings.get(name)
+        return str(_bindings.get(name))
     except _host.Err:
         raise AccessDenied(
             f"the secret `{name}` is not granted", suggestion="ask the user to grant it", transient=False

@@ -24,8 +24,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from cofferdam import _content, _standins, _tool, call as _call, client as _client
-from cofferdam import files as _files, secrets as _secrets, toolbox as _toolbox
+from cofferdam import _content, _standins, _tool
+from cofferdam import call as _call
+from cofferdam import client as _client
+from cofferdam import files as _files
+from cofferdam import secrets as _secrets
+from cofferdam import toolbox as _toolbox
 from cofferdam._content import Content
 from cofferdam._definition import Definition
 from cofferdam._json import dumps
@@ -42,8 +46,8 @@ def call(tool: Callable[..., Any], arguments: Mapping[str, Any] | None = None) -
         arguments: What a model would send; anything that has a JSON form.
 
     Returns:
-        `None`, a text, or a JSON value; several items as a list; a blob as `{"media_type": …, "bytes": …}`, a resource with a text
-        as `{"uri": …, "media_type": …, "text": …}`, a link as `{"uri": …, "name": …, "media_type": …}`.
+        `None`, a text, or a JSON value; several items as a list; a blob as `{"media_type": …, "bytes": …}` with its length, a
+        resource with a text as `{"uri": …, "media_type": …, "text": …}`, a link as `{"uri": …, "name": …, "media_type": …}`.
 
     Raises:
         ToolFailure: For arguments that do not fit.

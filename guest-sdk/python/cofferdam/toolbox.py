@@ -121,9 +121,7 @@ def _definition(each: Any) -> Definition:
         json.loads(each.input_schema),
         None if each.output_schema is None else json.loads(each.output_schema),
         each.title,
-        Annotations(
-            hints.read_only, hints.destructive, hints.idempotent, hints.open_world, hints.long_running
-        ),
+        Annotations(hints.read_only, hints.destructive, hints.idempotent, hints.open_world, hints.long_running),
     )
 
 

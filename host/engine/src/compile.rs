@@ -83,8 +83,7 @@ pub enum CompileError {
     },
     /// The compiler has met something that it did not expect.
     #[error(
-        "makes the compiler fail ({status}); it may be composed of components in a way that needs modules with several \
-         memories, which are switched off"
+        "makes the compiler fail ({status}); it uses WebAssembly in a way that this version does not know"
     )]
     Crashed {
         /// How the child ended.

@@ -7,9 +7,10 @@ use cofferdam_network::ClientConfig;
 
 use crate::{Compiler, ScreenLimits};
 
-/// Bytes of stack that guest code may use. Deep recursion in a parser needs some 100 KiB; 512 KiB leaves head-room and
-/// still ends a runaway recursion within a millisecond.
-const WASM_STACK_BYTES_MAX: usize = 512 * 1024;
+/// Bytes of stack that guest code may use. Deep recursion in a parser needs some 100 KiB, that of a script in an interpreter
+/// several times as much: with 512 KiB a JavaScript function ended 200 calls deep. 1 MiB leaves head-room and still ends a
+/// runaway recursion within a millisecond.
+const WASM_STACK_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of the stack on which guest and host functions run together. The host's part needs a fixed margin.
 const FIBER_STACK_BYTES: usize = 2 * 1024 * 1024;
 /// Frames kept of a guest's call stack at a trap.
@@ -129,6 +130,8 @@ pub(crate) fn compile_config(metering: Metering) -> wasmtime::Config {
     // Proposals that no supported toolchain needs are switched off: what is not there has no advisories.
     config.wasm_component_model(true);
     config.wasm_tail_call(false);
+    // The engine of JavaScript in a component has a memory beside that of the bindings, and adapters between components use two.
+    // A call's memories are counted together, however many there are.
     config.wasm_multi_memory(true);
     config.wasm_memory64(false);
     config.wasm_relaxed_simd(false);

@@ -19,14 +19,19 @@ const CALLS_PER_ROUND: u32 = 500;
 
 /// A host with the guest of these benchmarks.
 pub(crate) async fn host() -> Host {
+    let mut host = empty_host();
+    host.load(GUEST).await;
+    host
+}
+
+/// A host with the cache of all benchmarks.
+pub(crate) fn empty_host() -> Host {
     let config = EngineConfig {
         cache_directory: Some(shared_cache()),
         pool: PoolSize { concurrent_calls_max: 8, ..PoolSize::default() },
         ..config()
     };
-    let mut host = Host::with(config);
-    host.load(GUEST).await;
-    host
+    Host::with(config)
 }
 
 pub(crate) async fn measure() -> anyhow::Result<Ratio> {

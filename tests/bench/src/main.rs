@@ -12,6 +12,8 @@ mod decode;
 #[cfg(feature = "calls")]
 mod guest_files;
 #[cfg(feature = "calls")]
+mod languages;
+#[cfg(feature = "calls")]
 mod mcp;
 #[cfg(feature = "calls")]
 mod noisy_neighbour;
@@ -61,6 +63,9 @@ async fn main() -> anyhow::Result<()> {
         if wanted(guest_files::NAME) {
             guest_files::measure().await?.iter().for_each(|ratio| show(&cli, ratio));
         }
+        if wanted(languages::NAME) {
+            languages::measure().await?.iter().for_each(|ratio| show(&cli, ratio));
+        }
         if wanted(noisy_neighbour::NAME) {
             show(&cli, &noisy_neighbour::measure().await?);
         }
@@ -84,6 +89,8 @@ fn names() -> Vec<&'static str> {
         decode::NAME,
         #[cfg(feature = "calls")]
         guest_files::NAME,
+        #[cfg(feature = "calls")]
+        languages::NAME,
         #[cfg(feature = "calls")]
         mcp::NAME,
         #[cfg(feature = "calls")]

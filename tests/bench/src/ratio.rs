@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 /// The time of ours and of the reference, round by round.
 pub(crate) struct Ratio {
-    name: &'static str,
+    name: String,
     rounds: Vec<(Duration, Duration)>,
 }
 
 impl Ratio {
-    pub(crate) fn new(name: &'static str) -> Self {
-        Self { name, rounds: Vec::new() }
+    pub(crate) fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), rounds: Vec::new() }
     }
 
     /// Adds a round: the time of one operation of ours and of the reference.

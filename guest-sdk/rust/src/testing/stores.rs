@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use globset::{GlobBuilder, GlobMatcher};
 use regex::{Regex, RegexBuilder};
 
-use crate::files::{Entry, Error, Found, Granted, Kind, Match, Query, Stat};
+use crate::files::{Entry, Error, Found, Granted, Kind, Match, Stat};
 
 /// All stores of a host, by name.
 #[derive(Debug, Clone, Default)]

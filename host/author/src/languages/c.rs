@@ -21,15 +21,9 @@ const COMPILING: [&str; 6] =
     ["-Os", "-Wall", "-ffunction-sections", "-fdata-sections", "-fno-ident", "-Qunused-arguments"];
 const C: [&str; 1] = ["-std=gnu17"];
 /// The C++ library of the tested toolchains has no exceptions.
-const CPP: [&str; 2] = ["-std=gnu++20", "-fno-exceptions"];
-/// The stack comes first in memory, so that one that is used up ends the call instead of overwriting data.
-const LINKING: [&str; 5] = [
-    "-mexec-model=reactor",
-    "-Wl,--gc-sections",
-    "-Wl,--stack-first",
-    "-Wl,-z,stack-size=1048576",
-    "-Qunused-arguments",
-];
+const CPP: [&str; 2] = ["-std=gnu++23", "-fno-exceptions"];
+const LINKING: [&str; 4] =
+    ["-mexec-model=reactor", "-Wl,--gc-sections", "-Wl,-z,stack-size=1048576", "-Qunused-arguments"];
 
 /// Builds the component of a project.
 pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
@@ -111,7 +105,11 @@ impl Compiler<'_> {
     fn link(&self, objects: &[PathBuf], is_cpp: bool) -> Result<PathBuf, BuildError> {
         let module = self.objects.join("module.wasm");
         let mut command = self.toolchain.command(is_cpp);
-        command.current_dir(self.project.directory()).args(LINKING).args(objects);
+        command
+            .current_dir(self.project.directory())
+            .args(LINKING)
+            .args(self.toolchain.linking)
+            .args(objects);
         command.args(&self.project.build().flags).arg("-o").arg(&module);
         self.steps.run("link", &mut command)?;
         Ok(module)
@@ -131,9 +129,8 @@ impl Compiler<'_> {
     /// The path as people know it.
     fn shown(&self, source: &Path) -> String {
         let in_sdk = source.strip_prefix(&self.sdk).map(|path| Path::new("sdk").join(path));
-        let path = in_sdk.unwrap_or_else(|_| {
-            source.strip_prefix(self.project.directory()).unwrap_or(source).to_owned()
-        });
+        let path = in_sdk
+            .unwrap_or_else(|_| source.strip_prefix(self.project.directory()).unwrap_or(source).to_owned());
         path.display().to_string()
     }
 }
@@ -196,13 +193,10 @@ fn collect(folder: &Path, root: &Path, globs: &GlobSet, sources: &mut Vec<PathBu
     for entry in folder.read_dir().into_iter().flatten().flatten() {
         let path = entry.path();
         let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        let is_named = |path: &Path| path.strip_prefix(root).is_ok_and(|path| globs.is_match(path));
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && !is_hidden => collect(&path, root, globs, sources),
-            Ok(kind) if kind.is_file() && is_source(&path) => {
-                if path.strip_prefix(root).is_ok_and(|path| globs.is_match(path)) {
-                    sources.push(path);
-                }
-            }
+            Ok(kind) if kind.is_file() && is_source(&path) && is_named(&path) => sources.push(path),
             _ => {}
         }
     }

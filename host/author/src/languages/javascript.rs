@@ -5,10 +5,10 @@
 //! `node_modules`, or from one above it as npm does, or else from the PATH.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
@@ -32,11 +32,12 @@ const ENGINE: [&str; 4] = [
     "--supported:async-generator=false",
     "--supported:for-await=false",
 ];
-/// Modules that the engine provides: the host, and standard error for `console`.
+/// Modules that are imports of the component: the host, standard error for `console`, and random numbers: those of the engine
+/// itself are the same in every call.
 const HOST_MODULES: &str = "cofferdam:plugin/";
-const STDERR: &str = "wasi:cli/stderr@0.2.12";
-/// The part of WASI that `console` needs. The engine imports all of it in any case.
-const WASI: [(&str, &str); 2] = [
+const WASI_MODULES: [&str; 2] = ["wasi:cli/stderr@0.2.12", "wasi:random/random@0.2.12"];
+/// The part of WASI that they need. The engine imports as much in any case.
+const WASI: [(&str, &str); 3] = [
     (
         "cli",
         "package wasi:cli@0.2.12;\n\ninterface stderr {\n  use wasi:io/streams@0.2.12.{output-stream};\n  \
@@ -48,25 +49,28 @@ const WASI: [(&str, &str); 2] = [
          variant stream-error { last-operation-failed(error), closed }\n  resource output-stream {\n    \
          blocking-write-and-flush: func(contents: list<u8>) -> result<_, stream-error>;\n  }\n}\n",
     ),
+    (
+        "random",
+        "package wasi:random@0.2.12;\n\ninterface random {\n  get-random-bytes: func(len: u64) -> list<u8>;\n}\n",
+    ),
 ];
 
 /// Builds the component of a project.
 pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
     let work = project.work()?;
     let entry = entry(project)?;
-    let bundler = program(project, "esbuild")?;
-    let componentizer = program(project, "componentize-qjs")?;
+    check_node()?;
     let bundle = Bundle::new(&work);
     write(&bundle.entry, wrapper(&entry).as_bytes())?;
-    steps.run("bundling", &mut bundle.command(&bundler, project, &project.sdk()?))?;
-    add_stderr(&wit::write(&work, &bundle.uses()?)?)?;
+    run(project, steps, "bundling", &mut bundle.command(project, &project.sdk()?))?;
+    add_wasi(&wit::write(&work, &bundle.uses()?)?)?;
     let component = work.join(COMPONENT);
-    let mut componentize = Command::new(componentizer);
+    let mut componentize = Command::new(program(project, "componentize-qjs"));
     // Without `--sync` the component imports what this host does not offer, and the smaller engine of `--opt-size` needs calls in
-    // tail position, which it does not take. `--disable-gc` makes nothing faster.
+    // tail position, which it does not take. `--disable-gc` would leave what refers to itself in the memory of a session.
     componentize.current_dir(&work).args(["--sync", "--world", "plugin", "--wit", "wit"]);
     componentize.args(["--js", MODULE, "--output", COMPONENT]);
-    steps.run("making a component with QuickJS", &mut componentize)?;
+    run(project, steps, "making a component with QuickJS", &mut componentize)?;
     fs::read(&component).map_err(|error| BuildError::read(&component, error))
 }
 
@@ -85,14 +89,15 @@ impl Bundle {
         Self { entry: work.join("entry.js"), module: work.join(MODULE), report: work.join("plugin.json") }
     }
 
-    fn command(&self, bundler: &Path, project: &Project, sdk: &Path) -> Command {
-        let mut command = Command::new(bundler);
+    fn command(&self, project: &Project, sdk: &Path) -> Command {
+        let mut command = Command::new(program(project, "esbuild"));
         // Relative paths keep the machine out of the comments that name the modules.
         command.current_dir(project.directory()).arg(&self.entry);
-        command.args(["--bundle", "--format=esm", "--platform=neutral", "--log-level=warning"]).args(ENGINE);
         // What a package has for browsers is nearer to this engine than what it has for Node, whose modules are not here.
-        command.args(["--main-fields=browser,module,main", "--conditions=cofferdam,browser,module"]);
-        command.args([format!("--external:{HOST_MODULES}*"), format!("--external:{STDERR}")]);
+        command.args(["--bundle", "--format=esm", "--platform=browser", "--conditions=cofferdam,module"]);
+        command.args(["--define:process.env.NODE_ENV=\"production\"", "--log-level=warning"]).args(ENGINE);
+        command.arg(format!("--external:{HOST_MODULES}*"));
+        command.args(WASI_MODULES.map(|module| format!("--external:{module}")));
         command.arg(format!("--alias:cofferdam={}", sdk.display()));
         command.arg(format!("--inject:{}", sdk.join("component/globals.js").display()));
         command.arg(format!("--outfile={}", self.module.display()));
@@ -158,26 +163,43 @@ fn wrapper(entry: &Path) -> String {
     // JSON is JavaScript's way to write a string as well.
     let path = serde_json::Value::from(format!("../{}", parts.join("/")));
     format!(
-        "import plugin from {path};\nimport {{ serve }} from \"cofferdam/component/serve.js\";\n\n\
-         export const tools = serve(plugin);\n"
+        "import plugin from {path};\nimport {{ serve }} from \"cofferdam/component/serve.js\";\n\
+         import {{ forget }} from \"cofferdam/component/random.js\";\n\nexport const tools = serve(plugin, forget);\n"
     )
 }
 
-/// Where a program of an npm package is.
-fn program(project: &Project, name: &str) -> Result<PathBuf, BuildError> {
+/// The programs of npm packages are scripts, and say nothing understandable where Node is not there.
+fn check_node() -> Result<(), BuildError> {
+    match Command::new("node").arg("--version").stdin(Stdio::null()).output() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(BuildError::Missing(MissingTool {
+            tool: "Node, 20 or newer,".to_owned(),
+            looked_for: "node on the PATH".to_owned(),
+            install: vec!["apt-get install nodejs npm".to_owned()],
+        })),
+    }
+}
+
+/// A program of an npm package: in the project's folders, or else for the system to find.
+fn program(project: &Project, name: &str) -> PathBuf {
     let file = if cfg!(windows) { format!("{name}.cmd") } else { name.to_owned() };
-    let of_npm = project.directory().ancestors().map(|folder| folder.join("node_modules/.bin"));
-    let path = env::var_os("PATH").unwrap_or_default();
-    let found =
-        of_npm.chain(env::split_paths(&path)).map(|folder| folder.join(&file)).find(|path| path.is_file());
-    found.ok_or_else(|| {
-        BuildError::Missing(MissingTool {
-            tool: format!("{name}, a package of npm"),
-            looked_for: "in node_modules of the project and of the folders above it, and on the PATH"
-                .to_owned(),
-            install: install(project),
-        })
-    })
+    let of_npm = project.directory().ancestors().map(|folder| folder.join("node_modules/.bin").join(&file));
+    of_npm.into_iter().find(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(&file))
+}
+
+/// Runs a program of an npm package.
+fn run(project: &Project, steps: &Steps<'_>, step: &str, command: &mut Command) -> Result<(), BuildError> {
+    match steps.run(step, command) {
+        Err(BuildError::Start { program, error }) if error.kind() == ErrorKind::NotFound => {
+            Err(BuildError::Missing(MissingTool {
+                tool: format!("{program}, a package of npm,"),
+                looked_for: "in node_modules of the project and of the folders above it, and on the PATH"
+                    .to_owned(),
+                install: install(project),
+            }))
+        }
+        ended => ended.map(drop),
+    }
 }
 
 /// What a person types: the packages are in the `package.json` of every project that `cofferdam new` has written.
@@ -190,12 +212,13 @@ fn install(project: &Project) -> Vec<String> {
     commands
 }
 
-/// Adds standard error to the world that was written.
-fn add_stderr(wit: &Path) -> Result<(), BuildError> {
+/// Adds what the globals need to the world that was written.
+fn add_wasi(wit: &Path) -> Result<(), BuildError> {
     let world = wit.join("world.wit");
     let text = fs::read_to_string(&world).map_err(|error| BuildError::read(&world, error))?;
-    let import = format!("world plugin {{\n  import {STDERR};");
-    write(&world, text.replacen("world plugin {", &import, 1).as_bytes())?;
+    let imports: String = WASI_MODULES.iter().map(|module| format!("\n  import {module};")).collect();
+    let imports = format!("world plugin {{{imports}");
+    write(&world, text.replacen("world plugin {", &imports, 1).as_bytes())?;
     for (package, text) in WASI {
         let folder = wit.join("deps").join(package);
         fs::create_dir_all(&folder).map_err(|error| BuildError::write(&folder, error))?;
@@ -207,3 +230,6 @@ fn add_stderr(wit: &Path) -> Result<(), BuildError> {
 fn write(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
     fs::write(path, bytes).map_err(|error| BuildError::write(path, error))
 }
+
+#[cfg(test)]
+mod tests;

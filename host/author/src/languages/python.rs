@@ -98,7 +98,8 @@ impl Entry {
             Err(BuildError::Project(format!("the plugin cannot begin with `{shown}`: {why}")))
         };
         let is_package = path.join("__init__.py").is_file();
-        if !is_package && !(path.is_file() && path.extension() == Some(OsStr::new("py"))) {
+        let is_module = path.is_file() && path.extension() == Some(OsStr::new("py"));
+        if !is_package && !is_module {
             return wrong("it is neither a Python file nor a package");
         }
         let mut names = vec![path.file_stem().unwrap_or_default().to_string_lossy().into_owned()];
@@ -134,16 +135,14 @@ impl Toolchain {
         folders.extend(std::env::split_paths(&path));
         let found = folders.iter().map(|folder| folder.join("componentize-py")).find(|file| file.is_file());
         let Some(componentize_py) = found else {
+            let install =
+                format!("python3 -m venv .venv && .venv/bin/pip install componentize-py=={COMPONENTIZE_PY}");
             return Err(BuildError::Missing(MissingTool {
-                tool: format!("componentize-py {COMPONENTIZE_PY}, which makes components of Python"),
+                tool: format!("componentize-py {COMPONENTIZE_PY}, the Python package that makes components,"),
                 looked_for: ".venv/bin/componentize-py in the project, and componentize-py on the PATH"
                     .to_owned(),
-                install: vec![
-                    "apt-get install python3 python3-venv    # on Debian, where they are missing".to_owned(),
-                    format!(
-                        "python3 -m venv .venv && .venv/bin/pip install componentize-py=={COMPONENTIZE_PY}"
-                    ),
-                ],
+                // Debian has Python without `venv`.
+                install: vec![install.clone(), format!("apt-get install python3 python3-venv && {install}")],
             }));
         };
         let said = Command::new(&componentize_py).arg("--version").stdin(Stdio::null()).output();
@@ -344,10 +343,10 @@ impl Copy {
 
     fn has_file(&self, inside: &Path) -> bool {
         let name = inside.file_name().unwrap_or_default().to_string_lossy();
-        !name.starts_with('.')
-            && !name.ends_with(".wasm")
-            && !(self.is_project && is_test(&name))
-            && self.sources.as_ref().is_none_or(|sources| sources.is_match(inside))
+        if name.starts_with('.') || name.ends_with(".wasm") || (self.is_project && is_test(&name)) {
+            return false;
+        }
+        self.sources.as_ref().is_none_or(|sources| sources.is_match(inside))
     }
 
     fn count(&mut self, bytes: u64, folder: &Path) -> Result<(), BuildError> {
@@ -365,7 +364,8 @@ impl Copy {
 
 /// As pytest finds them. What only a test uses of the host is no use of the plugin's.
 fn is_test(name: &str) -> bool {
-    name.ends_with(".py") && (name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py")
+    name.ends_with(".py")
+        && (name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py")
 }
 
 fn remove(folder: &Path) -> Result<(), BuildError> {

@@ -5,7 +5,7 @@ from cofferdam import ToolFailure, tool
 
 @tool(read_only=True, idempotent=True)
 def greet(name: str, times: int = 1) -> str:
-    """Greets somebody.
+    """Greets somebody by name, as often as is wanted.
 
     Args:
         name: Whom to greet.

@@ -1,6 +1,6 @@
 //! `cofferdam new`: a project to start from.
 
-use cofferdam_author::{CreateError, create};
+use cofferdam_author::{CreateError, Language, create};
 
 use crate::args::NewArgs;
 use crate::exit::{Exit, UsageError};
@@ -18,8 +18,9 @@ pub(crate) fn run(args: &NewArgs) -> anyhow::Result<Exit> {
         text.push_str(file);
     }
     print::result(&text)?;
+    let is_of_npm = matches!(args.lang, Language::JavaScript | Language::TypeScript);
     let examples = [
-        format!("cd {directory}"),
+        format!("cd {directory}{}", if is_of_npm { "\n  npm install" } else { "" }),
         "cofferdam build".to_owned(),
         "cofferdam test".to_owned(),
         format!("cofferdam call greet '{{\"name\":\"Ada\"}}' --plugin dist/{}.wasm", name(args)),

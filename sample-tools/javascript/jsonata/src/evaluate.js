@@ -6,7 +6,7 @@ import { ToolFailure } from "cofferdam";
 
 /** Within the time that the manifest asks for, so that the model learns why there is no result. */
 const TIME_MS_MAX = 10_000;
-/** Expressions nested in each other. Each takes some of the stack of the sandbox, which ends at about twice as many. */
+/** Expressions nested in each other. The stack of the sandbox holds some more; at its end the call ends, and nobody says why. */
 const DEPTH_MAX = 250;
 /** Items of one list while the expression runs. */
 const ITEMS_MAX = 200_000;

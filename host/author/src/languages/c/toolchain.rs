@@ -11,6 +11,8 @@ const WASI_SDK: &str = "/opt/wasi-sdk/bin";
 const CLANGS: [&str; 7] = ["-19", "-22", "-21", "-20", "-18", "-17", ""];
 /// The name that all versions of clang and of its libraries know.
 const TARGET: &str = "--target=wasm32-wasi";
+/// The stack comes first in memory, so that one that is used up ends the call instead of overwriting data. Zig does that always.
+const STACK_FIRST: &[&str] = &["-Wl,--stack-first"];
 
 /// A compiler, and what it needs to be told.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub(super) struct Toolchain {
     pub(super) name: String,
     /// What it says that it is: objects of another version are compiled again.
     pub(super) version: String,
+    /// What its linker alone knows.
+    pub(super) linking: &'static [&'static str],
     c: Vec<String>,
     cpp: Vec<String>,
 }
@@ -66,7 +70,7 @@ fn clang(program: &str, is_cpp: bool) -> Option<Toolchain> {
         _ if is_cpp => return None,
         _ => {}
     }
-    Some(Toolchain { name: format!("{program}, {version}"), version, c, cpp })
+    Some(Toolchain { name: format!("{program}, {version}"), version, linking: STACK_FIRST, c, cpp })
 }
 
 /// Rust comes with a linker of WebAssembly under the name that clang looks for.
@@ -86,7 +90,13 @@ fn zig() -> Option<Toolchain> {
             program.iter().chain(&options).map(|&word| word.to_owned()).collect()
         };
         let name = format!("{} {version}", program.join(" "));
-        Some(Toolchain { name: name.clone(), version: name, c: command("cc"), cpp: command("c++") })
+        Some(Toolchain {
+            name: name.clone(),
+            version: name,
+            linking: &[],
+            c: command("cc"),
+            cpp: command("c++"),
+        })
     };
     with(&["zig"]).or_else(|| with(&["python3", "-m", "ziglang"]))
 }
@@ -107,7 +117,7 @@ fn missing(is_cpp: bool) -> MissingTool {
         ),
         install: vec![
             format!("apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32{more}"),
-            "python3 -m pip install ziglang==0.15.2".to_owned(),
+            "python3 -m pip install ziglang==0.17.1".to_owned(),
         ],
     }
 }
@@ -123,7 +133,7 @@ mod tests {
             "a compiler of C++ for WebAssembly, with its libraries is missing (looked for /opt/wasi-sdk/bin/clang, clang-19 and \
              other versions with `wasi-libc`, a linker `wasm-ld`, zig, `python3 -m ziglang`). Install it with\n  apt-get install \
              clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32 libc++-19-dev-wasm32 libc++abi-19-dev-wasm32\nor\n  python3 -m \
-             pip install ziglang==0.15.2"
+             pip install ziglang==0.17.1"
         );
         assert!(!missing(false).to_string().contains("libc++"));
     }

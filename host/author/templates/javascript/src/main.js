@@ -1,20 +1,17 @@
 import { ToolFailure, plugin, s, tool } from "cofferdam";
 
-export const wordCount = tool({
-  name: "word_count",
-  description: "Counts the words of a text.",
+export const greet = tool({
+  name: "greet",
+  description: "Greets somebody by name, as often as is wanted.",
   parameters: s.object({
-    text: s.string("The text to count."),
-    min_length: s.integer("Only words of at least this many letters.").default(1),
+    name: s.string("Whom to greet."),
+    times: s.integer("How often; at most 10 times.").min(0).default(1),
   }),
   annotations: { readOnly: true, idempotent: true },
-  run({ text, min_length }) {
-    if (min_length < 1) {
-      throw new ToolFailure(`\`min_length\` is ${min_length}`, { suggestion: "pass 1 or more" });
-    }
-    const words = text.split(/\s+/).filter((word) => word !== "");
-    return words.filter((word) => [...word].length >= min_length).length;
+  run({ name, times }) {
+    if (times > 10) throw new ToolFailure(`${times} times is too often`, { suggestion: "pass 10 or less" });
+    return Array.from({ length: times }, () => `Hello, ${name}!`).join(" ");
   },
 });
 
-export default plugin(wordCount);
+export default plugin(greet);

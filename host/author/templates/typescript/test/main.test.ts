@@ -3,13 +3,12 @@ import { test } from "node:test";
 
 import { call } from "cofferdam/testing";
 
-import { wordCount } from "../src/main.ts";
+import { greet } from "../src/main.ts";
 
-test("counts words", async () => {
-  assert.equal(await call(wordCount, { text: "to be or not" }), 4);
-  assert.equal(await call(wordCount, { text: "to be or not", min_length: 3 }), 1);
+test("somebody is greeted", async () => {
+  assert.equal(await call(greet, { name: "Ada" }), "Hello, Ada!");
 });
 
-test("says what is wrong with a length", async () => {
-  await assert.rejects(call(wordCount, { text: "", min_length: 0 }), { suggestion: "pass 1 or more" });
+test("nobody is greeted too often", async () => {
+  await assert.rejects(call(greet, { name: "Ada", times: 11 }), { suggestion: "pass 10 or less" });
 });

@@ -1,0 +1,108 @@
+use super::*;
+
+fn project(files: &[(&str, &str)]) -> (tempfile::TempDir, Project) {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = directory.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let project = Project::open(directory.path()).unwrap();
+    (directory, project)
+}
+
+fn entry_of(files: &[(&str, &str)]) -> Result<PathBuf, String> {
+    let settings = [("plugin.toml", "[build]\nname = \"x\"\nlanguage = \"typescript\"\n")];
+    let (_directory, project) = project(&[&settings, files].concat());
+    entry(&project).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_main_file_is_found() {
+    assert_eq!(entry_of(&[("main.js", ""), ("src/main.ts", "")]), Ok("src/main.ts".into()));
+    assert_eq!(entry_of(&[("main.js", "")]), Ok("main.js".into()));
+    let missing = "there is no main file: none of src/main.ts, src/main.js, main.ts, main.js; say which it is with `[build] entry` in \
+                   plugin.toml";
+    assert_eq!(entry_of(&[]), Err(missing.to_owned()));
+}
+
+#[test]
+fn the_main_file_is_the_one_that_was_named() {
+    let settings =
+        |entry: &str| format!("[build]\nname = \"x\"\nlanguage = \"javascript\"\nentry = \"{entry}\"\n");
+    let (_directory, there) =
+        project(&[("plugin.toml", &settings("a/b.js")), ("a/b.js", ""), ("main.js", "")]);
+    assert_eq!(entry(&there).unwrap(), PathBuf::from("a/b.js"));
+    let (_directory, gone) = project(&[("plugin.toml", &settings("c.js")), ("main.js", "")]);
+    let told = entry(&gone).unwrap_err().to_string();
+    assert_eq!(told, "`[build] entry` in plugin.toml is `c.js`, and there is no such file");
+}
+
+#[test]
+fn the_wrapper_imports_the_main_file() {
+    let text = wrapper(Path::new("src/it\"s.js"));
+    assert!(text.starts_with("import plugin from \"../src/it\\\"s.js\";\n"), "{text}");
+}
+
+#[test]
+fn what_the_bundle_imports_is_what_the_component_imports() {
+    let work = tempfile::tempdir().unwrap();
+    let bundle = Bundle::new(work.path());
+    let report = r#"{"inputs":{},"outputs":{"plugin.js":{"bytes":1,"imports":[
+        {"path":"wasi:cli/stderr@0.2.12","kind":"import-statement","external":true},
+        {"path":"cofferdam:plugin/files@0.1.0","kind":"import-statement","external":true},
+        {"path":"cofferdam:plugin/call@0.1.0","kind":"import-statement","external":true}]}}}"#;
+    fs::write(&bundle.report, report).unwrap();
+    assert_eq!(bundle.uses().unwrap(), BTreeSet::from([Interface::Call, Interface::Files]));
+    fs::write(&bundle.report, "[]").unwrap();
+    assert!(bundle.uses().is_err());
+}
+
+#[test]
+fn the_world_has_what_the_globals_need() {
+    let work = tempfile::tempdir().unwrap();
+    let wit = wit::write(work.path(), &BTreeSet::from([Interface::Secrets])).unwrap();
+    add_wasi(&wit).unwrap();
+    let world = fs::read_to_string(wit.join("world.wit")).unwrap();
+    assert_eq!(
+        world,
+        "package cofferdam:plugin@0.1.0;\n\nworld plugin {\n  import wasi:cli/stderr@0.2.12;\n  import wasi:random/random@0.2.12;\n  \
+         import secrets;\n  export tools;\n}\n"
+    );
+    // The toolchain reads it with this parser.
+    let mut resolve = wit_parser::Resolve::default();
+    let (package, _) = resolve.push_dir(&wit).unwrap();
+    assert!(resolve.select_world(&[package], Some("plugin")).is_ok());
+}
+
+struct Silent;
+
+impl crate::Report for Silent {
+    fn begin(&self, _: &str) {}
+    fn end(&self, _: &str, _: std::time::Duration) {}
+    fn note(&self, _: &str) {}
+}
+
+#[test]
+fn a_missing_program_is_named_with_what_installs_it() {
+    let (_directory, project) =
+        project(&[("package.json", "{}"), ("plugin.toml", "[build]\nname = \"x\"\n")]);
+    let mut command = Command::new(program(&project, "no-such-program"));
+    let told = run(&project, &Steps::new(&Silent, false), "trying", &mut command).unwrap_err().to_string();
+    let name = if cfg!(windows) { "no-such-program.cmd" } else { "no-such-program" };
+    assert_eq!(
+        told,
+        format!(
+            "{name}, a package of npm, is missing (looked for in node_modules of the project and of the folders above it, and on the \
+             PATH). Install it with\n  npm install\nor\n  npm install --save-dev esbuild@0.28.2 componentize-qjs@0.4.5"
+        )
+    );
+}
+
+#[test]
+fn a_program_of_the_project_comes_first() {
+    let settings = "[build]\nname = \"x\"\nlanguage = \"javascript\"\n";
+    let file = if cfg!(windows) { "node_modules/.bin/esbuild.cmd" } else { "node_modules/.bin/esbuild" };
+    let (_directory, project) = project(&[("plugin.toml", settings), (file, "")]);
+    assert_eq!(program(&project, "esbuild"), project.directory().join(file));
+}

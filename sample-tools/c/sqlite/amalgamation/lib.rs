@@ -1,0 +1,1 @@
+//! Holds nothing: this package only names another one.

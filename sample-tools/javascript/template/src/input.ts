@@ -1,0 +1,49 @@
+/** Reads the files that a tool was told to read. */
+
+import { ToolFailure } from "cofferdam";
+import { FileError, type Store, locate } from "cofferdam/files";
+
+/** Templates and data are written by people; what is longer is something else. */
+const FILE_BYTES_MAX = 4 * 1024 * 1024;
+
+/** The text of a file at a place such as `/data/letter.liquid`. */
+export function readFile(place: string): string {
+  const { store, path } = locate(place);
+  return readText(store, path);
+}
+
+/** The text of a file, if it is there and not too large. */
+export function readText(store: Store, path: string): string {
+  try {
+    const { size } = store.stat(path);
+    if (size > FILE_BYTES_MAX) {
+      throw new ToolFailure(`\`/${store.name}/${path}\` has ${size} bytes; the most is ${FILE_BYTES_MAX}`, { transient: false });
+    }
+    return store.readText(path);
+  } catch (error) {
+    if (!(error instanceof FileError) || error.code !== "not-found") throw error;
+    throw new ToolFailure(error.message, { suggestion: listed(store, path.split("/").slice(0, -1).join("/")) });
+  }
+}
+
+/** The JSON object in a file. */
+export function readData(place: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFile(place).replace(/^\ufeff/, ""));
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new ToolFailure(`\`${place}\` is not JSON: ${error.message}`, { suggestion: "pass a file that holds a JSON object" });
+  }
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
+  throw new ToolFailure(`\`${place}\` holds no JSON object`, {
+    suggestion: "pass a file whose JSON is an object, or the values as `data`: `{\"items\": [...]}`",
+  });
+}
+
+function listed(store: Store, directory: string): string {
+  const names = store.list(directory).map(({ name, type }) => `\`${name}${type === "directory" ? "/" : ""}\``);
+  const where = `\`/${store.name}${directory === "" ? "" : `/${directory}`}\``;
+  if (names.length === 0) return `there is nothing in ${where}`;
+  return `in ${where} there are ${names.slice(0, 20).join(", ")}${names.length > 20 ? " and more" : ""}`;
+}

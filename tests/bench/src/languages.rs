@@ -1,0 +1,75 @@
+//! `languages`: a warm call of a plugin in each language, with a fresh instance, against raw wasmtime on the same component.
+//!
+//! The component is the conformance plugin of the language; the tool takes nothing and returns a short text. What is left out is
+//! what has not been built: `cargo xtask guests` says what that needs.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use cofferdam_engine::Floor;
+use cofferdam_tests::{Host, root};
+
+use crate::ratio::Ratio;
+
+pub(crate) const NAME: &str = "languages";
+const LANGUAGES: [&str; 7] = ["rust", "c", "cpp", "go", "javascript", "typescript", "python"];
+const TOOL: &str = "word";
+const ROUNDS: usize = 30;
+/// What a round of one side should take: languages differ by a factor of a hundred.
+const ROUND_TIME: Duration = Duration::from_millis(40);
+const CALLS_PER_ROUND_MAX: u32 = 500;
+
+pub(crate) async fn measure() -> anyhow::Result<Vec<Ratio>> {
+    let mut ratios = Vec::new();
+    for language in LANGUAGES {
+        let guest = format!("conformance_{language}");
+        let component = root().join("target/plugins").join(format!("{guest}.wasm"));
+        if component.is_file() {
+            let bytes = std::fs::read(&component).context("the component cannot be read")?;
+            ratios.push(of(language, &guest, &bytes).await?);
+        }
+    }
+    Ok(ratios)
+}
+
+async fn of(language: &str, guest: &str, component: &[u8]) -> anyhow::Result<Ratio> {
+    let mut host = crate::call_floor::empty_host();
+    host.load(guest).await;
+    let floor = Floor::new(&host.engine, component).map_err(|reason| anyhow!(reason))?;
+    let calls = calls_per_round(&floor).await?;
+    let mut ratio = Ratio::new(format!("{NAME}-{language}"));
+    // The first round warms caches and is not counted.
+    for round in 0..=ROUNDS {
+        let ours = time_ours(&host, calls).await?;
+        let reference = time_floor(&floor, calls).await?;
+        if round > 0 {
+            ratio.add(ours, reference);
+        }
+    }
+    Ok(ratio)
+}
+
+async fn calls_per_round(floor: &Floor) -> anyhow::Result<u32> {
+    time_floor(floor, 1).await?;
+    let once = time_floor(floor, 3).await?.max(Duration::from_micros(1));
+    let calls = ROUND_TIME.as_nanos() / once.as_nanos().max(1);
+    Ok(u32::try_from(calls).unwrap_or(u32::MAX).clamp(1, CALLS_PER_ROUND_MAX))
+}
+
+async fn time_ours(host: &Host, calls: u32) -> anyhow::Result<Duration> {
+    let started = Instant::now();
+    for _ in 0..calls {
+        let completion = host.call(TOOL, "{}").await;
+        anyhow::ensure!(completion.record.outcome == "ok", "a measured call failed");
+    }
+    Ok(started.elapsed() / calls)
+}
+
+async fn time_floor(floor: &Floor, calls: u32) -> anyhow::Result<Duration> {
+    let started = Instant::now();
+    for _ in 0..calls {
+        let contents = floor.call(TOOL, "{}").await.map_err(|reason| anyhow!(reason))?;
+        anyhow::ensure!(contents == 1, "a measured call failed");
+    }
+    Ok(started.elapsed() / calls)
+}

@@ -1,0 +1,110 @@
+//! Plugins as their authors make them: every SDK's conformance plugin, every sample tool with its cases, and the way from
+//! `cofferdam new` to a tool that is called. What is built by a toolchain that is not there is left out, but not in CI.
+
+mod dev;
+mod docs;
+mod new;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use cofferdam_tests::{binary, root};
+use serde_json::Value;
+
+/// Languages with an SDK, as `cofferdam new --lang` knows them.
+const LANGUAGES: [&str; 7] = ["rust", "python", "javascript", "typescript", "go", "c", "cpp"];
+
+/// How a command ended.
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+/// The binary in a directory, with the cache of all tests and the toolchains that xtask has installed.
+fn cofferdam(directory: &Path, arguments: &[&str]) -> Ended {
+    run(Command::new(binary()).args(arguments).current_dir(directory))
+}
+
+fn run(command: &mut Command) -> Ended {
+    let output = command
+        .env("COFFERDAM_CACHE_DIR", root().join("target/test-cache"))
+        .env("CARGO_TARGET_DIR", root().join("target/tests/new"))
+        .env("PATH", path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    Ended {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// The PATH with the toolchains that xtask installs.
+fn path() -> std::ffi::OsString {
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let installed =
+        ["venv/bin", "npm/node_modules/.bin"].map(|folder| root().join("target/languages").join(folder));
+    std::env::join_paths(installed.into_iter().chain(std::env::split_paths(&inherited))).unwrap()
+}
+
+/// A component that xtask has built, if the toolchain was there.
+fn built(name: &str) -> Option<PathBuf> {
+    let component = root().join("target/plugins").join(format!("{name}.wasm"));
+    if component.is_file() {
+        return Some(component);
+    }
+    assert!(std::env::var_os("CI").is_none(), "{name} is not built: run `cargo xtask guests` first");
+    // Not by a macro: what these print is not shown for a test that passes.
+    let _ =
+        writeln!(std::io::stderr(), "SKIPPED: {name} is not built; `cargo xtask guests` says what it needs");
+    None
+}
+
+/// Runs the cases of a component. All have to pass; the number of them.
+fn passes(component: &Path, cases: &Path, language: Option<&str>) -> usize {
+    let (component, cases) = (component.to_str().unwrap(), cases.to_str().unwrap());
+    let mut arguments = vec!["test", component, "--cases", cases, "--json"];
+    arguments.extend(language.into_iter().flat_map(|language| ["--language", language]));
+    let ended = cofferdam(&root(), &arguments);
+    let lines: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let failed: Vec<_> = lines.iter().filter(|line| line["ok"] != true).collect();
+    assert!(failed.is_empty() && ended.code == 0, "{component}: {failed:#?}\n{}", ended.stderr);
+    lines.len()
+}
+
+#[test]
+fn every_sdk_does_the_same() {
+    let cases = root().join("guest-sdk/conformance/cases.jsonl");
+    for language in LANGUAGES {
+        if let Some(component) = built(&format!("conformance_{language}")) {
+            let passed = passes(&component, &cases, Some(language));
+            // As many as the table in docs/plugin-authors.md says.
+            assert!(passed >= 45, "{language}: {passed}");
+            let _ = writeln!(std::io::stderr(), "SDK {language}: {passed}/{passed}");
+        }
+    }
+}
+
+#[test]
+fn every_sample_tool_passes_its_cases() {
+    let mut count = 0;
+    for language in ["rust", "python", "javascript", "go", "c", "cpp"] {
+        for entry in root().join("sample-tools").join(language).read_dir().unwrap() {
+            let folder = entry.unwrap().path();
+            let cases = folder.join("cases.jsonl");
+            let name = folder.file_name().unwrap().to_str().unwrap();
+            if !cases.is_file() {
+                assert!(!folder.join("plugin.toml").is_file() || language == "rust", "{name} has no cases");
+                continue;
+            }
+            if let Some(component) = built(name) {
+                assert!(passes(&component, &cases, None) >= 3, "{name} has hardly any cases");
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 0 || std::env::var_os("CI").is_none());
+}

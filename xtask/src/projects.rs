@@ -1,0 +1,195 @@
+//! Builds the plugins that are projects of `cofferdam build`: those of `guest-sdk/conformance` and the sample tools in other
+//! languages than Rust. What is built is what an author would build, by the command that an author types.
+//!
+//! The components end up as `target/plugins/<name>.wasm`. Nothing is built again that was built from the same files.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::guests::{copy_if_changed, plugins};
+use crate::run::{command, root, section};
+use crate::toolchains::{Toolchain, path};
+
+/// Results of builds, beside sources.
+const WRITTEN: [&str; 7] = ["dist", "target", "node_modules", "__pycache__", ".cofferdam", ".venv", "vendor"];
+
+/// A folder that `cofferdam build` makes a component of.
+struct Project {
+    /// Relative to the root.
+    folder: PathBuf,
+    /// As in `target/plugins/<name>.wasm`.
+    name: String,
+    /// As the folders of SDKs are called.
+    sdk: &'static str,
+    /// `None` for Rust, which is there.
+    toolchain: Option<Toolchain>,
+}
+
+/// Builds those whose toolchain is there.
+pub(crate) fn build() -> anyhow::Result<()> {
+    section("building the host, which builds plugins");
+    crate::build()?;
+    let mut ready: Vec<(Option<Toolchain>, bool)> = vec![(None, true)];
+    for project in projects()? {
+        let known = ready.iter().find(|(toolchain, _)| *toolchain == project.toolchain).map(|(_, is)| *is);
+        let component = plugins()?.join(format!("{}.wasm", project.name));
+        let stamp = root().join("target/languages").join(format!("{}.stamp", project.name));
+        let digest = project.digest()?;
+        if component.is_file() && fs::read_to_string(&stamp).is_ok_and(|built| built == digest) {
+            continue;
+        }
+        let is_ready = match (known, project.toolchain) {
+            (Some(is_ready), _) => is_ready,
+            (None, None) => true,
+            (None, Some(toolchain)) => {
+                let is_ready = toolchain.is_ready()?;
+                ready.push((Some(toolchain), is_ready));
+                is_ready
+            }
+        };
+        // What was built from something else is worse than nothing.
+        if component.is_file() {
+            fs::remove_file(&component).with_context(|| format!("cannot remove {}", component.display()))?;
+        }
+        if is_ready {
+            project.build(&component)?;
+            fs::create_dir_all(root().join("target/languages"))?;
+            fs::write(&stamp, digest).with_context(|| format!("cannot write {}", stamp.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// All of them. A folder with a `plugin.toml` is one.
+fn projects() -> anyhow::Result<Vec<Project>> {
+    let mut projects = Vec::new();
+    for folder in folders("guest-sdk/conformance")? {
+        let language = name_of(&folder);
+        let name = format!("conformance_{language}");
+        projects.push(Project::new(folder, name, &language)?);
+    }
+    for language in ["python", "javascript", "go", "c", "cpp"] {
+        for folder in folders(&format!("sample-tools/{language}"))? {
+            let name = name_of(&folder);
+            projects.push(Project::new(folder, name, language)?);
+        }
+    }
+    Ok(projects)
+}
+
+fn folders(parent: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(root().join(parent)).with_context(|| format!("cannot read {parent}"))? {
+        let entry = entry?;
+        if entry.path().join("plugin.toml").is_file() {
+            folders.push(Path::new(parent).join(entry.file_name()));
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+fn name_of(folder: &Path) -> String {
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+impl Project {
+    fn new(folder: PathBuf, name: String, language: &str) -> anyhow::Result<Self> {
+        let (sdk, toolchain) = match language {
+            "rust" => ("rust", None),
+            "python" => ("python", Some(Toolchain::Python)),
+            "javascript" | "typescript" => ("javascript", Some(Toolchain::Node)),
+            "go" => ("go", Some(Toolchain::Go)),
+            "c" | "cpp" => ("c", Some(Toolchain::Clang)),
+            other => anyhow::bail!("{}: no toolchain is known for {other}", folder.display()),
+        };
+        Ok(Self { folder, name, sdk, toolchain })
+    }
+
+    fn build(&self, component: &Path) -> anyhow::Result<()> {
+        section(&format!("building {}", self.folder.display()));
+        let folder = root().join(&self.folder);
+        let path = path();
+        let path = path.to_str().context("the PATH is not UTF-8")?;
+        if fs::read_to_string(folder.join("package.json")).is_ok_and(|text| text.contains("\"dependencies\""))
+        {
+            // Not `ci`: a lock file lacks the packages of platforms that their publisher left out.
+            let install = ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"];
+            command("npm", &install).env("PATH", path).run(&folder)?;
+        }
+        if folder.join("amalgamation/Cargo.toml").is_file() {
+            vendor(&folder)?;
+        }
+        let program = root().join("target/debug/cofferdam");
+        let text = |path: &Path| {
+            path.to_str().map(str::to_owned).context("the path of this repository is not UTF-8")
+        };
+        let (program, component) = (text(&program)?, text(component)?);
+        command(&program, &["build", "--output", &component])
+            .env("PATH", path)
+            // The tests compile the same components.
+            .env("COFFERDAM_CACHE_DIR", &text(&root().join("target/test-cache"))?)
+            .run(&folder)
+    }
+
+    /// A number for everything that makes the component another one.
+    fn digest(&self) -> anyhow::Result<String> {
+        let mut hasher = DefaultHasher::new();
+        let sdk = Path::new("guest-sdk").join(self.sdk);
+        for tree in [&*self.folder, &sdk, Path::new("wit"), Path::new("host/author/src")] {
+            hash_tree(&root().join(tree), &mut hasher)?;
+        }
+        Ok(format!("{:016x}", hasher.finish()))
+    }
+}
+
+fn hash_tree(folder: &Path, hasher: &mut DefaultHasher) -> anyhow::Result<()> {
+    let mut entries: Vec<_> = fs::read_dir(folder)
+        .with_context(|| format!("cannot read {}", folder.display()))?
+        .collect::<Result<_, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let (name, path) = (entry.file_name(), entry.path());
+        if name.to_str().is_some_and(|name| WRITTEN.contains(&name)) {
+            continue;
+        }
+        name.hash(hasher);
+        if path.is_dir() {
+            hash_tree(&path, hasher)?;
+        } else {
+            fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?.hash(hasher);
+        }
+    }
+    Ok(())
+}
+
+/// Takes the sources of a C library out of the crate that carries them, which `amalgamation/Cargo.lock` pins. They are a quarter of
+/// a million lines of somebody else's and not a part of this repository.
+fn vendor(folder: &Path) -> anyhow::Result<()> {
+    let manifest = folder.join("amalgamation/Cargo.toml");
+    let metadata = Command::new("cargo")
+        .args(["metadata", "--format-version", "1", "--locked", "--manifest-path"])
+        .arg(&manifest)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run cargo metadata")?;
+    let metadata: Value = serde_json::from_slice(&metadata.stdout)
+        .with_context(|| format!("cargo metadata says nothing of {}", manifest.display()))?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let sources = packages
+        .filter_map(|package| Some(Path::new(package["manifest_path"].as_str()?).parent()?.join("sqlite3")))
+        .find(|sources| sources.join("sqlite3.c").is_file())
+        .context("no crate of the amalgamation has sqlite3/sqlite3.c")?;
+    let vendor = folder.join("vendor");
+    fs::create_dir_all(&vendor)?;
+    for name in ["sqlite3.c", "sqlite3.h"] {
+        copy_if_changed(&sources.join(name), &vendor.join(name))?;
+    }
+    Ok(())
+}

