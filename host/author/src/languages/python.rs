@@ -129,35 +129,26 @@ struct Toolchain {
 
 impl Toolchain {
     fn find(project: &Project, steps: &Steps<'_>) -> Result<Self, BuildError> {
-        let mut folders: Vec<_> =
-            [".venv/bin", "venv/bin"].iter().map(|folder| project.directory().join(folder)).collect();
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        folders.extend(std::env::split_paths(&path));
-        let found = folders.iter().map(|folder| folder.join("componentize-py")).find(|file| file.is_file());
-        let Some(componentize_py) = found else {
-            let install =
-                format!("python3 -m venv .venv && .venv/bin/pip install componentize-py=={COMPONENTIZE_PY}");
-            return Err(BuildError::Missing(MissingTool {
-                tool: format!("componentize-py {COMPONENTIZE_PY}, the Python package that makes components,"),
-                looked_for: ".venv/bin/componentize-py in the project, and componentize-py on the PATH"
-                    .to_owned(),
-                // Debian has Python without `venv`.
-                install: vec![install.clone(), format!("apt-get install python3 python3-venv && {install}")],
-            }));
-        };
-        let said = Command::new(&componentize_py).arg("--version").stdin(Stdio::null()).output();
-        let said = said.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-        let version = said.unwrap_or_default().replace("componentize-py ", "");
-        if version != COMPONENTIZE_PY {
-            steps.note(&format!(
-                "componentize-py is {version}; the version that is tested is {COMPONENTIZE_PY}"
+        let folders = [".venv/bin", "venv/bin"].map(|folder| project.directory().join(folder));
+        let folder = folders.into_iter().find(|folder| folder.join("componentize-py").is_file());
+        // Without a folder they are looked for on the PATH.
+        let folder = folder.unwrap_or_default();
+        let toolchain =
+            Self { componentize_py: folder.join("componentize-py"), python: folder.join("python3") };
+        let said = Command::new(&toolchain.componentize_py).arg("--version").stdin(Stdio::null()).output();
+        let Ok(said) = said else {
+            return Err(missing(
+                format!("componentize-py {COMPONENTIZE_PY}, the Python package that makes components,"),
+                ".venv/bin/componentize-py in the project, and componentize-py on the PATH".to_owned(),
             ));
+        };
+        let said = String::from_utf8_lossy(&said.stdout);
+        let version = said.trim().trim_start_matches("componentize-py ");
+        if version != COMPONENTIZE_PY {
+            let tested = format!("the version that is tested is {COMPONENTIZE_PY}");
+            steps.note(&format!("componentize-py is {version}; {tested}"));
         }
-        // Where somebody has linked it to, the Python that it belongs to is beside the file itself.
-        let real = componentize_py.canonicalize().unwrap_or_else(|_| componentize_py.clone());
-        let beside = [&componentize_py, &real].map(|file| file.with_file_name("python3"));
-        let python = beside.into_iter().find(|file| file.is_file());
-        Ok(Self { componentize_py, python: python.unwrap_or_else(|| PathBuf::from("python3")) })
+        Ok(toolchain)
     }
 
     /// Installs what `requirements.txt` names, unless just that is there. Gives the folder.
@@ -172,9 +163,13 @@ impl Toolchain {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(BuildError::read(&wanted, error)),
         };
+        // Never empty, as what was not finished is.
+        let text = format!("# Python {PYTHON}\n{text}");
         if packages.is_dir() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == text) {
             return Ok(packages);
         }
+        // What is half installed is nobody's.
+        fs::write(&stamp, "").map_err(|error| BuildError::write(&stamp, error))?;
         remove(&packages)?;
         fs::create_dir_all(&packages).map_err(|error| BuildError::write(&packages, error))?;
         if names_packages(&text) {
@@ -192,11 +187,10 @@ impl Toolchain {
             .output()
             .is_ok_and(|output| output.status.success());
         if !has_pip {
-            return Err(BuildError::Missing(MissingTool {
-                tool: format!("pip, which fetches what {REQUIREMENTS} names"),
-                looked_for: format!("the module `pip` of {}", self.python.display()),
-                install: vec![format!("{} -m ensurepip", self.python.display())],
-            }));
+            return Err(missing(
+                format!("pip, which fetches what {REQUIREMENTS} names,"),
+                format!("the module `pip` of {}", self.python.display()),
+            ));
         }
         let mut pip = Command::new(&self.python);
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"])
@@ -250,6 +244,15 @@ impl Toolchain {
         steps.run(step, &mut command).map_err(|error| with_output(error, what_python_said))?;
         fs::read(&output).map_err(|error| BuildError::read(&output, error))
     }
+}
+
+/// Both come with a virtual environment in the project.
+fn missing(tool: String, looked_for: String) -> BuildError {
+    let install =
+        format!("python3 -m venv .venv && .venv/bin/pip install componentize-py=={COMPONENTIZE_PY}");
+    // Debian has Python without `venv`.
+    let install = vec![install.clone(), format!("apt-get install python3 python3-venv && {install}")];
+    BuildError::Missing(MissingTool { tool, looked_for, install })
 }
 
 /// What stands for the virtual environment of the plugin.
