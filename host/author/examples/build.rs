@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cofferdam_author::{Project, Report, Steps, build};
+use cofferdam_author::{BuildOptions, Project, Report, Steps, build};
 
 struct Printed;
 
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let directory = arguments.next().ok_or("usage: build DIRECTORY [OUTPUT]")?;
     let project = Project::open(directory.as_ref())?;
-    let built = build(&project, &Steps::new(&Printed, false), false);
+    let built = build(&project, &BuildOptions::default(), &Steps::new(&Printed, false));
     let component = built.map_err(|error| error.to_string())?;
     let output = arguments.next().map_or_else(|| project.component(), PathBuf::from);
     if let Some(folder) = output.parent() {

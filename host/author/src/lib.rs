@@ -20,7 +20,7 @@ mod strip;
 mod watch;
 mod wit;
 
-pub use build::build;
+pub use build::{BuildOptions, build};
 pub use create::{CreateError, Created, create};
 pub use error::{BuildError, MissingTool};
 pub use language::{Language, UnknownLanguage};

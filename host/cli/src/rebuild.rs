@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use cofferdam_author::{BuildError, Project, ProjectError, Report, Steps, is_source};
+use cofferdam_author::{BuildError, BuildOptions, Project, ProjectError, Report, Steps, is_source};
 use cofferdam_engine::{EmbedError, embed_manifest};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
@@ -54,7 +54,12 @@ impl Report for Notes {
 /// Builds once. Takes as long as the toolchain takes and blocks.
 pub(crate) fn build(recipe: &Recipe) -> anyhow::Result<Built> {
     let project = open(&recipe.directory)?;
-    let built = cofferdam_author::build(&project, &Steps::new(&Notes, recipe.is_verbose), recipe.keep_names);
+    let options = BuildOptions {
+        keep_names: recipe.keep_names,
+        // Its own tools and many build systems find it by this variable.
+        wasi_sdk: std::env::var_os("WASI_SDK_PATH").map(PathBuf::from),
+    };
+    let built = cofferdam_author::build(&project, &options, &Steps::new(&Notes, recipe.is_verbose));
     let mut component = built.map_err(|error| match error {
         BuildError::Read { .. } | BuildError::Write { .. } | BuildError::Start { .. } => {
             anyhow::Error::from(error)

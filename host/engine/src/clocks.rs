@@ -32,7 +32,7 @@ fn floor(time: Duration, step: Duration) -> Duration {
     time.saturating_sub(Duration::from_nanos(u64::try_from(over).unwrap_or_default()))
 }
 
-/// Time since the start of the call.
+/// Time since one step before the start of the call: a runtime may take zero for a clock that does not work. Go's does, and ends.
 struct Monotonic {
     started: Instant,
     /// `None` if the clock stands still.
@@ -45,8 +45,8 @@ impl HostMonotonicClock for Monotonic {
     }
 
     fn now(&self) -> u64 {
-        let now = self.step.map_or(Duration::ZERO, |step| floor(self.started.elapsed(), step));
-        u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+        let passed = self.step.map_or(Duration::ZERO, |step| floor(self.started.elapsed(), step));
+        u64::try_from(COARSE_STEP.saturating_add(passed).as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
@@ -86,6 +86,13 @@ mod tests {
             Wall { started_unix: unix_time(), step: Some(COARSE_STEP) }.now().subsec_nanos() % 1_000_000,
             0
         );
+    }
+
+    #[test]
+    fn no_clock_is_ever_zero() {
+        for step in [Some(COARSE_STEP), None] {
+            assert_ne!(Monotonic { started: Instant::now(), step }.now(), 0);
+        }
     }
 
     #[test]

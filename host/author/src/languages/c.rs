@@ -26,9 +26,13 @@ const LINKING: [&str; 4] =
     ["-mexec-model=reactor", "-Wl,--gc-sections", "-Wl,-z,stack-size=1048576", "-Qunused-arguments"];
 
 /// Builds the component of a project.
-pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
+pub(crate) fn build(
+    project: &Project,
+    wasi_sdk: Option<&Path>,
+    steps: &Steps<'_>,
+) -> Result<Vec<u8>, BuildError> {
     let is_cpp = project.language() == Language::Cpp;
-    let toolchain = toolchain::find(is_cpp)?;
+    let toolchain = toolchain::find(wasi_sdk, is_cpp)?;
     steps.note(&format!("compiler: {}", toolchain.name));
     let objects = project.work()?.join("objects");
     fs::create_dir_all(&objects).map_err(|error| BuildError::write(&objects, error))?;

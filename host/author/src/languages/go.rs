@@ -5,7 +5,6 @@
 
 mod adapter_memory;
 
-use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
@@ -51,10 +50,8 @@ fn package(project: &Project) -> String {
 fn compiler(project: &Project) -> Command {
     let mut go = Command::new("go");
     go.current_dir(project.directory());
-    if env::var_os("GOTOOLCHAIN").is_none() {
-        // A build downloads no compiler by itself.
-        go.env("GOTOOLCHAIN", "local");
-    }
+    // A build downloads no compiler by itself.
+    go.env("GOTOOLCHAIN", "local");
     go
 }
 

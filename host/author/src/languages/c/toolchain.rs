@@ -5,9 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::{BuildError, MissingTool};
 
-/// Says where the WASI SDK of the Bytecode Alliance is; its own tools and many build systems read it.
-const WASI_SDK_VARIABLE: &str = "WASI_SDK_PATH";
-/// Where it is otherwise, by its own instructions.
+/// Where the WASI SDK of the Bytecode Alliance is by its own instructions.
 const WASI_SDK: &str = "/opt/wasi-sdk";
 /// The tested version first, then by age. `clang` on the PATH is often that of the machine, without parts for WebAssembly.
 const CLANGS: [&str; 7] = ["-19", "-22", "-21", "-20", "-18", "-17", ""];
@@ -40,9 +38,8 @@ impl Toolchain {
 }
 
 /// Finds one.
-pub(super) fn find(is_cpp: bool) -> Result<Toolchain, BuildError> {
-    let folder = std::env::var_os(WASI_SDK_VARIABLE).map_or_else(|| PathBuf::from(WASI_SDK), PathBuf::from);
-    let in_sdk = folder.join("bin/clang");
+pub(super) fn find(wasi_sdk: Option<&Path>, is_cpp: bool) -> Result<Toolchain, BuildError> {
+    let in_sdk = wasi_sdk.unwrap_or(Path::new(WASI_SDK)).join("bin/clang");
     let of_sdk = in_sdk.is_file().then(|| clang(&in_sdk.to_string_lossy(), is_cpp)).flatten();
     of_sdk
         .or_else(|| CLANGS.iter().find_map(|version| clang(&format!("clang{version}"), is_cpp)))
@@ -116,7 +113,7 @@ fn missing(is_cpp: bool) -> MissingTool {
     MissingTool {
         tool: format!("a compiler of {language} for WebAssembly, with its libraries"),
         looked_for: format!(
-            "{WASI_SDK_VARIABLE}, {WASI_SDK}, clang-19 and other versions with `wasi-libc`, a linker `wasm-ld`, zig, `python3 -m ziglang`"
+            "$WASI_SDK_PATH, {WASI_SDK}, clang-19 and other versions with `wasi-libc`, a linker `wasm-ld`, zig, `python3 -m ziglang`"
         ),
         install: vec![
             format!("apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32{more}"),
@@ -133,7 +130,7 @@ mod tests {
     fn a_missing_toolchain_is_told_with_the_packages_that_bring_it() {
         assert_eq!(
             missing(true).to_string(),
-            "a compiler of C++ for WebAssembly, with its libraries is missing (looked for WASI_SDK_PATH, /opt/wasi-sdk, clang-19 and \
+            "a compiler of C++ for WebAssembly, with its libraries is missing (looked for $WASI_SDK_PATH, /opt/wasi-sdk, clang-19 and \
              other versions with `wasi-libc`, a linker `wasm-ld`, zig, `python3 -m ziglang`). Install it with\n  apt-get install \
              clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32 libc++-19-dev-wasm32 libc++abi-19-dev-wasm32\nor\n  python3 -m \
              pip install ziglang==0.17.1"
