@@ -106,4 +106,4 @@ macro_rules! pages {
     )+};
 }
 
-pages!(rust, python, javascript, go, c);
+pages!(rust, python, javascript, go, c, cpp);
