@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
-use serde_json::Value;
+use serde::Deserialize;
 
 use crate::guests::{copy_if_changed, plugins};
 use crate::run::{command, root, section};
@@ -169,6 +169,17 @@ fn hash_tree(folder: &Path, hasher: &mut DefaultHasher) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What cargo says of packages, as far as it matters here.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    manifest_path: PathBuf,
+}
+
 /// Takes the sources of a C library out of the crate that carries them, which `amalgamation/Cargo.lock` pins. They are a quarter of
 /// a million lines of somebody else's and not a part of this repository.
 fn vendor(folder: &Path) -> anyhow::Result<()> {
@@ -179,11 +190,12 @@ fn vendor(folder: &Path) -> anyhow::Result<()> {
         .stderr(Stdio::inherit())
         .output()
         .context("cannot run cargo metadata")?;
-    let metadata: Value = serde_json::from_slice(&metadata.stdout)
+    let metadata: Metadata = serde_json::from_slice(&metadata.stdout)
         .with_context(|| format!("cargo metadata says nothing of {}", manifest.display()))?;
-    let packages = metadata["packages"].as_array().into_iter().flatten();
-    let sources = packages
-        .filter_map(|package| Some(Path::new(package["manifest_path"].as_str()?).parent()?.join("sqlite3")))
+    let sources = metadata
+        .packages
+        .iter()
+        .filter_map(|package| Some(package.manifest_path.parent()?.join("sqlite3")))
         .find(|sources| sources.join("sqlite3.c").is_file())
         .context("no crate of the amalgamation has sqlite3/sqlite3.c")?;
     let vendor = folder.join("vendor");

@@ -57,7 +57,8 @@ impl Toolchain {
             return Ok(true);
         }
         // What belongs to a project is installed for whoever has npm.
-        if !is_ci() && !(self == Self::Node && has_npm()) {
+        let installs = is_ci() || (self == Self::Node && has_npm());
+        if !installs {
             section(&format!("plugins in {} are not built: {}", self.languages(), self.advice()));
             return Ok(false);
         }

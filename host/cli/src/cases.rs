@@ -72,7 +72,7 @@ pub(crate) struct Case {
     /// A part of what the tool prints.
     stderr: Option<String>,
     /// Reports of progress: done, total, message. The host may leave out some of them.
-    progress: Option<Vec<(f64, Option<f64>, Option<String>)>>,
+    progress: Option<Vec<Step>>,
     /// All lines for the client: level, message.
     log: Option<Vec<(String, String)>>,
     /// Texts of files afterwards, by mount and path; null for a file that is not there.
@@ -99,6 +99,9 @@ enum MountedFiles {
     /// Texts by path, in memory.
     Texts(BTreeMap<String, String>),
 }
+
+/// A report of progress: done, total, message.
+type Step = (f64, Option<f64>, Option<String>);
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]

@@ -55,8 +55,7 @@ fn component(messages: &str) -> Option<PathBuf> {
         .filter_map(|line| serde_json::from_str::<Message>(line).ok())
         .filter(|message| message.reason == "compiler-artifact")
         .flat_map(|message| message.filenames)
-        .filter(|path| path.extension().is_some_and(|ending| ending == "wasm"))
-        .last()
+        .rfind(|path| path.extension().is_some_and(|ending| ending == "wasm"))
 }
 
 fn check_toolchain(project: &Project) -> Result<(), BuildError> {
