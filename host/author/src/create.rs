@@ -89,6 +89,8 @@ pub fn create(path: &Path, language: Language) -> Result<Created, CreateError> {
         }
     }
     files.sort();
+    // A template of the language takes the place of one of all languages.
+    files.dedup();
     Ok(Created { directory: path.to_owned(), files })
 }
 
@@ -109,4 +111,70 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), CreateError> {
         fs::create_dir_all(parent).map_err(failed)?;
     }
     fs::write(path, bytes).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_language_has_a_template_with_an_sdk() {
+        for language in Language::ALL {
+            let parent = tempfile::tempdir().unwrap();
+            let created = create(&parent.path().join("a/first-try"), language).unwrap();
+            for file in ["README.md", "cases.jsonl", "plugin.toml", ".gitignore"] {
+                assert!(
+                    created.files.iter().any(|there| there == file),
+                    "{language}: {file} of {:?}",
+                    created.files
+                );
+            }
+            let mut once = created.files.clone();
+            once.dedup();
+            assert_eq!(once, created.files, "{language}");
+            assert!(created.directory.join("sdk").read_dir().unwrap().count() > 1, "{language}");
+            for file in &created.files {
+                let text = fs::read_to_string(created.directory.join(file)).unwrap();
+                assert!(!text.contains("{{"), "{language}: {file}");
+            }
+            let opened = crate::Project::open(&created.directory).unwrap();
+            assert_eq!((opened.language(), opened.name()), (language, "first-try"));
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_there_is_overwritten() {
+        let parent = tempfile::tempdir().unwrap();
+        assert!(matches!(
+            create(parent.path(), Language::C),
+            Err(CreateError::Name(_) | CreateError::Exists(_))
+        ));
+        let taken = parent.path().join("taken");
+        fs::write(&taken, "mine").unwrap();
+        assert!(matches!(create(&taken, Language::C), Err(CreateError::Exists(_))));
+        assert_eq!(fs::read_to_string(&taken).unwrap(), "mine");
+        for name in ["1st", "a b", "..", "ä"] {
+            assert!(
+                matches!(create(&parent.path().join(name), Language::C), Err(CreateError::Name(_))),
+                "{name}"
+            );
+        }
+    }
+
+    /// The copy of the SDK builds with what the SDK itself builds with.
+    #[test]
+    fn versions_are_those_of_the_repository() {
+        let table = |text: &str| -> toml::Table {
+            let whole: toml::Table = toml::from_str(text).unwrap();
+            whole["workspace"]["dependencies"].as_table().unwrap().clone()
+        };
+        let ours = table(
+            &fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml")).unwrap(),
+        );
+        for (name, copied) in table(packed::RUST_SDK_WORKSPACE) {
+            if name != "cofferdam-sdk-macros" {
+                assert_eq!(Some(&copied), ours.get(&name), "{name}");
+            }
+        }
+    }
 }

@@ -212,3 +212,57 @@ pub(crate) fn is_name(text: &str) -> bool {
         && text.len() <= 64
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(files: &[&str]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = directory.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn the_language_is_seen_from_the_files() {
+        for (files, language) in [
+            (&["Cargo.toml", "build.py"][..], Language::Rust),
+            (&["go.mod", "tools.c"], Language::Go),
+            (&["package.json"], Language::JavaScript),
+            (&["package.json", "tsconfig.json"], Language::TypeScript),
+            (&["pyproject.toml"], Language::Python),
+            (&["requirements.txt"], Language::Python),
+            (&["tool.py"], Language::Python),
+            (&["src/tool.c", "generate.py"], Language::C),
+            (&["tool.cc", "old.c"], Language::Cpp),
+        ] {
+            let directory = directory(files);
+            assert_eq!(Language::of_directory(directory.path()), Some(language), "{files:?}");
+        }
+        assert_eq!(Language::of_directory(directory(&["README.md"]).path()), None);
+    }
+
+    #[test]
+    fn the_build_table_is_no_part_of_the_manifest() {
+        let text = "# what it needs\n[permissions]\nrandom = false # none\n\n[build]\nname = \"x\"\nflags = [\"-O2\"]\n";
+        let (build, manifest) = split(text).unwrap();
+        assert_eq!((build.name.as_deref(), build.flags), (Some("x"), vec!["-O2".to_owned()]));
+        assert!(manifest.contains("random = false") && !manifest.contains("build"), "{manifest}");
+        assert_eq!(split("a = 1\n").unwrap().1, "a = 1\n");
+        assert!(split("[build]\nspeed = 1\n").unwrap_err().contains("speed"));
+    }
+
+    #[test]
+    fn a_name_is_a_file_name_everywhere() {
+        for name in ["a", "word-count", "Tool_2"] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in ["", ".", "-a", "_a", "a b", "a/b", "ä", "a.b", &"a".repeat(65)] {
+            assert!(!is_name(name), "{name}");
+        }
+    }
+}

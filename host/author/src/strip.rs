@@ -82,3 +82,66 @@ fn push(out: &mut Vec<u8>, id: u8, section: &[u8]) -> Option<()> {
     out.extend_from_slice(section);
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{push, strip};
+
+    /// A custom section.
+    fn custom(name: &str, content: &[u8]) -> Vec<u8> {
+        let name_length = u8::try_from(name.len()).unwrap();
+        let length = u8::try_from(1 + name.len() + content.len()).unwrap();
+        [&[0, length, name_length], name.as_bytes(), content].concat()
+    }
+
+    fn module(sections: &[Vec<u8>]) -> Vec<u8> {
+        [b"\0asm\x01\0\0\0".as_slice(), &sections.concat()].concat()
+    }
+
+    fn component(sections: &[Vec<u8>]) -> Vec<u8> {
+        [b"\0asm\x0d\0\x01\0".as_slice(), &sections.concat()].concat()
+    }
+
+    fn nested(id: u8, inner: &[u8]) -> Vec<u8> {
+        let mut section = Vec::new();
+        push(&mut section, id, inner).unwrap();
+        section
+    }
+
+    #[test]
+    fn names_and_debugging_sections_go_at_every_depth_and_the_rest_stays() {
+        let kept = [custom("cofferdam:manifest", b"x"), custom("producers", b"y")];
+        let gone = [custom("name", b"n"), custom(".debug_info", b"d"), custom("linking", b"l")];
+        let with = |more: &[Vec<u8>]| {
+            let inner = module(&[&kept[..], more].concat());
+            let middle = component(&[nested(1, &inner), kept[0].clone()]);
+            component(&[nested(4, &middle), more.concat(), kept[1].clone()])
+        };
+        assert_eq!(strip(&with(&gone), false).unwrap(), with(&[]));
+        assert_eq!(strip(&with(&gone), true).unwrap(), with(&[custom("name", b"n")]));
+        assert_eq!(strip(&with(&[]), false).unwrap(), with(&[]));
+    }
+
+    /// In a core module, 1 and 4 are sections of types and tables.
+    #[test]
+    fn sections_of_modules_are_not_taken_for_components() {
+        let types = nested(1, b"\0asm not a module");
+        let whole = component(&[nested(1, &module(&[types]))]);
+        assert_eq!(strip(&whole, false).unwrap(), whole);
+    }
+
+    #[test]
+    fn what_is_no_component_is_refused() {
+        for bytes in [&b""[..], b"\0asm", b"\0asm\x01\0\0\0", b"MZ", b"\0asm\x0d\0\x01\0\x01\xff\xff"] {
+            assert_eq!(strip(bytes, false), None, "{bytes:?}");
+        }
+        // A section that is longer than the rest.
+        assert_eq!(strip(&component(&[vec![0, 9, 1]]), false), None);
+        // Deeper than any toolchain nests: left as it is, not walked.
+        let mut deep = component(&[]);
+        for _ in 0..17 {
+            deep = component(&[nested(4, &deep)]);
+        }
+        assert_eq!(strip(&deep, false).unwrap(), deep);
+    }
+}

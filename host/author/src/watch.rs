@@ -30,3 +30,31 @@ pub fn is_source(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     !is_written && !is_passing && !matches!(ending, "swp" | "tmp" | "wasm")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_toolchains_and_editors_write_is_no_source() {
+        for source in
+            ["src/lib.rs", "app.py", "plugin.toml", "sdk/index.js", "Makefile", "a/b.c", "builder.go"]
+        {
+            assert!(is_source(Path::new(source)), "{source}");
+        }
+        for written in [
+            "dist/x.wasm",
+            "target/debug/x",
+            "node_modules/x/index.js",
+            ".cofferdam/wit/world.wit",
+            "a/__pycache__/b.pyc",
+            ".app.py.swp",
+            "app.py~",
+            "4913",
+            ".git/index",
+            "",
+        ] {
+            assert!(!is_source(Path::new(written)), "{written}");
+        }
+    }
+}
