@@ -108,3 +108,23 @@ fn every_sample_tool_passes_its_cases() {
     }
     assert!(count > 0 || std::env::var_os("CI").is_none());
 }
+
+/// Instances start where their component was made to, one after another and at the same time: what a runtime does as it starts must not
+/// depend on how fast the machine is. (Go ends when its first look at the clock is zero.)
+#[tokio::test]
+async fn a_thousand_warm_calls_in_every_language_all_end_well() {
+    for language in LANGUAGES {
+        let guest = format!("conformance_{language}");
+        if built(&guest).is_none() {
+            continue;
+        }
+        let mut host = cofferdam_tests::Host::new();
+        host.load(&guest).await;
+        // A snapshot of CPython is tens of megabytes to copy from in an unoptimised host.
+        let calls = if language == "python" { 100 } else { 1000 };
+        for call in 0..calls {
+            let completion = host.call("word", "{}").await;
+            assert_eq!(completion.record.outcome, "ok", "{language}, call {call}: {:?}", completion.record);
+        }
+    }
+}

@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 
-use crate::guests;
 use crate::run::{command, root, section};
+use crate::{guests, projects};
 
 /// The plugins that the model is given.
 const PLUGINS: [&str; 4] = ["text", "csv", "markdown", "crash"];
@@ -14,6 +14,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     guests::build()?;
     section("building the host");
     crate::build()?;
+    projects::build()?;
 
     section("a stranger's component: what does it ask for?");
     cofferdam(&["inspect", "target/plugins/markdown.wasm"])?;
@@ -27,9 +28,66 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
     cofferdam(&play)?;
 
+    in_other_languages()?;
+
     section(
         "that was it: one tool trapped on purpose, the model saw an error it can act on, and the rest went on",
     );
+    Ok(())
+}
+
+/// A call of a sample tool: plugin, tool, arguments, and the directory that it sees as `/data`.
+type SampleCall = (&'static str, &'static str, &'static str, Option<&'static str>);
+
+/// One call of each sample in another language, on real input.
+const SAMPLES: [SampleCall; 8] = [
+    ("units", "convert", r#"{"value":98.6,"unit":"degF","to":"degC"}"#, None),
+    (
+        "evaluate",
+        "evaluate",
+        r#"{"code":"import statistics\nstatistics.stdev(xs)","inputs":{"xs":[2,4,4,4,5,5,7,9]}}"#,
+        None,
+    ),
+    (
+        "jsonata",
+        "transform_json",
+        r#"{"expression":"orders{customer: $sum(lines.(price * quantity))}","file":"/data/orders.json"}"#,
+        Some("sample-tools/javascript/jsonata/fixtures"),
+    ),
+    (
+        "template",
+        "render_template",
+        r#"{"template_file":"/data/letter.liquid","data_file":"/data/order.json"}"#,
+        Some("sample-tools/javascript/template/fixtures"),
+    ),
+    ("inspect", "inspect_url", r#"{"url":"http://0x7f.1/admin"}"#, None),
+    (
+        "archive",
+        "search_archive",
+        r#"{"file":"/data/logs.tar.gz","pattern":"(?i)error"}"#,
+        Some("sample-tools/go/archive/fixtures"),
+    ),
+    (
+        "sqlite",
+        "query",
+        r#"{"file":"/data/app.db","sql":"SELECT name, total FROM unpaid WHERE total > 5"}"#,
+        Some("sample-tools/c/sqlite/fixtures"),
+    ),
+    ("image", "image_info", r#"{"file":"/data/turned.jpg"}"#, Some("sample-tools/cpp/image/fixtures")),
+];
+
+fn in_other_languages() -> anyhow::Result<()> {
+    section("tools in Python, JavaScript, TypeScript, Go, C and C++, as far as their toolchains are here");
+    for (plugin, tool, arguments, directory) in SAMPLES {
+        let component = format!("target/plugins/{plugin}.wasm");
+        if !root().join(&component).is_file() {
+            continue;
+        }
+        let mount = directory.map(|directory| format!("data={directory}:ro"));
+        let mut call = vec!["call", tool, arguments, "--plugin", &component];
+        call.extend(mount.iter().flat_map(|mount| ["--mount", mount]));
+        cofferdam(&call)?;
+    }
     Ok(())
 }
 

@@ -109,7 +109,7 @@ impl Report {
                 let cold = cold.map_or_else(String::new, |cold| format!("{} cold, ", print::time(cold)));
                 let _ = write!(text, "\n{tool}: {cold}{} warm", print::time(*warm));
             }
-            None => text.push_str("\nno call was timed: no case in cases.jsonl returns a value"),
+            None => text.push_str("\nno call was timed: no case in cases.jsonl has returned a value"),
         }
         text
     }
