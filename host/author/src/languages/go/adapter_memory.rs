@@ -39,8 +39,8 @@ impl<'a> Facts<'a> {
     /// Takes note of data at an address.
     fn place(&mut self, address: u32, data: &'a [u8]) {
         self.data.push((address, data));
-        let marks = data.windows(MARK.len()).zip(address..).filter(|(bytes, _)| *bytes == MARK);
-        self.marks.extend(marks.map(|(_, at)| at));
+        let marks = data.windows(MARK.len()).zip(0..).filter(|(bytes, _)| *bytes == MARK);
+        self.marks.extend(marks.map(|(_, at): (_, u32)| address.wrapping_add(at)));
     }
 }
 
@@ -76,7 +76,8 @@ fn block(facts: &Facts<'_>) -> Result<u32, BuildError> {
     let &[mark] = facts.marks.as_slice() else {
         return Err(if facts.marks.is_empty() { no_sdk() } else { not_free() });
     };
-    let start = (mark + length(MARK)).next_multiple_of(PAGE_BYTES);
+    let start = mark.checked_add(length(MARK)).and_then(|end| end.checked_next_multiple_of(PAGE_BYTES));
+    let start = start.filter(|start| start.checked_add(BLOCK_BYTES).is_some()).ok_or_else(not_free)?;
     // A compiler that lays things out in another way would have the adapter write over the program.
     let is_free = facts.data.iter().all(|&(address, data)| {
         let from = start.saturating_sub(address);
