@@ -10,6 +10,8 @@ use crate::{Language, packed};
 const NAME: &str = "{{name}}";
 /// The name as an identifier, which has no `-`.
 const IDENTIFIER: &str = "{{identifier}}";
+/// What programs call the SDK.
+const SDK: &str = "cofferdam";
 /// Marks templates that would be something to the tools of this repository under their own name, such as `Cargo.toml`.
 const ENDING: &str = ".in";
 
@@ -31,6 +33,9 @@ pub enum CreateError {
         "`{0}` cannot be the name of a plugin: use at most 64 letters, digits, `_` and `-`, the first one a letter"
     )]
     Name(String),
+    /// The SDK has that name, in every language.
+    #[error("`{SDK}` is what the SDK is called; choose another name")]
+    NameOfSdk,
     /// There is something already.
     #[error("{} is there already; choose another name, or remove it", .0.display())]
     Exists(PathBuf),
@@ -54,6 +59,9 @@ pub fn create(path: &Path, language: Language) -> Result<Created, CreateError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if !is_name(&name) || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return Err(CreateError::Name(name));
+    }
+    if name.eq_ignore_ascii_case(SDK) {
+        return Err(CreateError::NameOfSdk);
     }
     let failed = |path: &Path, error| CreateError::Write { path: path.to_owned(), error };
     if let Some(parent) = path.parent() {

@@ -118,6 +118,7 @@ fn what_cannot_be_a_project_is_said() {
     says(&["new", "x", "--lang", "cobol"], "there is no SDK for `cobol`");
     says(&["new", "1st", "--lang", "c"], "the first one a letter");
     says(&["new", "a b", "--lang", "c"], "cannot be the name of a plugin");
+    says(&["new", "cofferdam", "--lang", "go"], "is what the SDK is called");
     says(&["build", "nowhere"], "is not a directory");
     says(&["build"], "holds no project in a language with an SDK");
     assert_eq!(cofferdam(parent.path(), &["new", "twice", "--lang", "c"]).code, 0);
@@ -176,4 +177,19 @@ fn a_case_changes_no_directory() {
         cofferdam(Path::new("/"), &["test", component.to_str().unwrap(), "--cases", cases.to_str().unwrap()]);
     assert_eq!(tested.code, 0, "{}{}", tested.stdout, tested.stderr);
     assert!(!folder.path().join("data/new.txt").exists());
+
+    // Whose cases they are does not matter: they mount what lies beside them.
+    for outside in ["/etc", "..", "data/../.."] {
+        fs::write(
+            &cases,
+            case.replace(r#""mounts":{"data":"data"}"#, &format!(r#""mounts":{{"data":"{outside}"}}"#)),
+        )
+        .unwrap();
+        let tested = cofferdam(
+            Path::new("/"),
+            &["test", component.to_str().unwrap(), "--cases", cases.to_str().unwrap()],
+        );
+        assert_eq!(tested.code, 2, "{}", tested.stdout);
+        assert!(tested.stderr.contains("not below the directory of the cases"), "{}", tested.stderr);
+    }
 }

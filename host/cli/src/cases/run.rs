@@ -107,8 +107,7 @@ impl Runner<'_> {
             let store: Arc<dyn FileStore> = match files {
                 MountedFiles::Directory(path) => {
                     has_directory = true;
-                    let directory: PathBuf = self.directory.join(path);
-                    stores::open_directory(&directory, FileAccess::ReadWrite, Quota::default())?
+                    stores::open_directory(&self.beside(path)?, FileAccess::ReadWrite, Quota::default())?
                 }
                 MountedFiles::Texts(texts) => {
                     let store = MemoryStore::new(Quota::default());
@@ -124,6 +123,21 @@ impl Runner<'_> {
             mounts.push(Mount::new(name, store, FileAccess::ReadWrite));
         }
         Ok((mounts, has_directory))
+    }
+}
+
+impl Runner<'_> {
+    /// A directory that belongs to the cases. Cases come with a plugin, and whoever runs those of a stranger gives nothing else
+    /// of this machine away.
+    fn beside(&self, path: &Path) -> anyhow::Result<PathBuf> {
+        let wrong = |why: &str| UsageError(format!("a case mounts {}, {why}", path.display()));
+        let root = if self.directory.as_os_str().is_empty() { Path::new(".") } else { self.directory };
+        let root = root.canonicalize().context("the directory of the cases is gone")?;
+        let directory = root.join(path).canonicalize().map_err(|error| wrong(&error.to_string()))?;
+        if !directory.starts_with(&root) {
+            return Err(wrong("which is not below the directory of the cases").into());
+        }
+        Ok(directory)
     }
 }
 

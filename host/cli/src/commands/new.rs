@@ -8,7 +8,9 @@ use crate::print;
 
 pub(crate) fn run(args: &NewArgs) -> anyhow::Result<Exit> {
     let created = create(&args.path, args.lang).map_err(|error| match error {
-        CreateError::Name(_) | CreateError::Exists(_) => UsageError(error.to_string()).into(),
+        CreateError::Name(_) | CreateError::NameOfSdk | CreateError::Exists(_) => {
+            UsageError(error.to_string()).into()
+        }
         error => anyhow::Error::from(error),
     })?;
     let directory = created.directory.display();
