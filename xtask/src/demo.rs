@@ -40,7 +40,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 type SampleCall = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 /// One call of each sample in another language, on real input.
-const SAMPLES: [SampleCall; 8] = [
+const SAMPLES: [SampleCall; 10] = [
     ("units", "convert", r#"{"value":98.6,"unit":"degF","to":"degC"}"#, None),
     (
         "evaluate",
@@ -73,6 +73,13 @@ const SAMPLES: [SampleCall; 8] = [
         r#"{"file":"/data/app.db","sql":"SELECT name, total FROM unpaid WHERE total > 5"}"#,
         Some("sample-tools/c/sqlite/fixtures"),
     ),
+    (
+        "checksum",
+        "verify_checksums",
+        r#"{"file":"/data/release/SHA256SUMS"}"#,
+        Some("sample-tools/c/checksum/fixtures"),
+    ),
+    ("similar", "closest", r#"{"name":"--verison","names":["--verbose","--version","--quiet"]}"#, None),
     ("image", "image_info", r#"{"file":"/data/turned.jpg"}"#, Some("sample-tools/cpp/image/fixtures")),
 ];
 
