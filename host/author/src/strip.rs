@@ -1,5 +1,6 @@
 //! Takes out of a component what nobody reads who runs it.
 
+use wasm_encoder::{RawSection, Section};
 use wasmparser::BinaryReader;
 
 /// Length of magic number, version and layer.
@@ -47,9 +48,10 @@ fn stripped(bytes: &[u8], keep_names: bool, depth: u32) -> Option<Vec<u8>> {
         match id {
             CUSTOM if is_for_debugging(section, keep_names) => {}
             CORE_MODULE | COMPONENT if is_component && depth < DEPTH_MAX => {
-                push(&mut out, id, &stripped(section, keep_names, depth + 1)?)?;
+                let data = stripped(section, keep_names, depth + 1)?;
+                RawSection { id, data: &data }.append_to(&mut out);
             }
-            _ => push(&mut out, id, section)?,
+            _ => RawSection { id, data: section }.append_to(&mut out),
         }
     }
     Some(out)
@@ -66,26 +68,11 @@ fn is_for_debugging(section: &[u8], keep_names: bool) -> bool {
     }
 }
 
-fn push(out: &mut Vec<u8>, id: u8, section: &[u8]) -> Option<()> {
-    out.push(id);
-    let mut left = u32::try_from(section.len()).ok()?;
-    loop {
-        // Seven bits at a time, the lowest first.
-        let bits = u8::try_from(left & 0x7f).ok()?;
-        left >>= 7;
-        if left == 0 {
-            out.push(bits);
-            break;
-        }
-        out.push(bits | 0x80);
-    }
-    out.extend_from_slice(section);
-    Some(())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{push, strip};
+    use wasm_encoder::{RawSection, Section};
+
+    use super::strip;
 
     /// A custom section.
     fn custom(name: &str, content: &[u8]) -> Vec<u8> {
@@ -104,7 +91,7 @@ mod tests {
 
     fn nested(id: u8, inner: &[u8]) -> Vec<u8> {
         let mut section = Vec::new();
-        push(&mut section, id, inner).unwrap();
+        RawSection { id, data: inner }.append_to(&mut section);
         section
     }
 

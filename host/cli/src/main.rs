@@ -6,6 +6,7 @@
 mod args;
 mod ask;
 mod cases;
+mod changes;
 mod columns;
 mod commands;
 mod compose;

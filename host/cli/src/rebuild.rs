@@ -8,8 +8,9 @@ use anyhow::Context;
 use cofferdam_author::{BuildError, BuildOptions, Project, ProjectError, Report, Steps, is_source};
 use cofferdam_engine::{EmbedError, embed_manifest};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::UnboundedReceiver;
 
+use crate::changes::changes;
 use crate::exit::UsageError;
 use crate::policy_file::replace_file;
 use crate::print;
@@ -96,24 +97,14 @@ pub(crate) struct Sources {
     directory: PathBuf,
     watcher: RecommendedWatcher,
     watched: BTreeSet<PathBuf>,
-    changes: mpsc::UnboundedReceiver<PathBuf>,
+    changes: UnboundedReceiver<PathBuf>,
 }
 
 impl Sources {
     /// Watches a project.
     pub(crate) fn watch(directory: &Path) -> anyhow::Result<Self> {
         let directory = directory.canonicalize().context("the project is not there")?;
-        let (send, changes) = mpsc::unbounded_channel();
-        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if let Ok(event) = event
-                && !event.kind.is_access()
-            {
-                for path in event.paths {
-                    let _ = send.send(path);
-                }
-            }
-        });
-        let watcher = watcher.context("changes of sources are not noticed")?;
+        let (watcher, changes) = changes("sources")?;
         let mut sources = Self { directory, watcher, watched: BTreeSet::new(), changes };
         sources.watch_directories();
         Ok(sources)

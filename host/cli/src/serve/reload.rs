@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::mpsc;
 
 use super::Running;
+use crate::changes::changes;
 use crate::print;
 
 /// How long to wait after a change for what belongs to it: a component is often written in several steps.
@@ -18,17 +17,7 @@ const QUIET: Duration = Duration::from_millis(150);
 /// Reloads what changes, until the process ends. A plugin or a configuration that cannot be loaded leaves everything as it is,
 /// and a note on standard error says why.
 pub(crate) async fn follow(running: Arc<Running>) -> anyhow::Result<()> {
-    let (send, mut changes) = mpsc::unbounded_channel();
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        if let Ok(event) = event
-            && !event.kind.is_access()
-        {
-            for path in event.paths {
-                let _ = send.send(path);
-            }
-        }
-    })
-    .context("changes of plugins are not noticed")?;
+    let (mut watcher, mut changes) = changes("plugins")?;
     let mut watched = BTreeSet::new();
     let config = running.args.plugins.config.clone();
     watch(&mut watcher, &mut watched, &running.files().await);

@@ -6,6 +6,7 @@
 //! adapter's state. So the SDK has a block that Go never touches, and here the module gets a function `cabi_realloc_adapter` of four
 //! lines that gives it out. wit-component hands that one to the adapter.
 
+use wasm_encoder::{BlockType, ConstExpr, Encode, ExportKind, Function, RawSection, Section, ValType};
 use wasmparser::{BinaryReader, DataKind, Operator, Parser, Payload, TypeRef};
 
 use crate::BuildError;
@@ -64,8 +65,11 @@ pub(super) fn hand_over(module: &[u8]) -> Result<Vec<u8>, BuildError> {
     let mut with = module.get(..8).unwrap_or_default().to_vec();
     for (id, contents) in sections {
         match addition(id, &facts, start) {
-            Some(entry) => section(&mut with, id, &appended(contents, &entry).map_err(failed)?),
-            None => section(&mut with, id, contents),
+            Some(entry) => {
+                let data = appended(contents, &entry).map_err(failed)?;
+                RawSection { id, data: &data }.append_to(&mut with);
+            }
+            None => RawSection { id, data: contents }.append_to(&mut with),
         }
     }
     Ok(with)
@@ -133,63 +137,40 @@ fn addition(id: u8, facts: &Facts<'_>, start: u32) -> Option<Vec<u8>> {
     match id {
         // Four i32 to one i32.
         TYPE => entry.extend([0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f]),
-        FUNCTION => unsigned(&mut entry, facts.types),
-        // A mutable i32: where the next block begins.
+        FUNCTION => facts.types.encode(&mut entry),
+        // Where the next block begins.
         GLOBAL => {
-            entry.extend([0x7f, 1]);
-            constant(&mut entry, start);
-            entry.push(END);
+            ValType::I32.encode(&mut entry);
+            // It may be set.
+            entry.push(1);
+            ConstExpr::i32_const(start.cast_signed()).encode(&mut entry);
         }
         EXPORT => {
-            let name = b"cabi_realloc_adapter";
-            unsigned(&mut entry, length(name));
-            entry.extend(name);
-            entry.push(0);
-            unsigned(&mut entry, facts.functions);
+            "cabi_realloc_adapter".encode(&mut entry);
+            ExportKind::Func.encode(&mut entry);
+            facts.functions.encode(&mut entry);
         }
-        CODE => {
-            let body = body(facts.globals, start + BLOCK_BYTES);
-            unsigned(&mut entry, length(&body));
-            entry.extend(body);
-        }
+        CODE => body(facts.globals, start + BLOCK_BYTES).encode(&mut entry),
         _ => return None,
     }
     Some(entry)
 }
 
-// Instructions.
-const UNREACHABLE: u8 = 0x00;
-const IF: [u8; 2] = [0x04, 0x40];
-const END: u8 = 0x0b;
-const LOCAL_GET: u8 = 0x20;
-const GLOBAL_GET: u8 = 0x23;
-const GLOBAL_SET: u8 = 0x24;
-const I32_CONST: u8 = 0x41;
-const I32_GT_U: u8 = 0x4b;
-const I32_ADD: u8 = 0x6a;
-const I32_AND: u8 = 0x71;
-
 /// `(old, old size, alignment, size)`: gives out memory from the front, for good. Nothing is ever made larger, and what is
 /// more than the block ends the program.
-fn body(next: u32, end: u32) -> Vec<u8> {
-    let mut body = vec![0, LOCAL_GET, 0];
-    body.extend(IF);
-    body.extend([UNREACHABLE, END]);
+fn body(next: u32, end: u32) -> Function {
+    let mut function = Function::new([]);
+    let mut code = function.instructions();
+    code.local_get(0).if_(BlockType::Empty).unreachable().end();
     // The result, which stays on the stack.
-    body.push(GLOBAL_GET);
-    unsigned(&mut body, next);
+    code.global_get(next);
     // The next one begins at a multiple of 16 behind it.
-    body.push(GLOBAL_GET);
-    unsigned(&mut body, next);
-    body.extend([LOCAL_GET, 3, I32_CONST, 15, I32_ADD, I32_CONST, 0x70, I32_AND, I32_ADD, GLOBAL_SET]);
-    unsigned(&mut body, next);
-    body.push(GLOBAL_GET);
-    unsigned(&mut body, next);
-    constant(&mut body, end);
-    body.push(I32_GT_U);
-    body.extend(IF);
-    body.extend([UNREACHABLE, END, END]);
-    body
+    code.global_get(next).local_get(3).i32_const(15).i32_add().i32_const(-16).i32_and().i32_add();
+    code.global_set(next);
+    code.global_get(next).i32_const(end.cast_signed()).i32_gt_u();
+    code.if_(BlockType::Empty).unreachable().end();
+    code.end();
+    function
 }
 
 /// A section whose count is one more, and that has the entry at its end.
@@ -198,16 +179,10 @@ fn appended(contents: &[u8], entry: &[u8]) -> Result<Vec<u8>, wasmparser::Binary
     let count = reader.read_var_u32()?;
     let rest = contents.get(reader.original_position()..).unwrap_or_default();
     let mut longer = Vec::with_capacity(contents.len() + entry.len() + 1);
-    unsigned(&mut longer, count + 1);
+    count.saturating_add(1).encode(&mut longer);
     longer.extend(rest);
     longer.extend(entry);
     Ok(longer)
-}
-
-fn section(module: &mut Vec<u8>, id: u8, contents: &[u8]) {
-    module.push(id);
-    unsigned(module, length(contents));
-    module.extend(contents);
 }
 
 /// A module is shorter than 4 GiB.
@@ -215,55 +190,45 @@ fn length(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
-fn constant(to: &mut Vec<u8>, value: u32) {
-    to.push(I32_CONST);
-    let mut value = i64::from(value.cast_signed());
-    loop {
-        let low = u8::try_from(value & 0x7f).unwrap_or_default();
-        value >>= 7;
-        // The seventh bit is the sign of what is left.
-        if (value == 0 && low & 0x40 == 0) || (value == -1 && low & 0x40 != 0) {
-            to.push(low);
-            return;
-        }
-        to.push(low | 0x80);
-    }
-}
-
-fn unsigned(to: &mut Vec<u8>, mut value: u32) {
-    loop {
-        let low = u8::try_from(value & 0x7f).unwrap_or_default();
-        value >>= 7;
-        if value == 0 {
-            to.push(low);
-            return;
-        }
-        to.push(low | 0x80);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use wasm_encoder::{
+        CodeSection, DataSection, ExportSection, FunctionSection, GlobalSection, GlobalType, MemorySection,
+        MemoryType, Module, TypeSection,
+    };
     use wasmparser::Validator;
 
     use super::*;
 
     /// A module with one function and one global, a memory, and data that lie at `address`.
     fn module(address: u32, data: &[u8]) -> Vec<u8> {
-        let mut module = b"\0asm\x01\0\0\0".to_vec();
-        section(&mut module, TYPE, &[1, 0x60, 0, 0]);
-        section(&mut module, FUNCTION, &[1, 0]);
-        section(&mut module, 5, &[1, 0, 9]);
-        section(&mut module, GLOBAL, &[1, 0x7f, 1, I32_CONST, 0, END]);
-        section(&mut module, EXPORT, &[1, 1, b'm', 2, 0]);
-        section(&mut module, CODE, &[1, 2, 0, END]);
-        let mut segment = vec![1, 0];
-        constant(&mut segment, address);
-        segment.push(END);
-        unsigned(&mut segment, length(data));
-        segment.extend(data);
-        section(&mut module, 11, &segment);
-        module
+        let mut types = TypeSection::new();
+        types.ty().function([], []);
+        let mut functions = FunctionSection::new();
+        functions.function(0);
+        let mut memories = MemorySection::new();
+        memories.memory(MemoryType {
+            minimum: 9,
+            maximum: None,
+            memory64: false,
+            shared: false,
+            page_size_log2: None,
+        });
+        let mut globals = GlobalSection::new();
+        let kind = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
+        globals.global(kind, &ConstExpr::i32_const(0));
+        let mut exports = ExportSection::new();
+        exports.export("m", ExportKind::Memory, 0);
+        let mut codes = CodeSection::new();
+        let mut code = Function::new([]);
+        code.instructions().end();
+        codes.function(&code);
+        let mut segments = DataSection::new();
+        segments.active(0, &ConstExpr::i32_const(address.cast_signed()), data.iter().copied());
+        let mut module = Module::new();
+        module.section(&types).section(&functions).section(&memories).section(&globals);
+        module.section(&exports).section(&codes).section(&segments);
+        module.finish()
     }
 
     #[test]
@@ -306,21 +271,5 @@ mod tests {
             let error = hand_over(&module(0, &data)).unwrap_err().to_string();
             assert!(error.contains("this Go compiler puts data"), "{error}");
         }
-    }
-
-    #[test]
-    fn numbers_are_written_as_leb128() {
-        let signed = |value| {
-            let mut bytes = Vec::new();
-            constant(&mut bytes, value);
-            bytes.split_off(1)
-        };
-        assert_eq!(signed(63), [63]);
-        assert_eq!(signed(64), [0xc0, 0]);
-        assert_eq!(signed(u32::MAX), [0x7f]);
-        assert_eq!(signed(0x8000_0000), [0x80, 0x80, 0x80, 0x80, 0x78]);
-        let mut bytes = Vec::new();
-        unsigned(&mut bytes, 300);
-        assert_eq!(bytes, [0xac, 2]);
     }
 }
