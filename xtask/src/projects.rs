@@ -3,7 +3,8 @@
 //!
 //! The components end up as `target/plugins/<name>.wasm`. Nothing is built again that was built from the same files.
 
-use std::collections::hash_map::DefaultHasher;
+use std::collections::HashMap;
+use std::collections::hash_map::{DefaultHasher, Entry};
 use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -35,23 +36,21 @@ struct Project {
 pub(crate) fn build() -> anyhow::Result<()> {
     section("building the host, which builds plugins");
     crate::build()?;
-    let mut ready: Vec<(Option<Toolchain>, bool)> = vec![(None, true)];
+    // Asked once each: a missing one is said in one line.
+    let mut ready: HashMap<Toolchain, bool> = HashMap::new();
     for project in projects()? {
-        let known = ready.iter().find(|(toolchain, _)| *toolchain == project.toolchain).map(|(_, is)| *is);
         let component = plugins()?.join(format!("{}.wasm", project.name));
         let stamp = root().join("target/languages").join(format!("{}.stamp", project.name));
         let digest = project.digest()?;
         if component.is_file() && fs::read_to_string(&stamp).is_ok_and(|built| built == digest) {
             continue;
         }
-        let is_ready = match (known, project.toolchain) {
-            (Some(is_ready), _) => is_ready,
-            (None, None) => true,
-            (None, Some(toolchain)) => {
-                let is_ready = toolchain.is_ready()?;
-                ready.push((Some(toolchain), is_ready));
-                is_ready
-            }
+        let is_ready = match project.toolchain {
+            None => true,
+            Some(toolchain) => match ready.entry(toolchain) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(unknown) => *unknown.insert(toolchain.is_ready()?),
+            },
         };
         // What was built from something else is worse than nothing.
         if component.is_file() {

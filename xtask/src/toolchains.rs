@@ -40,7 +40,7 @@ const NPM_FOLDER: &str = "target/languages/npm";
 const VENV: &str = "target/languages/venv";
 
 /// What the plugins of a language are built with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Toolchain {
     /// C and C++.
     Clang,

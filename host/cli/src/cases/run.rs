@@ -1,15 +1,15 @@
 //! Running cases: each in a call of its own, with what it names and nothing else.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
-use cofferdam_engine::{Component, Engine, Grants, Mount, PluginOptions};
+use cofferdam_engine::{Engine, Grants, Mount, PluginOptions};
 use cofferdam_files::{FileStore, MemoryStore, Quota, StorePath, WriteMode};
 use cofferdam_tool::{
-    CallContext, Completion, FileAccess, FileEffects, Limits, LogLevel, LogSink, MountName, Progress,
-    ProgressSink, Refused, SecretText, ToolName, ToolSource, Toolset,
+    CallContext, Completion, Declaration, FileAccess, FileEffects, Limits, LogLevel, LogSink, MountName,
+    Progress, ProgressSink, Refused, SecretText, ToolName, ToolSource, Toolset,
 };
 
 use super::{Case, MountedFiles};
@@ -24,6 +24,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) directory: &'a Path,
     /// Whose `error` counts.
     pub(crate) language: Option<&'a str>,
+    /// What the component declares: a tool that calls others finds those of its own plugin, as far as it asks for them.
+    pub(crate) declarations: &'a [Declaration],
 }
 
 /// How a case went: what is not as expected, one line each.
@@ -74,7 +76,7 @@ impl Runner<'_> {
     pub(crate) async fn prepare(&self, case: &Case) -> anyhow::Result<Prepared> {
         let (mounts, is_dry_run) = self.mounts(case).await?;
         let name = compose::name_of_file(self.component)?;
-        let values = |values: &std::collections::BTreeMap<String, String>| {
+        let values = |values: &BTreeMap<String, String>| {
             values.iter().map(|(name, value)| (name.clone(), SecretText::new(value.clone()))).collect()
         };
         let stores = mounts.iter().map(|mount| (mount.name.to_string(), Arc::clone(&mount.store))).collect();
@@ -84,20 +86,17 @@ impl Runner<'_> {
             config: values(&case.config),
             secrets: values(&case.secrets),
             readable_secrets: case.secrets.keys().cloned().collect(),
-            tools: self.own_tools(&name).await?,
+            tools: self
+                .declarations
+                .iter()
+                .map(|tool| ToolName::new(&*tool.name))
+                .collect::<Result<_, _>>()?,
             ..Grants::default()
         };
         let options = PluginOptions { name, grants, limits: Limits::default() };
         let plugin = compose::load_one(self.engine, self.component.to_owned(), options).await?;
         let toolset = Toolset::join([Arc::new(plugin) as Arc<dyn ToolSource>])?;
         Ok(Prepared { toolset, stores, is_dry_run })
-    }
-
-    /// A tool that calls others finds those of its own plugin, as far as it asks for them.
-    async fn own_tools(&self, name: &cofferdam_tool::PluginName) -> anyhow::Result<BTreeSet<ToolName>> {
-        let component = Component::from_file_ambient(self.component);
-        let (_, declarations) = self.engine.examine(&component, name, &()).await?;
-        declarations.iter().map(|declared| Ok(ToolName::new(&*declared.name)?)).collect()
     }
 
     /// The stores of a case, and whether one of them is a directory, which stays as it is.
@@ -124,9 +123,7 @@ impl Runner<'_> {
         }
         Ok((mounts, has_directory))
     }
-}
 
-impl Runner<'_> {
     /// A directory that belongs to the cases. Cases come with a plugin, and whoever runs those of a stranger gives nothing else
     /// of this machine away.
     fn beside(&self, path: &Path) -> anyhow::Result<PathBuf> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cofferdam_engine::Engine;
-use cofferdam_tool::{Review, review};
+use cofferdam_tool::{Declaration, Review, review};
 use serde_json::{Value, json};
 
 use crate::args::{BuildArgs, Global};
@@ -77,7 +77,7 @@ impl Report {
         let Examined { info, declarations, was_compiled } =
             compose::examine(engine, &built.component).await?;
         let loading = started.elapsed();
-        let times = times(engine, built).await?.map(|(tool, first, warm)| Times {
+        let times = times(engine, built, &declarations).await?.map(|(tool, first, warm)| Times {
             tool,
             cold: was_compiled.then_some(loading + first),
             warm,
@@ -131,7 +131,11 @@ impl Report {
 }
 
 /// Times the first case that returns something: the tool, the first call and the median of the next ones.
-async fn times(engine: &Engine, built: &Built) -> anyhow::Result<Option<(String, Duration, Duration)>> {
+async fn times(
+    engine: &Engine,
+    built: &Built,
+    declarations: &[Declaration],
+) -> anyhow::Result<Option<(String, Duration, Duration)>> {
     let path = built.project.directory().join(cases::FILE);
     if !path.is_file() {
         return Ok(None);
@@ -140,8 +144,13 @@ async fn times(engine: &Engine, built: &Built) -> anyhow::Result<Option<(String,
     let mut cases = Cases::read(&path)?;
     cases.retain(Some(language), None);
     let Some(case) = cases.for_timing() else { return Ok(None) };
-    let runner =
-        Runner { engine, component: &built.component, directory: &cases.directory, language: Some(language) };
+    let runner = Runner {
+        engine,
+        component: &built.component,
+        directory: &cases.directory,
+        language: Some(language),
+        declarations,
+    };
     let prepared = runner.prepare(case).await?;
     let started = Instant::now();
     if !prepared.ends_well(case).await {

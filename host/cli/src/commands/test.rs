@@ -15,7 +15,14 @@ pub(crate) async fn run(global: &Global, args: TestArgs) -> anyhow::Result<Exit>
     let mut cases = Cases::read(&cases)?;
     cases.retain(language, args.filter.as_deref());
     let engine = compose::engine(global)?;
-    let runner = Runner { engine: &engine, component: &component, directory: &cases.directory, language };
+    let declarations = compose::examine(&engine, &component).await?.declarations;
+    let runner = Runner {
+        engine: &engine,
+        component: &component,
+        directory: &cases.directory,
+        language,
+        declarations: &declarations,
+    };
     let (mut passed, mut failed) = (0, 0);
     for case in &cases.cases {
         let verdict = runner.run(case).await?;
