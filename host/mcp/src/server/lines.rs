@@ -191,3 +191,6 @@ where
 fn memchr(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == b'\n')
 }
+
+#[cfg(test)]
+mod tests;

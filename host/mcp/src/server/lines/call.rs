@@ -4,11 +4,16 @@
 //! its own. Here is one type, which refuses what it does not know: then the line is the SDK's to read, so that nothing is taken
 //! or refused that the SDK would not.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use rmcp::model::{
     CallToolRequest, CallToolRequestMethod, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest,
     JsonObject, JsonRpcVersion2_0, MetaObject, RequestId, RequestMetaObject,
 };
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,7 +23,7 @@ struct Call {
     id: RequestId,
     #[serde(rename = "method")]
     _method: CallToolRequestMethod,
-    params: Params,
+    params: Object<Params>,
 }
 
 #[derive(Deserialize)]
@@ -30,13 +35,37 @@ struct Params {
     meta: Option<JsonObject>,
 }
 
+/// What is written as an object: serde would take a list of the members' values as well.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Members(PhantomData))
+    }
+}
+
+struct Members<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(members)).map(Object)
+    }
+}
+
 /// The message in a line if it is such a call, and nothing else.
 pub(super) fn read(line: &[u8]) -> Option<ClientJsonRpcMessage> {
-    let call: Call = serde_json::from_slice(line).ok()?;
-    let mut params = CallToolRequestParams::new(call.params.name);
-    params.arguments = call.params.arguments;
+    let Object(call): Object<Call> = serde_json::from_slice(line).ok()?;
+    let Object(read) = call.params;
+    let mut params = CallToolRequestParams::new(read.name);
+    params.arguments = read.arguments;
     let mut request = CallToolRequest::new(params);
-    if let Some(meta) = call.params.meta {
+    if let Some(meta) = read.meta {
         request.extensions.insert(RequestMetaObject(MetaObject(meta)));
     }
     Some(ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), call.id))
@@ -94,6 +123,8 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","other":1}}"#,
             r#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}]"#,
             "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"t\"}} x",
+            r#"["2.0",1,"tools/call",{"name":"t"}]"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["t",{},{}]}"#,
             "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"t\"}}",
         ] {
             assert!(read(line.as_bytes()).is_none(), "{line}");
