@@ -126,7 +126,7 @@ impl Pin {
     fn of(plugin: &Plugin) -> Self {
         let definitions = plugin.definitions();
         let tools = definitions.iter().map(|d| (d.name.to_string(), json::definition(d))).collect();
-        Self { component: plugin.info().identity.digest.clone(), asks: asks(plugin.asked()), tools }
+        Self { component: plugin.info().identity.digest.to_string(), asks: asks(plugin.asked()), tools }
     }
 
     /// What has changed, for a person.

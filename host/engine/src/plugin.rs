@@ -65,7 +65,7 @@ pub struct Plugin {
 impl PluginInfo {
     fn new(name: &PluginName, digest: &[u8; 32], description: Description) -> Self {
         Self {
-            identity: PluginIdentity { name: name.clone(), digest: digest_text(digest) },
+            identity: PluginIdentity { name: name.clone(), digest: digest_text(digest).into() },
             component_bytes: description.component_bytes,
             capabilities: capabilities(&description.imports),
             imports: description.imports,
@@ -212,11 +212,15 @@ impl ToolSource for Plugin {
     }
 
     async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
-        // Code that is not there yet may have to be compiled; a caller who gives up does not wait for that.
-        let code = tokio::select! {
-            biased;
-            () = context.given_up() => Err(Outcome::Cancelled),
-            code = self.code() => code.map_err(Outcome::Error),
+        let code = match self.code.get() {
+            Some(_) if context.is_given_up() => Err(Outcome::Cancelled),
+            Some(code) => Ok(code),
+            // Code that is not there yet may have to be compiled; a caller who gives up does not wait for that.
+            None => tokio::select! {
+                biased;
+                () = context.given_up() => Err(Outcome::Cancelled),
+                code = self.code() => code.map_err(Outcome::Error),
+            },
         };
         let mut completion = match code {
             Ok(code) => self.run(code, &call, context).await,
@@ -240,7 +244,7 @@ impl Plugin {
         }
         // Every definition has an entry.
         let unknown = AtomicBool::default();
-        let files = CallFiles::new(&self.given.grants, context, self.engine.config.spill.as_ref());
+        let files = CallFiles::new(&self.given.grants, context, self.engine.spill.as_ref());
         let invocation = Invocation {
             engine: &self.engine,
             plugin: &self.options.name,
