@@ -16,5 +16,5 @@ pub use http::{
 };
 pub use server::{
     Agent, AgentTool, Decision, Grantor, InvalidAgent, ListedResource, MissingGrant, Offer, Principal,
-    PromptOffer, ResourceOffer, ResourceSource, ServeError, Server, ServerOptions, SourceFacts, renamed,
+    PolicyDigest, PromptOffer, ResourceOffer, ResourceSource, ServeError, Server, ServerOptions, SourceFacts, renamed,
 };
