@@ -3,7 +3,7 @@
 use cofferdam_engine::LoadError;
 use cofferdam_tool::Outcome;
 
-use crate::compose::PluginError;
+use crate::loading::PluginError;
 use crate::config::ConfigError;
 use crate::servers::Unreachable;
 

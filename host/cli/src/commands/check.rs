@@ -10,7 +10,7 @@ use cofferdam_tool::{DeclarationError, Remark, Review, review};
 use serde_json::{Value, json};
 
 use crate::args::{CheckArgs, Global};
-use crate::compose::PluginError;
+use crate::loading::PluginError;
 use crate::exit::Exit;
 use crate::{compose, print};
 

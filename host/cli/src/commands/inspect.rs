@@ -35,7 +35,7 @@ async fn load_file(global: &Global, args: &InspectArgs) -> anyhow::Result<Plugin
     let name = compose::name_of_file(&args.component).map_err(|error| UsageError(error.to_string()))?;
     let engine = compose::engine(global)?;
     let options = PluginOptions { name, grants: Grants::default(), limits: Limits::default() };
-    compose::load_one(&engine, args.component.clone(), options).await
+    loading::load_one(&engine, args.component.clone(), options).await
 }
 
 fn report(plugin: &Plugin) -> String {
