@@ -14,7 +14,7 @@ use cofferdam_tool::{
 
 use super::{Case, MountedFiles};
 use crate::exit::UsageError;
-use crate::{compose, stores};
+use crate::{compose, loading, stores};
 
 /// Runs cases of one component.
 pub(crate) struct Runner<'a> {

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::grant;
 use crate::args::{Global, InspectArgs};
 use crate::exit::{Exit, UsageError};
-use crate::{columns, compose, json, pins, print};
+use crate::{columns, compose, json, loading, pins, print};
 
 pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Exit> {
     let plugin = match &args.config {

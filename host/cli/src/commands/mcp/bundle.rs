@@ -14,7 +14,7 @@ use super::served;
 use crate::args::{Global, McpBundleArgs};
 use crate::exit::{Exit, UsageError};
 use crate::policy_file::replace_file;
-use crate::{compose, print};
+use crate::{compose, loading, print};
 
 pub(super) async fn run(global: &Global, args: &McpBundleArgs) -> anyhow::Result<Exit> {
     let name = match &args.name {
