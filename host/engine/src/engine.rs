@@ -78,6 +78,11 @@ impl EngineInner {
         Ok(self.counting.get_or_init(|| started))
     }
 
+    /// What compiled code depends on besides the component.
+    pub(crate) fn fingerprint(&self) -> [u8; 32] {
+        self.timed.fingerprint
+    }
+
     /// The runtime of plugins without an instruction budget.
     #[cfg(feature = "floor")]
     pub(crate) fn timed(&self) -> &Runtime {

@@ -35,7 +35,7 @@ impl Answers<'_> {
         }
         if self.has_receipts {
             let mut meta = MetaObject::new();
-            let receipt = receipt::receipt(&completion.record, entry.policy_digest.as_deref());
+            let receipt = receipt::receipt(&completion.record, entry.policy_digest());
             meta.insert(receipt::KEY.to_owned(), receipt);
             result.meta = Some(meta);
         }

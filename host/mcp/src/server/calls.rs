@@ -192,7 +192,7 @@ impl Shared {
         options.poll_interval_ms = u64::try_from(TASK_POLL.as_millis()).ok();
         options.status_message = first.as_ref().and_then(message);
         let (shared, principal) = (Arc::clone(self), request.principal.clone());
-        let (catalog, wire) = (Arc::clone(&request.catalog), request.entry.tool.name.to_string());
+        let (catalog, wire) = (Arc::clone(&request.catalog), request.entry.wire.clone());
         self.tasks.spawn(&request.principal, options, move |task| {
             running.interview.has_become(task.clone());
             Box::pin(async move {

@@ -97,7 +97,7 @@ impl Handler {
                 capabilities,
                 context.meta.get_progress_token(),
                 log_level,
-                entry.tool.name.to_string(),
+                entry.wire.clone(),
             ),
             cancellation: context.ct.clone(),
             takes_tasks,
@@ -189,12 +189,13 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let (catalog, principal) = (self.shared.catalog(), principal(&context));
-        let tools: Vec<Tool> = if self.shared.options.searches {
-            search::tools(catalog.listed(&principal).count())
+        let size = self.shared.options.page_size;
+        let (tools, next) = if self.shared.options.searches {
+            page(search::tools(catalog.listed(&principal).count()), request, size)?
         } else {
-            catalog.listed(&principal).map(|entry| entry.tool.clone()).collect()
+            let (entries, next) = page(catalog.listed(&principal).collect(), request, size)?;
+            (entries.into_iter().map(|entry| entry.tool().clone()).collect(), next)
         };
-        let (tools, next) = page(tools, request, self.shared.options.page_size)?;
         let mut result = ListToolsResult::with_all_items(tools);
         (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
         result.next_cursor = next;
@@ -204,7 +205,7 @@ impl ServerHandler for Handler {
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         // The transport compares headers with arguments by it; whether the tool may be called is decided at the call.
-        self.shared.catalog().find(name, &Principal::local()).map(|entry| entry.tool.clone())
+        self.shared.catalog().find(name, &Principal::local()).map(|entry| entry.tool().clone())
     }
 
     async fn call_tool(
