@@ -25,10 +25,7 @@ use crate::wasi_files::CallFiles;
 use crate::{Grants, LoadError, link};
 
 /// The version of what the cache holds. Raised when [`Description`] or the meaning of an entry changes.
-const CACHE_FORMAT: &[u8] = b"cofferdam cache 1";
-/// Size of the whole cache; beyond it the oldest entries go. Room for some hundred interpreters or ten thousand small
-/// plugins.
-const CACHE_BYTES_MAX: u64 = 8 << 30;
+pub(crate) const CACHE_FORMAT: &[u8] = b"cofferdam cache 1";
 /// The ending of a manifest beside a component, in place of the component's.
 const MANIFEST_EXTENSION: &str = "toml";
 /// How long a component may take to list its tools, in milliseconds.
@@ -96,6 +93,10 @@ pub(crate) struct Described {
     pub(crate) icons: Vec<String>,
     /// Code, when it had to be compiled to learn this.
     pub(crate) code: Option<Code>,
+    /// The text of the manifest beside the component.
+    pub(crate) beside: Option<Arc<str>>,
+    /// That of the one inside of it.
+    pub(crate) embedded: Option<String>,
 }
 
 /// Code that is ready to be instantiated, and the way in which it offers tools.
@@ -121,6 +122,14 @@ impl Component {
     #[must_use]
     pub fn with_manifest(self, text: impl Into<Arc<str>>) -> Self {
         Self { manifest: Some(text.into()), ..self }
+    }
+
+    /// The files of the host that all of it is in, component and manifest.
+    pub(crate) fn files_ambient(&self) -> Option<(&Path, PathBuf)> {
+        match (&self.source, &self.manifest) {
+            (Source::File(path), None) => Some((path, path.with_extension(MANIFEST_EXTENSION))),
+            _ => None,
+        }
     }
 
     /// The text of the manifest beside the component, if there is one.
@@ -233,10 +242,10 @@ impl<'a> Loading<'a> {
         let beside = self.component.read_manifest().await?;
         let embedded = manifest::embedded(&self.bytes).map_err(LoadError::EmbeddedManifest)?;
         let manifest = Manifest::parse(beside.as_deref(), embedded)?;
-        let (asked, icons) = (manifest.asked(), manifest.icons());
+        let (asked, icons, embedded) = (manifest.asked(), manifest.icons(), embedded.map(str::to_owned));
         let key = self.description_key(beside.as_deref());
         if let Some(description) = self.cached_description(&key) {
-            return Ok(Described { description, asked, icons, code: None });
+            return Ok(Described { description, asked, icons, code: None, beside, embedded });
         }
         let screened = self.screen().await?;
         let code = match self.cached_code() {
@@ -252,7 +261,7 @@ impl<'a> Loading<'a> {
         if let Ok(json) = serde_json::to_vec(&description) {
             self.keep(&key, EntryKind::Description, &json);
         }
-        Ok(Described { description, asked, icons, code: Some(code) })
+        Ok(Described { description, asked, icons, code: Some(code), beside, embedded })
     }
 
     /// What the description of the component depends on. A manifest beside it changes it and leaves the code as it is.
@@ -366,8 +375,7 @@ impl<'a> Loading<'a> {
     /// A cache that cannot be written costs time at the next start and nothing else.
     fn keep(&self, key: &CacheKey, kind: EntryKind, bytes: &[u8]) {
         let Some(cache) = &self.engine.cache else { return };
-        let kept = cache.put(key, kind, bytes).and_then(|()| cache.prune(CACHE_BYTES_MAX));
-        if let Err(error) = kept {
+        if let Err(error) = cache.keep(key, kind, bytes) {
             tracing::warn!(%error, "a cache entry cannot be written");
             self.observer.on_event(LoadEvent::CacheUnwritable);
         }

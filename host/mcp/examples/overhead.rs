@@ -46,8 +46,8 @@ fn main() -> anyhow::Result<()> {
         "serve-native" => one_thread()?.block_on(serve_native()),
         "serve-ours-http" => runtime()?.block_on(serve_ours_http()),
         "serve-native-http" => runtime()?.block_on(serve_native_http()),
-        "stdio" => compare("stdio", |who| Lines::start(who)),
-        "http" => compare("http", |who| Connections::start(who)),
+        "stdio" => compare("stdio", Lines::start),
+        "http" => compare("http", Connections::start),
         other => bail!("`stdio` or `http`, not `{other}`"),
     }
 }
@@ -75,7 +75,7 @@ trait Side {
 
 #[expect(clippy::print_stdout, reason = "the result of a measurement")]
 fn compare<S: Side>(name: &str, start: impl Fn(&str) -> anyhow::Result<S>) -> anyhow::Result<()> {
-    let (mut ours, mut native) = (start("ours")?, start("native")?);
+    let (mut native, mut ours) = (start("native")?, start("ours")?);
     for at_once in [1, 16] {
         let (mut of_ours, mut of_native, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..FIRST + ROUNDS {
@@ -257,7 +257,7 @@ impl ToolSource for EchoSource {
 fn ours() -> anyhow::Result<Server> {
     let schema = r#"{"type":"object","properties":{"message":{"type":"string"}},"required":["message"]}"#;
     let declared = Declaration::new("echo", "Gives back what it is given.", schema).compile()?;
-    let digest = format!("sha256:{}", "5a".repeat(32));
+    let digest = format!("sha256:{}", "5a".repeat(32)).into();
     let identity = PluginIdentity { name: PluginName::new("echo")?, digest };
     let mut toolset = Toolset::new();
     toolset.add(Arc::new(EchoSource { definitions: Arc::from([Arc::new(declared)]), identity }))?;
@@ -273,7 +273,8 @@ async fn serve_ours_http() -> anyhow::Result<()> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);
     let access = Access { is_open: true, ..Access::default() };
-    let options = HttpOptions { access, rate: Rate { per_second: 1e9, burst: 1e9 }, ..HttpOptions::default() };
+    let options =
+        HttpOptions { access, rate: Rate { per_second: 1e9, burst: 1e9 }, ..HttpOptions::default() };
     Ok(ours()?.serve_http(listener, options, CancellationToken::new()).await?)
 }
 

@@ -31,7 +31,9 @@ mod usage;
 
 pub use arguments::{Arguments, DecodeOptions, InvalidArguments, Problem, ProblemCode, is_supplied};
 pub use ask::{Asker, LogLevel, LogSink, NotAsked, Question, QuestionKind, UnknownQuestion};
-pub use declaration::{Declaration, DeclarationError, Remark, Review, check_declarations, review};
+pub use declaration::{
+    DECLARATION_RULES, Declaration, DeclarationError, KeptTool, Remark, Review, check_declarations, review,
+};
 pub use definition::{Annotations, ToolDefinition};
 pub use error::{ErrorType, ToolError};
 pub use failure::ToolFailure;

@@ -6,7 +6,7 @@ mod names;
 use std::sync::Arc;
 use std::time::Instant;
 
-use self::names::Names;
+use self::names::{Looks, Names};
 use crate::usage::UsedUp;
 use crate::{
     CallContext, Completion, DecodeOptions, InvalidArguments, Outcome, ToolCall, ToolDefinition, ToolName,
@@ -114,23 +114,36 @@ impl Toolset {
     /// The first name that is already taken or cannot be told from one that is.
     pub fn add(&mut self, source: Arc<dyn ToolSource>) -> Result<(), DuplicateTool> {
         let definitions = source.definitions();
-        if let Some(taken) = definitions.iter().find_map(|definition| self.taken(&source, &definition.name)) {
+        let looks = definitions.iter().map(|definition| Looks::of(&definition.name)).collect();
+        self.add_all(&source, &definitions, looks)
+    }
+
+    /// Adds the tools of a source, whose names look like `looks`.
+    fn add_all(
+        &mut self,
+        source: &Arc<dyn ToolSource>,
+        definitions: &[Arc<ToolDefinition>],
+        looks: Vec<Looks>,
+    ) -> Result<(), DuplicateTool> {
+        let mut named = definitions.iter().zip(&looks);
+        if let Some(taken) = named.find_map(|(tool, looks)| self.taken(source, &tool.name, looks)) {
             return Err(taken);
         }
         let Inner { entries, names, .. } = Arc::make_mut(&mut self.inner);
-        for definition in definitions.iter() {
-            names.take(&definition.name, entries.len());
+        names.reserve(looks.len());
+        for (definition, looks) in definitions.iter().zip(looks) {
+            names.take(&definition.name, looks, entries.len());
             entries.push(Entry {
                 definition: Arc::clone(definition),
-                source: Arc::clone(&source),
+                source: Arc::clone(source),
                 usage: None,
             });
         }
         Ok(())
     }
 
-    fn taken(&self, source: &Arc<dyn ToolSource>, name: &ToolName) -> Option<DuplicateTool> {
-        let entry = self.inner.entries.get(self.inner.names.taken(name)?)?;
+    fn taken(&self, source: &Arc<dyn ToolSource>, name: &ToolName, looks: &Looks) -> Option<DuplicateTool> {
+        let entry = self.inner.entries.get(self.inner.names.taken(looks)?)?;
         Some(DuplicateTool {
             name: name.clone(),
             source_name: source.name().to_owned(),
@@ -146,7 +159,7 @@ impl Toolset {
         entries.remove(index);
         *names = Names::default();
         for (index, entry) in entries.iter().enumerate() {
-            names.take(&entry.definition.name, index);
+            names.take(&entry.definition.name, Looks::of(&entry.definition.name), index);
         }
         true
     }

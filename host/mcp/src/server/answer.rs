@@ -35,7 +35,7 @@ impl Answers<'_> {
         }
         if self.has_receipts {
             let mut meta = MetaObject::new();
-            meta.insert(receipt::KEY.to_owned(), receipt::receipt(record, entry.policy_digest.as_deref()));
+            meta.insert(receipt::KEY.to_owned(), receipt::receipt(record, entry.policy_digest()));
             result.meta = Some(meta);
         }
         Some(result)

@@ -65,7 +65,7 @@ pub(super) enum Ended {
 
 /// What became of a call that was waited for.
 enum Watched {
-    Ended(Result<Completion, Refused>),
+    Ended(Box<Result<Completion, Refused>>),
     Suspended(Suspension),
     BecomesTask(Option<Report>),
 }
@@ -105,7 +105,7 @@ impl Shared {
         let mut running = self.start(&request, arguments, interview, may_become_task);
         // Most calls end where they begin, so nothing is made to wait for yet.
         let ended = match futures_util::poll!(&mut running.call) {
-            Poll::Ready(ended) => ended,
+            Poll::Ready(ended) => Box::new(ended),
             Poll::Pending => match Box::pin(self.watch(&mut request, &mut running, may_become_task)).await? {
                 Watched::Ended(ended) => ended,
                 Watched::Suspended(suspension) => return self.suspended(suspension, &request),
@@ -118,7 +118,7 @@ impl Shared {
         while let Some(report) = running.reports.take() {
             request.reports.send(report).await;
         }
-        Ok(Ended::Done(Box::new(ended)))
+        Ok(Ended::Done(ended))
     }
 
     /// Waits for a call that takes its time, and meanwhile for everything that can happen to it.
@@ -139,7 +139,7 @@ impl Shared {
                     }
                     request.reports.send(report).await;
                 }
-                ended = &mut running.call => return Ok(Watched::Ended(ended)),
+                ended = &mut running.call => return Ok(Watched::Ended(Box::new(ended))),
                 suspension = running.interview.suspended() => return Ok(Watched::Suspended(suspension)),
                 () = request.caller.cancellation().cancelled(), if !running.stop.is_cancelled() => running.stop.cancel(),
                 () = &mut grace, if may_become_task => return Ok(Watched::BecomesTask(None)),
@@ -262,7 +262,7 @@ impl Shared {
         options.poll_interval_ms = u64::try_from(TASK_POLL.as_millis()).ok();
         options.status_message = first.as_ref().and_then(message);
         let (shared, principal) = (Arc::clone(self), request.caller.principal.clone());
-        let (catalog, wire) = (Arc::clone(&request.catalog), request.entry.tool.name.to_string());
+        let (catalog, wire) = (Arc::clone(&request.catalog), request.entry.wire.clone());
         self.tasks.spawn(&request.caller.principal, options, move |task| {
             running.interview.has_become(task.clone());
             Box::pin(async move {

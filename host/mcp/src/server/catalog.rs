@@ -1,7 +1,8 @@
 //! What is on offer at one moment: tools under their wire names, prompts, resources.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use cofferdam_tool::{ToolDefinition, Toolset};
 use rmcp::model::{Icon, JsonObject, MetaObject, Tool, ToolAnnotations};
@@ -38,7 +39,32 @@ pub struct SourceFacts {
     /// Addresses of icons (`https:` or `data:`).
     pub icons: Vec<String>,
     /// Digest of what the source was granted.
-    pub policy_digest: Option<String>,
+    pub policy_digest: Option<PolicyDigest>,
+}
+
+/// A digest of what a source was granted. It is computed when it is first shown: a host may have a thousand sources.
+#[derive(Clone)]
+pub struct PolicyDigest(Arc<LazyDigest>);
+
+type LazyDigest = LazyLock<String, Box<dyn FnOnce() -> String + Send>>;
+
+impl PolicyDigest {
+    /// The digest that `compute` gives.
+    pub fn new(compute: impl FnOnce() -> String + Send + 'static) -> Self {
+        Self(Arc::new(LazyLock::new(Box::new(compute))))
+    }
+
+    /// The digest.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl fmt::Debug for PolicyDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PolicyDigest")
+    }
 }
 
 /// An offer, prepared for answering requests.
@@ -58,11 +84,25 @@ pub(super) struct Entry {
     /// Its name in the toolset.
     pub(super) definition: Arc<ToolDefinition>,
     /// The source that it belongs to.
-    pub(super) source: String,
-    pub(super) policy_digest: Option<String>,
+    pub(super) source: Arc<str>,
+    facts: Arc<SourceFacts>,
     /// Whether a client sees it. One that only makes a prompt or a resource is not shown.
     pub(super) is_listed: bool,
-    pub(super) tool: Tool,
+    /// Its name on the wire.
+    pub(super) wire: String,
+    tool: OnceLock<Tool>,
+}
+
+impl Entry {
+    /// The tool as clients see it. Made when it is first shown: most of a thousand plugins' are not, for a while.
+    pub(super) fn tool(&self) -> &Tool {
+        self.tool.get_or_init(|| wire_tool(self.wire.clone(), &self.definition, &self.facts))
+    }
+
+    /// Digest of what the source was granted.
+    pub(super) fn policy_digest(&self) -> Option<&str> {
+        self.facts.policy_digest.as_ref().map(PolicyDigest::as_str)
+    }
 }
 
 impl Catalog {
@@ -75,24 +115,24 @@ impl Catalog {
             .map(|prompt| prompt.tool.as_str())
             .chain(resources.iter().map(|resource| resource.tool.as_str()))
             .collect();
-        let no_facts = SourceFacts::default();
-        let mut tools = Vec::new();
+        let sources: HashMap<Arc<str>, Arc<SourceFacts>> =
+            sources.into_iter().map(|(name, facts)| (name.into(), Arc::new(facts))).collect();
+        let unknown: (Arc<str>, Arc<SourceFacts>) = (Arc::default(), Arc::default());
+        let mut tools = Vec::with_capacity(definitions.len());
         for (definition, wire) in definitions.into_iter().zip(wire) {
             let name = definition.name.as_str();
-            let source = toolset.source(name).map(|source| source.name().to_owned()).unwrap_or_default();
-            let facts = sources.get(&source).unwrap_or(&no_facts);
-            tools.push(Entry {
-                is_listed: only.as_ref().is_none_or(|only| only.contains(name)) && !hidden.contains(name),
-                tool: wire_tool(wire, &definition, facts),
-                policy_digest: facts.policy_digest.clone(),
-                definition,
-                source,
-            });
+            let is_listed = only.as_ref().is_none_or(|only| only.contains(name)) && !hidden.contains(name);
+            let source = toolset.source(name).map(|source| source.name());
+            let (source, facts) = match source.and_then(|source| sources.get_key_value(source)) {
+                Some((source, facts)) => (Arc::clone(source), Arc::clone(facts)),
+                None => (source.map_or_else(|| Arc::clone(&unknown.0), Arc::from), Arc::clone(&unknown.1)),
+            };
+            tools.push(Entry { definition, source, facts, is_listed, wire, tool: OnceLock::new() });
         }
         let index = |key: fn(&Entry) -> &str| {
             tools.iter().enumerate().map(|(index, entry)| (key(entry).to_owned(), index)).collect()
         };
-        let by_wire = index(|entry| &entry.tool.name);
+        let by_wire = index(|entry| &entry.wire);
         let by_name = index(|entry| entry.definition.name.as_str());
         let instructions = instructions(&toolset);
         Self { toolset, by_wire, by_name, tools, prompts, resources, resource_sources, instructions }
@@ -117,8 +157,8 @@ impl Catalog {
 
     /// Wire names by the tools' own names, where the two differ.
     pub(super) fn renamed(&self) -> BTreeMap<String, String> {
-        let differs = |entry: &&Entry| entry.tool.name != entry.definition.name.as_str();
-        let pair = |entry: &Entry| (entry.definition.name.to_string(), entry.tool.name.to_string());
+        let differs = |entry: &&Entry| entry.wire != entry.definition.name.as_str();
+        let pair = |entry: &Entry| (entry.definition.name.to_string(), entry.wire.clone());
         self.tools.iter().filter(differs).map(pair).collect()
     }
 }

@@ -88,7 +88,7 @@ impl Handler {
             arguments: what.arguments,
             caller,
             asked,
-            reports: Forwarder::new(caller, log_level, &entry.tool.name),
+            reports: Forwarder::new(caller, log_level, &entry.wire),
             takes_tasks,
         };
         self.shared.run(request).await
@@ -323,12 +323,13 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let (catalog, principal) = (self.shared.catalog(), principal(&context));
-        let tools: Vec<Tool> = if self.shared.options.searches {
-            search::tools(catalog.listed(&principal).count())
+        let size = self.shared.options.page_size;
+        let (tools, next) = if self.shared.options.searches {
+            page(search::tools(catalog.listed(&principal).count()), request, size)?
         } else {
-            catalog.listed(&principal).map(|entry| entry.tool.clone()).collect()
+            let (entries, next) = page(catalog.listed(&principal).collect(), request, size)?;
+            (entries.into_iter().map(|entry| entry.tool().clone()).collect(), next)
         };
-        let (tools, next) = page(tools, request, self.shared.options.page_size)?;
         let mut result = ListToolsResult::with_all_items(tools);
         (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
         result.next_cursor = next;
@@ -340,7 +341,7 @@ impl ServerHandler for Handler {
         // The transport compares headers with arguments by its schema; whether the tool may be called is decided at the call.
         let catalog = self.shared.catalog();
         let entry = catalog.find(name, &Principal::local())?;
-        Some(Tool::new("", "", Arc::clone(&entry.tool.input_schema)))
+        Some(Tool::new("", "", Arc::clone(&entry.tool().input_schema)))
     }
 
     // The SDK keeps the future of a request in one that has room for the largest of all methods, and moves that several times

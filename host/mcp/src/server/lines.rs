@@ -70,7 +70,9 @@ where
             match self.step().await {
                 Step::Line => return Some(()),
                 Step::Part => {}
-                Step::TooLong => tracing::error!(LINE_BYTES_MAX, "a line of the client is too long and passed over"),
+                Step::TooLong => {
+                    tracing::error!(LINE_BYTES_MAX, "a line of the client is too long and passed over")
+                }
                 Step::End => return None,
             }
         }

@@ -17,7 +17,7 @@ pub(super) fn receipt(record: CallRecord, policy_digest: Option<&str>) -> Value 
     receipt.insert("callId".to_owned(), record.call_id.into());
     if let Some(plugin) = record.plugin {
         receipt.insert("plugin".to_owned(), plugin.name.as_str().into());
-        receipt.insert("pluginDigest".to_owned(), plugin.digest.into());
+        receipt.insert("pluginDigest".to_owned(), plugin.digest.as_ref().into());
     }
     if let Some(digest) = policy_digest {
         receipt.insert("policyDigest".to_owned(), digest.into());

@@ -1,11 +1,11 @@
 //! Several sources as one toolset, also when two of them have a tool of the same name.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::names::{drawn, folded};
+use super::names::Looks;
 use super::{DuplicateTool, Toolset};
 use crate::{CallContext, Completion, ToolCall, ToolDefinition, ToolName, ToolSource};
 
@@ -21,36 +21,48 @@ impl Toolset {
     /// A name that is still taken then.
     pub fn join(sources: impl IntoIterator<Item = Arc<dyn ToolSource>>) -> Result<Self, DuplicateTool> {
         let sources: Vec<_> = sources.into_iter().collect();
-        let mut owners: HashMap<(u8, String), BTreeSet<usize>> = HashMap::new();
-        for (owner, source) in sources.iter().enumerate() {
-            for definition in source.definitions().iter() {
-                for key in keys(&definition.name) {
-                    owners.entry(key).or_default().insert(owner);
-                }
-            }
-        }
-        let is_shared = |name: &ToolName| {
-            keys(name).iter().any(|key| owners.get(key).is_some_and(|owners| owners.len() > 1))
-        };
+        let definitions: Vec<_> = sources.iter().map(|source| source.definitions()).collect();
+        let of =
+            |tools: &Arc<[Arc<ToolDefinition>]>| tools.iter().map(|tool| Looks::of(&tool.name)).collect();
+        let looks: Vec<Vec<Looks>> = definitions.iter().map(of).collect();
+        let shared = shared(&looks);
         let mut toolset = Self::new();
-        for source in sources {
-            let shared: BTreeSet<ToolName> = source
-                .definitions()
-                .iter()
-                .map(|definition| definition.name.clone())
-                .filter(|name| is_shared(name))
-                .collect();
-            match shared.is_empty() {
-                true => toolset.add(source)?,
-                false => toolset.add(Arc::new(Prefixed::new(source, &shared)))?,
+        for (((source, definitions), looks), shared) in sources.iter().zip(definitions).zip(looks).zip(shared)
+        {
+            if !shared.contains(&true) {
+                toolset.add_all(source, &definitions, looks)?;
+                continue;
             }
+            let prefixed = Prefixed::new(Arc::clone(source), &definitions, &shared);
+            // A name that was not changed looks as it did.
+            let looks = prefixed.definitions.iter().zip(looks).zip(&shared);
+            let looks = looks.map(|((tool, looks), is_shared)| match is_shared {
+                true => Looks::of(&tool.name),
+                false => looks,
+            });
+            let (looks, definitions) = (looks.collect(), Arc::clone(&prefixed.definitions));
+            toolset.add_all(&(Arc::new(prefixed) as Arc<dyn ToolSource>), &definitions, looks)?;
         }
         Ok(toolset)
     }
 }
 
-fn keys(name: &ToolName) -> [(u8, String); 2] {
-    [(0, folded(name.as_str())), (1, drawn(name.as_str()))]
+/// For each tool of each source, whether another source has a tool that it could be taken for.
+fn shared(looks: &[Vec<Looks>]) -> Vec<Vec<bool>> {
+    let tools = looks.iter().map(Vec::len).sum();
+    let (mut folded, mut drawn) = (HashMap::with_capacity(tools), HashMap::with_capacity(tools));
+    for (owner, looks) in looks.iter().enumerate() {
+        for Looks { folded: as_folded, drawn: as_drawn } in looks {
+            for (owners, key) in [(&mut folded, as_folded), (&mut drawn, as_drawn)] {
+                let owners = owners.entry(key.as_str()).or_insert(Some(owner));
+                *owners = owners.filter(|one| *one == owner);
+            }
+        }
+    }
+    // A name with one owner has that one.
+    let has_several = |owners: &HashMap<&str, Option<usize>>, key: &str| owners.get(key) == Some(&None);
+    let is_shared = |looks: &Looks| has_several(&folded, &looks.folded) || has_several(&drawn, &looks.drawn);
+    looks.iter().map(|looks| looks.iter().map(is_shared).collect()).collect()
 }
 
 /// A source of which some tools have the source's name before their own.
@@ -62,11 +74,11 @@ struct Prefixed {
 }
 
 impl Prefixed {
-    fn new(source: Arc<dyn ToolSource>, shared: &BTreeSet<ToolName>) -> Self {
-        let mut own = HashMap::new();
-        let mut definitions = Vec::new();
-        for definition in source.definitions().iter() {
-            if !shared.contains(&definition.name) {
+    fn new(source: Arc<dyn ToolSource>, tools: &[Arc<ToolDefinition>], shared: &[bool]) -> Self {
+        let mut own = HashMap::with_capacity(tools.len());
+        let mut definitions = Vec::with_capacity(tools.len());
+        for (definition, is_shared) in tools.iter().zip(shared) {
+            if !is_shared {
                 definitions.push(Arc::clone(definition));
                 continue;
             }
@@ -86,7 +98,9 @@ impl Prefixed {
 fn prefixed(source: &str, tool: &ToolName) -> ToolName {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let source: String = source.chars().map(|c| if fits(c) { c } else { '_' }).collect();
-    let name: String = format!("{source}_{tool}").chars().take(NAME_CHARS_MAX).collect();
+    let mut name = format!("{source}_{tool}");
+    // All characters of both are one byte.
+    name.truncate(NAME_CHARS_MAX);
     ToolName::new(name).unwrap_or_else(|_| tool.clone())
 }
 

@@ -17,29 +17,49 @@ pub(super) struct Names {
     drawn: HashMap<String, usize>,
 }
 
+/// What a name is to somebody who does not look closely. Two names that share either are taken for one another.
+pub(super) struct Looks {
+    /// Without case, and with one separator for all of them.
+    pub(super) folded: String,
+    /// As it is drawn.
+    pub(super) drawn: String,
+}
+
+impl Looks {
+    pub(super) fn of(name: &ToolName) -> Self {
+        Self { folded: folded(name.as_str()), drawn: drawn(name.as_str()) }
+    }
+}
+
 impl Names {
     /// The entry that has exactly this name.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.exact.get(name).copied()
     }
 
-    /// The entry whose name is this one or cannot be told from it.
-    pub(super) fn taken(&self, name: &ToolName) -> Option<usize> {
-        let found = self.find(name.as_str());
-        let found = found.or_else(|| self.folded.get(&folded(name.as_str())).copied());
-        found.or_else(|| self.drawn.get(&drawn(name.as_str())).copied())
+    /// The entry whose name is one that looks like this, or cannot be told from it.
+    pub(super) fn taken(&self, looks: &Looks) -> Option<usize> {
+        // Names that are the same look the same.
+        self.folded.get(&looks.folded).or_else(|| self.drawn.get(&looks.drawn)).copied()
     }
 
     /// Takes a name for an entry.
-    pub(super) fn take(&mut self, name: &ToolName, entry: usize) {
-        self.folded.insert(folded(name.as_str()), entry);
-        self.drawn.insert(drawn(name.as_str()), entry);
+    pub(super) fn take(&mut self, name: &ToolName, looks: Looks, entry: usize) {
+        self.folded.insert(looks.folded, entry);
+        self.drawn.insert(looks.drawn, entry);
         self.exact.insert(name.clone(), entry);
+    }
+
+    /// Makes room for so many names more.
+    pub(super) fn reserve(&mut self, names: usize) {
+        self.exact.reserve(names);
+        self.folded.reserve(names);
+        self.drawn.reserve(names);
     }
 }
 
 /// A name without case, and with one separator for all of them.
-pub(super) fn folded(name: &str) -> String {
+fn folded(name: &str) -> String {
     name.chars().map(fold).collect()
 }
 
@@ -52,7 +72,7 @@ fn fold(character: char) -> char {
 
 /// What a name looks like: one character for all that are drawn nearly alike, then without case. `i` stays apart from
 /// `l`, though `I` looks like one and is the other by case: else `mail` and `mall` would be one name.
-pub(super) fn drawn(name: &str) -> String {
+fn drawn(name: &str) -> String {
     let mut drawn = String::with_capacity(name.len());
     for character in name.chars() {
         match character {
@@ -73,11 +93,11 @@ mod tests {
     fn are_alike(one: &str, other: &str) -> bool {
         let (one, other) = (ToolName::new(one).unwrap(), ToolName::new(other).unwrap());
         let mut names = Names::default();
-        names.take(&one, 7);
-        let forwards = names.taken(&other);
+        names.take(&one, Looks::of(&one), 7);
+        let forwards = names.taken(&Looks::of(&other));
         let mut names = Names::default();
-        names.take(&other, 7);
-        assert_eq!(forwards, names.taken(&one), "{one} and {other}, either way round");
+        names.take(&other, Looks::of(&other), 7);
+        assert_eq!(forwards, names.taken(&Looks::of(&one)), "{one} and {other}, either way round");
         forwards == Some(7)
     }
 

@@ -122,8 +122,10 @@ async fn a_client_that_reads_slowly_gets_every_line_whole() {
         text
     };
     let ((), text) = tokio::join!(writing, reading);
-    let ids: Vec<_> = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
+    let ids: Vec<_> =
+        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
     assert_eq!(ids, [json!(1), json!(2)]);
-    let refused = lines.send(ServerJsonRpcMessage::error(ErrorData::internal_error("late", None), None)).await;
+    let refused =
+        lines.send(ServerJsonRpcMessage::error(ErrorData::internal_error("late", None), None)).await;
     assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::NotConnected);
 }
