@@ -65,7 +65,7 @@ pub use error::{EngineError, LoadError};
 pub use floor::Floor;
 pub use grants::Grants;
 pub use imports::Capability;
-pub use known::{Known, seal_with_file};
+pub use known::{ComponentFiles, Known, seal_with_file};
 pub use load::{Component, LoadEvent, LoadObserver};
 pub use manifest::{EmbedError, EmbeddedManifestError, ManifestError, embed_manifest};
 pub use mount::Mount;
