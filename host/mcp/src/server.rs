@@ -9,6 +9,7 @@
 
 mod agent;
 mod answer;
+mod caller;
 mod calls;
 mod catalog;
 mod changes;
