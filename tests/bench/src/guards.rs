@@ -12,7 +12,8 @@ use anyhow::{Context as _, anyhow, ensure};
 use cofferdam_engine::{Floor, FloorGuard, Mount};
 use cofferdam_files::{Budget, DirectoryOptions, DirectoryStore, FileStore, Overlay, StorePath};
 use cofferdam_tests::{Host, guest};
-use cofferdam_tool::{CallRecord, DecodeOptions, FileAccess, InputSchema, MountName, Outcome, ToolOutput};
+use cofferdam_tool::{CallRecord, DecodeOptions, FileAccess, InputSchema, MountName, Outcome, Output};
+use serde_json::Value;
 
 use crate::call_floor::{self, CALLS_PER_ROUND, GUEST};
 use crate::effort::Effort;
@@ -86,9 +87,10 @@ fn decoding(effort: Effort) -> anyhow::Result<Measure> {
 
 /// The record of a call that went well.
 fn record(effort: Effort) -> anyhow::Result<Measure> {
-    let outcome = Outcome::Ok(ToolOutput::default());
+    let outcome = Outcome::Ok(Output::Value(Value::from(1)));
     let made = || {
-        let mut record = CallRecord { call_id: "call".to_owned(), attempts: 1, ..CallRecord::default() };
+        let mut record = CallRecord::default();
+        "call".clone_into(&mut record.call_id);
         record.set_outcome(&outcome);
         drop(black_box(record));
         Ok(())

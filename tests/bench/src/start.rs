@@ -21,6 +21,7 @@ pub(crate) const NAME: &str = "start";
 const ROUNDS: usize = 20;
 /// Compiling takes long.
 const COLD_ROUNDS: usize = 3;
+const STANDING: Duration = Duration::from_secs(3);
 const MANY: usize = 1000;
 const SOME: usize = 100;
 const FEW: usize = 8;
@@ -47,14 +48,15 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let mut rows = Vec::new();
     for (plugins, goal) in [(some, None), (many, Some(Goal::AtMost(3.0)))] {
         let several = configuration(folder.path(), plugins)?;
+        for (file, plugins) in [(&several, plugins), (&one, 1)] {
+            warm_up(effort, file, plugins)?;
+        }
         for first in [First::Call, First::List] {
             let ratio =
                 Ratio::new(format!("{NAME}, {} with {plugins} plugins against 1, warm", first.words()));
             let ratio = goal.into_iter().fold(ratio, Ratio::with_goal);
             let ours = async || time(with(serve()?, &several), first, plugins);
             let reference = async || time(with(serve()?, &one), first, 1);
-            // The first start fills the cache.
-            ours().await?;
             rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
         }
     }
@@ -78,6 +80,17 @@ fn configuration(folder: &Path, plugins: usize) -> anyhow::Result<PathBuf> {
 fn with(mut command: Command, configuration: &Path) -> Command {
     command.arg("--config").arg(configuration);
     command
+}
+
+/// The first start compiles. What it writes, and the files that were written just before, are believed only when they have stood for
+/// a while; so the second start notes what it sees, and the third is like all that follow.
+fn warm_up(effort: Effort, configuration: &Path, plugins: usize) -> anyhow::Result<()> {
+    time(with(serve()?, configuration), First::Call, plugins)?;
+    for _ in 0..effort.warming() {
+        std::thread::sleep(STANDING);
+        time(with(serve()?, configuration), First::Call, plugins)?;
+    }
+    Ok(())
 }
 
 fn cold(configuration: &Path, plugins: usize) -> anyhow::Result<Duration> {
