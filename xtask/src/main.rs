@@ -58,11 +58,7 @@ enum Command {
     /// Measure the host against the floor and print ratios; builds what is compared with
     Bench(bench::Options),
     /// Count the instructions of a call with valgrind, and compare with tests/bench/counts.toml
-    Count {
-        /// Write what was counted into the file
-        #[arg(long)]
-        update: bool,
-    },
+    Count(count::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -78,7 +74,7 @@ fn main() -> anyhow::Result<()> {
         Command::Mcp { part } => guests::build().and_then(|()| build()).and_then(|()| mcp::run(part)),
         Command::Models => models::run(),
         Command::Bench(options) => bench::run(&options),
-        Command::Count { update } => count::run(update),
+        Command::Count(options) => count::run(&options),
     }
 }
 

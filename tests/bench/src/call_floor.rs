@@ -11,6 +11,7 @@ use cofferdam_tests::{Host, config, guest, shared_cache};
 
 use crate::effort::Effort;
 use crate::measure::{Goal, Measure};
+use crate::one_cpu::OneCpu;
 use crate::ratio::Ratio;
 
 pub(crate) const NAME: &str = "call-floor";
@@ -43,8 +44,12 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let calls = effort.times(CALLS_PER_ROUND);
     let ours = async || time_ours(&host, calls).await;
     let reference = async || time_floor(&floor, calls).await;
-    let ratio = Ratio::new(NAME).with_goal(Goal::AtMost(1.3));
-    Ok(vec![ratio.alternate(effort, ROUNDS, ours, reference).await?.into()])
+    let ratio = |name: String| Ratio::new(name).with_goal(Goal::AtMost(1.3));
+    let mut rows = vec![ratio(NAME.to_owned()).alternate(effort, ROUNDS, ours, reference).await?.into()];
+    let _one = OneCpu::take()?;
+    let ratio = ratio(format!("{NAME}, one CPU"));
+    rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
+    Ok(rows)
 }
 
 /// The time of one call through the host.

@@ -1,7 +1,7 @@
 //! `guards`: what each thing costs that the host adds to a call.
 //!
 //! What belongs to the sandbox is added to raw wasmtime, one at a time (`FloorGuard`), and the difference counts; the host has no
-//! switches for it. What is not part of running a guest is measured by itself.
+//! switches for it. It runs on one processor. What is not part of running a guest is measured by itself.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -15,17 +15,20 @@ use cofferdam_tests::{Host, guest};
 use cofferdam_tool::{CallRecord, DecodeOptions, FileAccess, InputSchema, MountName, Outcome, Output};
 use serde_json::Value;
 
-use crate::call_floor::{self, CALLS_PER_ROUND, GUEST};
+use crate::call_floor::{self, GUEST};
 use crate::effort::Effort;
 use crate::measure::{Amount, Measure, Unit};
+use crate::one_cpu::OneCpu;
 use crate::ratio::Ratio;
 use crate::samples::Samples;
 
 pub(crate) const NAME: &str = "guards";
-const ROUNDS: usize = 40;
+/// Many and short, for the differences are small.
+const ROUNDS: usize = 200;
+const CALLS_PER_ROUND: u32 = 100;
 /// Things that take less than a microsecond.
-const TIMES: u32 = 10_000;
-const FILE_OPERATIONS: u32 = 500;
+const TIMES: u32 = 2_000;
+const FILE_OPERATIONS: u32 = 20;
 
 const GUARDS: [(&str, &[FloorGuard]); 5] = [
     ("deadline", &[FloorGuard::Deadline]),
@@ -36,6 +39,7 @@ const GUARDS: [(&str, &[FloorGuard]); 5] = [
 ];
 
 pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
+    let _one = OneCpu::take()?;
     let root = tempfile::tempdir()?;
     std::fs::write(root.path().join("small"), "x".repeat(1024))?;
     let mut rows = sandbox(effort).await?;

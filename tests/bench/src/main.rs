@@ -33,6 +33,8 @@ mod memory;
 #[cfg(feature = "calls")]
 mod noisy_neighbour;
 #[cfg(feature = "calls")]
+mod one_cpu;
+#[cfg(feature = "calls")]
 mod payload;
 mod ratio;
 mod samples;

@@ -5,7 +5,6 @@
 //! All answer the same text, one call after another and sixteen at a time. What ends in `one CPU` ran with client and
 //! server on one processor.
 
-mod cpu;
 mod http;
 pub(crate) mod native;
 pub(crate) mod request;
@@ -18,9 +17,9 @@ use anyhow::Context as _;
 use cofferdam_tests::{guest, root};
 use tempfile::TempDir;
 
-use self::cpu::OneCpu;
 use crate::effort::Effort;
 use crate::measure::{Goal, Measure};
+use crate::one_cpu::OneCpu;
 use crate::ratio::Ratio;
 
 pub(crate) const NAME: &str = "mcp";

@@ -1,7 +1,8 @@
 //! Everything on one processor.
 //!
-//! Client and server take turns. On a small virtual machine, where waking another processor takes longer than a whole call, it is
-//! the scheduler's placement that decides how long such a turn is. On one processor only the work itself counts.
+//! On a small virtual machine, waking another processor takes longer than a whole call. Where client and server take turns, or a
+//! thread of the engine is woken, the scheduler's placement then decides what is measured. On one processor only the work itself
+//! counts.
 
 use std::process::{Command, Stdio};
 
