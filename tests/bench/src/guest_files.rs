@@ -156,7 +156,14 @@ async fn host(root: &Path, spill: &Path, is_durable: bool) -> anyhow::Result<Hos
         }),
         ..config()
     };
-    let quota = Quota { bytes_max: u64::MAX, file_bytes_max: u64::MAX, ..Quota::default() };
+    // What a round has written is removed behind the back of the store, which goes on by its count for a second: it would see ten
+    // rounds of a thousand files as more than a store may have.
+    let quota = Quota {
+        bytes_max: u64::MAX,
+        file_bytes_max: u64::MAX,
+        entries_max: u64::from(u32::MAX),
+        ..Quota::default()
+    };
     let options = DirectoryOptions { quota, is_durable, ..DirectoryOptions::default() };
     let store: Arc<dyn FileStore> = Arc::new(DirectoryStore::open_ambient(root, options)?);
     let mut host = Host::with(config);

@@ -133,7 +133,8 @@ pub(crate) fn serve_with_cache(cache: &Path) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-fn itself(flag: &str) -> anyhow::Result<Command> {
+/// This program as a server.
+pub(crate) fn itself(flag: &str) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe().context("a running program has a path")?);
     command.arg(flag);
     Ok(command)

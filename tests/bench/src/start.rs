@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::copies::copies;
 use crate::effort::Effort;
 use crate::mcp::request::request;
-use crate::mcp::{serve, serve_with_cache, stdio::Server};
+use crate::mcp::{itself, serve, serve_with_cache, stdio::Server};
 use crate::measure::{Goal, Measure};
 use crate::ratio::Ratio;
 
@@ -24,7 +24,9 @@ const COLD_ROUNDS: usize = 3;
 const STANDING: Duration = Duration::from_secs(3);
 const MANY: usize = 1000;
 const SOME: usize = 100;
-const FEW: usize = 8;
+const FEW: usize = 20;
+/// In a short round.
+const QUICK: [usize; 2] = [4, 8];
 
 #[derive(Clone, Copy)]
 enum First {
@@ -43,7 +45,7 @@ impl First {
 
 pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let folder = tempfile::tempdir()?;
-    let (some, many) = if effort.is_quick { (FEW / 2, FEW) } else { (SOME, MANY) };
+    let [some, many] = if effort.is_quick { QUICK } else { [SOME, MANY] };
     let one = configuration(folder.path(), 1)?;
     let mut rows = Vec::new();
     for (plugins, goal) in [(some, None), (many, Some(Goal::AtMost(3.0)))] {
@@ -60,6 +62,12 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
             rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
         }
     }
+    let few = configuration(folder.path(), FEW)?;
+    warm_up(effort, &few, FEW)?;
+    let ratio = Ratio::new(format!("{NAME}, first list with {FEW} plugins against a native server"));
+    let ours = async || time(with(serve()?, &few), First::List, FEW);
+    let reference = async || time(itself("--native-echo")?, First::List, 1);
+    rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
     let several = configuration(folder.path(), some)?;
     let ratio = Ratio::new(format!("{NAME}, first call with {some} plugins against 1, cold"));
     let ours = async || cold(&several, some);
@@ -94,8 +102,9 @@ fn warm_up(effort: Effort, configuration: &Path, plugins: usize) -> anyhow::Resu
 }
 
 fn cold(configuration: &Path, plugins: usize) -> anyhow::Result<Duration> {
-    let cache = tempfile::tempdir()?;
-    time(with(serve_with_cache(cache.path())?, configuration), First::Call, plugins)
+    let folder = tempfile::tempdir()?;
+    // It makes its own directory, which nobody else can read.
+    time(with(serve_with_cache(&folder.path().join("cache"))?, configuration), First::Call, plugins)
 }
 
 fn time(command: Command, first: First, plugins: usize) -> anyhow::Result<Duration> {

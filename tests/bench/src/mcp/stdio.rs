@@ -11,6 +11,8 @@ use super::request::{call, is_answer};
 
 /// It ends when its input does.
 pub(crate) struct Server {
+    /// How it was started, for whoever wants to see why it has ended.
+    command: String,
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -18,10 +20,11 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(mut command: Command) -> anyhow::Result<Self> {
+        let started = format!("{command:?}");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().context("a pipe")?);
-        Ok(Self { child, input, output })
+        Ok(Self { command: started, child, input, output })
     }
 
     fn send(&mut self, lines: &str) -> anyhow::Result<()> {
@@ -30,7 +33,7 @@ impl Server {
 
     fn next(&mut self) -> anyhow::Result<String> {
         let mut line = String::new();
-        ensure!(self.output.read_line(&mut line)? > 0, "the server has ended");
+        ensure!(self.output.read_line(&mut line)? > 0, "the server has ended: {}", self.command);
         Ok(line)
     }
 
