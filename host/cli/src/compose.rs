@@ -2,25 +2,24 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use cofferdam_engine::{
-    Compiler, Component, Engine, EngineConfig, Grants, LoadError, LoadEvent, LoadObserver, Plugin,
-    PluginInfo, PluginOptions, PoolSize,
+    Compiler, Component, ComponentFiles, Engine, EngineConfig, Grants, Mount, Plugin, PluginInfo, PluginOptions, PoolSize,
 };
 use cofferdam_files::{FileAccessTools, SpillOptions};
 use cofferdam_mcp::client::RemoteServer;
-use cofferdam_tool::{Declaration, Limits, PluginName, ToolSource, Toolset};
+use cofferdam_tool::{Declaration, FileAccess, Limits, PluginName, ToolSource, Toolset};
 use etcetera::BaseStrategy;
 
 use crate::args::{Global, PluginArgs};
 use crate::config::{ConfigFile, PluginConfig};
 use crate::exit::UsageError;
+use crate::loading::{PluginError, Progress};
 use crate::offer::Values;
 use crate::servers::Login;
 use crate::stores::Stores;
-use crate::{consent, offer, print, servers, workspace};
+use crate::{offer, print, servers, workspace};
 
 /// Calls that one command makes at the same time, inner ones included.
 const CONCURRENT_CALLS_MAX: u32 = 8;
@@ -29,6 +28,8 @@ const CONCURRENT_CALLS_MAX: u32 = 8;
 #[derive(Clone)]
 pub(crate) struct PluginSpec {
     pub(crate) path: PathBuf,
+    /// Its files as they were before anything of them was read.
+    pub(crate) files: Option<ComponentFiles>,
     pub(crate) options: PluginOptions,
     /// The configuration that names it, if one does.
     pub(crate) config: Option<PathBuf>,
@@ -42,21 +43,6 @@ impl PluginSpec {
     /// Adds what no tool may write to.
     pub(crate) fn protect(&mut self, paths: &[PathBuf]) {
         self.protected = self.protected.iter().chain(paths).cloned().collect();
-    }
-}
-
-/// A component that is not taken, and which one.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .path.display())]
-pub(crate) struct PluginError {
-    path: PathBuf,
-    source: LoadError,
-}
-
-impl PluginError {
-    /// Why the component is not taken.
-    pub(crate) fn cause(&self) -> &LoadError {
-        &self.source
     }
 }
 
@@ -99,28 +85,36 @@ fn cache_directory(global: &Global) -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(base.cache_dir().join("cofferdam")))
 }
 
+/// The configuration that the flags name. It is read once: what is made of it belongs together.
+pub(crate) fn config(args: &PluginArgs) -> anyhow::Result<Option<ConfigFile>> {
+    Ok(args.config.as_deref().map(ConfigFile::read_ambient).transpose()?)
+}
+
 /// The plugins that the flags and the configuration name. It is an error if there are no tools at all.
-pub(crate) fn plugin_specs(args: &PluginArgs, values: Values) -> anyhow::Result<Vec<PluginSpec>> {
-    let specs = any_plugin_specs(args, values)?;
-    if specs.is_empty() && args.files.is_none() && !has_servers(args)? {
+pub(crate) fn plugin_specs(
+    args: &PluginArgs,
+    file: Option<&ConfigFile>,
+    values: Values,
+) -> anyhow::Result<Vec<PluginSpec>> {
+    let specs = any_plugin_specs(args, file, values)?;
+    let has_servers = file.is_some_and(|file| !file.config.servers.is_empty());
+    if specs.is_empty() && args.files.is_none() && !has_servers {
         return Err(usage("no tools are named; pass --plugin PATH, --config FILE or --files STORE"));
     }
     Ok(specs)
 }
 
-fn has_servers(args: &PluginArgs) -> anyhow::Result<bool> {
-    let Some(config) = &args.config else { return Ok(false) };
-    Ok(!ConfigFile::read_ambient(config)?.config.servers.is_empty())
-}
-
 /// The plugins that the flags and the configuration name, if any.
-pub(crate) fn any_plugin_specs(args: &PluginArgs, values: Values) -> anyhow::Result<Vec<PluginSpec>> {
-    let file = args.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
-    let mut specs = match &file {
+pub(crate) fn any_plugin_specs(
+    args: &PluginArgs,
+    file: Option<&ConfigFile>,
+    values: Values,
+) -> anyhow::Result<Vec<PluginSpec>> {
+    let mut specs = match file {
         Some(file) => specs_of_config(file, values)?,
         None => Vec::new(),
     };
-    let server_files: Arc<[PathBuf]> = file.as_ref().map(servers::deciding_files).unwrap_or_default().into();
+    let server_files: Arc<[PathBuf]> = file.map(servers::deciding_files).unwrap_or_default().into();
     let mounts = args.mounts.iter().map(|text| offer::mount(text)).collect::<anyhow::Result<Vec<_>>>()?;
     for (index, mount) in mounts.iter().enumerate() {
         if mounts.iter().take(index).any(|earlier| earlier.name == mount.name) {
@@ -132,6 +126,7 @@ pub(crate) fn any_plugin_specs(args: &PluginArgs, values: Values) -> anyhow::Res
         let grants = Grants { mounts: mounts.clone(), ..Grants::default() };
         let options = PluginOptions { name, grants, limits: Limits::default() };
         specs.push(PluginSpec {
+            files: ComponentFiles::look_ambient(&path),
             path,
             options,
             config: None,
@@ -152,23 +147,27 @@ pub(crate) fn any_plugin_specs(args: &PluginArgs, values: Values) -> anyhow::Res
 /// The file-access tools that the flags name, beside the plugins of `specs`. They may not write to `protected` either.
 pub(crate) fn file_tools(
     args: &PluginArgs,
+    file: Option<&ConfigFile>,
     specs: &[PluginSpec],
     protected: &[PathBuf],
 ) -> anyhow::Result<Option<Arc<FileAccessTools>>> {
+    let Some(text) = args.files.as_deref() else { return Ok(None) };
     let mut deciding = deciding(specs);
     deciding.extend_from_slice(protected);
-    if let Some(config) = &args.config {
-        deciding.extend(servers::deciding_files(&ConfigFile::read_ambient(config)?));
-        deciding.push(config.clone());
+    if let Some(file) = file {
+        deciding.extend(servers::deciding_files(file));
+        deciding.push(file.path.clone());
     }
-    let tools = args.files.as_deref().map(|text| workspace::tools(text, &deciding)).transpose()?;
-    Ok(tools.map(Arc::new))
+    Ok(Some(Arc::new(workspace::tools(text, &deciding)?)))
 }
 
 /// No plugin may write what decides about its own grants or another's.
 pub(crate) fn check_reach(specs: &[PluginSpec]) -> anyhow::Result<()> {
-    let deciding = deciding(specs);
-    specs.iter().try_for_each(|spec| offer::check_mounts(&spec.options.grants.mounts, &deciding))
+    let can_write = |mounts: &&Vec<Mount>| mounts.iter().any(|mount| mount.access != FileAccess::ReadOnly);
+    let mut granted = specs.iter().map(|spec| &spec.options.grants.mounts).filter(can_write);
+    let Some(first) = granted.next() else { return Ok(()) };
+    let deciding = offer::resolved(&deciding(specs));
+    std::iter::once(first).chain(granted).try_for_each(|mounts| offer::check_mounts(mounts, &deciding))
 }
 
 /// The files that decide about grants.
@@ -196,9 +195,10 @@ fn override_limits(spec: &mut PluginSpec, args: &PluginArgs) {
 /// The plugins of a configuration. Every reference is checked here, those of its servers as well.
 pub(crate) fn specs_of_config(file: &ConfigFile, values: Values) -> anyhow::Result<Vec<PluginSpec>> {
     let stores = Stores::new(file, values);
+    let protected = servers::deciding_files(file).into();
     let plugins = file.config.plugins.iter();
     let specs: Vec<_> = plugins
-        .map(|(name, plugin)| spec_of_config(file, name, plugin, &stores, values))
+        .map(|(name, plugin)| spec_of_plugin(file, name, plugin, &stores, values, &protected))
         .collect::<anyhow::Result<_>>()?;
     servers::of_config(file, Values::Leave, Login::Refused)?;
     check_reach(&specs)?;
@@ -213,11 +213,23 @@ pub(crate) fn spec_of_config(
     stores: &Stores<'_>,
     values: Values,
 ) -> anyhow::Result<PluginSpec> {
+    spec_of_plugin(file, name, plugin, stores, values, &servers::deciding_files(file).into())
+}
+
+fn spec_of_plugin(
+    file: &ConfigFile,
+    name: &str,
+    plugin: &PluginConfig,
+    stores: &Stores<'_>,
+    values: Values,
+    protected: &Arc<[PathBuf]>,
+) -> anyhow::Result<PluginSpec> {
     let header = format!("[plugins.{name}");
     let plugin_name = PluginName::new(name)
         .map_err(|error| file.error_in_table(&header, format!("plugin `{name}`: {error}")))?;
     let path = file.resolve(plugin.component.as_ref());
-    if !path.is_file() {
+    let files = ComponentFiles::look_ambient(&path);
+    if files.is_none() && !path.is_file() {
         let message = format!("there is no file {}", path.display());
         return Err(file.error(plugin.component.span(), message).into());
     }
@@ -228,8 +240,8 @@ pub(crate) fn spec_of_config(
         return Err(file.error_in_table("limits", message).into());
     }
     let options = PluginOptions { name: plugin_name, grants, limits };
-    let protected = servers::deciding_files(file).into();
-    Ok(PluginSpec { path, options, config: Some(file.path.clone()), protected, is_pinned: plugin.pin })
+    let protected = Arc::clone(protected);
+    Ok(PluginSpec { path, files, options, config: Some(file.path.clone()), protected, is_pinned: plugin.pin })
 }
 
 /// Reads `[NAME=]PATH`. Without a name the plugin is called like the file.
@@ -255,53 +267,6 @@ pub(crate) fn name_of_file(path: &Path) -> anyhow::Result<PluginName> {
     Ok(PluginName::new(name)?)
 }
 
-/// Loads plugins in order, telling the person what takes long. A change of a pinned plugin needs consent.
-pub(crate) async fn load(engine: &Engine, specs: Vec<PluginSpec>) -> anyhow::Result<Vec<Arc<Plugin>>> {
-    load_and(engine, specs, |_, _| Ok(false)).await
-}
-
-/// The same, for calling: asks the person at the terminal for grants that are missing.
-pub(crate) async fn load_to_call(
-    engine: &Engine,
-    specs: Vec<PluginSpec>,
-) -> anyhow::Result<Vec<Arc<Plugin>>> {
-    load_and(engine, specs, consent::ask_for_missing).await
-}
-
-async fn load_and(
-    engine: &Engine,
-    specs: Vec<PluginSpec>,
-    widen: fn(&Plugin, &mut PluginSpec) -> anyhow::Result<bool>,
-) -> anyhow::Result<Vec<Arc<Plugin>>> {
-    let deciding = deciding(&specs);
-    let mut plugins = Vec::new();
-    for mut spec in specs {
-        let mut plugin = load_one(engine, spec.path.clone(), spec.options.clone()).await?;
-        if let Some(config) = spec.config.as_ref().filter(|_| spec.is_pinned) {
-            consent::check_pin(&plugin, config)?;
-        }
-        if widen(&plugin, &mut spec)? {
-            // What was granted just now may be a directory that nobody has looked at yet.
-            offer::check_mounts(&spec.options.grants.mounts, &deciding)?;
-            plugin = load_one(engine, spec.path, spec.options).await?;
-        }
-        plugins.push(Arc::new(plugin));
-    }
-    Ok(plugins)
-}
-
-/// Loads one plugin.
-pub(crate) async fn load_one(
-    engine: &Engine,
-    path: PathBuf,
-    options: PluginOptions,
-) -> anyhow::Result<Plugin> {
-    let component = Component::from_file_ambient(&path);
-    let progress = Progress::new(&options.name);
-    let loaded = engine.load(&component, options, &progress).await;
-    Ok(loaded.map_err(|source| PluginError { path, source })?)
-}
-
 /// What a component is and declares, without judging it.
 pub(crate) struct Examined {
     pub(crate) info: PluginInfo,
@@ -315,8 +280,8 @@ pub(crate) async fn examine(engine: &Engine, path: &Path) -> anyhow::Result<Exam
     let name = name_of_file(path).map_err(|error| usage(error.to_string()))?;
     let progress = Progress::new(&name);
     let examined = engine.examine(&Component::from_file_ambient(path), &name, &progress).await;
-    let (info, declarations) = examined.map_err(|source| PluginError { path: path.to_owned(), source })?;
-    Ok(Examined { info, declarations, was_compiled: progress.has_compiled.load(Ordering::Relaxed) })
+    let (info, declarations) = examined.map_err(|source| PluginError::new(path, source))?;
+    Ok(Examined { info, declarations, was_compiled: progress.has_compiled() })
 }
 
 /// One toolset over `plugins`, the file-access tools and `servers`. Tools of the same name get that of their source before it.
@@ -347,44 +312,4 @@ pub(crate) fn toolset<'p>(
 
 fn usage(message: impl Into<String>) -> anyhow::Error {
     UsageError(message.into()).into()
-}
-
-/// Tells the person on standard error what a load is doing.
-struct Progress {
-    name: String,
-    has_compiled: AtomicBool,
-}
-
-impl Progress {
-    fn new(name: &PluginName) -> Self {
-        Self { name: name.to_string(), has_compiled: AtomicBool::new(false) }
-    }
-}
-
-/// Components below this size compile before anybody wonders, in bytes.
-const QUIET_BYTES_MAX: u64 = 512 * 1024;
-
-impl LoadObserver for Progress {
-    fn on_event(&self, event: LoadEvent) {
-        let name = &self.name;
-        if matches!(event, LoadEvent::Compiling { .. }) {
-            self.has_compiled.store(true, Ordering::Relaxed);
-        }
-        match event {
-            LoadEvent::Compiling { component_bytes } if component_bytes > QUIET_BYTES_MAX => {
-                print::note(&format!("compiling {name} ({}), once …", print::bytes(component_bytes)));
-            }
-            LoadEvent::CacheRejected => {
-                print::note(&format!(
-                    "warning: a cache entry of {name} was not written by this installation and is ignored"
-                ));
-            }
-            LoadEvent::CacheUnwritable => {
-                print::note(&format!(
-                    "warning: the cache cannot be written; {name} is compiled again next time"
-                ));
-            }
-            _ => {}
-        }
-    }
 }

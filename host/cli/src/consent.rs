@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::bail;
-use cofferdam_engine::{Grants, Mount, Plugin};
+use cofferdam_engine::{Grants, Known, Mount, Plugin, seal_with_file};
 use cofferdam_files::{Quota, Sharing};
 use cofferdam_tool::{FileAccess, Limits, LimitsAsked, MountName, Permission, SecretText};
 
@@ -15,12 +15,78 @@ use crate::pins::{Compared, Pins};
 use crate::policy_file::{NewGrant, PolicyFile};
 use crate::{print, stores};
 
+/// Consent to the plugins of one start.
+pub(crate) struct Consent {
+    /// What was accepted, once it is needed.
+    pins: Option<Pins>,
+    has_news: bool,
+    /// Says that these plugins were compared with this version of what was accepted.
+    seal: Option<[u8; 32]>,
+    /// Whether what is known says so, so that nothing has to be compared again.
+    is_sealed: bool,
+}
+
+impl Consent {
+    /// For `specs`, of which `known` is known.
+    pub(crate) fn new(specs: &[PluginSpec], known: &Known) -> Self {
+        let config = specs.iter().filter(|spec| spec.is_pinned).find_map(|spec| spec.config.as_deref());
+        // Before the file is read: a change from here on shows.
+        let seal = config.and_then(|config| {
+            let pinned = |spec: &PluginSpec| if spec.is_pinned { b"pinned".as_slice() } else { b"" };
+            let parts = specs.iter().flat_map(|spec| [spec.options.name.as_str().as_bytes(), pinned(spec)]);
+            seal_with_file(&Pins::path_of(config), &parts.collect::<Vec<_>>())
+        });
+        Self { pins: None, has_news: false, is_sealed: seal.is_some() && seal == known.seal(), seal }
+    }
+
+    /// Compares a plugin with what was accepted before, unless it `was_known` and compared then; a change needs consent.
+    pub(crate) fn check(
+        &mut self,
+        spec: &PluginSpec,
+        plugin: &Plugin,
+        was_known: bool,
+    ) -> anyhow::Result<()> {
+        let Some(config) = spec.config.as_deref().filter(|_| spec.is_pinned) else { return Ok(()) };
+        if was_known && self.is_sealed {
+            return Ok(());
+        }
+        let pins = match &mut self.pins {
+            Some(pins) => pins,
+            none => none.insert(Pins::of_config_ambient(config)?),
+        };
+        self.has_news |= judge(pins, plugin, config)?;
+        Ok(())
+    }
+
+    /// Writes what was accepted, and seals what is known if all of it was compared.
+    pub(crate) fn end(self, known: &Known, is_complete: bool) {
+        if let Some(pins) = self.pins.filter(|_| self.has_news) {
+            // The next run compares with nothing, which is worth a word and no failure.
+            if let Err(error) = pins.save() {
+                print::note(&format!("warning: a later change of plugins will not be noticed: {error:#}"));
+            }
+        }
+        known.set_seal(self.seal.filter(|_| is_complete));
+    }
+}
+
 /// Compares a plugin of a configuration with what was accepted before; a change needs consent.
 pub(crate) fn check_pin(plugin: &Plugin, config: &Path) -> anyhow::Result<()> {
     let mut pins = Pins::of_config_ambient(config)?;
-    let name = &plugin.info().identity.name;
+    if judge(&mut pins, plugin, config)?
+        && let Err(error) = pins.save()
+    {
+        let name = &plugin.identity().name;
+        print::note(&format!("warning: a later change of `{name}` will not be noticed: {error:#}"));
+    }
+    Ok(())
+}
+
+/// The same without writing what was accepted. Answers whether there is something to write.
+fn judge(pins: &mut Pins, plugin: &Plugin, config: &Path) -> anyhow::Result<bool> {
+    let name = &plugin.identity().name;
     match pins.compare(plugin) {
-        Compared::Same => return Ok(()),
+        Compared::Same => return Ok(false),
         Compared::New => {}
         Compared::Changed(difference) => {
             print::note(&format!("plugin `{name}` has changed since it was accepted:\n{difference}"));
@@ -37,11 +103,7 @@ pub(crate) fn check_pin(plugin: &Plugin, config: &Path) -> anyhow::Result<()> {
         }
     }
     pins.accept(plugin);
-    // The next run compares with nothing, which is worth a word and no failure.
-    if let Err(error) = pins.save() {
-        print::note(&format!("warning: a later change of `{name}` will not be noticed: {error:#}"));
-    }
-    Ok(())
+    Ok(true)
 }
 
 /// Asks for everything that a plugin asks for and is not offered. Answers whether something was granted, and has then

@@ -3,8 +3,8 @@
 use cofferdam_engine::LoadError;
 use cofferdam_tool::Outcome;
 
-use crate::compose::PluginError;
 use crate::config::ConfigError;
+use crate::loading::PluginError;
 use crate::servers::Unreachable;
 
 /// How the process ends. `docs/cli.md` and `cofferdam --help` list the same table.

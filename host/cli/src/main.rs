@@ -15,6 +15,7 @@ mod consent;
 mod exit;
 mod json;
 mod lines;
+mod loading;
 mod models;
 mod offer;
 mod pins;

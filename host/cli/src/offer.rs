@@ -159,9 +159,22 @@ pub(crate) fn mount(text: &str) -> anyhow::Result<Mount> {
     Ok(Mount::new(name, store, access))
 }
 
+/// A file that decides about grants: as it is named, and where it really is.
+pub(crate) struct Deciding {
+    named: PathBuf,
+    real: PathBuf,
+}
+
+/// Where `deciding` are. One that is not there decides nothing.
+pub(crate) fn resolved(deciding: &[PathBuf]) -> Vec<Deciding> {
+    let resolved =
+        |named: &PathBuf| Some(Deciding { named: named.clone(), real: named.canonicalize().ok()? });
+    deciding.iter().filter_map(resolved).collect()
+}
+
 /// Refuses mounts that can be written to and hold one of `deciding`: what decides about grants. A plugin could otherwise
 /// grant itself whatever it wants.
-pub(crate) fn check_mounts(mounts: &[Mount], deciding: &[PathBuf]) -> anyhow::Result<()> {
+pub(crate) fn check_mounts(mounts: &[Mount], deciding: &[Deciding]) -> anyhow::Result<()> {
     mounts.iter().try_for_each(|mount| {
         check_store(&format!("the mount `{}`", mount.name), &*mount.store, mount.access, deciding)
     })
@@ -172,18 +185,17 @@ pub(crate) fn check_store(
     what: &str,
     store: &dyn FileStore,
     access: FileAccess,
-    deciding: &[PathBuf],
+    deciding: &[Deciding],
 ) -> anyhow::Result<()> {
     if access == FileAccess::ReadOnly {
         return Ok(());
     }
     let Some(Ok(root)) = store.root_ambient().map(Path::canonicalize) else { return Ok(()) };
-    let is_inside = |path: &&PathBuf| path.canonicalize().is_ok_and(|path| path.starts_with(&root));
-    match deciding.iter().find(is_inside) {
+    match deciding.iter().find(|file| file.real.starts_with(&root)) {
         None => Ok(()),
         Some(inside) => Err(usage(format!(
             "{what} holds {}, which decides what a plugin may do; use another directory, or this one for reading only",
-            inside.display()
+            inside.named.display()
         ))),
     }
 }

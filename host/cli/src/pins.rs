@@ -59,7 +59,7 @@ pub(crate) enum Compared {
 impl Pins {
     /// The pins of a configuration.
     pub(crate) fn of_config_ambient(config: &Path) -> anyhow::Result<Self> {
-        let path = config.with_extension(EXTENSION);
+        let path = Self::path_of(config);
         let file = match std::fs::metadata(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => PinsFile::default(),
             Ok(metadata) if metadata.len() > PINS_BYTES_MAX => {
@@ -85,13 +85,18 @@ impl Pins {
 
     /// Pins for a configuration without any.
     pub(crate) fn none(config: &Path) -> Self {
-        Self { path: config.with_extension(EXTENSION), file: PinsFile::default() }
+        Self { path: Self::path_of(config), file: PinsFile::default() }
+    }
+
+    /// Where the pins of a configuration are.
+    pub(crate) fn path_of(config: &Path) -> PathBuf {
+        config.with_extension(EXTENSION)
     }
 
     /// Compares a plugin with what was accepted.
     pub(crate) fn compare(&self, plugin: &Plugin) -> Compared {
         let now = Pin::of(plugin);
-        match self.file.plugins.get(plugin.info().identity.name.as_str()) {
+        match self.file.plugins.get(plugin.identity().name.as_str()) {
             None => Compared::New,
             Some(before) if *before == now => Compared::Same,
             Some(before) => Compared::Changed(before.difference(&now)),
@@ -100,7 +105,7 @@ impl Pins {
 
     /// Accepts a plugin as it is.
     pub(crate) fn accept(&mut self, plugin: &Plugin) {
-        self.file.plugins.insert(plugin.info().identity.name.to_string(), Pin::of(plugin));
+        self.file.plugins.insert(plugin.identity().name.to_string(), Pin::of(plugin));
     }
 
     /// What the file says.
@@ -126,7 +131,7 @@ impl Pin {
     fn of(plugin: &Plugin) -> Self {
         let definitions = plugin.definitions();
         let tools = definitions.iter().map(|d| (d.name.to_string(), json::definition(d))).collect();
-        Self { component: plugin.info().identity.digest.clone(), asks: asks(plugin.asked()), tools }
+        Self { component: plugin.identity().digest.to_string(), asks: asks(plugin.asked()), tools }
     }
 
     /// What has changed, for a person.

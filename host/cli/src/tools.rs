@@ -13,7 +13,7 @@ use crate::config::ConfigFile;
 use crate::exit::ConsentError;
 use crate::offer::Values;
 use crate::servers::{self, Connected, Login, ServerSpec};
-use crate::{ask, compose};
+use crate::{ask, compose, loading};
 
 /// What the tools are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,20 +52,24 @@ impl Tools {
         purpose: Purpose,
         protected: &[PathBuf],
     ) -> anyhow::Result<Self> {
+        let config = compose::config(args)?;
+        let config = config.as_ref();
         let mut specs = match purpose {
-            Purpose::Calling => compose::plugin_specs(args, Values::Read)?,
-            Purpose::Chatting => compose::any_plugin_specs(args, Values::Read)?,
-            Purpose::Looking => compose::plugin_specs(args, Values::Leave)?,
+            Purpose::Calling => compose::plugin_specs(args, config, Values::Read)?,
+            Purpose::Chatting => compose::any_plugin_specs(args, config, Values::Read)?,
+            Purpose::Looking => compose::plugin_specs(args, config, Values::Leave)?,
         };
         specs.iter_mut().for_each(|spec| spec.protect(protected));
         compose::check_reach(&specs)?;
-        let files = compose::file_tools(args, &specs, protected)?;
-        let servers = server_specs(args, Login::if_seen())?;
+        let files = compose::file_tools(args, config, &specs, protected)?;
+        let servers = server_specs(args, config, Login::if_seen())?;
         let engine = compose::engine(global)?;
-        let plugins = match purpose {
-            Purpose::Calling | Purpose::Chatting => compose::load_to_call(&engine, specs).await?,
-            Purpose::Looking => compose::load(&engine, specs).await?,
+        let loaded = match purpose {
+            Purpose::Calling | Purpose::Chatting => loading::load_to_call(&engine, specs).await?,
+            Purpose::Looking => loading::load(&engine, specs).await?,
         };
+        loaded.known.save();
+        let plugins: Vec<_> = loaded.plugins.into_iter().map(|(_, plugin)| plugin).collect();
         let connected = servers::connect_all(servers).await;
         connected.note_unreachable();
         let toolset = compose::toolset(&plugins, files.clone(), connected.servers.clone())?;
@@ -103,9 +107,13 @@ impl Tools {
 }
 
 /// The servers of the configuration that the flags name.
-pub(crate) fn server_specs(args: &PluginArgs, login: Login) -> anyhow::Result<Vec<ServerSpec>> {
-    let Some(config) = &args.config else { return Ok(Vec::new()) };
-    let mut specs = servers::of_config(&ConfigFile::read_ambient(config)?, Values::Read, login)?;
+pub(crate) fn server_specs(
+    args: &PluginArgs,
+    config: Option<&ConfigFile>,
+    login: Login,
+) -> anyhow::Result<Vec<ServerSpec>> {
+    let Some(config) = config else { return Ok(Vec::new()) };
+    let mut specs = servers::of_config(config, Values::Read, login)?;
     if let Some(timeout) = args.timeout {
         for spec in &mut specs {
             spec.settings.call_wait = timeout;

@@ -29,7 +29,7 @@ pub(crate) fn tools(text: &str, deciding: &[PathBuf]) -> anyhow::Result<FileAcce
     };
     let store =
         stores::open_typed(place, access).map_err(|error| usage(format!("--files: {error:#}; {FORM}")))?;
-    offer::check_store(&format!("the file store `{name}`"), &*store, access, deciding)?;
+    offer::check_store(&format!("the file store `{name}`"), &*store, access, &offer::resolved(deciding))?;
     let options =
         FileAccessOptions { is_read_only: access == FileAccess::ReadOnly, ..FileAccessOptions::default() };
     Ok(FileAccessTools::new(name.as_str(), store, options)?)

@@ -28,6 +28,7 @@ mod tests;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::directory::Directory;
 use self::install_key::InstallKey;
@@ -37,6 +38,12 @@ pub(crate) use self::prune::Pruned;
 
 /// Domain of [`CacheKey`] in BLAKE3, so that no other hash of the same parts is a cache key.
 const CACHE_KEY_CONTEXT: &str = "cofferdam 2026-11-21 key of a cache entry";
+
+/// Size of the whole cache; beyond it the oldest entries go. Room for some hundred interpreters or ten thousand small
+/// plugins.
+const BYTES_MAX: u64 = 8 << 30;
+/// Bytes that a process writes from one look at the size of the cache to the next: that reads the whole directory.
+const PRUNED_EVERY_BYTES: u64 = 64 << 20;
 
 /// An authenticated directory of compiled code and descriptions. Cheap to clone; all clones are one cache.
 #[derive(Clone)]
@@ -48,6 +55,8 @@ struct Inner {
     path: PathBuf,
     directory: Directory,
     key: InstallKey,
+    /// Bytes that may be written before the cache is pruned again.
+    until_pruned: AtomicU64,
 }
 
 /// What an entry was made from: everything that decides its contents, as one hash.
@@ -62,6 +71,8 @@ pub(crate) enum EntryKind {
     Code,
     /// What a component says about itself.
     Description,
+    /// What is known of the components of a configuration.
+    Known,
 }
 
 /// What a look into the cache found.
@@ -86,6 +97,10 @@ impl CacheKey {
         }
         Self(hasher.finalize().into())
     }
+
+    pub(crate) fn into_bytes(self) -> [u8; 32] {
+        self.0
+    }
 }
 
 impl fmt::Debug for CacheKey {
@@ -104,7 +119,8 @@ impl Cache {
     pub(crate) fn open_ambient(directory: &Path) -> Result<Self, CacheError> {
         let (directory, path) = Directory::open_ambient(directory)?;
         let key = InstallKey::load_or_create(&directory, &path)?;
-        Ok(Self { inner: Arc::new(Inner { path, directory, key }) })
+        let until_pruned = AtomicU64::new(0);
+        Ok(Self { inner: Arc::new(Inner { path, directory, key, until_pruned }) })
     }
 
     /// Where the cache is, without links: no grant may reach into it or around it.
@@ -137,10 +153,26 @@ impl Cache {
     /// [`CacheError::EntryTooLarge`] for contents that no [`Cache::get`] would accept; [`CacheError::Io`] if the system
     /// fails, such as when the disk is full. Nothing is left behind then.
     pub(crate) fn put(&self, key: &CacheKey, kind: EntryKind, contents: &[u8]) -> Result<(), CacheError> {
-        let Inner { path, directory, key: install_key } = &*self.inner;
+        let Inner { path, directory, key: install_key, .. } = &*self.inner;
         entry::check_length(kind, contents.len() as u64)?;
         entry::write(directory, install_key, key, kind, contents)
             .map_err(|source| CacheError::io("write an entry into", path, source))
+    }
+
+    /// Writes an entry like [`Cache::put`], and keeps the cache from growing without end: with the first entry that a process
+    /// writes, and now and then later.
+    ///
+    /// # Errors
+    /// Those of [`Cache::put`] and [`Cache::prune`].
+    pub(crate) fn keep(&self, key: &CacheKey, kind: EntryKind, contents: &[u8]) -> Result<(), CacheError> {
+        self.put(key, kind, contents)?;
+        let (written, left) = (contents.len() as u64, &self.inner.until_pruned);
+        let spend = |left: u64| left.checked_sub(written);
+        if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_err() {
+            left.store(PRUNED_EVERY_BYTES, Ordering::Relaxed);
+            self.prune(BYTES_MAX)?;
+        }
+        Ok(())
     }
 
     /// Removes the entries that were written longest ago until those that stay have `bytes_max` bytes at most, and what

@@ -245,9 +245,12 @@ impl Invocation<'_> {
             Ended::Error(error) => return Ended::Error(error),
             Ended::Cancelled => return Ended::Cancelled,
         };
+        if self.context.is_given_up() {
+            return Ended::Cancelled;
+        }
         let started = Instant::now();
         record.phases.wait = started - arrived;
-        let clock = Arc::new(WallClock::start(self.limits.wall()));
+        let clock = Arc::new(WallClock::start(started, self.limits.wall()));
         let runtime = match self.engine.runtime(self.limits) {
             Ok(runtime) => runtime,
             Err(error) => return Ended::Error(unavailable(error.to_string())),
@@ -282,8 +285,7 @@ impl Invocation<'_> {
         let state = store.into_data();
         record.memory_peak_bytes = state.limiter.bytes_peak();
         record.memory_refused_by = state.limiter.refused();
-        record.stdout_tail = state.stdout.text();
-        record.stderr_tail = state.stderr.text();
+        (record.stdout_tail, record.stderr_tail) = state.printed();
         record.refused = state.refused;
         record.questions = state.client.asked();
         state.toolbox.report(record);

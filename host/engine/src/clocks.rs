@@ -9,15 +9,15 @@ use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtxBuilder};
 /// measure anything that is shorter.
 const COARSE_STEP: Duration = Duration::from_millis(1);
 
-/// Gives a guest its clocks.
-pub(crate) fn configure(builder: &mut WasiCtxBuilder, precision: ClockPrecision) {
+/// Gives a guest its clocks. Its call began at `started`.
+pub(crate) fn configure(builder: &mut WasiCtxBuilder, precision: ClockPrecision, started: Instant) {
     let step = match precision {
         // The runtime's own clocks are the host's.
         ClockPrecision::Precise => return,
         ClockPrecision::Coarse => Some(COARSE_STEP),
         ClockPrecision::Frozen => None,
     };
-    let (started, started_unix) = (Instant::now(), unix_time());
+    let started_unix = unix_time().saturating_sub(started.elapsed());
     builder.monotonic_clock(Monotonic { started, step });
     builder.wall_clock(Wall { started_unix, step });
 }

@@ -15,6 +15,16 @@ const WASM_STACK_BYTES_MAX: usize = 1024 * 1024;
 const FIBER_STACK_BYTES: usize = 2 * 1024 * 1024;
 /// Frames kept of a guest's call stack at a trap.
 const BACKTRACE_FRAMES_MAX: usize = 64;
+/// What the memories and tables of one place keep of their pages when a call has left them, in bytes each: enough for all that
+/// a call of a compiled language, JavaScript or TypeScript writes. An interpreter like Python writes more, and what is beyond
+/// this goes back to the system.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+/// The least that is worth keeping: what a small tool writes.
+const KEPT_BYTES_MIN: usize = 64 << 10;
+/// What is kept for all places together if each has one memory, in bytes: large pools keep less for each.
+const KEPT_BYTES_OF_POOL: usize = 128 << 20;
+/// How many memories are handed back to the system at once where none are kept.
+const DECOMMIT_BATCH: usize = 16;
 /// Address space reserved for one linear memory: with all 4 GiB that 32 bits can reach, no access needs a check.
 const MEMORY_RESERVATION_BYTES: u64 = 4 << 30;
 
@@ -178,7 +188,25 @@ fn pooling(pool: &PoolSize) -> wasmtime::PoolingAllocationConfig {
         .max_tables_per_module(pool.tables_per_call_max)
         .table_elements(pool.table_elements_max)
         .max_memory_size(usize::try_from(MEMORY_RESERVATION_BYTES).unwrap_or(usize::MAX));
+    keep_pages(&mut config, calls);
     config
+}
+
+/// Handing the pages of a memory back to the system after each call, and faulting them in again in the next, costs more than
+/// all the rest of a small call. So what a call has written stays where it is and is overwritten with what a new
+/// instance finds there.
+///
+/// That is worth it only where the kernel says which pages were written (Linux 6.7 and later); without that, all that is kept
+/// would have to be overwritten.
+fn keep_pages(config: &mut wasmtime::PoolingAllocationConfig, calls: u32) {
+    if wasmtime::PoolingAllocationConfig::is_pagemap_scan_available() {
+        let places = usize::try_from(calls).unwrap_or(usize::MAX).max(1);
+        let kept = (KEPT_BYTES_OF_POOL / places).clamp(KEPT_BYTES_MIN, KEPT_BYTES_MAX);
+        config.pagemap_scan(wasmtime::Enabled::Auto);
+        config.linear_memory_keep_resident(kept).table_keep_resident(kept);
+    } else {
+        config.decommit_batch_size(DECOMMIT_BATCH);
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use cofferdam_files::SpillOptions;
 use cofferdam_network::Client;
 use cofferdam_tool::Limits;
 use wasmtime::component::Linker;
@@ -37,6 +38,8 @@ pub(crate) struct EngineInner {
     pub(crate) lane: Lane,
     pub(crate) cache: Option<Cache>,
     pub(crate) config: EngineConfig,
+    /// What `config` says about large changes, for every call.
+    pub(crate) spill: Option<Arc<SpillOptions>>,
     /// Sends the HTTP requests of all calls.
     pub(crate) client: Client,
 }
@@ -75,6 +78,11 @@ impl EngineInner {
         Ok(self.counting.get_or_init(|| started))
     }
 
+    /// What compiled code depends on besides the component.
+    pub(crate) fn fingerprint(&self) -> [u8; 32] {
+        self.timed.fingerprint
+    }
+
     /// The runtime of plugins without an instruction budget.
     #[cfg(feature = "floor")]
     pub(crate) fn timed(&self) -> &Runtime {
@@ -93,7 +101,9 @@ impl Engine {
         let places = Places::new(config.pool.concurrent_calls_max, config.budget);
         let lane = Lane::new();
         let client = Client::new(config.network.clone()).map_err(EngineError::Network)?;
-        let inner = EngineInner { timed, counting: OnceLock::new(), places, lane, cache, config, client };
+        let spill = config.spill.clone().map(Arc::new);
+        let inner =
+            EngineInner { timed, counting: OnceLock::new(), places, lane, cache, config, spill, client };
         Ok(Self { inner: Arc::new(inner) })
     }
 

@@ -85,7 +85,7 @@ impl Lane {
         Self { shared: Arc::new(shared), io: OnceLock::new() }
     }
 
-    /// Runs `job` to its end. When `interrupt` is ready before that, `pulse` tells the job to stop, and the answer has
+    /// Runs `job` to its end, beginning at once. When `interrupt` is ready before that, `pulse` tells the job to stop, and the answer has
     /// both: what the job made of it, and what the interrupt was. A job that is told to stop has to be ready at its next
     /// poll.
     ///
@@ -100,15 +100,19 @@ impl Lane {
     ) -> (T, Option<I>) {
         let mut interrupt = pin!(interrupt);
         if !(starts_busy && self.open()) {
+            // Most jobs are done at their first poll: then nobody needs to listen for the interrupt, which has a timer.
+            let mut has_begun = false;
             // `None` says that the call is busy.
             let in_place = poll_fn(|cx| {
-                if let Poll::Ready(why) = interrupt.as_mut().poll(cx) {
+                if std::mem::replace(&mut has_begun, true)
+                    && let Poll::Ready(why) = interrupt.as_mut().poll(cx)
+                {
                     return Poll::Ready(Some(Step::Interrupted(why)));
                 }
                 match job.as_mut().poll(cx) {
                     Poll::Ready(done) => Poll::Ready(Some(Step::Done(done))),
                     Poll::Pending if pulse.is_busy() && self.open() => Poll::Ready(None),
-                    Poll::Pending => Poll::Pending,
+                    Poll::Pending => interrupt.as_mut().poll(cx).map(|why| Some(Step::Interrupted(why))),
                 }
             });
             match in_place.await {

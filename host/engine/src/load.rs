@@ -25,12 +25,9 @@ use crate::wasi_files::CallFiles;
 use crate::{Grants, LoadError, link};
 
 /// The version of what the cache holds. Raised when [`Description`] or the meaning of an entry changes.
-const CACHE_FORMAT: &[u8] = b"cofferdam cache 1";
-/// Size of the whole cache; beyond it the oldest entries go. Room for some hundred interpreters or ten thousand small
-/// plugins.
-const CACHE_BYTES_MAX: u64 = 8 << 30;
+pub(crate) const CACHE_FORMAT: &[u8] = b"cofferdam cache 1";
 /// The ending of a manifest beside a component, in place of the component's.
-const MANIFEST_EXTENSION: &str = "toml";
+pub(crate) const MANIFEST_EXTENSION: &str = "toml";
 /// How long a component may take to list its tools, in milliseconds.
 const DESCRIBE_WALL_MS_MAX: u64 = 5_000;
 /// How much it may say: the 262144 bytes of ARG-43, and room for the lists around them.
@@ -121,6 +118,14 @@ impl Component {
     #[must_use]
     pub fn with_manifest(self, text: impl Into<Arc<str>>) -> Self {
         Self { manifest: Some(text.into()), ..self }
+    }
+
+    /// The file of the host that it is in, if its manifest is the one beside that.
+    pub(crate) fn file_ambient(&self) -> Option<&Path> {
+        match (&self.source, &self.manifest) {
+            (Source::File(path), None) => Some(path),
+            _ => None,
+        }
     }
 
     /// The text of the manifest beside the component, if there is one.
@@ -366,8 +371,7 @@ impl<'a> Loading<'a> {
     /// A cache that cannot be written costs time at the next start and nothing else.
     fn keep(&self, key: &CacheKey, kind: EntryKind, bytes: &[u8]) {
         let Some(cache) = &self.engine.cache else { return };
-        let kept = cache.put(key, kind, bytes).and_then(|()| cache.prune(CACHE_BYTES_MAX));
-        if let Err(error) = kept {
+        if let Err(error) = cache.keep(key, kind, bytes) {
             tracing::warn!(%error, "a cache entry cannot be written");
             self.observer.on_event(LoadEvent::CacheUnwritable);
         }

@@ -108,8 +108,7 @@ impl Places {
     /// [`QueueFull`] when too many of its own calls wait.
     pub(crate) fn arrive(self: &Arc<Self>, plugin: &PluginName) -> Result<Arrival, QueueFull> {
         let mut books = self.lock();
-        if books.may_run(plugin, self.calls_max) {
-            books.take_place(plugin);
+        if books.take_place_at_once(plugin, self.calls_max) {
             return Ok(Arrival::Place(self.place(plugin)));
         }
         let number = books.tick();
@@ -146,28 +145,31 @@ impl Books {
         self.clock
     }
 
-    /// Whether a call that arrives now runs at once. If others of its plugin wait it does not overtake them.
-    fn may_run(&self, plugin: &PluginName, calls_max: u64) -> bool {
-        match self.plugins.get(plugin) {
-            None => self.calls < calls_max,
-            Some(account) => account.waiting.is_empty() && self.has_room(account, calls_max),
-        }
-    }
-
-    /// Whether there is one more place for the plugin with `account`.
-    fn has_room(&self, account: &Account, calls_max: u64) -> bool {
+    /// Gives a place to a call that arrives, if it may run at once: if others of its plugin wait it does not overtake them.
+    fn take_place_at_once(&mut self, plugin: &PluginName, calls_max: u64) -> bool {
         let free = calls_max.saturating_sub(self.calls);
-        let first = account.calls == 0;
-        free > 0 && (first || leaves_room(account.calls + 1, free - 1))
+        let served = self.clock.wrapping_add(1);
+        match self.plugins.get_mut(plugin) {
+            Some(account) => {
+                if !(account.waiting.is_empty() && account.has_room(free)) {
+                    return false;
+                }
+                account.take_place(served);
+            }
+            None if free == 0 => return false,
+            None => {
+                let account = Account { calls: 1, served, ..Account::default() };
+                self.plugins.insert(plugin.clone(), account);
+            }
+        }
+        (self.clock, self.calls) = (served, self.calls + 1);
+        true
     }
 
     fn take_place(&mut self, plugin: &PluginName) {
         let served = self.tick();
         self.calls += 1;
-        self.book(plugin, |account| {
-            account.calls += 1;
-            account.served = served;
-        });
+        self.book(plugin, |account| account.take_place(served));
     }
 
     fn enqueue(
@@ -191,7 +193,11 @@ impl Books {
 
     /// The next call that waits and may run now, with its place taken.
     fn next(&mut self, calls_max: u64) -> Option<(PluginName, Waiting)> {
-        let waits = |account: &Account| !account.waiting.is_empty() && self.has_room(account, calls_max);
+        if self.waiting == 0 {
+            return None;
+        }
+        let free = calls_max.saturating_sub(self.calls);
+        let waits = |account: &Account| !account.waiting.is_empty() && account.has_room(free);
         let (plugin, _) = self
             .plugins
             .iter()
@@ -208,11 +214,12 @@ impl Books {
     fn give_back(&mut self, plugin: &PluginName, memory_bytes: u64) {
         self.calls = self.calls.saturating_sub(1);
         self.memory_bytes = self.memory_bytes.saturating_sub(memory_bytes);
-        if let Some(account) = self.plugins.get_mut(plugin) {
-            account.calls = account.calls.saturating_sub(1);
-            account.memory_bytes = account.memory_bytes.saturating_sub(memory_bytes);
+        let Some(account) = self.plugins.get_mut(plugin) else { return };
+        account.calls = account.calls.saturating_sub(1);
+        account.memory_bytes = account.memory_bytes.saturating_sub(memory_bytes);
+        if account.is_idle() {
+            self.plugins.remove(plugin);
         }
-        self.close_if_idle(plugin);
     }
 
     fn stop_waiting(&mut self, plugin: &PluginName, number: u64) {
@@ -222,7 +229,9 @@ impl Books {
         if account.waiting.len() < before {
             self.waiting -= 1;
         }
-        self.close_if_idle(plugin);
+        if account.is_idle() {
+            self.plugins.remove(plugin);
+        }
     }
 
     /// Whether `bytes` more are there for `plugin`; if so they are its own now.
@@ -247,12 +256,21 @@ impl Books {
         change(&mut account);
         self.plugins.insert(plugin.clone(), account);
     }
+}
 
-    fn close_if_idle(&mut self, plugin: &PluginName) {
-        let idle = |account: &Account| account.calls == 0 && account.waiting.is_empty();
-        if self.plugins.get(plugin).is_some_and(idle) {
-            self.plugins.remove(plugin);
-        }
+impl Account {
+    /// Whether there is one more place for this plugin when `free` are free.
+    fn has_room(&self, free: u64) -> bool {
+        free > 0 && (self.calls == 0 || leaves_room(self.calls + 1, free - 1))
+    }
+
+    fn take_place(&mut self, served: u64) {
+        self.calls += 1;
+        self.served = served;
+    }
+
+    fn is_idle(&self) -> bool {
+        self.calls == 0 && self.waiting.is_empty()
     }
 }
 

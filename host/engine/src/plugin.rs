@@ -1,22 +1,24 @@
 //! A loaded plugin: its definitions, its grants and limits, and its code once it is needed.
 
+mod load;
+
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use cofferdam_tool::{
     Asked, CallContext, CallRecord, Completion, Declaration, ErrorType, Granted, Limits, Outcome, Output,
     PluginIdentity, PluginName, Policy, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource,
-    check_declarations,
 };
 use tokio::sync::OnceCell;
 
 use crate::call::Invocation;
 use crate::engine::EngineInner;
 use crate::imports::{self, Capability};
-use crate::load::{Code, Described, Description, Loading};
+use crate::known::Known;
+use crate::load::{Code, Description, Loading};
 use crate::state::Given;
 use crate::wasi_files::CallFiles;
 use crate::{Component, Engine, Grants, LoadError, LoadObserver};
@@ -50,7 +52,9 @@ pub struct Plugin {
     engine: Arc<EngineInner>,
     component: Component,
     digest: [u8; 32],
-    info: PluginInfo,
+    identity: PluginIdentity,
+    facts: Facts,
+    info: OnceLock<PluginInfo>,
     definitions: Arc<[Arc<ToolDefinition>]>,
     /// Whether the last call of a tool computed for long.
     was_busy: HashMap<ToolName, AtomicBool>,
@@ -62,20 +66,32 @@ pub struct Plugin {
     code: OnceCell<Code>,
 }
 
+/// What a plugin is made of.
+struct Parts {
+    digest: [u8; 32],
+    facts: Facts,
+    definitions: Vec<ToolDefinition>,
+    asked: Asked,
+    icons: Vec<String>,
+    code: Option<Code>,
+}
+
+/// What [`PluginInfo`] is made of, when somebody asks.
+struct Facts {
+    component_bytes: u64,
+    /// A line each.
+    imports: String,
+}
+
 impl PluginInfo {
-    fn new(name: &PluginName, digest: &[u8; 32], description: Description) -> Self {
-        Self {
-            identity: PluginIdentity { name: name.clone(), digest: digest_text(digest) },
-            component_bytes: description.component_bytes,
-            capabilities: capabilities(&description.imports),
-            imports: description.imports,
-        }
+    fn new(identity: PluginIdentity, component_bytes: u64, imports: Vec<String>) -> Self {
+        Self { identity, component_bytes, capabilities: capabilities(&imports), imports }
     }
 }
 
 impl Engine {
     /// Loads a component as a plugin: reads it, and, unless the cache knows it, screens it, compiles it and asks it for
-    /// its tools.
+    /// its tools. A host with many plugins loads them with [`Engine::load_known`].
     ///
     /// # Errors
     /// [`LoadError`] says why the component is refused, in one line, for the person who loads it.
@@ -85,35 +101,7 @@ impl Engine {
         options: PluginOptions,
         observer: &dyn LoadObserver,
     ) -> Result<Plugin, LoadError> {
-        self.check_mounts(&options.grants)?;
-        let PluginOptions { name, grants, limits } = &options;
-        let mut loading = Loading::start(&self.inner, component, name, limits, grants, observer).await?;
-        let mut described = loading.describe().await?;
-        let granted = described.asked.granted_of(&grants.policy(limits));
-        // A budget that the plugin sets itself needs code that counts.
-        if granted.policy.limits.fuel_max.is_some() && limits.fuel_max.is_none() {
-            let limits = &granted.policy.limits;
-            loading = Loading::start(&self.inner, component, name, limits, grants, observer).await?;
-            described = loading.describe().await?;
-        }
-        let given = Arc::new(Given::new(name, grants.restricted_to(&granted.policy))?);
-        let Described { description, asked, icons, code } = described;
-        let definitions: Arc<[_]> =
-            check_declarations(&description.declarations)?.into_iter().map(Arc::new).collect();
-        Ok(Plugin {
-            engine: Arc::clone(&self.inner),
-            component: component.clone(),
-            digest: loading.digest,
-            info: PluginInfo::new(&options.name, &loading.digest, description),
-            was_busy: definitions.iter().map(|tool| (tool.name.clone(), AtomicBool::default())).collect(),
-            definitions,
-            options,
-            asked,
-            icons,
-            granted,
-            given,
-            code: OnceCell::new_with(code),
-        })
+        self.load_known(&Known::nothing(), 0, component, None, options, observer).await
     }
 
     /// Asks a component for its declarations and judges none of them: for telling its author everything that is wrong.
@@ -128,9 +116,9 @@ impl Engine {
     ) -> Result<(PluginInfo, Vec<Declaration>), LoadError> {
         let (limits, grants) = (Limits::default(), Grants::default());
         let loading = Loading::start(&self.inner, component, name, &limits, &grants, observer).await?;
-        let Described { mut description, .. } = loading.describe().await?;
-        let declarations = std::mem::take(&mut description.declarations);
-        Ok((PluginInfo::new(name, &loading.digest, description), declarations))
+        let Description { component_bytes, imports, declarations } = loading.describe().await?.description;
+        let identity = PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
+        Ok((PluginInfo::new(identity, component_bytes, imports), declarations))
     }
 
     /// What calls keep on disk is theirs alone. The cache holds the key that its entries are authenticated with: whoever can read and write it can run native
@@ -150,10 +138,48 @@ impl Engine {
 }
 
 impl Plugin {
+    fn new(
+        engine: &Engine,
+        component: &Component,
+        options: PluginOptions,
+        parts: Parts,
+    ) -> Result<Self, LoadError> {
+        let PluginOptions { name, grants, limits } = &options;
+        let granted = parts.asked.granted_of(&grants.policy(limits));
+        let given = Arc::new(Given::new(name, grants.restricted_to(&granted.policy))?);
+        let identity = PluginIdentity { name: name.clone(), digest: digest_text(&parts.digest).into() };
+        let definitions: Arc<[_]> = parts.definitions.into_iter().map(Arc::new).collect();
+        Ok(Self {
+            engine: Arc::clone(&engine.inner),
+            component: component.clone(),
+            digest: parts.digest,
+            identity,
+            facts: parts.facts,
+            info: OnceLock::new(),
+            was_busy: definitions.iter().map(|tool| (tool.name.clone(), AtomicBool::default())).collect(),
+            definitions,
+            options,
+            asked: parts.asked,
+            icons: parts.icons,
+            granted,
+            given,
+            code: OnceCell::new_with(parts.code),
+        })
+    }
+
+    /// Name and digest.
+    #[must_use]
+    pub fn identity(&self) -> &PluginIdentity {
+        &self.identity
+    }
+
     /// What is known of the component.
     #[must_use]
     pub fn info(&self) -> &PluginInfo {
-        &self.info
+        self.info.get_or_init(|| {
+            let imports = self.facts.imports.lines().map(str::to_owned).collect();
+            PluginInfo::new(self.identity.clone(), self.facts.component_bytes, imports)
+        })
     }
 
     /// What the plugin asks for in its manifest.
@@ -212,17 +238,21 @@ impl ToolSource for Plugin {
     }
 
     async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
-        // Code that is not there yet may have to be compiled; a caller who gives up does not wait for that.
-        let code = tokio::select! {
-            biased;
-            () = context.given_up() => Err(Outcome::Cancelled),
-            code = self.code() => code.map_err(Outcome::Error),
+        let code = match self.code.get() {
+            Some(_) if context.is_given_up() => Err(Outcome::Cancelled),
+            Some(code) => Ok(code),
+            // Code that is not there yet may have to be compiled; a caller who gives up does not wait for that.
+            None => tokio::select! {
+                biased;
+                () = context.given_up() => Err(Outcome::Cancelled),
+                code = self.code() => code.map_err(Outcome::Error),
+            },
         };
         let mut completion = match code {
             Ok(code) => self.run(code, &call, context).await,
             Err(outcome) => ended(outcome, context),
         };
-        completion.record.plugin = Some(self.info.identity.clone());
+        completion.record.plugin = Some(self.identity.clone());
         completion.record.tool = Some(call.tool.name.clone());
         completion
     }
@@ -240,7 +270,7 @@ impl Plugin {
         }
         // Every definition has an entry.
         let unknown = AtomicBool::default();
-        let files = CallFiles::new(&self.given.grants, context, self.engine.config.spill.as_ref());
+        let files = CallFiles::new(&self.given.grants, context, self.engine.spill.as_ref());
         let invocation = Invocation {
             engine: &self.engine,
             plugin: &self.options.name,
@@ -300,11 +330,7 @@ fn capabilities(imports: &[String]) -> Vec<Capability> {
 }
 
 fn digest_text(digest: &[u8; 32]) -> String {
-    use std::fmt::Write;
-    let mut text = String::from("sha256:");
-    for byte in digest {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    let hex = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
+    let digits = digest.iter().flat_map(|byte| [hex(byte >> 4), hex(byte & 15)]);
+    "sha256:".chars().chain(digits).collect()
 }

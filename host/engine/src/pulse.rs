@@ -2,6 +2,8 @@
 //!
 //! CPU time is the time of the thread that polls the call, read before and after every poll. It counts the guest and the
 //! host functions that run on that thread; waiting does not count, and neither does what other threads do for the call.
+//! Reading it is a system call. Most calls are over after one poll that takes less than a few of those, so the first poll is
+//! timed by the wall: that is never less, and more only if the thread had to wait for its turn.
 //! The guest looks up at every tick of the epoch clock, and only there a limit is noticed: it may be passed by one tick.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,8 +28,10 @@ pub(crate) struct CpuSpent {
 pub(crate) struct Pulse {
     /// Of the polls that have ended, in nanoseconds.
     used_ns: AtomicU64,
-    /// The thread's clock when the running poll began.
+    /// What the clock of the running poll said when it began.
     began_ns: AtomicU64,
+    /// Whether the first poll has ended, which is timed by another clock.
+    is_timed_by_thread: AtomicBool,
     busy: AtomicBool,
     stopped: AtomicBool,
 }
@@ -36,9 +40,10 @@ pub(crate) struct Pulse {
 impl Pulse {
     /// Counts what `poll` uses.
     pub(crate) fn measure<T>(&self, poll: impl FnOnce() -> T) -> T {
-        self.began_ns.store(thread_ns(), Ordering::Relaxed);
+        self.began_ns.store(self.clock_ns(), Ordering::Relaxed);
         let polled = poll();
         self.used_ns.store(self.now_ns(), Ordering::Relaxed);
+        self.is_timed_by_thread.store(true, Ordering::Relaxed);
         polled
     }
 
@@ -83,8 +88,12 @@ impl Pulse {
     }
 
     fn now_ns(&self) -> u64 {
-        let in_this_poll = thread_ns().saturating_sub(self.began_ns.load(Ordering::Relaxed));
+        let in_this_poll = self.clock_ns().saturating_sub(self.began_ns.load(Ordering::Relaxed));
         self.used_ns.load(Ordering::Relaxed).saturating_add(in_this_poll)
+    }
+
+    fn clock_ns(&self) -> u64 {
+        if self.is_timed_by_thread.load(Ordering::Relaxed) { thread_ns() } else { wall_ns() }
     }
 }
 
@@ -98,6 +107,10 @@ fn thread_ns() -> u64 {
 /// Without a clock of the thread, the time that passes within polls takes its place: never less than the CPU time.
 #[cfg(not(unix))]
 fn thread_ns() -> u64 {
+    wall_ns()
+}
+
+fn wall_ns() -> u64 {
     use std::sync::LazyLock;
     use std::time::Instant;
     static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -134,6 +147,7 @@ mod tests {
     #[test]
     fn waiting_in_a_poll_is_no_cpu_time() {
         let pulse = Pulse::default();
+        pulse.measure(|| {});
         pulse.measure(|| std::thread::sleep(Duration::from_millis(50)));
         assert!(pulse.used() < Duration::from_millis(25), "{:?}", pulse.used());
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cofferdam_tool::{CallContext, Limits, Permission, PluginName, Progress, Redactor, Refusal, UnfitSecret};
+use cofferdam_tool::{CallContext, Permission, PluginName, Progress, Redactor, Refusal, UnfitSecret};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use wasmtime::component::ResourceTable;
@@ -53,13 +53,21 @@ impl Given {
     }
 }
 
+/// What the functions of WASI work on, files aside, and what the guest prints.
+struct Wasi {
+    context: WasiCtx,
+    stdout: LogTail,
+    stderr: LogTail,
+}
+
 pub(crate) struct CallState {
-    wasi: WasiCtx,
+    /// `None` until the guest calls one of them: many never do.
+    wasi: Option<Box<Wasi>>,
+    log_bytes_max: u64,
+    random_bytes_max: u64,
     pub(crate) resources: ResourceTable,
     files: CallFiles,
     pub(crate) limiter: Limiter,
-    pub(crate) stdout: LogTail,
-    pub(crate) stderr: LogTail,
     pub(crate) refused: Vec<Refusal>,
     given: Arc<Given>,
     pub(crate) network: Network,
@@ -74,21 +82,18 @@ impl CallState {
     /// The state of a call that ends when `clock` has passed, and has what it was given and nothing else.
     pub(crate) fn new(call: &Invocation<'_>, clock: Arc<WallClock>, place: Arc<Place>) -> Self {
         let Invocation { given, files, limits, context, .. } = *call;
-        let log_bytes_max = usize::try_from(limits.log_bytes_max).unwrap_or(usize::MAX);
-        let (stdout, stderr) = (LogTail::new(log_bytes_max), LogTail::new(log_bytes_max));
-        let mut network = Network::new(given, &call.engine.client, limits);
         let mut resources = ResourceTable::new();
         resources.set_max_capacity(usize::try_from(limits.handles_max).unwrap_or(usize::MAX));
         Self {
-            wasi: wasi(&given.grants, &mut network, limits, &stdout, &stderr),
+            wasi: None,
+            log_bytes_max: limits.log_bytes_max,
+            random_bytes_max: limits.random_bytes_max,
             resources,
             files: files.clone(),
             limiter: Limiter::new(limits.memory_bytes_max, limits.instances_max, place),
-            stdout,
-            stderr,
             refused: Vec::new(),
             given: Arc::clone(given),
-            network,
+            network: Network::new(given, &call.engine.client, limits),
             toolbox: Toolbox::new(call.toolset, &given.grants, files.transaction(), context),
             client: Client::new(context),
             context: context.clone(),
@@ -130,6 +135,11 @@ impl CallState {
         &self.clock
     }
 
+    /// The ends of what the guest has printed, to standard output and to standard error.
+    pub(crate) fn printed(&self) -> (String, String) {
+        self.wasi.as_ref().map(|wasi| (wasi.stdout.text(), wasi.stderr.text())).unwrap_or_default()
+    }
+
     /// Notes that the guest used a capability that it was not granted: an import, or a permission in its written form. There
     /// are at most [`REFUSALS_MAX`] entries, however often a guest tries.
     pub(crate) fn refuse(&mut self, capability: Capability, import: &str) -> Denied {
@@ -151,34 +161,40 @@ pub(crate) struct Denied {
     capability: Capability,
 }
 
-fn wasi(
-    grants: &Grants,
-    network: &mut Network,
-    limits: &Limits,
-    stdout: &LogTail,
-    stderr: &LogTail,
-) -> WasiCtx {
-    // The builder's defaults are the empty grant: closed standard input, no environment, no arguments, no
-    // directories, no addresses. Files come from elsewhere (`wasi_files`).
-    let mut builder = WasiCtxBuilder::new();
-    builder.stdout(stdout.clone()).stderr(stderr.clone());
-    builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
-    network.open_sockets(&mut builder);
-    builder.max_random_size(limits.random_bytes_max);
-    clocks::configure(&mut builder, grants.clock);
-    if !grants.random {
-        builder.secure_random(StdRng::seed_from_u64(0)).insecure_random(StdRng::seed_from_u64(0));
-        builder.insecure_random_seed(0);
+impl Wasi {
+    fn new(
+        grants: &Grants,
+        network: &mut Network,
+        clock: &WallClock,
+        log_bytes_max: u64,
+        random_bytes_max: u64,
+    ) -> Self {
+        let log_bytes_max = usize::try_from(log_bytes_max).unwrap_or(usize::MAX);
+        let (stdout, stderr) = (LogTail::new(log_bytes_max), LogTail::new(log_bytes_max));
+        // The builder's defaults are the empty grant: closed standard input, no environment, no arguments, no
+        // directories, no addresses. Files come from elsewhere (`wasi_files`).
+        let mut builder = WasiCtxBuilder::new();
+        builder.stdout(stdout.clone()).stderr(stderr.clone());
+        builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+        network.open_sockets(&mut builder);
+        builder.max_random_size(random_bytes_max);
+        clocks::configure(&mut builder, grants.clock, clock.started());
+        if !grants.random {
+            builder.secure_random(StdRng::seed_from_u64(0)).insecure_random(StdRng::seed_from_u64(0));
+            builder.insecure_random_seed(0);
+        }
+        for (name, value) in &grants.env {
+            builder.env(name, value.expose());
+        }
+        Self { context: builder.build(), stdout, stderr }
     }
-    for (name, value) in &grants.env {
-        builder.env(name, value.expose());
-    }
-    builder.build()
 }
 
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.resources }
+        let Self { wasi, given, network, clock, log_bytes_max, random_bytes_max, .. } = self;
+        let make = || Box::new(Wasi::new(&given.grants, network, clock, *log_bytes_max, *random_bytes_max));
+        WasiCtxView { ctx: &mut wasi.get_or_insert_with(make).context, table: &mut self.resources }
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) const ASKING_MAX: Duration = Duration::from_secs(600);
 /// Shared by a call's state, its epoch callback, and the one who waits for it.
 #[derive(Debug)]
 pub(crate) struct WallClock {
+    started: Instant,
     hand: Mutex<Hand>,
     /// Signalled when the clock goes on.
     went_on: Notify,
@@ -34,13 +35,17 @@ struct Hand {
 struct Standstill<'a>(&'a WallClock);
 
 impl WallClock {
-    /// A clock that runs, with `limit` to go.
-    pub(crate) fn start(limit: Duration) -> Self {
-        let now = Instant::now();
+    /// A clock that runs since `now`, with `limit` to go.
+    pub(crate) fn start(now: Instant, limit: Duration) -> Self {
         // A limit beyond what the machine can count is none; a year is as good.
         let ends_at = now.checked_add(limit).unwrap_or(now + Duration::from_secs(365 * 86_400));
         let hand = Hand { ends_at, still_since: None, stood: Duration::ZERO };
-        Self { hand: Mutex::new(hand), went_on: Notify::new() }
+        Self { started: now, hand: Mutex::new(hand), went_on: Notify::new() }
+    }
+
+    /// When the call began.
+    pub(crate) fn started(&self) -> Instant {
+        self.started
     }
 
     /// What is left.
@@ -110,7 +115,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_clock_that_stands_still_does_not_run_out() {
-        let clock = WallClock::start(LIMIT);
+        let clock = WallClock::start(Instant::now(), LIMIT);
         let standstill = clock.stand_still();
         let left = clock.left();
         assert!(tokio::time::timeout(LIMIT * 4, clock.passed()).await.is_err());
@@ -123,7 +128,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_clock_does_not_stand_still_for_ever() {
-        let clock = WallClock::start(LIMIT);
+        let clock = WallClock::start(Instant::now(), LIMIT);
         clock.lock().stood = ASKING_MAX - LIMIT;
         assert_eq!(clock.stand_still_for(std::future::ready(1)).await, Some(1));
         let never = clock.stand_still_for(std::future::pending::<()>());
@@ -134,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_who_waits_learns_that_the_clock_goes_on() {
-        let clock = WallClock::start(LIMIT);
+        let clock = WallClock::start(Instant::now(), LIMIT);
         let ask = async {
             clock.stand_still_for(tokio::time::sleep(LIMIT * 3)).await;
         };

@@ -43,9 +43,9 @@ struct MountedFiles {
 
 impl CallFiles {
     /// What a call sees that has changed nothing yet.
-    pub(crate) fn new(grants: &Grants, context: &CallContext, spill: Option<&SpillOptions>) -> Self {
+    pub(crate) fn new(grants: &Grants, context: &CallContext, spill: Option<&Arc<SpillOptions>>) -> Self {
         let budget = match spill {
-            Some(spill) => Budget::with_spill_ambient(CHANGED_BYTES_MAX, spill.clone()),
+            Some(spill) => Budget::with_spill_ambient(CHANGED_BYTES_MAX, Arc::clone(spill)),
             None => Budget::new(CHANGED_BYTES_MAX),
         };
         let outer = context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
@@ -58,7 +58,12 @@ impl CallFiles {
                 Some(root) => transaction.view_below(mount.name.as_str(), &mount.store, root, mount.access),
             },
         };
-        Self { mounts: grants.mounts.iter().map(mounted).collect(), transaction }
+        let mounts = match &*grants.mounts {
+            // Most calls have none, and that list is there already.
+            [] => Arc::default(),
+            mounts => mounts.iter().map(mounted).collect(),
+        };
+        Self { mounts, transaction }
     }
 
     /// What inner calls take part in.
@@ -72,12 +77,7 @@ impl CallFiles {
         if !matches!(completion.outcome, Outcome::Ok(_)) {
             return;
         }
-        let is_given_up = tokio::select! {
-            biased;
-            () = context.given_up() => true,
-            () = std::future::ready(()) => false,
-        };
-        if is_given_up {
+        if context.is_given_up() {
             completion.outcome = Outcome::Cancelled;
         } else {
             match self.transaction.finish(context.file_effects).await {

@@ -9,6 +9,7 @@
 
 mod agent;
 mod answer;
+mod caller;
 mod calls;
 mod catalog;
 mod changes;
@@ -43,7 +44,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::agent::{Agent, AgentTool, InvalidAgent};
 use self::catalog::Catalog;
-pub use self::catalog::{Offer, SourceFacts, renamed};
+pub use self::catalog::{Offer, PolicyDigest, SourceFacts, renamed};
 use self::changes::Changes;
 pub use self::grants::{Decision, Grantor, MissingGrant};
 pub(crate) use self::handler::Handler;

@@ -1,5 +1,6 @@
 //! What a plugin says about a tool, and why a host may refuse to believe it.
 
+mod kept;
 mod names;
 mod reason;
 mod review;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Annotations, InputSchema, OutputSchema, ToolDefinition, ToolName};
 
+pub use kept::{DECLARATION_RULES, KeptTool};
 pub(crate) use reason::Reason;
 pub use review::{Remark, Review, review};
 

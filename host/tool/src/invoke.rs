@@ -169,7 +169,13 @@ impl CallContext {
         Self { call_id: call_id.into(), ..Self::default() }
     }
 
-    /// Returns when the caller has given up or its deadline has passed; both are cancellation (`RES-12`).
+    /// Whether the caller has given up or its deadline has passed; both are cancellation (`RES-12`).
+    #[must_use]
+    pub fn is_given_up(&self) -> bool {
+        self.cancellation.is_cancelled() || self.deadline.is_some_and(|deadline| deadline <= Instant::now())
+    }
+
+    /// Returns when [`CallContext::is_given_up`].
     pub async fn given_up(&self) {
         let deadline_passed = async {
             match self.deadline {

@@ -31,7 +31,9 @@ mod usage;
 
 pub use arguments::{Arguments, DecodeOptions, InvalidArguments, Problem, ProblemCode, is_supplied};
 pub use ask::{Asker, LogLevel, LogSink, NotAsked, Question, QuestionKind, UnknownQuestion};
-pub use declaration::{Declaration, DeclarationError, Remark, Review, check_declarations, review};
+pub use declaration::{
+    DECLARATION_RULES, Declaration, DeclarationError, KeptTool, Remark, Review, check_declarations, review,
+};
 pub use definition::{Annotations, ToolDefinition};
 pub use error::{ErrorType, ToolError};
 pub use failure::ToolFailure;
@@ -48,7 +50,7 @@ pub use permission::{
     AddressRange, Asked, BoundHeader, ClockPrecision, FileAccess, Granted, Host, HostPattern, HttpGrant,
     HttpMethods, HttpRule, HttpScheme, HttpTarget, InvalidAddressRange, InvalidBoundHeader, InvalidHost,
     InvalidHttpRule, InvalidMountName, InvalidPermission, InvalidSecretTemplate, InvalidSocketRule,
-    LimitsAsked, Missing, MountName, Permission, Permissions, Policy, PortRule, SecretTemplate, SecretText,
+    KeptAsked, LimitsAsked, Missing, MountName, Permission, Permissions, Policy, PortRule, SecretTemplate, SecretText,
     SocketProtocol, SocketRule, is_public_address,
 };
 pub use record::{

@@ -56,6 +56,15 @@ impl Outcome {
         }
     }
 
+    /// The same of an outcome that nobody needs any more: a value is moved, however large it is.
+    #[must_use]
+    pub fn into_shown(self) -> Option<Shown> {
+        match self {
+            Self::Ok(output) => Some(Shown { output, is_error: false }),
+            other => other.shown(),
+        }
+    }
+
     /// Whether the instance that ended like this must never be used again (`RES-19`). Every instance is discarded after
     /// one call unless a person asked for another policy; this says when that policy has no say.
     #[must_use]

@@ -87,6 +87,15 @@ impl Output {
             }
         }
     }
+
+    /// The same of an output that nobody needs any more: a string is moved, however long it is.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        match self {
+            Self::Value(Value::String(text)) => text,
+            other => other.text(),
+        }
+    }
 }
 
 impl Content {

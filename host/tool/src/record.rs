@@ -1,5 +1,6 @@
 //! What a call leaves behind on the host side.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -83,7 +84,7 @@ pub struct PluginIdentity {
     /// The name under which the plugin is configured.
     pub name: PluginName,
     /// `sha256:` and 64 hexadecimal digits.
-    pub digest: String,
+    pub digest: Arc<str>,
 }
 
 /// Most lines about files in one record.

@@ -12,6 +12,7 @@ mod declared;
 mod defaults;
 mod dialect;
 mod extent;
+mod kept;
 mod keywords;
 mod pattern;
 mod plan;
@@ -24,8 +25,9 @@ mod sites;
 mod tests;
 
 use std::fmt;
+use std::sync::OnceLock;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::arguments::{self, Arguments, DecodeOptions, InvalidArguments};
 use crate::declaration::{DeclarationError, Reason, tool_name};
@@ -36,6 +38,7 @@ use sites::Sites;
 
 pub(crate) use declared::is_of;
 pub use dialect::{Dialect, DialectSchema, Loss, UnknownDialect};
+pub(crate) use kept::KeptSchema;
 pub(crate) use plan::{
     Additional, ArrayPlan, Check, Choice, Condition, Contains, Counted, Format, Kind, Members, Node,
     NodeId as SchemaId, ObjectPlan, Plan, Property,
@@ -44,12 +47,20 @@ pub(crate) use plan::{
 /// A compiled declaration of arguments.
 ///
 /// Compiling costs time and memory in proportion to the text; each `pattern` costs about as much as five parameters.
-/// Nothing is left to be built by the first call, nothing is shared between schemas, and no validator of a library
-/// stands behind it, so a host may compile the schemas of all its plugins when it starts.
+/// Nothing is shared between schemas, and no validator of a library stands behind it. What was compiled before can be kept
+/// as text ([`KeptTool`](crate::KeptTool)): it is compiled again by the first call, so that a host which starts with the
+/// schemas of a thousand plugins compiles those that are called.
 #[derive(Debug)]
 pub struct InputSchema {
+    /// What the rest is made of when it is first needed; `None` where it is there from the beginning.
+    kept: Option<Box<KeptSchema>>,
+    compiled: OnceLock<CompiledInput>,
+    published: OnceLock<Value>,
+}
+
+#[derive(Debug)]
+struct CompiledInput {
     reading: Reading,
-    published: Value,
     notes: Vec<Note>,
 }
 
@@ -66,8 +77,9 @@ enum Reading {
 /// validated: nothing in it is converted, completed or dropped, and JSON Schema alone says what is valid.
 #[derive(Debug)]
 pub struct OutputSchema {
-    plan: Plan,
-    published: Value,
+    kept: Option<Box<KeptSchema>>,
+    plan: OnceLock<Plan>,
+    published: OnceLock<Value>,
 }
 
 /// Something in a declaration that is odd and not refused (`ARG-40`).
@@ -145,7 +157,27 @@ impl InputSchema {
             return Err(refusals);
         }
         let published = publish::published(&plan, &sites, &json);
-        Ok(Self { reading: Reading::Plan(Box::new(plan)), published, notes })
+        Ok(Self::ready(CompiledInput { reading: Reading::Plan(Box::new(plan)), notes }, published))
+    }
+
+    fn ready(compiled: CompiledInput, published: Value) -> Self {
+        Self { kept: None, compiled: compiled.into(), published: published.into() }
+    }
+
+    /// A schema that was compiled before, by the same rules.
+    pub(crate) fn of_kept(kept: KeptSchema) -> Self {
+        Self { kept: Some(Box::new(kept)), compiled: OnceLock::new(), published: OnceLock::new() }
+    }
+
+    fn compiled(&self) -> &CompiledInput {
+        self.compiled.get_or_init(|| {
+            let compiled = self.kept.as_ref().and_then(|kept| Self::compile_text(kept.declared()).ok());
+            // Who keeps what was never accepted gets a tool that accepts nothing.
+            compiled.and_then(|schema| schema.compiled.into_inner()).unwrap_or_else(|| CompiledInput {
+                reading: Reading::Plan(Box::new(Plan::refusing())),
+                notes: Vec::new(),
+            })
+        })
     }
 
     /// A schema of somebody else's tool, whose arguments go on as the model wrote them: any JSON object within the limits
@@ -153,18 +185,24 @@ impl InputSchema {
     /// It is not compiled, so it may be one that [`InputSchema::compile`] refuses.
     #[must_use]
     pub fn forwarded(schema: Value) -> Self {
-        Self { reading: Reading::AsWritten, published: schema, notes: Vec::new() }
+        Self::ready(CompiledInput { reading: Reading::AsWritten, notes: Vec::new() }, schema)
     }
 
     /// The schema as a model sees it (`ARG-36`).
     #[must_use]
     pub fn published(&self) -> &Value {
-        &self.published
+        self.published.get_or_init(|| kept::published(self.kept.as_deref()))
+    }
+
+    /// The same as an object of its own, for whoever keeps it.
+    #[must_use]
+    pub fn published_object(&self) -> Map<String, Value> {
+        kept::object(self.published.get(), self.kept.as_deref())
     }
 
     #[cfg(test)]
     pub(crate) fn plan(&self) -> &Plan {
-        match &self.reading {
+        match &self.compiled().reading {
             Reading::Plan(plan) => plan,
             Reading::AsWritten => panic!("a forwarded schema has no plan"),
         }
@@ -173,13 +211,13 @@ impl InputSchema {
     /// What is odd about the declaration, for the author's eyes (`ARG-40`).
     #[must_use]
     pub fn notes(&self) -> &[Note] {
-        &self.notes
+        &self.compiled().notes
     }
 
     /// The schema as the reader of a dialect is shown it. Not kept: a host asks once and keeps what it sends.
     #[must_use]
     pub fn in_dialect(&self, dialect: Dialect) -> DialectSchema {
-        dialect::write(&self.published, dialect)
+        dialect::write(self.published(), dialect)
     }
 
     /// Decodes the text of arguments (`ARG-28`); `None` is the absent text.
@@ -193,7 +231,7 @@ impl InputSchema {
         options: &DecodeOptions,
     ) -> Result<Arguments, InvalidArguments> {
         let text = text.unwrap_or_default();
-        match &self.reading {
+        match &self.compiled().reading {
             Reading::Plan(plan) => arguments::decode(plan, tool, text, options),
             Reading::AsWritten => arguments::as_written(tool, text, options),
         }
@@ -245,13 +283,31 @@ impl OutputSchema {
         let json = extent::read(declared).map_err(one)?;
         let sites = locate(&json).map_err(one)?;
         let plan = Plan::new(build::nodes(&sites)?);
-        Ok(Self { plan, published: json.to_value().unwrap_or_default() })
+        Ok(Self { kept: None, plan: plan.into(), published: json.to_value().unwrap_or_default().into() })
+    }
+
+    /// A schema that was compiled before, by the same rules.
+    pub(crate) fn of_kept(kept: KeptSchema) -> Self {
+        Self { kept: Some(Box::new(kept)), plan: OnceLock::new(), published: OnceLock::new() }
+    }
+
+    fn plan(&self) -> &Plan {
+        self.plan.get_or_init(|| {
+            let compiled = self.kept.as_ref().and_then(|kept| Self::compile_schema(kept.declared()).ok());
+            compiled.and_then(|schema| schema.plan.into_inner()).unwrap_or_else(Plan::refusing)
+        })
     }
 
     /// The schema as it was declared.
     #[must_use]
     pub fn published(&self) -> &Value {
-        &self.published
+        self.published.get_or_init(|| kept::published(self.kept.as_deref()))
+    }
+
+    /// The same as an object of its own, for whoever keeps it; without members if it is `true` or `false`.
+    #[must_use]
+    pub fn published_object(&self) -> Map<String, Value> {
+        kept::object(self.published.get(), self.kept.as_deref())
     }
 
     /// Validates the value of a success.
@@ -260,7 +316,7 @@ impl OutputSchema {
     /// Which parts of the value break which keywords. The text is for the person who runs the host: it names paths
     /// and keywords and shows no values.
     pub fn validate(&self, value: &Value) -> Result<(), String> {
-        arguments::validate(&self.plan, value)
+        arguments::validate(self.plan(), value)
     }
 }
 

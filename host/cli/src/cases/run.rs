@@ -14,7 +14,7 @@ use cofferdam_tool::{
 
 use super::{Case, MountedFiles};
 use crate::exit::UsageError;
-use crate::{compose, stores};
+use crate::{compose, loading, stores};
 
 /// Runs cases of one component.
 pub(crate) struct Runner<'a> {
@@ -94,7 +94,7 @@ impl Runner<'_> {
             ..Grants::default()
         };
         let options = PluginOptions { name, grants, limits: Limits::default() };
-        let plugin = compose::load_one(self.engine, self.component.to_owned(), options).await?;
+        let plugin = loading::load_one(self.engine, self.component.to_owned(), options).await?;
         let toolset = Toolset::join([Arc::new(plugin) as Arc<dyn ToolSource>])?;
         Ok(Prepared { toolset, stores, is_dry_run })
     }

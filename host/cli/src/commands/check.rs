@@ -10,8 +10,8 @@ use cofferdam_tool::{DeclarationError, Remark, Review, review};
 use serde_json::{Value, json};
 
 use crate::args::{CheckArgs, Global};
-use crate::compose::PluginError;
 use crate::exit::Exit;
+use crate::loading::PluginError;
 use crate::{compose, print};
 
 pub(crate) async fn run(global: &Global, args: CheckArgs) -> anyhow::Result<Exit> {

@@ -11,7 +11,7 @@ use crate::exit::{Exit, UsageError};
 use crate::offer::Values;
 use crate::policy_file::{NewGrant, PolicyFile};
 use crate::stores::Stores;
-use crate::{ask, columns, compose, print};
+use crate::{ask, columns, compose, loading, print};
 
 pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Exit> {
     let mut wanted: Vec<Permission> = parse(&args.permissions)?;
@@ -100,7 +100,7 @@ pub(crate) async fn load(
 ) -> anyhow::Result<cofferdam_engine::Plugin> {
     let spec = spec(&ConfigFile::read_ambient(config)?, name)?;
     let engine = compose::engine(global)?;
-    compose::load_one(&engine, spec.path, spec.options).await
+    loading::load_one(&engine, spec.path, spec.options).await
 }
 
 /// What a configuration says of one plugin, without the values behind names.

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::grant;
 use crate::args::{Global, InspectArgs};
 use crate::exit::{Exit, UsageError};
-use crate::{columns, compose, json, pins, print};
+use crate::{columns, compose, json, loading, pins, print};
 
 pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Exit> {
     let plugin = match &args.config {
@@ -35,7 +35,7 @@ async fn load_file(global: &Global, args: &InspectArgs) -> anyhow::Result<Plugin
     let name = compose::name_of_file(&args.component).map_err(|error| UsageError(error.to_string()))?;
     let engine = compose::engine(global)?;
     let options = PluginOptions { name, grants: Grants::default(), limits: Limits::default() };
-    compose::load_one(&engine, args.component.clone(), options).await
+    loading::load_one(&engine, args.component.clone(), options).await
 }
 
 fn report(plugin: &Plugin) -> String {

@@ -1,5 +1,6 @@
 //! `cofferdam list`: the tools of plugins and servers.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use cofferdam_engine::Plugin;
@@ -17,13 +18,15 @@ pub(crate) async fn run(global: &Global, args: ListArgs) -> anyhow::Result<Exit>
     if args.grants {
         return show_grants(&args, &tools.plugins);
     }
-    let sections = sections(&tools);
+    let (sections, by_source) = (sections(&tools), by_source(&tools.toolset));
+    let of =
+        |section: &Section| by_source.get(section.source.as_str()).map(Vec::as_slice).unwrap_or_default();
     if args.json {
-        let all: Vec<_> = sections.iter().flat_map(|section| section.json(&tools.toolset)).collect();
+        let all: Vec<_> = sections.iter().flat_map(|section| section.json(of(section))).collect();
         print::result(&Value::Array(all).to_string())?;
     } else {
         for section in &sections {
-            print::result(&section.text(&tools.toolset))?;
+            print::result(&section.text(of(section)))?;
         }
     }
     Ok(Exit::Ok)
@@ -56,16 +59,7 @@ fn sections(tools: &Tools) -> Vec<Section> {
 }
 
 impl Section {
-    /// The tools under the names that they are called by.
-    fn definitions<'t>(&self, toolset: &'t Toolset) -> Vec<&'t Arc<ToolDefinition>> {
-        let is_its = |definition: &&Arc<ToolDefinition>| {
-            toolset.source(definition.name.as_str()).is_some_and(|source| source.name() == self.source)
-        };
-        toolset.definitions().filter(is_its).collect()
-    }
-
-    fn text(&self, toolset: &Toolset) -> String {
-        let definitions = self.definitions(toolset);
+    fn text(&self, definitions: &[&Arc<ToolDefinition>]) -> String {
         let width = definitions.iter().map(|d| d.name.as_str().len()).max().unwrap_or(0);
         let mut lines = vec![self.title.clone()];
         for definition in definitions {
@@ -75,11 +69,23 @@ impl Section {
         lines.join("\n")
     }
 
-    fn json(&self, toolset: &Toolset) -> Vec<Value> {
-        let tool =
-            |definition: &Arc<ToolDefinition>| json::with(json::definition(definition), self.members.clone());
-        self.definitions(toolset).into_iter().map(tool).collect()
+    fn json(&self, definitions: &[&Arc<ToolDefinition>]) -> Vec<Value> {
+        let tool = |definition: &&Arc<ToolDefinition>| {
+            json::with(json::definition(definition), self.members.clone())
+        };
+        definitions.iter().map(tool).collect()
     }
+}
+
+/// The tools under the names that they are called by, by their source.
+fn by_source(toolset: &Toolset) -> HashMap<&str, Vec<&Arc<ToolDefinition>>> {
+    let mut found: HashMap<&str, Vec<_>> = HashMap::new();
+    for definition in toolset.definitions() {
+        if let Some(source) = toolset.source(definition.name.as_str()) {
+            found.entry(source.name()).or_default().push(definition);
+        }
+    }
+    found
 }
 
 fn show_grants(args: &ListArgs, plugins: &[Arc<Plugin>]) -> anyhow::Result<Exit> {

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::Context;
-use cofferdam_engine::{Engine, Plugin};
+use cofferdam_engine::{ComponentFiles, Engine, Plugin};
 use cofferdam_files::FileAccessTools;
-use cofferdam_mcp::{MissingGrant, Offer, PromptOffer, ResourceOffer, ResourceSource, SourceFacts};
+use cofferdam_mcp::{
+    MissingGrant, Offer, PolicyDigest, PromptOffer, ResourceOffer, ResourceSource, SourceFacts,
+};
 use cofferdam_tool::{MountName, Refused, ToolSource as _, Toolset};
 use sha2::{Digest, Sha256};
 
@@ -18,10 +20,11 @@ use crate::args::ServeArgs;
 use crate::compose::{self, PluginSpec};
 use crate::config::ConfigFile;
 use crate::exit::UsageError;
+use crate::loading::Loaded;
 use crate::offer::Values;
 use crate::servers::{self, Kept, Login, News};
 use crate::stores::Stores;
-use crate::{columns, consent, offer, tools};
+use crate::{columns, consent, loading, offer, tools};
 
 /// Everything that is loaded. A copy shares the plugins, and can be changed without the original.
 #[derive(Clone)]
@@ -30,7 +33,7 @@ pub(crate) struct Offering {
     files: Option<Arc<FileAccessTools>>,
     config: Option<Arc<ConfigFile>>,
     resources: Vec<Arc<dyn ResourceSource>>,
-    /// What the files were like before they were read.
+    /// What other files were like before they were read.
     stamps: Vec<(PathBuf, Stamp)>,
     servers: Vec<Arc<Kept>>,
 }
@@ -48,22 +51,22 @@ impl Offering {
         news: &News,
     ) -> anyhow::Result<Self> {
         let mut stamps: Vec<_> = args.plugins.config.iter().map(|path| (path.clone(), stamp(path))).collect();
-        let specs = compose::plugin_specs(&args.plugins, Values::Read)?;
-        let components = specs.iter().flat_map(|spec| [spec.path.clone(), spec.path.with_extension("toml")]);
-        stamps.extend(components.map(|path| (path.clone(), stamp(&path))));
+        let config = compose::config(&args.plugins)?;
+        let specs = compose::plugin_specs(&args.plugins, config.as_ref(), Values::Read)?;
+        // Where the system does not say which version of a file there is.
+        let unclear = specs.iter().filter(|spec| spec.files.is_none()).map(|spec| &spec.path);
+        let unclear = unclear.flat_map(|path| [path.clone(), path.with_extension("toml")]);
+        stamps.extend(unclear.map(|path| (path.clone(), stamp(&path))));
         let files = match before.and_then(|before| before.files.clone()) {
             Some(files) => Some(files),
-            None => compose::file_tools(&args.plugins, &specs, &[])?,
+            None => compose::file_tools(&args.plugins, config.as_ref(), &specs, &[])?,
         };
-        let config = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
+        let resources = config.as_ref().map(stores).transpose()?.unwrap_or_default();
+        let Loaded { plugins, known } = loading::load(engine, specs).await?;
+        // For the next start: this one does not wait for it.
+        tokio::task::spawn_blocking(move || known.save());
+        let servers = tools::server_specs(&args.plugins, config.as_ref(), Login::if_seen())?;
         let config = config.map(Arc::new);
-        let resources = config.as_deref().map(stores).transpose()?.unwrap_or_default();
-        let mut plugins = Vec::new();
-        for spec in specs {
-            let plugin = load_one(engine, &spec).await?;
-            plugins.push((spec, plugin));
-        }
-        let servers = tools::server_specs(&args.plugins, Login::if_seen())?;
         let before = before.map(|before| before.servers.as_slice()).unwrap_or_default();
         let servers = servers::start_all(servers, before, news).await;
         Ok(Self { plugins, files, config, resources, stamps, servers })
@@ -73,7 +76,7 @@ impl Offering {
     pub(crate) async fn reload(&mut self, engine: &Engine, path: &Path) -> anyhow::Result<()> {
         for (spec, plugin) in &mut self.plugins {
             if belongs_to(spec, path) {
-                *plugin = load_one(engine, spec).await?;
+                *plugin = loading::load_again(engine, spec).await?;
             }
         }
         Ok(())
@@ -105,15 +108,17 @@ impl Offering {
         let (spec, plugin) = found.with_context(|| format!("there is no plugin `{name}`"))?;
         let granted = consent::grant_without_details(plugin, spec, is_lasting)?;
         // What was granted just now may be a directory that nobody has looked at yet.
-        offer::check_mounts(&spec.options.grants.mounts, &deciding)?;
-        *plugin = load_one(engine, spec).await?;
+        offer::check_mounts(&spec.options.grants.mounts, &offer::resolved(&deciding))?;
+        *plugin = loading::load_again(engine, spec).await?;
         Ok(granted)
     }
 
     /// Files that have changed since they were read for the first time.
     pub(crate) fn changed(&self) -> Vec<PathBuf> {
         let changed = self.stamps.iter().filter(|(path, before)| stamp(path) != *before);
-        changed.map(|(path, _)| path.clone()).collect()
+        let specs = self.plugins.iter().map(|(spec, _)| spec).filter(|spec| spec.files.is_some());
+        let components = specs.filter(|spec| ComponentFiles::look_ambient(&spec.path) != spec.files);
+        changed.map(|(path, _)| path).chain(components.map(|spec| &spec.path)).cloned().collect()
     }
 
     /// Tools that run as a task or not at all.
@@ -138,9 +143,10 @@ impl Offering {
         let servers = self.servers.iter().filter_map(|kept| kept.server()).collect();
         let toolset = compose::toolset(plugins, self.files.clone(), servers)?;
         let facts = |(_, plugin): &(PluginSpec, Arc<Plugin>)| {
-            let facts =
-                SourceFacts { policy_digest: Some(policy_digest(plugin)), icons: plugin.icons().to_vec() };
-            (plugin.name().to_owned(), facts)
+            let (icons, plugin) = (plugin.icons().to_vec(), Arc::clone(plugin));
+            let name = plugin.name().to_owned();
+            let policy_digest = Some(PolicyDigest::new(move || policy_digest(&plugin)));
+            (name, SourceFacts { policy_digest, icons })
         };
         let sources: HashMap<_, _> = self.plugins.iter().map(facts).collect();
         let (prompts, resources) = self.made(&toolset)?;
@@ -236,14 +242,6 @@ fn tools_of(toolset: &Toolset, source: &str) -> Vec<String> {
     let names = toolset.definitions().map(|definition| definition.name.as_str());
     let is_its = |name: &&str| toolset.source(name).is_some_and(|its| its.name() == source);
     names.filter(is_its).map(str::to_owned).collect()
-}
-
-async fn load_one(engine: &Engine, spec: &PluginSpec) -> anyhow::Result<Arc<Plugin>> {
-    let plugin = compose::load_one(engine, spec.path.clone(), spec.options.clone()).await?;
-    if let Some(config) = spec.config.as_ref().filter(|_| spec.is_pinned) {
-        consent::check_pin(&plugin, config)?;
-    }
-    Ok(Arc::new(plugin))
 }
 
 fn stamp(path: &Path) -> Stamp {

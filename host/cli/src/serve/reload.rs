@@ -1,6 +1,6 @@
 //! Follows changes of plugins and configuration.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +21,16 @@ pub(crate) async fn follow(running: Arc<Running>) -> anyhow::Result<()> {
     let mut watched = BTreeSet::new();
     let config = running.args.plugins.config.clone();
     watch(&mut watcher, &mut watched, &running.files().await);
+    // Nothing is missed from here on. What changed before can wait until the first requests are answered.
+    tokio::time::sleep(QUIET).await;
+    let mut real = Real::default();
     let mut unseen: BTreeSet<PathBuf> =
-        running.changed_unseen().await.iter().map(|path| absolute(path)).collect();
+        running.changed_unseen().await.iter().map(|path| real.path(path)).collect();
     loop {
         let files = running.files().await;
         watch(&mut watcher, &mut watched, &files);
+        // A directory that was replaced by a link, or the other way round, is another one by now.
+        real = Real::default();
         let mut paths = std::mem::take(&mut unseen);
         if paths.is_empty() {
             let Some(first) = changes.recv().await else { return Ok(()) };
@@ -35,7 +40,7 @@ pub(crate) async fn follow(running: Arc<Running>) -> anyhow::Result<()> {
             paths.insert(path);
         }
         let changed: Vec<PathBuf> =
-            files.into_iter().filter(|file| paths.contains(&absolute(file))).collect();
+            files.into_iter().filter(|file| paths.contains(&real.path(file))).collect();
         let reloaded = if config.as_ref().is_some_and(|config| changed.contains(config)) {
             running.reload_all().await
         } else if changed.is_empty() {
@@ -52,8 +57,13 @@ pub(crate) async fn follow(running: Arc<Running>) -> anyhow::Result<()> {
 
 /// Watches the directories of all files: a file that is replaced is another one, and its directory stays.
 fn watch(watcher: &mut RecommendedWatcher, watched: &mut BTreeSet<PathBuf>, files: &[PathBuf]) {
+    let mut first_of: BTreeMap<&Path, &PathBuf> = BTreeMap::new();
+    for path in files {
+        first_of.entry(path.parent().unwrap_or(path)).or_insert(path);
+    }
+    let mut real = Real::default();
     let directories: BTreeSet<PathBuf> =
-        files.iter().filter_map(|path| Some(absolute(path).parent()?.to_owned())).collect();
+        first_of.into_values().filter_map(|path| Some(real.path(path).parent()?.to_owned())).collect();
     for directory in directories {
         if watched.insert(directory.clone())
             && let Err(error) = watcher.watch(&directory, RecursiveMode::NonRecursive)
@@ -63,11 +73,27 @@ fn watch(watcher: &mut RecommendedWatcher, watched: &mut BTreeSet<PathBuf>, file
     }
 }
 
-/// A file by the one name of its directory: events come under the name that the directory is watched by.
-fn absolute(path: &Path) -> PathBuf {
-    let found = std::path::absolute(path).ok().and_then(|path| {
-        let directory = path.parent()?.canonicalize().ok()?;
-        Some(directory.join(path.file_name()?))
-    });
-    found.unwrap_or_else(|| path.to_owned())
+/// Files by the one name of their directory: events come under the name that the directory is watched by.
+#[derive(Default)]
+struct Real {
+    /// Directories as they are named, and where they are. Many files are in few of them.
+    directories: HashMap<PathBuf, Option<PathBuf>>,
+}
+
+impl Real {
+    fn path(&mut self, path: &Path) -> PathBuf {
+        self.found(path).unwrap_or_else(|| path.to_owned())
+    }
+
+    fn found(&mut self, path: &Path) -> Option<PathBuf> {
+        let (directory, name) = (path.parent()?, path.file_name()?);
+        if let Some(known) = self.directories.get(directory) {
+            return Some(known.as_ref()?.join(name));
+        }
+        let real = std::path::absolute(path).ok();
+        let real = real.and_then(|path| path.parent()?.canonicalize().ok());
+        let found = real.as_ref().map(|real| real.join(name));
+        self.directories.insert(directory.to_owned(), real);
+        found
+    }
 }

@@ -24,7 +24,7 @@ struct Accounts {
 }
 
 struct Spill {
-    options: SpillOptions,
+    options: Arc<SpillOptions>,
     disk: Account,
     files: Account,
 }
@@ -72,7 +72,8 @@ impl Budget {
 
     /// A budget of `bytes_max` in memory, with large contents on disk. Nothing is opened yet.
     #[must_use]
-    pub fn with_spill_ambient(bytes_max: u64, options: SpillOptions) -> Self {
+    pub fn with_spill_ambient(bytes_max: u64, options: impl Into<Arc<SpillOptions>>) -> Self {
+        let options = options.into();
         let (disk, files) = (Account::new(options.bytes_max), Account::new(SPILLED_FILES_MAX));
         let spill = Some(Spill { options, disk, files });
         Self(Arc::new(Accounts { memory: Account::new(bytes_max), spill }))

@@ -27,16 +27,15 @@ pub(super) struct Answers<'a> {
 
 impl Answers<'_> {
     /// The result of a call that ended. `None` if it was given up: then there is nobody to tell.
-    pub(super) fn completion(&self, completion: &Completion, entry: &Entry) -> Option<CallToolResult> {
-        let shown = completion.outcome.shown()?;
-        let mut result = self.shown(shown);
+    pub(super) fn completion(&self, completion: Completion, entry: &Entry) -> Option<CallToolResult> {
+        let Completion { outcome, record } = completion;
+        let mut result = self.shown(outcome.into_shown()?);
         if result.is_error == Some(true) {
-            result.content.extend(self.refusals(&completion.record, &entry.source));
+            result.content.extend(self.refusals(&record, &entry.source));
         }
         if self.has_receipts {
             let mut meta = MetaObject::new();
-            let receipt = receipt::receipt(&completion.record, entry.policy_digest.as_deref());
-            meta.insert(receipt::KEY.to_owned(), receipt);
+            meta.insert(receipt::KEY.to_owned(), receipt::receipt(record, entry.policy_digest()));
             result.meta = Some(meta);
         }
         Some(result)
@@ -58,15 +57,16 @@ impl Answers<'_> {
 
     fn shown(&self, shown: Shown) -> CallToolResult {
         if shown.is_error {
-            return CallToolResult::error(vec![ContentBlock::text(shown.text())]);
+            return CallToolResult::error(vec![ContentBlock::text(shown.output.into_text())]);
         }
         match shown.output {
-            Output::Value(value) => {
-                let text = Output::Value(value.clone()).text();
-                let mut result = CallToolResult::success(self.text(&text));
-                result.structured_content = value.is_object().then_some(value);
+            // What a client shows or ignores beside the structured value is its text.
+            Output::Value(value @ Value::Object(_)) => {
+                let mut result = CallToolResult::success(self.text(value.to_string()));
+                result.structured_content = Some(value);
                 result
             }
+            value @ Output::Value(_) => CallToolResult::success(self.text(value.into_text())),
             Output::Contents(contents) => CallToolResult::success(
                 contents.into_iter().flat_map(|content| self.blocks(content)).collect(),
             ),
@@ -75,17 +75,18 @@ impl Answers<'_> {
 
     fn blocks(&self, content: Content) -> Vec<ContentBlock> {
         match content {
-            Content::Text(text) => self.text(&text),
-            Content::Json(value) => self.text(&Output::Value(value).text()),
+            Content::Text(text) => self.text(text),
+            Content::Json(value) => self.text(Output::Value(value).into_text()),
             other => vec![block(other)],
         }
     }
 
     /// A text, or its beginning and a link to the whole of it.
-    fn text(&self, text: &str) -> Vec<ContentBlock> {
+    fn text(&self, text: String) -> Vec<ContentBlock> {
         if text.len() <= self.text_bytes_max {
             return vec![ContentBlock::text(text)];
         }
+        let text = text.as_str();
         let end = (0..=self.text_bytes_max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         let beginning = text.get(..end).unwrap_or_default();
         let Some(uri) = self.keep.put(self.principal.name(), text) else {
@@ -106,7 +107,7 @@ impl Answers<'_> {
 pub(super) fn block(content: Content) -> ContentBlock {
     match content {
         Content::Text(text) => ContentBlock::text(text),
-        Content::Json(value) => ContentBlock::text(Output::Value(value).text()),
+        Content::Json(value) => ContentBlock::text(Output::Value(value).into_text()),
         Content::Blob { media_type, data } => {
             let data = STANDARD.encode(data);
             if media_type.starts_with("image/") {

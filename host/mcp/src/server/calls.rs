@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use cofferdam_tool::{
@@ -11,17 +12,17 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, InputRequiredResult, InputResponses, JsonObject, Task};
 use rmcp::task_manager::{TaskContext, TaskExit, TaskOptions};
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::Shared;
 use super::answer::{self, Answers};
+use super::caller::Caller;
 use super::catalog::{Catalog, Entry};
-use super::grants;
+use super::grants::{self, Grantor};
 use super::interview::{self, HOST_PREFIX, Interview, Suspension};
 use super::principal::Principal;
-use super::report::{self, Forwarder, Report};
+use super::report::{Forwarder, Report, Reports};
 use super::rounds::{Binding, State};
 
 /// How long a call that may take minutes runs as an ordinary one before it becomes a task.
@@ -40,10 +41,9 @@ pub(super) struct Request<'a> {
     /// The MCP method, for what a state is bound to.
     pub(super) method: &'static str,
     pub(super) arguments: JsonObject,
-    pub(super) principal: Principal,
+    pub(super) caller: &'a Arc<Caller>,
     pub(super) asked: Asked,
-    pub(super) reports: Forwarder,
-    pub(super) cancellation: CancellationToken,
+    pub(super) reports: Forwarder<'a>,
     /// Whether the client can be given a task instead of a result.
     pub(super) takes_tasks: bool,
 }
@@ -63,59 +63,118 @@ pub(super) enum Ended {
     NotApproved(String),
 }
 
+/// What became of a call that was waited for.
+enum Watched {
+    Ended(Box<Result<Completion, Refused>>),
+    Suspended(Suspension),
+    BecomesTask(Option<Report>),
+}
+
 /// A call that runs as long as it is polled, and is stopped by dropping it.
 struct Running {
     interview: Arc<Interview>,
-    reports: mpsc::Receiver<Report>,
+    reports: Arc<Reports>,
     call: Pin<Box<dyn Future<Output = Result<Completion, Refused>> + Send>>,
     stop: CancellationToken,
+}
+
+impl Request<'_> {
+    /// What a state of this request is bound to.
+    fn binding(&self) -> Binding {
+        let arguments = serde_json::to_vec(&self.arguments).unwrap_or_default();
+        let name = self.entry.definition.name.as_str();
+        Binding::new(self.caller.principal.name(), self.method, name, &arguments)
+    }
 }
 
 impl Shared {
     /// Runs a tool to its end, to its first question, or until it has become a task.
     pub(super) async fn run(self: &Arc<Self>, mut request: Request<'_>) -> Result<Ended, ErrorData> {
-        let name = request.entry.definition.name.as_str();
+        if request.caller.cancellation().is_cancelled() {
+            return Err(ErrorData::internal_error("cancelled", None));
+        }
         let arguments = serde_json::to_vec(&request.arguments)
             .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
-        let binding = Binding::new(request.principal.name(), request.method, name, &arguments);
-        let interview = Arc::new(self.interview(&mut request, &binding)?);
+        let interview = Arc::new(self.interview(&mut request)?);
+        if self.wants_consent(&request)
+            && let Some(ended) = Box::pin(self.settle_consent(&mut request, &interview)).await?
+        {
+            return Ok(ended);
+        }
+        let may_become_task = request.takes_tasks && self.tasks.has_room();
+        let mut running = self.start(&request, arguments, interview, may_become_task);
+        // Most calls end where they begin, so nothing is made to wait for yet.
+        let ended = match futures_util::poll!(&mut running.call) {
+            Poll::Ready(ended) => Box::new(ended),
+            Poll::Pending => match Box::pin(self.watch(&mut request, &mut running, may_become_task)).await? {
+                Watched::Ended(ended) => ended,
+                Watched::Suspended(suspension) => return self.suspended(suspension, &request),
+                Watched::BecomesTask(first) => {
+                    return Ok(Ended::Task(self.promote(request, running, first)));
+                }
+            },
+        };
+        // What was reported last is worth as much as what came first, and belongs before the result.
+        while let Some(report) = running.reports.take() {
+            request.reports.send(report).await;
+        }
+        Ok(Ended::Done(ended))
+    }
+
+    /// Waits for a call that takes its time, and meanwhile for everything that can happen to it.
+    async fn watch(
+        &self,
+        request: &mut Request<'_>,
+        running: &mut Running,
+        may_become_task: bool,
+    ) -> Result<Watched, ErrorData> {
+        let grace = tokio::time::sleep(TASK_GRACE);
+        tokio::pin!(grace);
+        loop {
+            tokio::select! {
+                biased;
+                report = running.reports.next() => {
+                    if may_become_task && matches!(report, Report::Progress(_)) {
+                        return Ok(Watched::BecomesTask(Some(report)));
+                    }
+                    request.reports.send(report).await;
+                }
+                ended = &mut running.call => return Ok(Watched::Ended(Box::new(ended))),
+                suspension = running.interview.suspended() => return Ok(Watched::Suspended(suspension)),
+                () = request.caller.cancellation().cancelled(), if !running.stop.is_cancelled() => running.stop.cancel(),
+                () = &mut grace, if may_become_task => return Ok(Watched::BecomesTask(None)),
+            }
+        }
+    }
+
+    /// Whether a person may have to be asked before the tool runs.
+    fn wants_consent(&self, request: &Request<'_>) -> bool {
+        let lacks = |grantor: &Arc<dyn Grantor>| !grantor.missing(&request.entry.source).is_empty();
+        let name = request.entry.definition.name.as_str();
+        (request.caller.principal.decides() && self.grantor.get().is_some_and(lacks))
+            || (self.options.asks_approval && request.catalog.toolset.needs_approval(name))
+    }
+
+    /// Asks that person, and says how the request ends if it is not to go on.
+    async fn settle_consent(
+        &self,
+        request: &mut Request<'_>,
+        interview: &Interview,
+    ) -> Result<Option<Ended>, ErrorData> {
         let consent = tokio::select! {
             biased;
-            suspension = interview.suspended() => return self.suspended(suspension, &binding),
-            () = request.cancellation.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
-            consent = self.consent(&interview, &request) => consent,
+            suspension = interview.suspended() => return self.suspended(suspension, request).map(Some),
+            () = request.caller.cancellation().cancelled() => {
+                return Err(ErrorData::internal_error("cancelled", None));
+            }
+            consent = self.consent(interview, request) => consent,
         };
         match consent {
             Ok(Some(catalog)) => request.catalog = catalog,
             Ok(None) => {}
-            Err(reason) => return Ok(Ended::NotApproved(reason)),
+            Err(reason) => return Ok(Some(Ended::NotApproved(reason))),
         }
-        let mut running = self.start(&request, arguments, interview);
-        let may_become_task = request.takes_tasks && self.tasks.has_room();
-        let grace = tokio::time::sleep(TASK_GRACE);
-        tokio::pin!(grace);
-        let ended = loop {
-            tokio::select! {
-                biased;
-                Some(report) = running.reports.recv() => {
-                    if may_become_task && matches!(report, Report::Progress(_)) {
-                        return Ok(Ended::Task(self.promote(request, running, Some(report))));
-                    }
-                    request.reports.send(report).await;
-                }
-                ended = &mut running.call => break ended,
-                suspension = running.interview.suspended() => return self.suspended(suspension, &binding),
-                () = request.cancellation.cancelled(), if !running.stop.is_cancelled() => running.stop.cancel(),
-                () = &mut grace, if may_become_task => {
-                    return Ok(Ended::Task(self.promote(request, running, None)));
-                }
-            }
-        };
-        // What was reported last is worth as much as what came first, and belongs before the result.
-        while let Ok(report) = running.reports.try_recv() {
-            request.reports.send(report).await;
-        }
-        Ok(Ended::Done(Box::new(ended)))
+        Ok(None)
     }
 
     /// Asks a person for what the tool's source lacks, and for the call itself where that needs approval. Gives the catalogue
@@ -126,7 +185,7 @@ impl Shared {
         request: &Request<'_>,
     ) -> Result<Option<Arc<Catalog>>, String> {
         let mut granted = None;
-        if let Some(grantor) = self.grantor.get().filter(|_| request.principal.decides())
+        if let Some(grantor) = self.grantor.get().filter(|_| request.caller.principal.decides())
             && grants::ask(&**grantor, interview, &request.entry.source).await?
         {
             granted = Some(self.catalog());
@@ -138,43 +197,54 @@ impl Shared {
         Ok(granted)
     }
 
-    fn interview(&self, request: &mut Request<'_>, binding: &Binding) -> Result<Interview, ErrorData> {
-        let capabilities = request.reports.capabilities.clone();
+    fn interview(&self, request: &mut Request<'_>) -> Result<Interview, ErrorData> {
+        let caller = Arc::clone(request.caller);
         match std::mem::replace(&mut request.asked, Asked::ByRequest) {
-            Asked::ByRequest => Ok(Interview::by_request(request.reports.peer.clone(), capabilities)),
+            Asked::ByRequest => Ok(Interview::by_request(caller)),
             Asked::ByResult { state, responses } => {
                 let state = match state {
-                    Some(sealed) => self.seal.open(&sealed, binding),
+                    Some(sealed) => self.seal.open(&sealed, &request.binding()),
                     None => Ok(State::default()),
                 };
                 let state = state.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
-                Ok(Interview::by_result(capabilities, state, responses.unwrap_or_default()))
+                Ok(Interview::by_result(caller, state, responses.unwrap_or_default()))
             }
         }
     }
 
     /// The call, which starts when it is polled. It owns what it needs, for it may outlive the request.
-    fn start(&self, request: &Request<'_>, arguments: Vec<u8>, interview: Arc<Interview>) -> Running {
-        let (sink, reports) = report::channel();
-        let stop = CancellationToken::new();
+    fn start(
+        &self,
+        request: &Request<'_>,
+        arguments: Vec<u8>,
+        interview: Arc<Interview>,
+        may_become_task: bool,
+    ) -> Running {
+        let reports = Arc::new(Reports::default());
+        // A task goes on when its request has been answered, which cancels the request.
+        let stop = match may_become_task {
+            true => CancellationToken::new(),
+            false => request.caller.cancellation().clone(),
+        };
+        let wants_progress = request.reports.wants_progress() || request.takes_tasks;
         let context = CallContext {
-            session: Some(request.principal.name().to_owned()),
+            session: Some(request.caller.principal.name().to_owned()),
             cancellation: stop.clone(),
-            progress: (request.reports.wants_progress() || request.takes_tasks).then_some(sink.clone() as _),
-            log: request.reports.log_level.is_some().then_some(sink as _),
+            progress: wants_progress.then(|| Arc::clone(&reports) as _),
+            log: request.reports.log_level.map(|_| Arc::clone(&reports) as _),
             asker: Some(interview::asker(&interview)),
             ..CallContext::new(self.next_call_id())
         };
         let toolset = request.catalog.toolset.clone();
-        let name = request.entry.definition.name.clone();
-        let call = async move { toolset.call(name.as_str(), Some(&arguments), &context).await };
+        let definition = Arc::clone(&request.entry.definition);
+        let call = async move { toolset.call(definition.name.as_str(), Some(&arguments), &context).await };
         Running { interview, reports, call: Box::pin(call.in_current_span()), stop }
     }
 
-    fn suspended(&self, suspension: Suspension, binding: &Binding) -> Result<Ended, ErrorData> {
+    fn suspended(&self, suspension: Suspension, request: &Request<'_>) -> Result<Ended, ErrorData> {
         match suspension {
             Suspension::Asks { requests, state } => {
-                let sealed = self.seal.seal(&state, binding);
+                let sealed = self.seal.seal(&state, &request.binding());
                 let sealed =
                     sealed.map_err(|_| ErrorData::internal_error("the state cannot be sealed", None))?;
                 Ok(Ended::Asks(InputRequiredResult::new(Some(requests), Some(sealed))))
@@ -191,13 +261,13 @@ impl Shared {
         options.ttl_ms = u64::try_from(TASK_TTL.as_millis()).ok();
         options.poll_interval_ms = u64::try_from(TASK_POLL.as_millis()).ok();
         options.status_message = first.as_ref().and_then(message);
-        let (shared, principal) = (Arc::clone(self), request.principal.clone());
-        let (catalog, wire) = (Arc::clone(&request.catalog), request.entry.tool.name.to_string());
-        self.tasks.spawn(&request.principal, options, move |task| {
+        let (shared, principal) = (Arc::clone(self), request.caller.principal.clone());
+        let (catalog, wire) = (Arc::clone(&request.catalog), request.entry.wire.clone());
+        self.tasks.spawn(&request.caller.principal, options, move |task| {
             running.interview.has_become(task.clone());
             Box::pin(async move {
                 let ended = as_task(running, &task).await?;
-                shared.task_result(&catalog, &wire, &principal, &ended)
+                shared.task_result(&catalog, &wire, &principal, ended)
             })
         })
     }
@@ -207,11 +277,11 @@ impl Shared {
         catalog: &Catalog,
         wire: &str,
         principal: &Principal,
-        ended: &Result<Completion, Refused>,
+        ended: Result<Completion, Refused>,
     ) -> Result<CallToolResult, TaskExit> {
         let completion = match ended {
             Ok(completion) => completion,
-            Err(refused) => return Ok(answer::refused(refused)),
+            Err(refused) => return Ok(answer::refused(&refused)),
         };
         let entry = catalog.find(wire, principal).ok_or(TaskExit::Cancelled)?;
         self.answers(principal).completion(completion, entry).ok_or(TaskExit::Cancelled)
@@ -233,7 +303,7 @@ async fn as_task(mut running: Running, task: &TaskContext) -> Result<Result<Comp
     loop {
         tokio::select! {
             biased;
-            Some(report) = running.reports.recv() => {
+            report = running.reports.next() => {
                 if let Some(message) = message(&report) {
                     task.set_status_message(message);
                 }

@@ -1,10 +1,11 @@
 //! What is on offer at one moment: tools under their wire names, prompts, resources.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use cofferdam_tool::{ToolDefinition, Toolset};
-use rmcp::model::{Icon, JsonObject, MetaObject, Tool, ToolAnnotations};
+use rmcp::model::{Icon, MetaObject, Tool, ToolAnnotations};
 use serde_json::Value;
 
 use super::names::wire_names;
@@ -38,15 +39,40 @@ pub struct SourceFacts {
     /// Addresses of icons (`https:` or `data:`).
     pub icons: Vec<String>,
     /// Digest of what the source was granted.
-    pub policy_digest: Option<String>,
+    pub policy_digest: Option<PolicyDigest>,
+}
+
+/// A digest of what a source was granted. It is computed when it is first shown: a host may have a thousand sources.
+#[derive(Clone)]
+pub struct PolicyDigest(Arc<LazyDigest>);
+
+type LazyDigest = LazyLock<String, Box<dyn FnOnce() -> String + Send>>;
+
+impl PolicyDigest {
+    /// The digest that `compute` gives.
+    pub fn new(compute: impl FnOnce() -> String + Send + 'static) -> Self {
+        Self(Arc::new(LazyLock::new(Box::new(compute))))
+    }
+
+    /// The digest.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl fmt::Debug for PolicyDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PolicyDigest")
+    }
 }
 
 /// An offer, prepared for answering requests.
 pub(super) struct Catalog {
     pub(super) toolset: Toolset,
     pub(super) tools: Vec<Entry>,
+    /// The tools that have another name on the wire, by that.
     by_wire: HashMap<String, usize>,
-    by_name: HashMap<String, usize>,
     pub(super) prompts: Vec<PromptOffer>,
     pub(super) resources: Vec<ResourceOffer>,
     pub(super) resource_sources: Vec<Arc<dyn ResourceSource>>,
@@ -58,55 +84,73 @@ pub(super) struct Entry {
     /// Its name in the toolset.
     pub(super) definition: Arc<ToolDefinition>,
     /// The source that it belongs to.
-    pub(super) source: String,
-    pub(super) policy_digest: Option<String>,
+    pub(super) source: Arc<str>,
+    facts: Arc<SourceFacts>,
     /// Whether a client sees it. One that only makes a prompt or a resource is not shown.
     pub(super) is_listed: bool,
-    pub(super) tool: Tool,
+    /// Its name on the wire.
+    pub(super) wire: String,
+    tool: OnceLock<Tool>,
+}
+
+impl Entry {
+    /// The tool as clients see it. Made when it is first shown: most of a thousand plugins' are not, for a while.
+    pub(super) fn tool(&self) -> &Tool {
+        self.tool.get_or_init(|| wire_tool(self.wire.clone(), &self.definition, &self.facts))
+    }
+
+    /// Digest of what the source was granted.
+    pub(super) fn policy_digest(&self) -> Option<&str> {
+        self.facts.policy_digest.as_ref().map(PolicyDigest::as_str)
+    }
 }
 
 impl Catalog {
     pub(super) fn new(offer: Offer) -> Self {
         let Offer { toolset, only, prompts, resources, resource_sources, sources } = offer;
-        let definitions: Vec<_> = toolset.definitions().cloned().collect();
-        let wire = wire_names(definitions.iter().map(|definition| definition.name.as_str()));
+        let wire = wire_names(toolset.definitions().map(|definition| definition.name.as_str()));
         let hidden: BTreeSet<&str> = prompts
             .iter()
             .map(|prompt| prompt.tool.as_str())
             .chain(resources.iter().map(|resource| resource.tool.as_str()))
             .collect();
-        let no_facts = SourceFacts::default();
-        let mut tools = Vec::new();
-        for (definition, wire) in definitions.into_iter().zip(wire) {
+        let sources: HashMap<Arc<str>, Arc<SourceFacts>> =
+            sources.into_iter().map(|(name, facts)| (name.into(), Arc::new(facts))).collect();
+        let unknown: (Arc<str>, Arc<SourceFacts>) = (Arc::default(), Arc::default());
+        // The tools of a source follow one another.
+        let mut of_source = unknown.clone();
+        let mut tools = Vec::with_capacity(toolset.tools().len());
+        for ((definition, source), wire) in toolset.tools().zip(wire) {
             let name = definition.name.as_str();
-            let source = toolset.source(name).map(|source| source.name().to_owned()).unwrap_or_default();
-            let facts = sources.get(&source).unwrap_or(&no_facts);
-            tools.push(Entry {
-                is_listed: only.as_ref().is_none_or(|only| only.contains(name)) && !hidden.contains(name),
-                tool: wire_tool(wire, &definition, facts),
-                policy_digest: facts.policy_digest.clone(),
-                definition,
-                source,
-            });
+            let is_listed = only.as_ref().is_none_or(|only| only.contains(name)) && !hidden.contains(name);
+            if *of_source.0 != *source.name() {
+                of_source = match sources.get_key_value(source.name()) {
+                    Some((source, facts)) => (Arc::clone(source), Arc::clone(facts)),
+                    None => (source.name().into(), Arc::clone(&unknown.1)),
+                };
+            }
+            let (source, facts) = of_source.clone();
+            let definition = Arc::clone(definition);
+            tools.push(Entry { definition, source, facts, is_listed, wire, tool: OnceLock::new() });
         }
-        let index = |key: fn(&Entry) -> &str| {
-            tools.iter().enumerate().map(|(index, entry)| (key(entry).to_owned(), index)).collect()
-        };
-        let by_wire = index(|entry| &entry.tool.name);
-        let by_name = index(|entry| entry.definition.name.as_str());
+        let differs = |(_, entry): &(usize, &Entry)| entry.wire != entry.definition.name.as_str();
+        let renamed = tools.iter().enumerate().filter(differs);
+        let by_wire = renamed.map(|(index, entry)| (entry.wire.clone(), index)).collect();
         let instructions = instructions(&toolset);
-        Self { toolset, by_wire, by_name, tools, prompts, resources, resource_sources, instructions }
+        Self { toolset, by_wire, tools, prompts, resources, resource_sources, instructions }
     }
 
     /// The tool that a client may call under a wire name. One that is hidden from the client is as good as none.
     pub(super) fn find(&self, wire: &str, principal: &Principal) -> Option<&Entry> {
-        let entry = self.by_wire.get(wire).and_then(|index| self.tools.get(*index))?;
+        let index = self.by_wire.get(wire).copied().or_else(|| self.toolset.position(wire))?;
+        // A tool that has another name on the wire is not called by its own.
+        let entry = self.tools.get(index).filter(|entry| entry.wire == wire)?;
         (entry.is_listed && principal.may_use(&entry.source)).then_some(entry)
     }
 
     /// The tool that makes a prompt or a resource.
     pub(super) fn renderer(&self, name: &str, principal: &Principal) -> Option<&Entry> {
-        let entry = self.by_name.get(name).and_then(|index| self.tools.get(*index))?;
+        let entry = self.toolset.position(name).and_then(|index| self.tools.get(index))?;
         principal.may_use(&entry.source).then_some(entry)
     }
 
@@ -117,22 +161,22 @@ impl Catalog {
 
     /// Wire names by the tools' own names, where the two differ.
     pub(super) fn renamed(&self) -> BTreeMap<String, String> {
-        let differs = |entry: &&Entry| entry.tool.name != entry.definition.name.as_str();
-        let pair = |entry: &Entry| (entry.definition.name.to_string(), entry.tool.name.to_string());
+        let differs = |entry: &&Entry| entry.wire != entry.definition.name.as_str();
+        let pair = |entry: &Entry| (entry.definition.name.to_string(), entry.wire.clone());
         self.tools.iter().filter(differs).map(pair).collect()
     }
 }
 
 fn wire_tool(wire: String, definition: &ToolDefinition, facts: &SourceFacts) -> Tool {
-    let mut tool = Tool::new(wire, definition.description.clone(), object(definition.input.published()));
+    let mut tool = Tool::new(wire, definition.description.clone(), definition.input.published_object());
     tool.title.clone_from(&definition.title);
     // Clients of the earlier revision take an output schema for objects alone.
     tool.output_schema = definition
         .output
         .as_ref()
-        .map(|output| output.published())
+        .map(|output| output.published_object())
         .filter(|schema| schema.get("type").is_some_and(|kind| kind == "object"))
-        .map(|schema| Arc::new(object(schema)));
+        .map(Arc::new);
     let hints = definition.annotations;
     if [hints.read_only, hints.destructive, hints.idempotent, hints.open_world].iter().any(Option::is_some) {
         let (read_only, destructive) = (hints.read_only, hints.destructive);
@@ -148,10 +192,6 @@ fn wire_tool(wire: String, definition: &ToolDefinition, facts: &SourceFacts) -> 
         tool.meta = Some(meta);
     }
     tool
-}
-
-fn object(schema: &Value) -> JsonObject {
-    schema.as_object().cloned().unwrap_or_default()
 }
 
 /// What the sources say about their tools together, cut where clients cut it.

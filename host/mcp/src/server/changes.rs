@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, Entry};
 
 /// Which lists have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,11 +44,11 @@ impl Changes {
 fn difference(before: &Catalog, now: &Catalog) -> Change {
     let tools = |catalog: &Catalog| {
         let listed = catalog.tools.iter().filter(|entry| entry.is_listed);
-        json!(listed.map(|entry| &entry.tool).collect::<Vec<_>>())
+        json!(listed.map(Entry::tool).collect::<Vec<_>>())
     };
     let renderer = |catalog: &Catalog, name: &str| {
         let mut entries = catalog.tools.iter();
-        entries.find(|entry| entry.definition.name.as_str() == name).map(|entry| json!(entry.tool))
+        entries.find(|entry| entry.definition.name.as_str() == name).map(|entry| json!(entry.tool()))
     };
     let prompts = |catalog: &Catalog| {
         let offers = catalog.prompts.iter();

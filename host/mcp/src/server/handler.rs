@@ -10,7 +10,7 @@ use rmcp::model::{
     CreateTaskResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestMethod,
     GetPromptRequestParams, GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, Implementation,
     InputResponses, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestMethod,
+    ListToolsResult, MetaObject, PaginatedRequestParams, ReadResourceRequestMethod,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, Resource,
     ResourceContents, ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
     SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
@@ -19,6 +19,7 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::json;
 
+use super::caller::{Caller, is_modern, principal};
 use super::calls::{self, Asked, Ended, Request};
 use super::catalog::{Catalog, Entry};
 use super::methods::{is_known, is_legacy};
@@ -62,47 +63,175 @@ impl Handler {
         catalog: Arc<Catalog>,
         entry: &Entry,
         what: Called,
-        context: &RequestContext<RoleServer>,
+        caller: &Arc<Caller>,
     ) -> Result<Ended, ErrorData> {
-        let capabilities = context.client_capabilities().unwrap_or_default();
         if self.shared.options.only_as_task.contains(entry.definition.name.as_str())
-            && !capabilities.supports_tasks()
+            && !caller.capabilities().supports_tasks()
         {
             let needed = ClientCapabilities::builder().enable_tasks().build();
             return Err(ErrorData::missing_required_client_capability(needed));
         }
         let takes_tasks = what.method == CallToolRequestMethod::VALUE
             && entry.definition.annotations.long_running == Some(true)
-            && capabilities.supports_tasks();
-        let is_modern = is_modern(context);
-        let log_level = if is_modern {
-            context.meta.log_level().map(level::from_wire)
+            && caller.capabilities().supports_tasks();
+        let (log_level, asked) = if caller.is_modern {
+            let asked = Asked::ByResult { state: what.state, responses: what.responses };
+            (caller.meta().log_level().map(level::from_wire), asked)
         } else {
-            Some(*self.connection.log_level.lock().unwrap_or_else(PoisonError::into_inner))
-        };
-        let asked = if is_modern {
-            Asked::ByResult { state: what.state, responses: what.responses }
-        } else {
-            Asked::ByRequest
+            let log_level = *self.connection.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+            (Some(log_level), Asked::ByRequest)
         };
         let request = Request {
             catalog,
             entry,
             method: what.method,
             arguments: what.arguments,
-            principal: principal(context),
+            caller,
             asked,
-            reports: Forwarder::new(
-                context.peer.clone(),
-                capabilities,
-                context.meta.get_progress_token(),
-                log_level,
-                entry.tool.name.to_string(),
-            ),
-            cancellation: context.ct.clone(),
+            reports: Forwarder::new(caller, log_level, &entry.wire),
             takes_tasks,
         };
         self.shared.run(request).await
+    }
+
+    /// Runs a tool for `tools/call`, or finds one.
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let (catalog, caller) = (self.shared.catalog(), Arc::new(Caller::new(context)));
+        let (mut name, mut arguments) = (request.name, request.arguments.unwrap_or_default());
+        if self.shared.options.searches {
+            match &*name {
+                search::SEARCH => {
+                    let found = search::search(&catalog, &caller.principal, &arguments);
+                    return Ok(found.map_or_else(answer::error, answer::structured).into());
+                }
+                search::CALL => {
+                    let inner = search::inner(arguments);
+                    (name, arguments) = (inner.0.into(), inner.1);
+                }
+                _ => {}
+            }
+        }
+        let Some(entry) = catalog.find(&name, &caller.principal) else {
+            let mut result = answer::error(answer::unknown(&name));
+            result.meta = self.signed_for(None, &caller);
+            return Ok(result.into());
+        };
+        let what = Called {
+            method: CallToolRequestMethod::VALUE,
+            arguments,
+            responses: request.input_responses,
+            state: request.request_state,
+        };
+        let span = tracing::info_span!(
+            "execute_tool",
+            gen_ai.tool.name = %entry.definition.name,
+            mcp.request.id = %caller.request_id(),
+            traceparent = caller.meta().get_traceparent(),
+            tracestate = caller.meta().get_tracestate(),
+        );
+        let call = self.run(Arc::clone(&catalog), entry, what, &caller);
+        let mut result: CallToolResult = match tracing::Instrument::instrument(call, span).await? {
+            Ended::Asks(mut result) => {
+                result.meta = self.signed_for(None, &caller);
+                return Ok(result.into());
+            }
+            Ended::Task(task) => {
+                let mut result = CreateTaskResult::new(task);
+                result.meta = self.signed_for(None, &caller);
+                return Ok(result.into());
+            }
+            Ended::NotApproved(reason) => calls::not_approved(&reason),
+            Ended::Done(ended) => match *ended {
+                Err(refused) => answer::refused(&refused),
+                // Nobody reads this: a cancelled request is not answered.
+                Ok(completion) => self
+                    .shared
+                    .answers(&caller.principal)
+                    .completion(completion, entry)
+                    .ok_or_else(|| ErrorData::internal_error("cancelled", None))?,
+            },
+        };
+        result.meta = self.signed_for(result.meta, &caller);
+        Ok(result.into())
+    }
+
+    async fn prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let (catalog, caller) = (self.shared.catalog(), Arc::new(Caller::new(context)));
+        let offer = catalog.prompts.iter().find(|offer| offer.name == request.name);
+        let entry = offer.and_then(|offer| catalog.renderer(&offer.tool, &caller.principal));
+        let Some(entry) = entry else {
+            return Err(ErrorData::invalid_params(
+                format!("there is no prompt called '{}'", request.name),
+                None,
+            ));
+        };
+        let what = Called {
+            method: GetPromptRequestMethod::VALUE,
+            arguments: request.arguments.unwrap_or_default(),
+            responses: request.input_responses,
+            state: request.request_state,
+        };
+        match self.render(entry, &catalog, what, &caller).await? {
+            Err(asks) => Ok(asks.into()),
+            Ok(output) => {
+                let mut result = GetPromptResult::new(prompts::messages(output))
+                    .with_description(entry.definition.description.clone());
+                result.meta = self.signed_for(None, &caller);
+                Ok(result.into())
+            }
+        }
+    }
+
+    async fn read(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let (catalog, caller) = (self.shared.catalog(), Arc::new(Caller::new(context)));
+        let (uri, principal) = (request.uri, &caller.principal);
+        let found = |contents: Vec<ResourceContents>, ttl: u64| {
+            let mut result = ReadResourceResult::new(contents);
+            (result.ttl_ms, result.cache_scope) = (Some(ttl), Some(CacheScope::Private));
+            result.meta = self.signed_for(None, &caller);
+            Ok(result.into())
+        };
+        if let Some(text) = self.shared.keep.get(principal.name(), &uri) {
+            return found(vec![ResourceContents::text(&*text, uri)], LIST_TTL_MS);
+        }
+        for offer in &catalog.resources {
+            let Some(arguments) = offer.arguments(&uri) else { continue };
+            let Some(entry) = catalog.renderer(&offer.tool, principal) else { continue };
+            let what = Called {
+                method: ReadResourceRequestMethod::VALUE,
+                arguments,
+                responses: request.input_responses,
+                state: request.request_state,
+            };
+            return match self.render(entry, &catalog, what, &caller).await? {
+                Err(asks) => Ok(asks.into()),
+                Ok(output) => found(offer.contents(&uri, output), 0),
+            };
+        }
+        for source in catalog.resource_sources.iter().filter(|source| principal.may_use(source.name())) {
+            if uri.starts_with(source.prefix())
+                && let Some((media_type, body)) = source.read(&uri).await
+            {
+                return found(vec![answer::contents(uri, media_type, body)], 0);
+            }
+        }
+        let data = json!({"uri": uri});
+        if caller.is_modern {
+            return Err(ErrorData::invalid_params("there is no such resource", Some(data)));
+        }
+        Err(ErrorData::new(ErrorCode::RESOURCE_NOT_FOUND, "there is no such resource", Some(data)))
     }
 
     /// A tool's output for a prompt or a resource: there is no result that could be an error, so a failure is one of the
@@ -112,9 +241,9 @@ impl Handler {
         entry: &Entry,
         catalog: &Arc<Catalog>,
         what: Called,
-        context: &RequestContext<RoleServer>,
+        caller: &Arc<Caller>,
     ) -> Result<Result<Output, rmcp::model::InputRequiredResult>, ErrorData> {
-        match self.run(Arc::clone(catalog), entry, what, context).await? {
+        match self.run(Arc::clone(catalog), entry, what, caller).await? {
             Ended::Asks(result) => Ok(Err(result)),
             Ended::Done(ended) => match *ended {
                 Err(refused) => Err(ErrorData::invalid_params(refused.to_string(), None)),
@@ -132,12 +261,17 @@ impl Handler {
     }
 
     fn signed(&self, meta: Option<MetaObject>, context: &RequestContext<RoleServer>) -> Option<MetaObject> {
-        if !is_modern(context) {
-            return meta;
-        }
+        if is_modern(context) { Some(self.sign(meta)) } else { meta }
+    }
+
+    fn signed_for(&self, meta: Option<MetaObject>, caller: &Caller) -> Option<MetaObject> {
+        if caller.is_modern { Some(self.sign(meta)) } else { meta }
+    }
+
+    fn sign(&self, meta: Option<MetaObject>) -> MetaObject {
         let mut meta = meta.unwrap_or_default();
         meta.insert("io.modelcontextprotocol/serverInfo".to_owned(), self.shared.server_info.clone());
-        Some(meta)
+        meta
     }
 }
 
@@ -189,12 +323,13 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let (catalog, principal) = (self.shared.catalog(), principal(&context));
-        let tools: Vec<Tool> = if self.shared.options.searches {
-            search::tools(catalog.listed(&principal).count())
+        let size = self.shared.options.page_size;
+        let (tools, next) = if self.shared.options.searches {
+            page(search::tools(catalog.listed(&principal).count()), request, size)?
         } else {
-            catalog.listed(&principal).map(|entry| entry.tool.clone()).collect()
+            let (entries, next) = page(catalog.listed(&principal).collect(), request, size)?;
+            (entries.into_iter().map(|entry| entry.tool().clone()).collect(), next)
         };
-        let (tools, next) = page(tools, request, self.shared.options.page_size)?;
         let mut result = ListToolsResult::with_all_items(tools);
         (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
         result.next_cursor = next;
@@ -203,69 +338,20 @@ impl ServerHandler for Handler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        // The transport compares headers with arguments by it; whether the tool may be called is decided at the call.
-        self.shared.catalog().find(name, &Principal::local()).map(|entry| entry.tool.clone())
+        // The transport compares headers with arguments by its schema; whether the tool may be called is decided at the call.
+        let catalog = self.shared.catalog();
+        let entry = catalog.find(name, &Principal::local())?;
+        Some(Tool::new("", "", Arc::clone(&entry.tool().input_schema)))
     }
 
-    async fn call_tool(
+    // The SDK keeps the future of a request in one that has room for the largest of all methods, and moves that several times
+    // before it runs: what is large is boxed here.
+    fn call_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let (catalog, principal) = (self.shared.catalog(), principal(&context));
-        let (mut name, mut arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
-        if self.shared.options.searches {
-            match name.as_str() {
-                search::SEARCH => {
-                    let found = search::search(&catalog, &principal, &arguments);
-                    return Ok(found.map_or_else(answer::error, answer::structured).into());
-                }
-                search::CALL => (name, arguments) = search::inner(arguments),
-                _ => {}
-            }
-        }
-        let Some(entry) = catalog.find(&name, &principal) else {
-            let mut result = answer::error(answer::unknown(&name));
-            result.meta = self.signed(None, &context);
-            return Ok(result.into());
-        };
-        let what = Called {
-            method: CallToolRequestMethod::VALUE,
-            arguments,
-            responses: request.input_responses,
-            state: request.request_state,
-        };
-        let span = tracing::info_span!(
-            "execute_tool",
-            gen_ai.tool.name = %entry.definition.name,
-            mcp.request.id = %context.id,
-            traceparent = context.meta.get_traceparent(),
-            tracestate = context.meta.get_tracestate(),
-        );
-        let call = self.run(Arc::clone(&catalog), entry, what, &context);
-        let mut result: CallToolResult = match tracing::Instrument::instrument(call, span).await? {
-            Ended::Asks(mut result) => {
-                result.meta = self.signed(None, &context);
-                return Ok(result.into());
-            }
-            Ended::Task(task) => {
-                let mut result = CreateTaskResult::new(task);
-                result.meta = self.signed(None, &context);
-                return Ok(result.into());
-            }
-            Ended::NotApproved(reason) => calls::not_approved(&reason),
-            Ended::Done(ended) => match *ended {
-                Err(refused) => answer::refused(&refused),
-                // Nobody reads this: a cancelled request is not answered.
-                Ok(completion) => self
-                    .shared
-                    .answers(&principal)
-                    .completion(&completion, entry)
-                    .ok_or_else(|| ErrorData::internal_error("cancelled", None))?,
-            },
-        };
-        result.meta = self.signed(result.meta, &context);
-        Ok(result.into())
+    ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send {
+        Box::pin(self.call(request, context))
     }
 
     async fn list_prompts(
@@ -289,35 +375,12 @@ impl ServerHandler for Handler {
         Ok(result)
     }
 
-    async fn get_prompt(
+    fn get_prompt(
         &self,
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
-        let (catalog, principal) = (self.shared.catalog(), principal(&context));
-        let offer = catalog.prompts.iter().find(|offer| offer.name == request.name);
-        let entry = offer.and_then(|offer| catalog.renderer(&offer.tool, &principal));
-        let Some(entry) = entry else {
-            return Err(ErrorData::invalid_params(
-                format!("there is no prompt called '{}'", request.name),
-                None,
-            ));
-        };
-        let what = Called {
-            method: GetPromptRequestMethod::VALUE,
-            arguments: request.arguments.unwrap_or_default(),
-            responses: request.input_responses,
-            state: request.request_state,
-        };
-        match self.render(entry, &catalog, what, &context).await? {
-            Err(asks) => Ok(asks.into()),
-            Ok(output) => {
-                let mut result = GetPromptResult::new(prompts::messages(output))
-                    .with_description(entry.definition.description.clone());
-                result.meta = self.signed(None, &context);
-                Ok(result.into())
-            }
-        }
+    ) -> impl Future<Output = Result<GetPromptResponse, ErrorData>> + Send {
+        Box::pin(self.prompt(request, context))
     }
 
     async fn complete(
@@ -388,48 +451,12 @@ impl ServerHandler for Handler {
         Ok(result)
     }
 
-    async fn read_resource(
+    fn read_resource(
         &self,
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
-        let (catalog, principal) = (self.shared.catalog(), principal(&context));
-        let uri = request.uri;
-        let found = |contents: Vec<ResourceContents>, ttl: u64| {
-            let mut result = ReadResourceResult::new(contents);
-            (result.ttl_ms, result.cache_scope) = (Some(ttl), Some(CacheScope::Private));
-            result.meta = self.signed(None, &context);
-            Ok(result.into())
-        };
-        if let Some(text) = self.shared.keep.get(principal.name(), &uri) {
-            return found(vec![ResourceContents::text(&*text, uri)], LIST_TTL_MS);
-        }
-        for offer in &catalog.resources {
-            let Some(arguments) = offer.arguments(&uri) else { continue };
-            let Some(entry) = catalog.renderer(&offer.tool, &principal) else { continue };
-            let what = Called {
-                method: ReadResourceRequestMethod::VALUE,
-                arguments,
-                responses: request.input_responses,
-                state: request.request_state,
-            };
-            return match self.render(entry, &catalog, what, &context).await? {
-                Err(asks) => Ok(asks.into()),
-                Ok(output) => found(offer.contents(&uri, output), 0),
-            };
-        }
-        for source in catalog.resource_sources.iter().filter(|source| principal.may_use(source.name())) {
-            if uri.starts_with(source.prefix())
-                && let Some((media_type, body)) = source.read(&uri).await
-            {
-                return found(vec![answer::contents(uri, media_type, body)], 0);
-            }
-        }
-        let data = json!({"uri": uri});
-        if is_modern(&context) {
-            return Err(ErrorData::invalid_params("there is no such resource", Some(data)));
-        }
-        Err(ErrorData::new(ErrorCode::RESOURCE_NOT_FOUND, "there is no such resource", Some(data)))
+    ) -> impl Future<Output = Result<ReadResourceResponse, ErrorData>> + Send {
+        Box::pin(self.read(request, context))
     }
 
     async fn subscribe(
@@ -521,21 +548,4 @@ impl ServerHandler for Handler {
     ) -> Result<(), ErrorData> {
         self.shared.tasks.cancel(&principal(&context), &request.task_id)
     }
-}
-
-/// Who sent a request. Over HTTP that is whom the router has authenticated, and nobody if it has not.
-fn principal(context: &RequestContext<RoleServer>) -> Principal {
-    match context.extensions.get::<http::request::Parts>() {
-        None => Principal::local(),
-        Some(parts) => {
-            let nobody = || Principal::new("nobody", Some(BTreeSet::new()));
-            parts.extensions.get::<Principal>().cloned().unwrap_or_else(nobody)
-        }
-    }
-}
-
-fn is_modern(context: &RequestContext<RoleServer>) -> bool {
-    // Versions are dates.
-    let version = context.protocol_version();
-    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 
+use super::caller::Caller;
 use super::rounds::{Answered, State};
 
 /// Most questions of one call. Each is kept by the client, by the server, or in the state between them.
@@ -30,7 +31,7 @@ pub(super) const HOST_PREFIX: &str = "cofferdam.";
 
 /// The questions and answers of one call.
 pub(super) struct Interview {
-    capabilities: ClientCapabilities,
+    caller: Arc<Caller>,
     way: Way,
     /// The task that the call has become, if it has.
     task: OnceLock<TaskContext>,
@@ -43,7 +44,7 @@ pub(super) struct Interview {
 /// How the client is asked.
 enum Way {
     /// By a request while the call waits.
-    Request(Peer<RoleServer>),
+    Request,
     /// By a result; the client comes back with the answers.
     Result { known: BTreeMap<String, Answered> },
 }
@@ -58,14 +59,14 @@ pub(super) enum Suspension {
 
 impl Interview {
     /// For a client that is asked by requests.
-    pub(super) fn by_request(peer: Peer<RoleServer>, capabilities: ClientCapabilities) -> Self {
-        Self::new(Way::Request(peer), capabilities)
+    pub(super) fn by_request(caller: Arc<Caller>) -> Self {
+        Self::new(Way::Request, caller)
     }
 
     /// For a client that gets the questions as a result. `state` is what it brought from the round before, and `responses` its
     /// answers to that round.
     pub(super) fn by_result(
-        capabilities: ClientCapabilities,
+        caller: Arc<Caller>,
         state: State,
         responses: impl IntoIterator<Item = (String, Value)>,
     ) -> Self {
@@ -80,13 +81,13 @@ impl Interview {
             };
             known.entry(key).or_insert(Answered { question, answer });
         }
-        Self::new(Way::Result { known }, capabilities)
+        Self::new(Way::Result { known }, caller)
     }
 
-    fn new(way: Way, capabilities: ClientCapabilities) -> Self {
+    fn new(way: Way, caller: Arc<Caller>) -> Self {
         let (task, asked, ended) = (OnceLock::new(), AtomicUsize::new(0), Mutex::new(None));
         let (has_ended, became_task) = (Notify::new(), Notify::new());
-        Self { capabilities, way, task, asked, ended, has_ended, became_task }
+        Self { caller, way, task, asked, ended, has_ended, became_task }
     }
 
     /// From now on questions are put to the client in the task.
@@ -183,12 +184,13 @@ impl Asker for Interview {
         match kind {
             // A client that says nothing about the modes has the one that there was first.
             QuestionKind::Elicitation => self
-                .capabilities
+                .caller
+                .capabilities()
                 .elicitation
                 .as_ref()
                 .is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none()),
-            QuestionKind::Sampling => self.capabilities.sampling.is_some(),
-            QuestionKind::Roots => self.capabilities.roots.is_some(),
+            QuestionKind::Sampling => self.caller.capabilities().sampling.is_some(),
+            QuestionKind::Roots => self.caller.capabilities().roots.is_some(),
         }
     }
 
@@ -204,10 +206,11 @@ impl Asker for Interview {
             .map(|question| Ok((self.key(&question)?, question)))
             .collect::<Result<_, NotAsked>>()?;
         let answers = match &self.way {
-            Way::Request(peer) if self.task.get().is_none() => {
+            Way::Request if self.task.get().is_none() => {
+                let peer = self.caller.peer();
                 try_join_all(questions.iter().map(|(_, question)| send(peer, question))).await?
             }
-            Way::Request(_) => self.ask_in_task(&questions).await?,
+            Way::Request => self.ask_in_task(&questions).await?,
             Way::Result { known } => match Self::recall(known, &questions)? {
                 Ok(answers) => return Ok(answers),
                 Err(asks) => {

@@ -1,17 +1,49 @@
-//! JSON lines, as a client writes them before it has said anything that can be answered.
+//! JSON lines: how a client on standard input and output is read and answered.
+//!
+//! Lines mean what the SDK's own transport says they mean, with two differences that a client sees: answers and notifications
+//! that come before the first request belong to nothing and are passed over, where the SDK would end the connection; and answers
+//! that are ready together are written together. The most frequent message, a plain `tools/call`, is read in one go
+//! (`lines/call.rs`); the SDK tries one type of request after the other.
+
+mod call;
+mod output;
+
+use std::io::Cursor;
+use std::sync::Arc;
 
 use rmcp::RoleServer;
-use rmcp::model::ClientJsonRpcMessage;
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::{AsyncRead, AsyncWrite};
+use rmcp::transport::async_rw::{AsyncRwTransport, DEFAULT_MAX_LINE_LENGTH};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufReader};
 
-/// Lines of one client. Answers and notifications that come before the first request belong to nothing and are passed over;
-/// the SDK would end the connection.
-pub(super) struct Lines<R: AsyncRead, W: AsyncWrite> {
-    transport: AsyncRwTransport<RoleServer, R, W>,
+use self::output::{Output, Waiting};
+
+/// Longest line that is read, in bytes; a longer one is passed over. The SDK's number.
+const LINE_BYTES_MAX: usize = DEFAULT_MAX_LINE_LENGTH;
+
+/// Lines of one client.
+pub(super) struct Lines<R, W> {
+    input: BufReader<R>,
+    /// The line that is being read. Reading may be interrupted anywhere and goes on here.
+    line: Vec<u8>,
+    /// The rest of the line belongs to one that was too long.
+    is_skipping: bool,
+    output: Arc<Output<W>>,
+    /// A line could not be read and was answered, and the answer is not yet written.
+    owes_flush: bool,
     has_begun: bool,
+    /// Requests that wait for their answers, as far as that is known: for when to write, and for nothing else.
+    unanswered: usize,
+}
+
+/// What came of reading on.
+enum Step {
+    Line,
+    Part,
+    TooLong,
+    End,
 }
 
 impl<R, W> Lines<R, W>
@@ -20,7 +52,82 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     pub(super) fn new(input: R, output: W) -> Self {
-        Self { transport: AsyncRwTransport::new_server(input, output), has_begun: false }
+        Self {
+            input: BufReader::new(input),
+            line: Vec::new(),
+            is_skipping: false,
+            output: Arc::new(Output::new(output)),
+            owes_flush: false,
+            has_begun: false,
+            unanswered: 0,
+        }
+    }
+
+    /// Reads until `line` holds a whole line, with its end. `None` at the end of the input; what came before that without
+    /// the end of a line is no message.
+    async fn next_line(&mut self) -> Option<()> {
+        loop {
+            match self.step().await {
+                Step::Line => return Some(()),
+                Step::Part => {}
+                Step::TooLong => {
+                    tracing::error!(LINE_BYTES_MAX, "a line of the client is too long and passed over")
+                }
+                Step::End => return None,
+            }
+        }
+    }
+
+    /// Takes what there is of a line. Between waiting and taking nothing is lost if the future is dropped.
+    async fn step(&mut self) -> Step {
+        let available = match self.input.fill_buf().await {
+            Ok([]) => return Step::End,
+            Ok(available) => available,
+            Err(error) => {
+                tracing::error!(%error, "the client cannot be read");
+                return Step::End;
+            }
+        };
+        let end = memchr(available);
+        let part = end.and_then(|end| available.get(..=end)).unwrap_or(available);
+        let taken = part.len();
+        let step = if self.is_skipping {
+            self.is_skipping = end.is_none();
+            Step::Part
+        } else if self.line.len().saturating_add(taken) > LINE_BYTES_MAX {
+            self.line.clear();
+            self.is_skipping = end.is_none();
+            Step::TooLong
+        } else {
+            self.line.extend_from_slice(part);
+            if end.is_some() { Step::Line } else { Step::Part }
+        };
+        self.input.consume(taken);
+        step
+    }
+
+    /// The message of a line, as the SDK reads it. `None` if it is to be ignored, or was answered because it is no message.
+    async fn read_by_sdk(&mut self, line: Vec<u8>) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let answers = Waiting::new(&self.output);
+        // All of the line is there and answers go to memory, so this never waits.
+        let message = AsyncRwTransport::<RoleServer, _, _>::new(Cursor::new(line), answers).receive().await;
+        self.owes_flush = message.is_none() && self.output.has_waiting();
+        message
+    }
+
+    fn count(&mut self, message: &RxJsonRpcMessage<RoleServer>) {
+        match message {
+            ClientJsonRpcMessage::Request(_) => {
+                self.has_begun = true;
+                self.unanswered = self.unanswered.saturating_add(1);
+            }
+            ClientJsonRpcMessage::Notification(notification)
+                if matches!(notification.notification, ClientNotification::CancelledNotification(_)) =>
+            {
+                self.unanswered = self.unanswered.saturating_sub(1);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -35,13 +142,42 @@ where
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.transport.send(message)
+        let is_answer = matches!(message, ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_));
+        let added = self.output.add(&message);
+        if is_answer {
+            self.unanswered = self.unanswered.saturating_sub(1);
+            // Whoever waits for this answer alone gets it at once. Others are written by the first of these futures that
+            // runs, all that are there by then in one go.
+            if self.unanswered == 0 {
+                self.output.try_flush();
+            }
+        }
+        let output = Arc::clone(&self.output);
+        async move {
+            added?;
+            output.flush().await
+        }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let message = self.transport.receive().await?;
-            self.has_begun |= matches!(message, ClientJsonRpcMessage::Request(_));
+            if self.owes_flush {
+                self.output.flush().await.ok()?;
+                self.owes_flush = false;
+            }
+            self.next_line().await?;
+            let message = match call::read(&self.line) {
+                Some(message) => {
+                    self.line.clear();
+                    Some(message)
+                }
+                None => {
+                    let line = std::mem::take(&mut self.line);
+                    self.read_by_sdk(line).await
+                }
+            };
+            let Some(message) = message else { continue };
+            self.count(&message);
             if self.has_begun {
                 return Some(message);
             }
@@ -49,6 +185,14 @@ where
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.transport.close().await
+        self.output.close().await;
+        Ok(())
     }
 }
+
+fn memchr(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|byte| *byte == b'\n')
+}
+
+#[cfg(test)]
+mod tests;

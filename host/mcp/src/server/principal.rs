@@ -1,7 +1,7 @@
 //! Who calls: a local program, or the owner of a token.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The one whose request is answered. Whoever can write to standard input is `local` and may use everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,8 @@ impl Principal {
     /// The person who started the process.
     #[must_use]
     pub fn local() -> Self {
-        Self { name: "local".into(), sources: None, decides: true }
+        static NAME: LazyLock<Arc<str>> = LazyLock::new(|| "local".into());
+        Self { name: Arc::clone(&NAME), sources: None, decides: true }
     }
 
     /// Somebody who was authenticated under a name. `sources` names the plugins, stores and servers whose tools may be used;

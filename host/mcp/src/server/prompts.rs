@@ -35,7 +35,7 @@ pub(super) fn prompt(offer: &PromptOffer, entry: &Entry) -> Prompt {
     let arguments = (!arguments.is_empty()).then_some(arguments);
     let mut prompt = Prompt::new(offer.name.clone(), Some(definition.description.clone()), arguments);
     prompt.title.clone_from(&definition.title);
-    prompt.icons.clone_from(&entry.tool.icons);
+    prompt.icons.clone_from(&entry.tool().icons);
     prompt
 }
 

@@ -7,15 +7,17 @@ use serde_json::{Map, Value, json};
 pub(super) const KEY: &str = "cofferdam/receipt";
 /// Most files and hosts that a receipt names.
 const NAMES_MAX: usize = 20;
+/// Members of the receipt of a call that has changed nothing and asked nobody.
+const MEMBERS_USUAL: usize = 7;
 
 /// The receipt of one call. It names what the call touched by the names that people gave to it, never by a place on the host;
 /// the full record stays with the host.
-pub(super) fn receipt(record: &CallRecord, policy_digest: Option<&str>) -> Value {
-    let mut receipt = Map::new();
-    receipt.insert("callId".to_owned(), record.call_id.as_str().into());
-    if let Some(plugin) = &record.plugin {
+pub(super) fn receipt(record: CallRecord, policy_digest: Option<&str>) -> Value {
+    let mut receipt = Map::with_capacity(MEMBERS_USUAL);
+    receipt.insert("callId".to_owned(), record.call_id.into());
+    if let Some(plugin) = record.plugin {
         receipt.insert("plugin".to_owned(), plugin.name.as_str().into());
-        receipt.insert("pluginDigest".to_owned(), plugin.digest.as_str().into());
+        receipt.insert("pluginDigest".to_owned(), plugin.digest.as_ref().into());
     }
     if let Some(digest) = policy_digest {
         receipt.insert("policyDigest".to_owned(), digest.into());

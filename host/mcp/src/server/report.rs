@@ -1,16 +1,14 @@
 //! Progress and log lines of one call on their way to the client.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
 
 use cofferdam_tool::{LogLevel, LogSink, Progress, ProgressSink};
-use rmcp::RoleServer;
-use rmcp::model::{
-    ClientCapabilities, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
-};
-use rmcp::service::Peer;
+use rmcp::model::{LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken};
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 
+use super::caller::Caller;
 use crate::level;
 
 /// Reports that wait for a client which reads slowly. More than these are left out: a report is about now.
@@ -22,50 +20,68 @@ pub(super) enum Report {
     Log(LogLevel, String),
 }
 
-/// Takes reports from within the call; never blocks.
-pub(super) struct Sink(mpsc::Sender<Report>);
+/// Takes reports from within the call, and never blocks it. Costs nothing to speak of until there is one.
+#[derive(Default)]
+pub(super) struct Reports {
+    waiting: Mutex<VecDeque<Report>>,
+    /// Somebody has to look at `waiting` again.
+    has_come: Notify,
+}
 
-impl ProgressSink for Sink {
+impl Reports {
+    /// The next report, once there is one.
+    pub(super) async fn next(&self) -> Report {
+        loop {
+            let has_come = self.has_come.notified();
+            if let Some(report) = self.take() {
+                return report;
+            }
+            has_come.await;
+        }
+    }
+
+    /// The next report, if there is one.
+    pub(super) fn take(&self) -> Option<Report> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    fn put(&self, report: Report) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < WAITING_MAX {
+            waiting.push_back(report);
+            drop(waiting);
+            self.has_come.notify_one();
+        }
+    }
+}
+
+impl ProgressSink for Reports {
     fn report(&self, _call_id: &str, progress: Progress) {
-        let _ = self.0.try_send(Report::Progress(progress));
+        self.put(Report::Progress(progress));
     }
 }
 
-impl LogSink for Sink {
+impl LogSink for Reports {
     fn log(&self, _call_id: &str, level: LogLevel, message: &str) {
-        let _ = self.0.try_send(Report::Log(level, message.to_owned()));
+        self.put(Report::Log(level, message.to_owned()));
     }
-}
-
-/// A sink and where its reports come out.
-pub(super) fn channel() -> (Arc<Sink>, mpsc::Receiver<Report>) {
-    let (sender, receiver) = mpsc::channel(WAITING_MAX);
-    (Arc::new(Sink(sender)), receiver)
 }
 
 /// Sends reports to the client that made the request, as far as it wants them.
-pub(super) struct Forwarder {
-    pub(super) peer: Peer<RoleServer>,
-    /// What the client has declared, with this request or when it connected.
-    pub(super) capabilities: ClientCapabilities,
+pub(super) struct Forwarder<'a> {
+    caller: &'a Caller,
     /// What the client calls the request's progress, if it wants any.
-    pub(super) token: Option<ProgressToken>,
+    token: Option<ProgressToken>,
     /// The least level that the client wants logged, if it wants any.
     pub(super) log_level: Option<LogLevel>,
     /// The tool, as the client knows it.
-    pub(super) logger: String,
+    logger: &'a str,
     furthest: Option<f64>,
 }
 
-impl Forwarder {
-    pub(super) fn new(
-        peer: Peer<RoleServer>,
-        capabilities: ClientCapabilities,
-        token: Option<ProgressToken>,
-        log_level: Option<LogLevel>,
-        logger: String,
-    ) -> Self {
-        Self { peer, capabilities, token, log_level, logger, furthest: None }
+impl<'a> Forwarder<'a> {
+    pub(super) fn new(caller: &'a Caller, log_level: Option<LogLevel>, logger: &'a str) -> Self {
+        Self { caller, token: caller.progress_token(), log_level, logger, furthest: None }
     }
 
     /// Whether there is anybody who wants progress.
@@ -92,15 +108,15 @@ impl Forwarder {
         let mut notification = ProgressNotificationParam::new(token.clone(), progress.done);
         notification.total = progress.total.filter(|total| total.is_finite());
         notification.message = progress.message;
-        let _ = self.peer.notify_progress(notification).await;
+        let _ = self.caller.peer().notify_progress(notification).await;
     }
 
     async fn send_log(&self, level: LogLevel, message: String) {
         if self.log_level.is_some_and(|least| level >= least) {
             let notification =
                 LoggingMessageNotificationParam::new(level::to_wire(level), Value::String(message))
-                    .with_logger(self.logger.clone());
-            let _ = self.peer.notify_logging_message(notification).await;
+                    .with_logger(self.logger);
+            let _ = self.caller.peer().notify_logging_message(notification).await;
         }
     }
 }

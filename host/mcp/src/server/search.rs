@@ -76,9 +76,9 @@ pub(super) fn search(
     found.sort_by(|(left, _), (right, _)| right.cmp(left));
     let shown = |(_, entry): &(usize, &Entry)| {
         json!({
-            "name": entry.tool.name,
-            "description": entry.tool.description,
-            "inputSchema": *entry.tool.input_schema,
+            "name": entry.wire,
+            "description": entry.definition.description,
+            "inputSchema": *entry.tool().input_schema,
         })
     };
     Ok(json!({"tools": found.iter().take(limit).map(shown).collect::<Vec<_>>(), "found": found.len()}))

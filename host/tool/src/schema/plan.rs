@@ -192,6 +192,11 @@ impl Plan {
         Self { nodes, refusal: Node { never: Some("$ref"), ..Node::default() } }
     }
 
+    /// A plan that no value passes.
+    pub(super) fn refusing() -> Self {
+        Self::new(vec![Node { never: Some("$ref"), ..Node::default() }])
+    }
+
     pub(crate) const ROOT: NodeId = NodeId(0);
 
     pub(crate) fn node(&self, id: NodeId) -> &Node {

@@ -1,12 +1,14 @@
 //! Several sources as one toolset, also when two of them have a tool of the same name.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use hashbrown::HashTable;
 
-use super::names::{drawn, folded};
-use super::{DuplicateTool, Toolset};
+use super::names::{Look, drawn, folded};
+use super::{DuplicateTool, Inner, Toolset, name_of};
 use crate::{CallContext, Completion, ToolCall, ToolDefinition, ToolName, ToolSource};
 
 /// Longest name of a tool in characters (`ARG-38`).
@@ -21,36 +23,71 @@ impl Toolset {
     /// A name that is still taken then.
     pub fn join(sources: impl IntoIterator<Item = Arc<dyn ToolSource>>) -> Result<Self, DuplicateTool> {
         let sources: Vec<_> = sources.into_iter().collect();
-        let mut owners: HashMap<(u8, String), BTreeSet<usize>> = HashMap::new();
-        for (owner, source) in sources.iter().enumerate() {
-            for definition in source.definitions().iter() {
-                for key in keys(&definition.name) {
-                    owners.entry(key).or_default().insert(owner);
-                }
-            }
-        }
-        let is_shared = |name: &ToolName| {
-            keys(name).iter().any(|key| owners.get(key).is_some_and(|owners| owners.len() > 1))
-        };
+        let definitions: Vec<_> = sources.iter().map(|source| source.definitions()).collect();
+        let shared = shared(&definitions);
         let mut toolset = Self::new();
-        for source in sources {
-            let shared: BTreeSet<ToolName> = source
-                .definitions()
-                .iter()
-                .map(|definition| definition.name.clone())
-                .filter(|name| is_shared(name))
-                .collect();
-            match shared.is_empty() {
-                true => toolset.add(source)?,
-                false => toolset.add(Arc::new(Prefixed::new(source, &shared)))?,
+        toolset.reserve(shared.len());
+        let mut shared = shared.as_slice();
+        for (source, definitions) in sources.into_iter().zip(definitions) {
+            let (own, others) = shared.split_at_checked(definitions.len()).unwrap_or_default();
+            shared = others;
+            match own.contains(&true) {
+                true => toolset.add(Arc::new(Prefixed::new(source, &definitions, own)))?,
+                false => toolset.add(source)?,
             }
         }
         Ok(toolset)
     }
+
+    fn reserve(&mut self, tools: usize) {
+        let Inner { entries, names, .. } = Arc::make_mut(&mut self.inner);
+        entries.reserve(tools);
+        names.reserve(tools, |entry| name_of(entries, entry));
+    }
 }
 
-fn keys(name: &ToolName) -> [(u8, String); 2] {
-    [(0, folded(name.as_str())), (1, drawn(name.as_str()))]
+/// For each tool of each source, one after another, whether another source has a tool that it could be taken for.
+fn shared(sources: &[Arc<[Arc<ToolDefinition>]>]) -> Vec<bool> {
+    let tools = sources.iter().enumerate().flat_map(|(owner, tools)| tools.iter().map(move |tool| (owner, tool)));
+    let names: Vec<(usize, &str)> = tools.map(|(owner, tool)| (owner, tool.name.as_str())).collect();
+    let mut is_shared = vec![false; names.len()];
+    for look in [folded as Look, drawn] {
+        mark_shared(&names, look, &mut is_shared);
+    }
+    is_shared
+}
+
+/// Marks the names that look the same to `look` and belong to several owners.
+fn mark_shared(names: &[(usize, &str)], look: Look, is_shared: &mut [bool]) {
+    let random = RandomState::new();
+    let looked = |index: usize| names.get(index).map(|(_, name)| look(name));
+    let hash_of = |index: usize| looked(index).map_or(0, |looked| random.hash_one(looked.bytes()));
+    // The first of the names that look the same, and whether they have several owners.
+    let mut firsts: HashTable<(usize, bool)> = HashTable::with_capacity(names.len());
+    let mut first_of = Vec::with_capacity(names.len());
+    for (index, (owner, name)) in names.iter().enumerate() {
+        let (hash, own) = (hash_of(index), look(name));
+        let is_alike = |(first, _): &(usize, bool)| looked(*first).is_some_and(|l| l.bytes() == own.bytes());
+        match firsts.find_mut(hash, is_alike) {
+            Some((first, has_several)) => {
+                *has_several |= names.get(*first).is_none_or(|(other, _)| other != owner);
+                first_of.push(*first);
+            }
+            None => {
+                firsts.insert_unique(hash, (index, false), |(first, _)| hash_of(*first));
+                first_of.push(index);
+            }
+        }
+    }
+    let mut has_several = vec![false; names.len()];
+    for (first, several) in firsts {
+        if let Some(place) = has_several.get_mut(first) {
+            *place = several;
+        }
+    }
+    for (shared, first) in is_shared.iter_mut().zip(first_of) {
+        *shared |= has_several.get(first).copied().unwrap_or_default();
+    }
 }
 
 /// A source of which some tools have the source's name before their own.
@@ -62,11 +99,11 @@ struct Prefixed {
 }
 
 impl Prefixed {
-    fn new(source: Arc<dyn ToolSource>, shared: &BTreeSet<ToolName>) -> Self {
-        let mut own = HashMap::new();
-        let mut definitions = Vec::new();
-        for definition in source.definitions().iter() {
-            if !shared.contains(&definition.name) {
+    fn new(source: Arc<dyn ToolSource>, tools: &[Arc<ToolDefinition>], shared: &[bool]) -> Self {
+        let mut own = HashMap::with_capacity(tools.len());
+        let mut definitions = Vec::with_capacity(tools.len());
+        for (definition, is_shared) in tools.iter().zip(shared) {
+            if !is_shared {
                 definitions.push(Arc::clone(definition));
                 continue;
             }
@@ -86,7 +123,9 @@ impl Prefixed {
 fn prefixed(source: &str, tool: &ToolName) -> ToolName {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let source: String = source.chars().map(|c| if fits(c) { c } else { '_' }).collect();
-    let name: String = format!("{source}_{tool}").chars().take(NAME_CHARS_MAX).collect();
+    let mut name = format!("{source}_{tool}");
+    // All characters of both are one byte.
+    name.truncate(NAME_CHARS_MAX);
     ToolName::new(name).unwrap_or_else(|_| tool.clone())
 }
 

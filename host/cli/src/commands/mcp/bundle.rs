@@ -14,7 +14,7 @@ use super::served;
 use crate::args::{Global, McpBundleArgs};
 use crate::exit::{Exit, UsageError};
 use crate::policy_file::replace_file;
-use crate::{compose, print};
+use crate::{compose, loading, print};
 
 pub(super) async fn run(global: &Global, args: &McpBundleArgs) -> anyhow::Result<Exit> {
     let name = match &args.name {
@@ -28,12 +28,13 @@ pub(super) async fn run(global: &Global, args: &McpBundleArgs) -> anyhow::Result
         None => contents::of_flags(&args.plugins)?,
     };
     // Loading them shows that they work, and tells what they offer.
-    let specs = served::check(&args.plugins)?;
-    let file_tools = compose::file_tools(&args.plugins, &specs, &[])?;
+    let config = compose::config(&args.plugins)?;
+    let specs = served::check(&args.plugins, config.as_ref())?;
+    let file_tools = compose::file_tools(&args.plugins, config.as_ref(), &specs, &[])?;
     let engine = compose::engine(global)?;
     let mut plugins = Vec::new();
     for spec in specs {
-        plugins.push(std::sync::Arc::new(compose::load_one(&engine, spec.path, spec.options).await?));
+        plugins.push(std::sync::Arc::new(loading::load_one(&engine, spec.path, spec.options).await?));
     }
     contents.lock(&plugins)?;
     let toolset = compose::toolset(&plugins, file_tools, Vec::new())?;

@@ -1,0 +1,85 @@
+//! Which version of a file there is, without reading it.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// How old the last change of a file has to be for the next one to show, in seconds. Times of files are as coarse as ten
+/// milliseconds, or two seconds on FAT; a file that is changed twice in one step of that clock looks as if it had been once.
+#[cfg(unix)]
+const SETTLED_SECONDS: i64 = 2;
+
+/// What differs between two versions of a file. The time of the last change of its contents can be set by whoever may write
+/// to it; that of the last change of anything about it (`ctime`) is set by the system alone.
+///
+/// A program that has the file mapped into its memory can change it unseen for as long as the system has not written it back,
+/// which is half a minute. What is decided by an identity has to be harmless then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileIdentity {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileIdentity {
+    /// The identity of a regular file; `None` if it is none, or the system does not say.
+    pub(crate) fn of_ambient(path: &Path) -> Option<Self> {
+        Self::of_any_ambient(path)?
+    }
+
+    /// The same for a file that may be missing, which is known as well.
+    #[cfg(unix)]
+    pub(crate) fn of_any_ambient(path: &Path) -> Option<Option<Self>> {
+        use std::os::unix::fs::MetadataExt as _;
+        let metadata = match std::fs::metadata(path) {
+            Ok(metadata) if metadata.is_file() => metadata,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(None),
+            _ => return None,
+        };
+        Some(Some(Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }))
+    }
+
+    /// Systems without `ctime` do not say.
+    #[cfg(not(unix))]
+    pub(crate) fn of_any_ambient(_path: &Path) -> Option<Option<Self>> {
+        None
+    }
+
+    /// All of it as bytes.
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let Self { device, inode, bytes, modified, changed } = self;
+        let times = [modified.0, modified.1, changed.0, changed.1];
+        let numbers = [device, inode, bytes].map(u64::to_le_bytes);
+        numbers.into_iter().chain(times.map(i64::to_le_bytes)).flatten().collect()
+    }
+
+    /// Whether any change from now on gives another identity.
+    #[cfg(unix)]
+    pub(crate) fn is_settled(&self) -> bool {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.ok().and_then(|now| i64::try_from(now.as_secs()).ok()).unwrap_or(i64::MIN);
+        now.saturating_sub(self.changed.0) > SETTLED_SECONDS
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn is_settled(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+impl FileIdentity {
+    /// Any identity, changed at the second `number`.
+    pub(super) fn numbered(number: i64) -> Self {
+        let (device, inode, bytes) = (1, u64::try_from(number).unwrap_or(0), 3);
+        Self { device, inode, bytes, modified: (number, 4), changed: (number, 5) }
+    }
+}

@@ -1,0 +1,119 @@
+//! Messages on their way out: they are put into words where they are sent, and written by whoever comes first.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::BytesMut;
+use serde::Serialize;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+
+/// The room that is kept for further messages, in bytes. That of a large one is given back.
+const KEPT_BYTES_MAX: usize = 64 * 1024;
+
+/// The way out of one connection.
+pub(super) struct Output<W> {
+    /// Lines that nobody writes yet.
+    waiting: Arc<Mutex<Vec<u8>>>,
+    /// `None` once the connection is closed.
+    writer: tokio::sync::Mutex<Option<Writer<W>>>,
+}
+
+struct Writer<W> {
+    stream: W,
+    /// Lines that are being written. Writing may be interrupted anywhere and goes on here.
+    writing: BytesMut,
+}
+
+impl<W: AsyncWrite + Send + Unpin> Output<W> {
+    pub(super) fn new(stream: W) -> Self {
+        let writer = Writer { stream, writing: BytesMut::new() };
+        Self { waiting: Arc::default(), writer: tokio::sync::Mutex::new(Some(writer)) }
+    }
+
+    /// Adds a message as a line, whole or not at all.
+    pub(super) fn add(&self, message: &impl Serialize) -> io::Result<()> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = waiting.len();
+        match serde_json::to_writer(&mut *waiting, message) {
+            Ok(()) => {
+                waiting.push(b'\n');
+                Ok(())
+            }
+            Err(error) => {
+                waiting.truncate(before);
+                Err(error.into())
+            }
+        }
+    }
+
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Writes all lines that there are by now.
+    pub(super) async fn flush(&self) -> io::Result<()> {
+        let mut writer = self.writer.lock().await;
+        self.flush_by(writer.as_mut()).await
+    }
+
+    /// The same as far as it goes without waiting. What is left, and what fails, is for [`Self::flush`].
+    pub(super) fn try_flush(&self) {
+        if let Ok(mut writer) = self.writer.try_lock() {
+            let flush = std::pin::pin!(self.flush_by(writer.as_mut()));
+            let _ = flush.poll(&mut Context::from_waker(Waker::noop()));
+        }
+    }
+
+    async fn flush_by(&self, writer: Option<&mut Writer<W>>) -> io::Result<()> {
+        let Some(writer) = writer else {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the connection is closed"));
+        };
+        let mut has_written = false;
+        while writer.take(&self.waiting) {
+            writer.stream.write_all_buf(&mut writer.writing).await?;
+            has_written = true;
+        }
+        if has_written { writer.stream.flush().await } else { Ok(()) }
+    }
+
+    pub(super) async fn close(&self) {
+        drop(self.writer.lock().await.take());
+    }
+}
+
+impl<W> Writer<W> {
+    /// Takes over what waits, behind what was left of the last time. Says whether there is anything to write.
+    fn take(&mut self, waiting: &Mutex<Vec<u8>>) -> bool {
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.writing.extend_from_slice(&waiting);
+        waiting.clear();
+        waiting.shrink_to(KEPT_BYTES_MAX);
+        !self.writing.is_empty()
+    }
+}
+
+/// A stream into the lines that wait.
+pub(super) struct Waiting(Arc<Mutex<Vec<u8>>>);
+
+impl Waiting {
+    pub(super) fn new<W>(output: &Output<W>) -> Self {
+        Self(Arc::clone(&output.waiting))
+    }
+}
+
+impl AsyncWrite for Waiting {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

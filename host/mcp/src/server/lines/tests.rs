@@ -1,0 +1,131 @@
+use rmcp::model::{EmptyResult, ErrorData, RequestId, ServerResult};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+
+use super::*;
+
+/// The transport, the client's way in and the client's way out, each with room for `bytes`.
+fn lines(bytes: usize) -> (Lines<DuplexStream, DuplexStream>, DuplexStream, DuplexStream) {
+    let (client_in, input) = tokio::io::duplex(1 << 20);
+    let (output, client_out) = tokio::io::duplex(bytes);
+    (Lines::new(input, output), client_in, client_out)
+}
+
+fn call(id: i64) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "t"}}).to_string() + "\n"
+}
+
+fn answer(id: i64) -> ServerJsonRpcMessage {
+    ServerJsonRpcMessage::response(ServerResult::EmptyResult(EmptyResult {}), RequestId::Number(id))
+}
+
+fn id(message: Option<ClientJsonRpcMessage>) -> Option<RequestId> {
+    message?.into_request().map(|(_, id)| id)
+}
+
+async fn written(client: &mut DuplexStream) -> Vec<Value> {
+    let mut bytes = vec![0; 1 << 16];
+    let read = client.read(&mut bytes).await.unwrap();
+    let text = String::from_utf8(bytes[..read].to_vec()).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn nothing_but_a_request_begins() {
+    let (mut lines, mut client, _out) = lines(1 << 16);
+    let text = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":5,"result":{}}
+
+{"jsonrpc":"2.0","id":6,"method":"ping"}
+"#;
+    client.write_all(text.as_bytes()).await.unwrap();
+    assert_eq!(id(lines.receive().await), Some(RequestId::Number(6)));
+}
+
+#[tokio::test]
+async fn a_line_that_is_interrupted_goes_on() {
+    let (mut lines, mut client, _out) = lines(1 << 16);
+    for byte in call(1).as_bytes() {
+        assert!(futures_util::poll!(std::pin::pin!(lines.receive())).is_pending());
+        client.write_all(&[*byte]).await.unwrap();
+    }
+    assert_eq!(id(lines.receive().await), Some(RequestId::Number(1)));
+    client.write_all(b"{\"jsonrpc\":").await.unwrap();
+    drop(client);
+    assert!(lines.receive().await.is_none(), "what has no end is no message");
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_is_passed_over() {
+    let (mut lines, mut client, _out) = lines(1 << 16);
+    let feed = async {
+        let part = vec![b' '; 1 << 20];
+        for _ in 0..LINE_BYTES_MAX / part.len() + 1 {
+            client.write_all(&part).await.unwrap();
+        }
+        client.write_all(call(1).as_bytes()).await.unwrap();
+        client.write_all(call(2).as_bytes()).await.unwrap();
+        client
+    };
+    let (message, _client) = tokio::join!(lines.receive(), feed);
+    assert_eq!(id(message), Some(RequestId::Number(2)));
+    assert!(lines.line.capacity() <= 2 * LINE_BYTES_MAX);
+}
+
+#[tokio::test]
+async fn what_is_json_and_no_message_is_answered_and_what_is_no_json_is_not() {
+    let (mut lines, mut client, mut out) = lines(1 << 16);
+    client.write_all(b"nonsense\n{\"jsonrpc\":\"2.0\",\"id\":[]}\n").await.unwrap();
+    client.write_all(call(1).as_bytes()).await.unwrap();
+    assert_eq!(id(lines.receive().await), Some(RequestId::Number(1)));
+    let answers = written(&mut out).await;
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0]["error"]["code"], -32600);
+}
+
+#[tokio::test]
+async fn answers_that_are_ready_together_are_written_together_and_a_single_one_at_once() {
+    let (mut lines, mut client, mut out) = lines(1 << 16);
+    client.write_all([call(1), call(2), call(3)].concat().as_bytes()).await.unwrap();
+    for _ in 0..3 {
+        lines.receive().await.unwrap();
+    }
+    let sent = [lines.send(answer(1)), lines.send(answer(2))];
+    assert!(futures_util::poll!(std::pin::pin!(out.read_u8())).is_pending(), "one call is under way");
+    for sent in sent {
+        sent.await.unwrap();
+    }
+    assert_eq!(written(&mut out).await.len(), 2);
+    let last = lines.send(answer(3));
+    assert_eq!(written(&mut out).await[0]["id"], 3, "without anybody having waited for it");
+    last.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_gets_every_line_whole() {
+    let (mut lines, mut client, mut out) = lines(16);
+    client.write_all([call(1), call(2)].concat().as_bytes()).await.unwrap();
+    for _ in 0..2 {
+        lines.receive().await.unwrap();
+    }
+    let sent = [lines.send(answer(1)), lines.send(answer(2))];
+    let writing = async {
+        // The first one gives up in the middle of a line.
+        let [first, second] = sent;
+        assert!(futures_util::poll!(Box::pin(first)).is_pending());
+        second.await.unwrap();
+        lines.close().await.unwrap();
+    };
+    let reading = async {
+        let mut text = String::new();
+        out.read_to_string(&mut text).await.unwrap();
+        text
+    };
+    let ((), text) = tokio::join!(writing, reading);
+    let ids: Vec<_> =
+        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
+    assert_eq!(ids, [json!(1), json!(2)]);
+    let refused =
+        lines.send(ServerJsonRpcMessage::error(ErrorData::internal_error("late", None), None)).await;
+    assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::NotConnected);
+}
