@@ -62,7 +62,7 @@ pub use config::{EngineConfig, PoolSize, ProcessBudget};
 pub use engine::Engine;
 pub use error::{EngineError, LoadError};
 #[cfg(feature = "floor")]
-pub use floor::Floor;
+pub use floor::{Floor, FloorGuard};
 pub use grants::Grants;
 pub use imports::Capability;
 pub use known::{ComponentFiles, Known, seal_with_file};
