@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cofferdam_engine::{Component, Grants, LoadEvent, LoadObserver, PluginOptions};
+use cofferdam_engine::{Component, ComponentFiles, Grants, LoadEvent, LoadObserver, PluginOptions};
 use cofferdam_tests::{Host, config, guest};
 use cofferdam_tool::{CallContext, Limits, PluginName, Refused, ToolSource, Toolset};
 
@@ -96,10 +96,18 @@ async fn load_known(cache: &Path, component: &Path) -> (Vec<LoadEvent>, bool) {
     let events = Events::default();
     let name = PluginName::new("guest").unwrap();
     let options = PluginOptions { name, grants: Grants::default(), limits: Limits::default() };
+    let files = ComponentFiles::look_ambient(component);
     let component = Component::from_file_ambient(component);
-    let loaded = host.engine.load_known(&known, 0, &component, options, &events).await;
-    let plugin = Arc::new(loaded.expect("the guest loads"));
-    let was_known = known.was_used(0);
+    let recalled = host.engine.recall(&known, 0, &component, files, &options).expect("nothing is given");
+    let was_known = recalled.is_some();
+    let plugin = match recalled {
+        Some(plugin) => plugin,
+        None => {
+            let loaded = host.engine.load_known(&known, 0, &component, files, options, &events).await;
+            loaded.expect("the guest loads")
+        }
+    };
+    let plugin = Arc::new(plugin);
     known.save();
     let toolset = Toolset::join([Arc::clone(&plugin) as Arc<dyn ToolSource>]).unwrap();
     let names: Vec<_> = toolset.definitions().map(|tool| tool.name.to_string()).collect();
@@ -142,28 +150,31 @@ async fn a_component_that_is_known_is_loaded_without_being_read() {
 #[tokio::test]
 async fn a_known_component_that_is_another_one_by_now_is_not_called() {
     let folder = tempfile::tempdir().unwrap();
-    let cache = folder.path().join("cache");
-    let mut config = config();
-    config.cache_directory = Some(cache.clone());
-    let component = guest("remember");
+    let (cache, component) = (folder.path().join("cache"), folder.path().join("guest.wasm"));
+    std::fs::copy(guest("remember"), &component).unwrap();
+    tokio::time::sleep(Duration::from_millis(3100)).await;
     load_known(&cache, &component).await;
+    let mut config = config();
+    config.cache_directory = Some(cache);
     let host = Host::with(config);
     let known = host.engine.known(Path::new("/"), std::slice::from_ref(&component));
-    let copy = folder.path().join("copy.wasm");
-    std::fs::copy(&component, &copy).unwrap();
+    let files = ComponentFiles::look_ambient(&component);
     let name = PluginName::new("guest").unwrap();
     let options = PluginOptions { name, grants: Grants::default(), limits: Limits::default() };
-    let loaded = host.engine.load_known(&known, 0, &Component::from_file_ambient(&copy), options, &()).await;
-    // A place is a place: what is known there is believed of the very same file alone.
-    assert!(loaded.is_ok() && !known.was_used(0));
-    let plugin = Arc::new(loaded.unwrap());
-    let mut bytes = std::fs::read(&copy).unwrap();
+    let recall = |path: &Path, files| {
+        host.engine.recall(&known, 0, &Component::from_file_ambient(path), files, &options).unwrap()
+    };
+    let plugin = recall(&component, files).expect("it is known");
+    let copy = folder.path().join("copy.wasm");
+    std::fs::copy(&component, &copy).unwrap();
+    assert!(recall(&copy, ComponentFiles::look_ambient(&copy)).is_none(), "a place is no file");
+    assert!(recall(&component, None).is_none());
+
+    let mut bytes = std::fs::read(&component).unwrap();
     bytes.extend_from_slice(b"\0\x02\x01x");
-    std::fs::write(&copy, bytes).unwrap();
-    let toolset = Toolset::join([plugin as Arc<dyn ToolSource>]).unwrap();
+    std::fs::write(&component, bytes).unwrap();
+    let toolset = Toolset::join([Arc::new(plugin) as Arc<dyn ToolSource>]).unwrap();
     let tool = toolset.definitions().next().unwrap().name.to_string();
-    let completion = toolset.call(&tool, Some(b"{}"), &CallContext::new("test")).await;
-    if let Ok(completion) = completion {
-        assert_eq!(completion.outcome.word(), "error", "{completion:?}");
-    }
+    let completion = toolset.call(&tool, Some(b"{}"), &CallContext::new("test")).await.unwrap();
+    assert_eq!(completion.outcome.word(), "error", "{completion:?}");
 }

@@ -30,6 +30,7 @@
 //! | `mcp_frames` | ten thousand frames that are not what they should be |
 //! | `samples` | the sample tools through the host, and the demo's script |
 //! | `examples` | the programs of `tests/examples` |
+//! | `bench` | the benchmarks, one short round each |
 //! | `conformance` | the rows of the contract |
 //! | `tidy` | rules about this repository itself |
 
@@ -42,6 +43,7 @@
     reason = "in a test a panic is the message"
 )]
 
+mod bench;
 mod cache;
 mod cli;
 mod cli_author;

@@ -1,5 +1,7 @@
 //! The project's own commands. `cargo xtask demo` and `cargo xtask test` need nothing but this repository and rustup.
 
+mod bench;
+mod count;
 mod demo;
 mod deny;
 mod guests;
@@ -53,15 +55,10 @@ enum Command {
     },
     /// Run the clients of model providers against servers of others; installs those into target/models
     Models,
-    /// Measure the host against the floor and print ratios
-    Bench {
-        /// One JSON object per line: name, ours, reference, ratio, spread
-        #[arg(long)]
-        json: bool,
-        /// Only this benchmark
-        #[arg(long, value_name = "NAME")]
-        only: Option<String>,
-    },
+    /// Measure the host against the floor and print ratios; builds what is compared with
+    Bench(bench::Options),
+    /// Count the instructions of a call with valgrind, and compare with tests/bench/counts.toml
+    Count(count::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -76,7 +73,8 @@ fn main() -> anyhow::Result<()> {
         Command::S3 { serve } => s3::run(serve),
         Command::Mcp { part } => guests::build().and_then(|()| build()).and_then(|()| mcp::run(part)),
         Command::Models => models::run(),
-        Command::Bench { json, only } => bench(json, only.as_deref()),
+        Command::Bench(options) => bench::run(&options),
+        Command::Count(options) => count::run(&options),
     }
 }
 
@@ -106,6 +104,7 @@ fn test() -> anyhow::Result<()> {
     tests.run(&root())?;
     drop(bucket_server);
     mcp::for_tests()?;
+    count::for_tests()?;
     // Tests are quiet about what passes; the areas of the contract are worth a line each.
     conformance()
 }
@@ -153,29 +152,4 @@ fn lint() -> anyhow::Result<()> {
         .env("RUSTDOCFLAGS", "--deny warnings")
         .run(&root())?;
     deny::run()
-}
-
-/// Benchmarks that neither need plugins nor the engine, which takes minutes to build.
-const BENCHES_WITHOUT_CALLS: [&str; 2] = ["search", "throughput"];
-
-fn bench(json: bool, only: Option<&str>) -> anyhow::Result<()> {
-    let has_calls = only.is_none_or(|name| !BENCHES_WITHOUT_CALLS.contains(&name));
-    if has_calls {
-        guests::build()?;
-        section("building in release mode");
-        cargo(&["build", "--release", "--package", "cofferdam", "--package", "cofferdam-bench"])?;
-    }
-    section("measuring");
-    let mut arguments = vec!["run", "--quiet", "--release", "--package", "cofferdam-bench"];
-    if !has_calls {
-        arguments.push("--no-default-features");
-    }
-    arguments.push("--");
-    if json {
-        arguments.push("--json");
-    }
-    if let Some(name) = only {
-        arguments.extend(["--only", name]);
-    }
-    cargo(&arguments)
 }

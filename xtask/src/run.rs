@@ -28,6 +28,12 @@ pub(crate) fn has_python() -> bool {
     version.status().is_ok_and(|status| status.success())
 }
 
+/// A program that was built in release mode.
+pub(crate) fn release(name: &str) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    target.join("release").join(name)
+}
+
 /// Runs cargo in the root.
 pub(crate) fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
     command("cargo", arguments).run(&root())
@@ -55,6 +61,12 @@ impl Step {
     /// Sets a variable for the program.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
+        self
+    }
+
+    /// Takes a variable away from the program.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
         self
     }
 

@@ -121,6 +121,17 @@ impl Toolchain {
     }
 }
 
+/// Whether there is a counter of instructions.
+pub(crate) fn has_valgrind() -> bool {
+    succeeds(Command::new("valgrind").arg("--version"))
+}
+
+/// Installs one.
+pub(crate) fn install_valgrind() -> anyhow::Result<()> {
+    section("installing valgrind");
+    apt_install(&["valgrind"])
+}
+
 /// A program that is installed here.
 pub(crate) fn in_venv(program: &str) -> PathBuf {
     root().join(VENV).join("bin").join(program)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use cofferdam_engine::{
-    Compiler, Component, Engine, EngineConfig, Grants, Mount, Plugin, PluginInfo, PluginOptions, PoolSize,
+    Compiler, Component, ComponentFiles, Engine, EngineConfig, Grants, Mount, Plugin, PluginInfo, PluginOptions, PoolSize,
 };
 use cofferdam_files::{FileAccessTools, SpillOptions};
 use cofferdam_mcp::client::RemoteServer;
@@ -28,6 +28,8 @@ const CONCURRENT_CALLS_MAX: u32 = 8;
 #[derive(Clone)]
 pub(crate) struct PluginSpec {
     pub(crate) path: PathBuf,
+    /// Its files as they were before anything of them was read.
+    pub(crate) files: Option<ComponentFiles>,
     pub(crate) options: PluginOptions,
     /// The configuration that names it, if one does.
     pub(crate) config: Option<PathBuf>,
@@ -124,6 +126,7 @@ pub(crate) fn any_plugin_specs(
         let grants = Grants { mounts: mounts.clone(), ..Grants::default() };
         let options = PluginOptions { name, grants, limits: Limits::default() };
         specs.push(PluginSpec {
+            files: ComponentFiles::look_ambient(&path),
             path,
             options,
             config: None,
@@ -225,7 +228,8 @@ fn spec_of_plugin(
     let plugin_name = PluginName::new(name)
         .map_err(|error| file.error_in_table(&header, format!("plugin `{name}`: {error}")))?;
     let path = file.resolve(plugin.component.as_ref());
-    if !path.is_file() {
+    let files = ComponentFiles::look_ambient(&path);
+    if files.is_none() && !path.is_file() {
         let message = format!("there is no file {}", path.display());
         return Err(file.error(plugin.component.span(), message).into());
     }
@@ -237,7 +241,7 @@ fn spec_of_plugin(
     }
     let options = PluginOptions { name: plugin_name, grants, limits };
     let protected = Arc::clone(protected);
-    Ok(PluginSpec { path, options, config: Some(file.path.clone()), protected, is_pinned: plugin.pin })
+    Ok(PluginSpec { path, files, options, config: Some(file.path.clone()), protected, is_pinned: plugin.pin })
 }
 
 /// Reads `[NAME=]PATH`. Without a name the plugin is called like the file.

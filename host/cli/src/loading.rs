@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Context;
 use cofferdam_engine::{Component, Engine, Known, LoadError, LoadEvent, LoadObserver, Plugin, PluginOptions};
 use cofferdam_tool::PluginName;
-use futures_util::{StreamExt as _, stream};
+use futures_util::stream::{self, BoxStream, StreamExt as _};
 
 use crate::compose::{self, PluginSpec};
 use crate::consent::Consent;
@@ -75,32 +75,60 @@ async fn load_each(
     widen: fn(&Plugin, &mut PluginSpec) -> anyhow::Result<bool>,
     plugins: &mut Vec<(PluginSpec, Arc<Plugin>)>,
 ) -> anyhow::Result<()> {
+    let recalled = recall_all(engine, known, specs);
     let notes: Vec<_> = specs.iter().map(|spec| Progress::later(&spec.options.name)).collect();
-    let load = |(place, (spec, progress)): (usize, (&PluginSpec, &Progress))| {
-        let (component, options) = (Component::from_file_ambient(&spec.path), spec.options.clone());
-        let (path, progress) = (spec.path.clone(), progress.clone());
-        async move {
-            let loaded = engine.load_known(known, place, &component, options, &progress).await;
-            loaded.map_err(|source| PluginError { path, source })
-        }
-    };
-    // Compiling is a process of its own for each.
-    let at_once = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut loading = stream::iter(specs.iter().zip(&notes).enumerate()).map(load).buffered(at_once);
-    for (place, (spec, progress)) in specs.iter().zip(&notes).enumerate() {
+    let new = specs.iter().zip(&notes).enumerate().zip(&recalled).filter(|(_, recalled)| recalled.is_none());
+    let mut loading = load_new(engine, known, new.map(|((place, (spec, notes)), _)| (place, spec, notes)).collect());
+    for ((spec, progress), recalled) in specs.iter().zip(&notes).zip(recalled) {
         progress.tell();
-        let Some(loaded) = loading.next().await else { break };
-        let (mut spec, mut plugin) = (spec.clone(), loaded?);
-        consent.check(&spec, &plugin, known.was_used(place))?;
+        let was_known = recalled.is_some();
+        let mut plugin = match recalled {
+            Some(recalled) => recalled.map_err(|source| PluginError::new(&spec.path, source))?,
+            None => match loading.next().await {
+                Some(loaded) => loaded?,
+                None => break,
+            },
+        };
+        let mut spec = spec.clone();
+        consent.check(&spec, &plugin, was_known)?;
         if widen(&plugin, &mut spec)? {
             // What was granted just now may be a directory that nobody has looked at yet.
             let deciding = offer::resolved(&compose::deciding(specs));
             offer::check_mounts(&spec.options.grants.mounts, &deciding)?;
-            plugin = load_one(engine, spec.path.clone(), spec.options.clone()).await?;
+            plugin = Arc::new(load_one(engine, spec.path.clone(), spec.options.clone()).await?);
         }
-        plugins.push((spec, Arc::new(plugin)));
+        plugins.push((spec, plugin));
     }
     Ok(())
+}
+
+/// The plugins that are known, at their places.
+fn recall_all(
+    engine: &Engine,
+    known: &Known,
+    specs: &[PluginSpec],
+) -> Vec<Option<Result<Arc<Plugin>, LoadError>>> {
+    let recall = |(place, spec): (usize, &PluginSpec)| {
+        let component = Component::from_file_ambient(&spec.path);
+        let recalled = engine.recall(known, place, &component, spec.files, &spec.options);
+        recalled.map(|plugin| plugin.map(Arc::new)).transpose()
+    };
+    specs.iter().enumerate().map(recall).collect()
+}
+
+/// Loads the others, in order, as many at a time as there are processors: compiling is a process of its own for each.
+fn load_new<'a>(
+    engine: &'a Engine,
+    known: &'a Known,
+    new: Vec<(usize, &'a PluginSpec, &'a Progress)>,
+) -> BoxStream<'a, Result<Arc<Plugin>, PluginError>> {
+    let load = async move |(place, spec, progress): (usize, &'a PluginSpec, &'a Progress)| {
+        let (component, options) = (Component::from_file_ambient(&spec.path), spec.options.clone());
+        let loaded = engine.load_known(known, place, &component, spec.files, options, progress).await;
+        loaded.map(Arc::new).map_err(|source| PluginError::new(&spec.path, source))
+    };
+    let at_once = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    stream::iter(new).map(load).buffered(at_once).boxed()
 }
 
 /// Loads one plugin.
@@ -125,12 +153,7 @@ pub(crate) async fn load_again(engine: &Engine, spec: &PluginSpec) -> anyhow::Re
 }
 
 /// Tells the person on standard error what a load is doing.
-#[derive(Clone)]
 pub(crate) struct Progress {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
     name: PluginName,
     has_compiled: AtomicBool,
     /// What is to be told when it is this plugin's turn; `None` when it is.
@@ -148,22 +171,21 @@ impl Progress {
     }
 
     fn of(name: &PluginName, waiting: Option<Vec<String>>) -> Self {
-        let (name, waiting) = (name.clone(), Mutex::new(waiting));
-        Self { inner: Arc::new(Inner { name, has_compiled: AtomicBool::new(false), waiting }) }
+        Self { name: name.clone(), has_compiled: AtomicBool::new(false), waiting: waiting.into() }
     }
 
     /// Whether the component was compiled.
     pub(crate) fn has_compiled(&self) -> bool {
-        self.inner.has_compiled.load(Ordering::Relaxed)
+        self.has_compiled.load(Ordering::Relaxed)
     }
 
     fn tell(&self) {
-        let waiting = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
         waiting.into_iter().flatten().for_each(|note| print::note(&note));
     }
 
     fn note(&self, note: String) {
-        match self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        match self.waiting.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             Some(waiting) => waiting.push(note),
             None => print::note(&note),
         }
@@ -175,9 +197,9 @@ const QUIET_BYTES_MAX: u64 = 512 * 1024;
 
 impl LoadObserver for Progress {
     fn on_event(&self, event: LoadEvent) {
-        let name = &self.inner.name;
+        let name = &self.name;
         if matches!(event, LoadEvent::Compiling { .. }) {
-            self.inner.has_compiled.store(true, Ordering::Relaxed);
+            self.has_compiled.store(true, Ordering::Relaxed);
         }
         match event {
             LoadEvent::Compiling { component_bytes } if component_bytes > QUIET_BYTES_MAX => {

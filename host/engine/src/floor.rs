@@ -4,25 +4,53 @@
 //! host adds: no decoding, no limits, no deadline, no log, no record.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use wasmtime::Store;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker, ResourceTable};
-use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
+use wasmtime::{Store, StoreLimits, StoreLimitsBuilder, UpdateDeadline};
+use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use crate::Engine;
 use crate::compile::one_line;
 use crate::guest::{Content, ServedPre};
+use crate::log::LogTail;
+use crate::trap::DeadlinePassed;
 
 /// A component that is called without a host around it.
 pub struct Floor {
-    engine: wasmtime::Engine,
+    /// Whose pool and ticker are used.
+    engine: Engine,
     code: ServedPre<State>,
 }
+
+/// Something of what the host adds to a call, for a floor that has it as well. It is built as the host builds it, so that the
+/// difference to the plain floor is what it costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FloorGuard {
+    /// A deadline: the engine ticks, and a callback compares clocks.
+    Deadline,
+    /// A limiter is asked for every instance, memory and table.
+    Memory,
+    /// The bounds of WASI: no addresses, few handles, little randomness, and that from generators with a fixed start.
+    Wasi,
+    /// The end of standard output, and of standard error, becomes a text.
+    Log,
+}
+
+/// The host's defaults (`Limits`), but for the values that cost the same whatever they are.
+const WALL: Duration = Duration::from_secs(30);
+const MEMORY_BYTES_MAX: usize = 64 << 20;
+const HANDLES_MAX: usize = 256;
+const LOG_BYTES_MAX: usize = 8192;
+const RANDOM_BYTES_MAX: u64 = 64 * 1024;
 
 struct State {
     wasi: WasiCtx,
     resources: ResourceTable,
+    limits: StoreLimits,
 }
 
 impl WasiView for State {
@@ -37,12 +65,13 @@ impl Floor {
     /// # Errors
     /// The engine's own words.
     pub fn new(engine: &Engine, component: &[u8]) -> Result<Self, String> {
-        Self::link(&engine.inner.timed().wasmtime, component).map_err(|error| one_line(&error))
+        Self::link(engine, component).map_err(|error| one_line(&error))
     }
 
-    fn link(engine: &wasmtime::Engine, component: &[u8]) -> wasmtime::Result<Self> {
-        let component = Component::new(engine, component)?;
-        let mut linker = Linker::new(engine);
+    fn link(engine: &Engine, component: &[u8]) -> wasmtime::Result<Self> {
+        let wasmtime = &engine.inner.timed().wasmtime;
+        let component = Component::new(wasmtime, component)?;
+        let mut linker = Linker::new(wasmtime);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
         leave_out_ours(&mut linker, &component)?;
         let code = ServedPre::new(linker.instantiate_pre(&component)?)?;
@@ -55,7 +84,46 @@ impl Floor {
     /// The engine's own words.
     pub async fn call(&self, tool: &str, arguments_json: &str) -> Result<usize, String> {
         let wasi = WasiCtx::builder().build();
-        let contents = self.run(wasi, tool, arguments_json).await.map_err(|error| one_line(&error))?;
+        let contents = self.run(self.store(wasi), tool, arguments_json).await;
+        Ok(contents.map_err(|error| one_line(&error))?.len())
+    }
+
+    /// One call with some of what the host adds. Returns how many contents came back.
+    ///
+    /// # Errors
+    /// The engine's own words.
+    pub async fn call_guarded(
+        &self,
+        guards: &[FloorGuard],
+        tool: &str,
+        arguments_json: &str,
+    ) -> Result<usize, String> {
+        let has = |guard| guards.contains(&guard);
+        let mut wasi = WasiCtx::builder();
+        let logs = has(FloorGuard::Log).then(|| [LogTail::new(LOG_BYTES_MAX), LogTail::new(LOG_BYTES_MAX)]);
+        if let Some([stdout, stderr]) = &logs {
+            wasi.stdout(stdout.clone()).stderr(stderr.clone());
+        }
+        if has(FloorGuard::Wasi) {
+            bound(&mut wasi);
+        }
+        let mut store = self.store(wasi.build());
+        if has(FloorGuard::Wasi) {
+            store.data_mut().resources.set_max_capacity(HANDLES_MAX);
+            store.set_hostcall_fuel(MEMORY_BYTES_MAX);
+            store.set_max_component_handles(HANDLES_MAX);
+        }
+        if has(FloorGuard::Memory) {
+            store.data_mut().limits = StoreLimitsBuilder::new().memory_size(MEMORY_BYTES_MAX).build();
+            store.limiter(|state| &mut state.limits);
+        }
+        let _ticking = has(FloorGuard::Deadline).then(|| {
+            keep_deadline(&mut store);
+            self.engine.inner.timed().ticker.keep_ticking()
+        });
+        let contents = self.run(store, tool, arguments_json).await.map_err(|error| one_line(&error))?;
+        let texts = logs.map(|logs| logs.map(|log| log.text()));
+        drop(texts);
         Ok(contents.len())
     }
 
@@ -74,7 +142,7 @@ impl Floor {
         let called = async {
             let mut wasi = WasiCtx::builder();
             wasi.preopened_dir(directory, guest_path, FsPerms::ReadWrite)?;
-            self.run(wasi.build(), tool, arguments_json).await
+            self.run(self.store(wasi.build()), tool, arguments_json).await
         };
         let contents = called.await.map_err(|error| one_line(&error))?;
         Ok(contents.into_iter().find_map(|content| match content {
@@ -83,14 +151,39 @@ impl Floor {
         }))
     }
 
-    async fn run(&self, wasi: WasiCtx, tool: &str, arguments_json: &str) -> wasmtime::Result<Vec<Content>> {
-        let state = State { wasi, resources: ResourceTable::new() };
-        let mut store = Store::new(&self.engine, state);
+    fn store(&self, wasi: WasiCtx) -> Store<State> {
+        let state = State { wasi, resources: ResourceTable::new(), limits: StoreLimits::default() };
+        let mut store = Store::new(&self.engine.inner.timed().wasmtime, state);
         store.set_epoch_deadline(u64::MAX / 2);
+        store
+    }
+
+    async fn run(
+        &self,
+        mut store: Store<State>,
+        tool: &str,
+        arguments_json: &str,
+    ) -> wasmtime::Result<Vec<Content>> {
         let guest = self.code.instantiate_async(&mut store).await?;
         let answer = guest.cofferdam_plugin_tools().call_call_tool(&mut store, tool, arguments_json).await?;
         Ok(answer.unwrap_or_default())
     }
+}
+
+fn bound(wasi: &mut WasiCtxBuilder) {
+    wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+    wasi.max_random_size(RANDOM_BYTES_MAX);
+    wasi.secure_random(StdRng::seed_from_u64(0)).insecure_random(StdRng::seed_from_u64(0));
+    wasi.insecure_random_seed(0);
+}
+
+fn keep_deadline(store: &mut Store<State>) {
+    let deadline = Instant::now() + WALL;
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(move |_| match Instant::now() < deadline {
+        true => Ok(UpdateDeadline::Yield(1)),
+        false => Err(wasmtime::Error::new(DeadlinePassed)),
+    });
 }
 
 /// What the host offers besides WASI is not there; a measured tool uses nothing of it. (The linker's own way to leave imports

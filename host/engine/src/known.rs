@@ -24,13 +24,14 @@ use serde::{Deserialize, Serialize};
 use crate::cache::{Cache, CacheKey, EntryKind, Lookup};
 
 pub(crate) use self::identity::FileIdentity;
-pub(crate) use self::record::{Files, Record};
+pub use self::record::ComponentFiles;
+pub(crate) use self::record::Record;
 
 /// The version of what is kept. Raised when the layout or the meaning changes.
 const FORMAT: &[u8] = b"cofferdam known 1";
 
 /// What is known of some components, by their place in a list. Made by [`Engine::known`](crate::Engine::known), used by
-/// [`Engine::load_known`](crate::Engine::load_known), and written by [`Known::save`].
+/// [`Engine::recall`](crate::Engine::recall), and written by [`Known::save`].
 pub struct Known {
     kept: Option<Kept>,
     slots: Mutex<Slots>,
@@ -131,14 +132,8 @@ impl Known {
         self.slots().now.len()
     }
 
-    /// Whether the component at `place` was loaded out of this.
-    #[must_use]
-    pub fn was_used(&self, place: usize) -> bool {
-        self.slots().now.get(place) == Some(&Slot::Same)
-    }
-
     /// What [`Known::set_seal`] was told when this was written: whoever has looked at all of these components can see that
-    /// they are the ones. It says something of those that [were used](Known::was_used) alone.
+    /// they are the ones. It says something of those that were [recalled](crate::Engine::recall) alone.
     #[must_use]
     pub fn seal(&self) -> Option<[u8; 32]> {
         self.slots().seal_before

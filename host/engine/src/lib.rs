@@ -62,10 +62,10 @@ pub use config::{EngineConfig, PoolSize, ProcessBudget};
 pub use engine::Engine;
 pub use error::{EngineError, LoadError};
 #[cfg(feature = "floor")]
-pub use floor::Floor;
+pub use floor::{Floor, FloorGuard};
 pub use grants::Grants;
 pub use imports::Capability;
-pub use known::{Known, seal_with_file};
+pub use known::{ComponentFiles, Known, seal_with_file};
 pub use load::{Component, LoadEvent, LoadObserver};
 pub use manifest::{EmbedError, EmbeddedManifestError, ManifestError, embed_manifest};
 pub use mount::Mount;

@@ -27,7 +27,7 @@ use crate::{Grants, LoadError, link};
 /// The version of what the cache holds. Raised when [`Description`] or the meaning of an entry changes.
 pub(crate) const CACHE_FORMAT: &[u8] = b"cofferdam cache 1";
 /// The ending of a manifest beside a component, in place of the component's.
-const MANIFEST_EXTENSION: &str = "toml";
+pub(crate) const MANIFEST_EXTENSION: &str = "toml";
 /// How long a component may take to list its tools, in milliseconds.
 const DESCRIBE_WALL_MS_MAX: u64 = 5_000;
 /// How much it may say: the 262144 bytes of ARG-43, and room for the lists around them.
@@ -93,10 +93,6 @@ pub(crate) struct Described {
     pub(crate) icons: Vec<String>,
     /// Code, when it had to be compiled to learn this.
     pub(crate) code: Option<Code>,
-    /// The text of the manifest beside the component.
-    pub(crate) beside: Option<Arc<str>>,
-    /// That of the one inside of it.
-    pub(crate) embedded: Option<String>,
 }
 
 /// Code that is ready to be instantiated, and the way in which it offers tools.
@@ -124,10 +120,10 @@ impl Component {
         Self { manifest: Some(text.into()), ..self }
     }
 
-    /// The files of the host that all of it is in, component and manifest.
-    pub(crate) fn files_ambient(&self) -> Option<(&Path, PathBuf)> {
+    /// The file of the host that it is in, if its manifest is the one beside that.
+    pub(crate) fn file_ambient(&self) -> Option<&Path> {
         match (&self.source, &self.manifest) {
-            (Source::File(path), None) => Some((path, path.with_extension(MANIFEST_EXTENSION))),
+            (Source::File(path), None) => Some(path),
             _ => None,
         }
     }
@@ -242,10 +238,10 @@ impl<'a> Loading<'a> {
         let beside = self.component.read_manifest().await?;
         let embedded = manifest::embedded(&self.bytes).map_err(LoadError::EmbeddedManifest)?;
         let manifest = Manifest::parse(beside.as_deref(), embedded)?;
-        let (asked, icons, embedded) = (manifest.asked(), manifest.icons(), embedded.map(str::to_owned));
+        let (asked, icons) = (manifest.asked(), manifest.icons());
         let key = self.description_key(beside.as_deref());
         if let Some(description) = self.cached_description(&key) {
-            return Ok(Described { description, asked, icons, code: None, beside, embedded });
+            return Ok(Described { description, asked, icons, code: None });
         }
         let screened = self.screen().await?;
         let code = match self.cached_code() {
@@ -261,7 +257,7 @@ impl<'a> Loading<'a> {
         if let Ok(json) = serde_json::to_vec(&description) {
             self.keep(&key, EntryKind::Description, &json);
         }
-        Ok(Described { description, asked, icons, code: Some(code), beside, embedded })
+        Ok(Described { description, asked, icons, code: Some(code) })
     }
 
     /// What the description of the component depends on. A manifest beside it changes it and leaves the code as it is.

@@ -101,7 +101,7 @@ impl Engine {
         options: PluginOptions,
         observer: &dyn LoadObserver,
     ) -> Result<Plugin, LoadError> {
-        self.load_known(&Known::nothing(), 0, component, options, observer).await
+        self.load_known(&Known::nothing(), 0, component, None, options, observer).await
     }
 
     /// Asks a component for its declarations and judges none of them: for telling its author everything that is wrong.

@@ -50,7 +50,7 @@ pub use permission::{
     AddressRange, Asked, BoundHeader, ClockPrecision, FileAccess, Granted, Host, HostPattern, HttpGrant,
     HttpMethods, HttpRule, HttpScheme, HttpTarget, InvalidAddressRange, InvalidBoundHeader, InvalidHost,
     InvalidHttpRule, InvalidMountName, InvalidPermission, InvalidSecretTemplate, InvalidSocketRule,
-    LimitsAsked, Missing, MountName, Permission, Permissions, Policy, PortRule, SecretTemplate, SecretText,
+    KeptAsked, LimitsAsked, Missing, MountName, Permission, Permissions, Policy, PortRule, SecretTemplate, SecretText,
     SocketProtocol, SocketRule, is_public_address,
 };
 pub use record::{

@@ -27,7 +27,7 @@ mod tests;
 use std::fmt;
 use std::sync::OnceLock;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::arguments::{self, Arguments, DecodeOptions, InvalidArguments};
 use crate::declaration::{DeclarationError, Reason, tool_name};
@@ -194,6 +194,12 @@ impl InputSchema {
         self.published.get_or_init(|| kept::published(self.kept.as_deref()))
     }
 
+    /// The same as an object of its own, for whoever keeps it.
+    #[must_use]
+    pub fn published_object(&self) -> Map<String, Value> {
+        kept::object(self.published.get(), self.kept.as_deref())
+    }
+
     #[cfg(test)]
     pub(crate) fn plan(&self) -> &Plan {
         match &self.compiled().reading {
@@ -296,6 +302,12 @@ impl OutputSchema {
     #[must_use]
     pub fn published(&self) -> &Value {
         self.published.get_or_init(|| kept::published(self.kept.as_deref()))
+    }
+
+    /// The same as an object of its own, for whoever keeps it; without members if it is `true` or `false`.
+    #[must_use]
+    pub fn published_object(&self) -> Map<String, Value> {
+        kept::object(self.published.get(), self.kept.as_deref())
     }
 
     /// Validates the value of a success.

@@ -6,7 +6,7 @@ mod names;
 use std::sync::Arc;
 use std::time::Instant;
 
-use self::names::{Looks, Names};
+use self::names::Names;
 use crate::usage::UsedUp;
 use crate::{
     CallContext, Completion, DecodeOptions, InvalidArguments, Outcome, ToolCall, ToolDefinition, ToolName,
@@ -114,36 +114,19 @@ impl Toolset {
     /// The first name that is already taken or cannot be told from one that is.
     pub fn add(&mut self, source: Arc<dyn ToolSource>) -> Result<(), DuplicateTool> {
         let definitions = source.definitions();
-        let looks = definitions.iter().map(|definition| Looks::of(&definition.name)).collect();
-        self.add_all(&source, &definitions, looks)
+        let taken = definitions.iter().find_map(|definition| self.taken(&source, &definition.name));
+        match taken {
+            Some(taken) => Err(taken),
+            None => {
+                Arc::make_mut(&mut self.inner).add(&source, &definitions);
+                Ok(())
+            }
+        }
     }
 
-    /// Adds the tools of a source, whose names look like `looks`.
-    fn add_all(
-        &mut self,
-        source: &Arc<dyn ToolSource>,
-        definitions: &[Arc<ToolDefinition>],
-        looks: Vec<Looks>,
-    ) -> Result<(), DuplicateTool> {
-        let mut named = definitions.iter().zip(&looks);
-        if let Some(taken) = named.find_map(|(tool, looks)| self.taken(source, &tool.name, looks)) {
-            return Err(taken);
-        }
-        let Inner { entries, names, .. } = Arc::make_mut(&mut self.inner);
-        names.reserve(looks.len());
-        for (definition, looks) in definitions.iter().zip(looks) {
-            names.take(&definition.name, looks, entries.len());
-            entries.push(Entry {
-                definition: Arc::clone(definition),
-                source: Arc::clone(source),
-                usage: None,
-            });
-        }
-        Ok(())
-    }
-
-    fn taken(&self, source: &Arc<dyn ToolSource>, name: &ToolName, looks: &Looks) -> Option<DuplicateTool> {
-        let entry = self.inner.entries.get(self.inner.names.taken(looks)?)?;
+    fn taken(&self, source: &Arc<dyn ToolSource>, name: &ToolName) -> Option<DuplicateTool> {
+        let Inner { entries, names, .. } = &*self.inner;
+        let entry = entries.get(names.taken(name.as_str(), |entry| name_of(entries, entry))?)?;
         Some(DuplicateTool {
             name: name.clone(),
             source_name: source.name().to_owned(),
@@ -154,26 +137,39 @@ impl Toolset {
 
     /// Takes a tool away. Says whether there was such a tool.
     pub fn remove(&mut self, tool: &str) -> bool {
-        let Some(index) = self.inner.names.find(tool) else { return false };
+        let Some(index) = self.position(tool) else { return false };
         let Inner { entries, names, .. } = Arc::make_mut(&mut self.inner);
         entries.remove(index);
         *names = Names::default();
-        for (index, entry) in entries.iter().enumerate() {
-            names.take(&entry.definition.name, Looks::of(&entry.definition.name), index);
+        for index in 0..entries.len() {
+            names.take(index, |entry| name_of(entries, entry));
         }
         true
     }
 
     /// Counts the calls of a tool against its limits (`RES-23`). Says whether there is such a tool.
     pub fn count_usage(&mut self, tool: &str, usage: Arc<Usage>) -> bool {
-        let Inner { entries, names, .. } = Arc::make_mut(&mut self.inner);
-        let entry = names.find(tool).and_then(|index| entries.get_mut(index));
+        let index = self.position(tool);
+        let Inner { entries, .. } = Arc::make_mut(&mut self.inner);
+        let entry = index.and_then(|index| entries.get_mut(index));
         entry.map(|entry| entry.usage = Some(usage)).is_some()
     }
 
     /// The definitions in the order in which they were added.
-    pub fn definitions(&self) -> impl ExactSizeIterator<Item = &Arc<ToolDefinition>> {
+    pub fn definitions(&self) -> impl ExactSizeIterator<Item = &Arc<ToolDefinition>> + Clone {
         self.inner.entries.iter().map(|entry| &entry.definition)
+    }
+
+    /// The definitions in the same order, with the source of each.
+    pub fn tools(&self) -> impl ExactSizeIterator<Item = (&Arc<ToolDefinition>, &Arc<dyn ToolSource>)> {
+        self.inner.entries.iter().map(|entry| (&entry.definition, &entry.source))
+    }
+
+    /// The place of a tool in that order.
+    #[must_use]
+    pub fn position(&self, name: &str) -> Option<usize> {
+        let Inner { entries, names, .. } = &*self.inner;
+        names.find(name, |entry| name_of(entries, entry))
     }
 
     /// Looks up `name`, decodes `arguments` (JSON text, `None` for absent) and runs the call to its end.
@@ -232,13 +228,31 @@ impl Toolset {
     }
 
     fn lookup(&self, name: &str) -> Result<&Entry, Refused> {
-        let Inner { entries, names, .. } = &*self.inner;
-        names.find(name).and_then(|index| entries.get(index)).ok_or_else(|| {
+        let entries = &self.inner.entries;
+        self.position(name).and_then(|index| entries.get(index)).ok_or_else(|| {
             let names = entries.iter().map(|e| e.definition.name.as_str());
             let nearest = crate::name::nearest(name, names).and_then(|n| ToolName::new(n).ok());
             Refused::UnknownTool { name: name.to_owned(), nearest }
         })
     }
+}
+
+impl Inner {
+    fn add(&mut self, source: &Arc<dyn ToolSource>, definitions: &[Arc<ToolDefinition>]) {
+        let Self { entries, names, .. } = self;
+        for definition in definitions {
+            entries.push(Entry {
+                definition: Arc::clone(definition),
+                source: Arc::clone(source),
+                usage: None,
+            });
+            names.take(entries.len() - 1, |entry| name_of(entries, entry));
+        }
+    }
+}
+
+fn name_of(entries: &[Entry], entry: usize) -> &str {
+    entries.get(entry).map_or("", |entry| entry.definition.name.as_str())
 }
 
 impl Entry {

@@ -14,6 +14,8 @@ use cofferdam_agent::{
 use cofferdam_tests::Host;
 
 use crate::call_floor;
+use crate::effort::Effort;
+use crate::measure::Measure;
 use crate::ratio::Ratio;
 
 pub(crate) const NAME: &str = "agent-loop";
@@ -48,36 +50,30 @@ impl ChatClient for Tireless {
     }
 }
 
-pub(crate) async fn measure() -> anyhow::Result<Ratio> {
+pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let host = call_floor::host().await;
-    let settings = LoopSettings { max_iterations: ITERATIONS, ..LoopSettings::default() };
+    let iterations = effort.times(ITERATIONS);
+    let settings = LoopSettings { max_iterations: iterations, ..LoopSettings::default() };
     let agent =
         Agent::builder(Arc::new(Tireless::default())).tools(host.toolset().clone()).settings(settings);
     let agent = agent.build()?;
-    let mut ratio = Ratio::new(NAME);
-    // The first round warms caches and is not counted.
-    for round in 0..=ROUNDS {
-        let ours = time_ours(&agent).await?;
-        let reference = time_calls(&host).await?;
-        if round > 0 {
-            ratio.add(ours, reference);
-        }
-    }
-    Ok(ratio)
+    let ours = async || time_ours(&agent, iterations).await;
+    let reference = async || time_calls(&host, iterations).await;
+    Ok(vec![Ratio::new(NAME).alternate(effort, ROUNDS, ours, reference).await?.into()])
 }
 
-async fn time_ours(agent: &Agent) -> anyhow::Result<Duration> {
+async fn time_ours(agent: &Agent, iterations: u32) -> anyhow::Result<Duration> {
     let started = Instant::now();
     let response = agent.run("go").await?;
     anyhow::ensure!(response.text() == "done", "a measured run ended in another way");
-    Ok(started.elapsed() / ITERATIONS)
+    Ok(started.elapsed() / iterations)
 }
 
-async fn time_calls(host: &Host) -> anyhow::Result<Duration> {
+async fn time_calls(host: &Host, iterations: u32) -> anyhow::Result<Duration> {
     let started = Instant::now();
-    for _ in 0..ITERATIONS {
+    for _ in 0..iterations {
         let completion = host.call(GUEST, "{}").await;
         anyhow::ensure!(completion.record.outcome == "ok", "a measured call failed");
     }
-    Ok(started.elapsed() / ITERATIONS)
+    Ok(started.elapsed() / iterations)
 }

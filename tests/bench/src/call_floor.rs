@@ -9,13 +9,16 @@ use anyhow::{Context, anyhow};
 use cofferdam_engine::{EngineConfig, Floor, PoolSize};
 use cofferdam_tests::{Host, config, guest, shared_cache};
 
+use crate::effort::Effort;
+use crate::measure::{Goal, Measure};
+use crate::one_cpu::OneCpu;
 use crate::ratio::Ratio;
 
 pub(crate) const NAME: &str = "call-floor";
 /// The guest and its tool: it takes nothing and returns a short text.
-const GUEST: &str = "remember";
+pub(crate) const GUEST: &str = "remember";
 const ROUNDS: usize = 60;
-const CALLS_PER_ROUND: u32 = 500;
+pub(crate) const CALLS_PER_ROUND: u32 = 500;
 
 /// A host with the guest of these benchmarks.
 pub(crate) async fn host() -> Host {
@@ -34,38 +37,37 @@ pub(crate) fn empty_host() -> Host {
     Host::with(config)
 }
 
-pub(crate) async fn measure() -> anyhow::Result<Ratio> {
+pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let host = host().await;
     let component = std::fs::read(guest(GUEST)).context("the guest cannot be read")?;
     let floor = Floor::new(&host.engine, &component).map_err(|reason| anyhow!(reason))?;
-
-    let mut ratio = Ratio::new(NAME);
-    // The first round warms caches and is not counted.
-    for round in 0..=ROUNDS {
-        let ours = time_ours(&host).await?;
-        let reference = time_floor(&floor).await?;
-        if round > 0 {
-            ratio.add(ours, reference);
-        }
-    }
-    Ok(ratio)
+    let calls = effort.times(CALLS_PER_ROUND);
+    let ours = async || time_ours(&host, calls).await;
+    let reference = async || time_floor(&floor, calls).await;
+    let ratio = |name: String| Ratio::new(name).with_goal(Goal::AtMost(1.3));
+    let mut rows = vec![ratio(NAME.to_owned()).alternate(effort, ROUNDS, ours, reference).await?.into()];
+    let _one = OneCpu::take()?;
+    let ratio = ratio(format!("{NAME}, one CPU"));
+    rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
+    Ok(rows)
 }
 
 /// The time of one call through the host.
-pub(crate) async fn time_ours(host: &Host) -> anyhow::Result<Duration> {
+pub(crate) async fn time_ours(host: &Host, calls: u32) -> anyhow::Result<Duration> {
     let started = Instant::now();
-    for _ in 0..CALLS_PER_ROUND {
+    for _ in 0..calls {
         let completion = host.call(GUEST, "{}").await;
         anyhow::ensure!(completion.record.outcome == "ok", "a measured call failed");
     }
-    Ok(started.elapsed() / CALLS_PER_ROUND)
+    Ok(started.elapsed() / calls)
 }
 
-async fn time_floor(floor: &Floor) -> anyhow::Result<Duration> {
+/// The time of one call without it.
+pub(crate) async fn time_floor(floor: &Floor, calls: u32) -> anyhow::Result<Duration> {
     let started = Instant::now();
-    for _ in 0..CALLS_PER_ROUND {
+    for _ in 0..calls {
         let contents = floor.call(GUEST, "{}").await.map_err(|reason| anyhow!(reason))?;
         anyhow::ensure!(contents == 1, "a measured call failed");
     }
-    Ok(started.elapsed() / CALLS_PER_ROUND)
+    Ok(started.elapsed() / calls)
 }

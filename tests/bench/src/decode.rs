@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use cofferdam_tool::{DecodeOptions, InputSchema};
 
 use crate::call_floor;
+use crate::effort::Effort;
+use crate::measure::{Goal, Measure};
 use crate::ratio::Ratio;
 
 pub(crate) const NAME: &str = "decode";
@@ -26,25 +28,20 @@ const SCHEMA: &str = r#"{"type":"object","properties":{
 const ARGUMENTS: &str = r##"{"path":"docs/a/rather/long/path/of/a/file/below/some/folder/in/a/mounted/store.md",
     "pattern":"^#+ (Known|Other) holes?, and what comes after them$","limit":null,"mode":"Lines","ignore_case":"true"}"##;
 
-pub(crate) async fn measure() -> anyhow::Result<Ratio> {
+pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let schema = InputSchema::compile("search", SCHEMA)?;
     let host = call_floor::host().await;
-    let mut ratio = Ratio::new(NAME);
-    for round in 0..=ROUNDS {
-        let ours = time_decode(&schema)?;
-        let reference = call_floor::time_ours(&host).await?;
-        if round > 0 {
-            ratio.add(ours, reference);
-        }
-    }
-    Ok(ratio)
+    let ours = async || time_decode(&schema, effort.times(DECODES_PER_ROUND));
+    let reference = async || call_floor::time_ours(&host, effort.times(call_floor::CALLS_PER_ROUND)).await;
+    let ratio = Ratio::new(NAME).with_goal(Goal::AtMost(0.1));
+    Ok(vec![ratio.alternate(effort, ROUNDS, ours, reference).await?.into()])
 }
 
-fn time_decode(schema: &InputSchema) -> anyhow::Result<Duration> {
+fn time_decode(schema: &InputSchema, times: u32) -> anyhow::Result<Duration> {
     let options = DecodeOptions::default();
     let started = Instant::now();
-    for _ in 0..DECODES_PER_ROUND {
+    for _ in 0..times {
         black_box(schema.decode("search", Some(black_box(ARGUMENTS.as_bytes())), &options)?);
     }
-    Ok(started.elapsed() / DECODES_PER_ROUND)
+    Ok(started.elapsed() / times)
 }

@@ -9,6 +9,8 @@ use anyhow::{Context, anyhow};
 use cofferdam_engine::Floor;
 use cofferdam_tests::{Host, root};
 
+use crate::effort::Effort;
+use crate::measure::Measure;
 use crate::ratio::Ratio;
 
 pub(crate) const NAME: &str = "languages";
@@ -19,34 +21,27 @@ const ROUNDS: usize = 30;
 const ROUND_TIME: Duration = Duration::from_millis(40);
 const CALLS_PER_ROUND_MAX: u32 = 500;
 
-pub(crate) async fn measure() -> anyhow::Result<Vec<Ratio>> {
+pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let mut ratios = Vec::new();
     for language in LANGUAGES {
         let guest = format!("conformance_{language}");
         let component = root().join("target/plugins").join(format!("{guest}.wasm"));
         if component.is_file() {
             let bytes = std::fs::read(&component).context("the component cannot be read")?;
-            ratios.push(of(language, &guest, &bytes).await?);
+            ratios.push(of(effort, language, &guest, &bytes).await?.into());
         }
     }
     Ok(ratios)
 }
 
-async fn of(language: &str, guest: &str, component: &[u8]) -> anyhow::Result<Ratio> {
+async fn of(effort: Effort, language: &str, guest: &str, component: &[u8]) -> anyhow::Result<Ratio> {
     let mut host = crate::call_floor::empty_host();
     host.load(guest).await;
     let floor = Floor::new(&host.engine, component).map_err(|reason| anyhow!(reason))?;
-    let calls = calls_per_round(&floor).await?;
-    let mut ratio = Ratio::new(format!("{NAME}-{language}"));
-    // The first round warms caches and is not counted.
-    for round in 0..=ROUNDS {
-        let ours = time_ours(&host, calls).await?;
-        let reference = time_floor(&floor, calls).await?;
-        if round > 0 {
-            ratio.add(ours, reference);
-        }
-    }
-    Ok(ratio)
+    let calls = effort.times(calls_per_round(&floor).await?);
+    let ours = async || time_ours(&host, calls).await;
+    let reference = async || time_floor(&floor, calls).await;
+    Ratio::new(format!("{NAME}-{language}")).alternate(effort, ROUNDS, ours, reference).await
 }
 
 async fn calls_per_round(floor: &Floor) -> anyhow::Result<u32> {

@@ -1,110 +1,210 @@
 //! Benchmarks as ratios: both sides are measured in the same run, in alternating rounds, so that what else the machine does
 //! meets both alike. Absolute times are printed for orientation and mean nothing on another machine.
 //!
-//! Those that call plugins are behind the feature `calls`, which is on by default: the others build without the engine.
+//! Those that call plugins are behind the feature `calls`, which is on by default: the others build without the engine. The
+//! feature `count` alone is what counting instructions takes.
 
 #[cfg(feature = "calls")]
 mod agent_loop;
 #[cfg(feature = "calls")]
 mod call_floor;
 #[cfg(feature = "calls")]
+mod callers;
+#[cfg(feature = "calls")]
+mod copies;
+#[cfg(feature = "count")]
+mod count;
+#[cfg(feature = "calls")]
 mod decode;
+mod effort;
+#[cfg(feature = "calls")]
+mod extism;
+#[cfg(feature = "calls")]
+mod guards;
 #[cfg(feature = "calls")]
 mod guest_files;
 #[cfg(feature = "calls")]
 mod languages;
 #[cfg(feature = "calls")]
 mod mcp;
+mod measure;
+#[cfg(feature = "calls")]
+mod memory;
 #[cfg(feature = "calls")]
 mod noisy_neighbour;
+#[cfg(feature = "calls")]
+mod one_cpu;
+#[cfg(feature = "calls")]
+mod payload;
 mod ratio;
+mod samples;
 mod search;
+#[cfg(feature = "calls")]
+mod start;
+#[cfg(feature = "calls")]
+mod store;
 mod throughput;
 
 use clap::Parser;
 
-use crate::ratio::Ratio;
+use crate::effort::Effort;
+use crate::measure::{MARKDOWN_HEAD, Measure};
 
 #[derive(Parser)]
 #[command(about = "Measures the host against the floor and prints ratios")]
 struct Cli {
-    /// One JSON object per line: name, ours, reference, ratio, spread
-    #[arg(long)]
+    /// One JSON object per line: name, ours, reference, ratio, spread; or name, amount, unit, spread
+    #[arg(long, conflicts_with = "markdown")]
     json: bool,
-    /// Only this benchmark
-    #[arg(long, value_name = "NAME", value_parser = names())]
-    only: Option<String>,
-    /// Be the server that `mcp` compares with
-    #[arg(long, hide = true)]
-    native_echo: bool,
+    /// A table in Markdown
+    #[arg(long)]
+    markdown: bool,
+    /// Only this benchmark; may be given more than once
+    #[arg(long, value_name = "NAME", value_parser = NAMES.to_vec())]
+    only: Vec<String>,
+    /// One short round of everything: whether it works, and no measurement
+    #[arg(long)]
+    quick: bool,
+    #[cfg(feature = "calls")]
+    #[command(flatten)]
+    native: Native,
+    /// Only make calls, for a counter of instructions
+    #[cfg(feature = "count")]
+    #[arg(long, hide = true, value_name = "SIDE")]
+    count: Option<count::Side>,
+    /// How many
+    #[cfg(feature = "count")]
+    #[arg(long, hide = true, default_value_t = 1)]
+    calls: u32,
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> anyhow::Result<()> {
-    let cli = Cli::parse();
-    let wanted = |name: &str| cli.only.as_deref().is_none_or(|only| only == name);
+/// Being a server that `mcp` compares with.
+#[cfg(feature = "calls")]
+#[derive(clap::Args)]
+struct Native {
+    #[arg(long, hide = true)]
+    native_echo: bool,
+    #[arg(long, hide = true)]
+    native_http: bool,
+}
+
+/// All benchmarks, in the order in which they run. What reads the memory of this process is first.
+const NAMES: &[&str] = &[
     #[cfg(feature = "calls")]
-    {
-        if cli.native_echo {
-            return mcp::native_echo().await;
-        }
-        if wanted(mcp::NAME) {
-            mcp::measure()?.iter().for_each(|ratio| show(&cli, ratio));
-        }
-        if wanted(agent_loop::NAME) {
-            show(&cli, &agent_loop::measure().await?);
-        }
-        if wanted(call_floor::NAME) {
-            show(&cli, &call_floor::measure().await?);
-        }
-        if wanted(decode::NAME) {
-            show(&cli, &decode::measure().await?);
-        }
-        if wanted(guest_files::NAME) {
-            guest_files::measure().await?.iter().for_each(|ratio| show(&cli, ratio));
-        }
-        if wanted(languages::NAME) {
-            languages::measure().await?.iter().for_each(|ratio| show(&cli, ratio));
-        }
-        if wanted(noisy_neighbour::NAME) {
-            show(&cli, &noisy_neighbour::measure().await?);
-        }
+    memory::NAME,
+    #[cfg(feature = "calls")]
+    call_floor::NAME,
+    #[cfg(feature = "calls")]
+    payload::NAME,
+    #[cfg(feature = "calls")]
+    store::NAME,
+    #[cfg(feature = "calls")]
+    guards::NAME,
+    #[cfg(feature = "calls")]
+    callers::NAME,
+    #[cfg(feature = "calls")]
+    extism::NAME,
+    #[cfg(feature = "calls")]
+    mcp::NAME,
+    #[cfg(feature = "calls")]
+    start::NAME,
+    #[cfg(feature = "calls")]
+    agent_loop::NAME,
+    #[cfg(feature = "calls")]
+    decode::NAME,
+    #[cfg(feature = "calls")]
+    languages::NAME,
+    #[cfg(feature = "calls")]
+    noisy_neighbour::NAME,
+    #[cfg(feature = "calls")]
+    guest_files::NAME,
+    search::NAME,
+    throughput::NAME,
+];
+
+fn main() -> anyhow::Result<()> {
+    let cli = Cli::parse();
+    #[cfg(feature = "calls")]
+    if cli.native.native_http {
+        return mcp::native::http();
     }
-    if wanted(search::NAME) {
-        search::measure().await?.iter().for_each(|ratio| show(&cli, ratio));
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run(cli))
+}
+
+async fn run(cli: Cli) -> anyhow::Result<()> {
+    #[cfg(feature = "calls")]
+    if cli.native.native_echo {
+        return mcp::native::stdio().await;
     }
-    if wanted(throughput::NAME) {
-        throughput::measure().await?.iter().for_each(|ratio| show(&cli, ratio));
+    #[cfg(feature = "count")]
+    if let Some(side) = cli.count {
+        return count::run(side, cli.calls).await;
+    }
+    if cli.markdown {
+        print(MARKDOWN_HEAD);
+    }
+    for name in NAMES {
+        if cli.only.is_empty() || cli.only.iter().any(|only| only == name) {
+            let rows = Box::pin(measure(name, Effort { is_quick: cli.quick })).await?;
+            rows.iter().for_each(|row| show(&cli, row));
+        }
     }
     Ok(())
 }
 
-fn names() -> Vec<&'static str> {
-    vec![
+async fn measure(name: &str, effort: Effort) -> anyhow::Result<Vec<Measure>> {
+    match name {
         #[cfg(feature = "calls")]
-        agent_loop::NAME,
+        memory::NAME => memory::measure(effort).await,
         #[cfg(feature = "calls")]
-        call_floor::NAME,
+        call_floor::NAME => call_floor::measure(effort).await,
         #[cfg(feature = "calls")]
-        decode::NAME,
+        payload::NAME => payload::measure(effort).await,
         #[cfg(feature = "calls")]
-        guest_files::NAME,
+        store::NAME => store::measure(effort).await,
         #[cfg(feature = "calls")]
-        languages::NAME,
+        guards::NAME => guards::measure(effort).await,
         #[cfg(feature = "calls")]
-        mcp::NAME,
+        callers::NAME => callers::measure(effort),
         #[cfg(feature = "calls")]
-        noisy_neighbour::NAME,
-        search::NAME,
-        throughput::NAME,
-    ]
+        extism::NAME => extism::measure(effort).await,
+        #[cfg(feature = "calls")]
+        mcp::NAME => mcp::measure(effort).await,
+        #[cfg(feature = "calls")]
+        start::NAME => start::measure(effort).await,
+        #[cfg(feature = "calls")]
+        agent_loop::NAME => agent_loop::measure(effort).await,
+        #[cfg(feature = "calls")]
+        decode::NAME => decode::measure(effort).await,
+        #[cfg(feature = "calls")]
+        languages::NAME => languages::measure(effort).await,
+        #[cfg(feature = "calls")]
+        noisy_neighbour::NAME => noisy_neighbour::measure(effort).await,
+        #[cfg(feature = "calls")]
+        guest_files::NAME => guest_files::measure(effort).await,
+        search::NAME => search::measure(effort).await,
+        throughput::NAME => throughput::measure(effort).await,
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn show(cli: &Cli, row: &Measure) {
+    if cli.json {
+        print(&row.to_json().to_string());
+    } else if cli.markdown {
+        print(&row.to_markdown());
+    } else {
+        print(&row.to_text());
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "the result of a benchmark")]
-fn show(cli: &Cli, ratio: &Ratio) {
-    if cli.json {
-        println!("{}", ratio.to_json());
-    } else {
-        println!("{}", ratio.to_text());
-    }
+fn print(line: &str) {
+    println!("{line}");
+}
+
+/// Says why something is not measured.
+#[expect(clippy::print_stderr, reason = "beside the results")]
+fn note(line: &str) {
+    eprintln!("{line}");
 }

@@ -1,191 +1,141 @@
-//! `mcp`: a small tool call over MCP on standard input and output, against a server that does nothing else.
+//! `mcp`: a small tool call over MCP, against servers that do nothing else.
 //!
 //! Ours is `cofferdam serve` with a plugin: each call has a sandbox of its own. The reference is this program with
-//! `--native-echo`: the same SDK, the same protocol, and a tool that is a function. Both answer the same text, one call after
-//! another and sixteen at a time. `mcp, first list` is the time from the start of the process to the answer to `tools/list`,
-//! with twenty plugins in the cache against the native server.
+//! `--native-echo`: the same SDK, the same protocol, and a tool that is a function; and a server with the official SDK for Python.
+//! All answer the same text, one call after another and sixteen at a time. What ends in `one CPU` ran with client and
+//! server on one processor.
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+mod http;
+pub(crate) mod native;
+pub(crate) mod request;
+pub(crate) mod stdio;
 
-use anyhow::{Context, ensure};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context as _;
 use cofferdam_tests::{guest, root};
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
-};
-use rmcp::service::{RequestContext, serve_server};
-use rmcp::transport::io::stdio_pipes;
-use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::{Value, json};
+use tempfile::TempDir;
 
+use crate::effort::Effort;
+use crate::measure::{Goal, Measure};
+use crate::one_cpu::OneCpu;
 use crate::ratio::Ratio;
 
 pub(crate) const NAME: &str = "mcp";
 const ROUNDS: usize = 25;
 /// Calls in one round.
-const CALLS: usize = 160;
-/// Plugins of the server whose start is measured.
-const PLUGINS: usize = 20;
+const CALLS: u32 = 160;
+/// Calls in a round with the server in Python.
+const PYTHON_CALLS: u32 = 48;
+const AT_ONCE: [usize; 2] = [1, 16];
+/// More than is measured, so that nothing is refused.
+const CONFIGURATION: &str = "serve.rate = { per-second = 1000000, burst = 1000000 }\n";
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Ratio>> {
-    let (mut ours, mut native) = (Server::ours(1)?, Server::native()?);
-    let mut ratios = vec![first_list()?];
-    for (name, at_once) in [("mcp, stdio", 1), ("mcp, stdio, 16 at once", 16)] {
-        let mut ratio = Ratio::new(name);
-        // The first rounds warm what there is to warm and are not counted.
-        for round in 0..ROUNDS + 3 {
-            let reference = native.calls(at_once)?;
-            let measured = ours.calls(at_once)?;
-            if round >= 3 {
-                ratio.add(measured, reference);
-            }
-        }
-        ratios.push(ratio);
-    }
-    Ok(ratios)
+pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
+    let mut rows = stdio_rows(effort, "").await?;
+    rows.extend(http_rows(effort, "").await?);
+    rows.extend(python_rows(effort).await?);
+    let _one = OneCpu::take()?;
+    rows.extend(stdio_rows(effort, ", one CPU").await?);
+    rows.extend(http_rows(effort, ", one CPU").await?);
+    Ok(rows)
 }
 
-fn first_list() -> anyhow::Result<Ratio> {
-    let mut ratio = Ratio::new("mcp, first list with 20 plugins");
-    for round in 0..=ROUNDS {
-        let reference = start_to_list(Server::native)?;
-        let ours = start_to_list(|| Server::ours(PLUGINS))?;
-        // The first start fills the cache.
-        if round > 0 {
-            ratio.add(ours, reference);
-        }
+async fn stdio_rows(effort: Effort, where_: &str) -> anyhow::Result<Vec<Measure>> {
+    let calls = usize::try_from(effort.times(CALLS))?;
+    let (mut ours, mut native) = (ours_on_stdio()?, stdio::Server::start(itself("--native-echo")?)?);
+    let mut rows = Vec::new();
+    for at_once in AT_ONCE {
+        let ratio =
+            Ratio::new(format!("{NAME}, stdio, {at_once} at once{where_}")).with_goal(Goal::AtMost(1.2));
+        let ours = async || ours.calls(calls, at_once);
+        let reference = async || native.calls(calls, at_once);
+        rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
     }
-    Ok(ratio)
+    Ok(rows)
 }
 
-fn start_to_list(start: impl Fn() -> anyhow::Result<Server>) -> anyhow::Result<Duration> {
-    let started = Instant::now();
-    let mut server = start()?;
-    let listed = server.ask(&request(1, "tools/list", json!({})))?;
-    let taken = started.elapsed();
-    ensure!(listed.pointer("/result/tools/0").is_some(), "no tools: {listed}");
-    Ok(taken)
+async fn http_rows(effort: Effort, where_: &str) -> anyhow::Result<Vec<Measure>> {
+    let calls = usize::try_from(effort.times(CALLS))?;
+    let folder = tempfile::tempdir()?;
+    let (mut ours, mut native) =
+        (ours_on_http(&folder)?, http::Server::start(itself("--native-http")?, "", 16)?);
+    let mut rows = Vec::new();
+    for at_once in AT_ONCE {
+        let ratio =
+            Ratio::new(format!("{NAME}, HTTP, {at_once} at once{where_}")).with_goal(Goal::AtMost(1.2));
+        let ours = async || ours.calls(calls, at_once);
+        let reference = async || native.calls(calls, at_once);
+        rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
+    }
+    Ok(rows)
 }
 
-/// A server and the pipes to it. It ends when they are closed.
-struct Server {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+/// How many calls there are in a second, against the official server for Python.
+async fn python_rows(effort: Effort) -> anyhow::Result<Vec<Measure>> {
+    let python = root().join("target/mcp/venv/bin/python");
+    if !python.is_file() {
+        super::note(
+            "the server in Python is not measured: it is not installed (`cargo xtask mcp clients` does that)",
+        );
+        return Ok(Vec::new());
+    }
+    let mut command = Command::new(python);
+    command.arg(root().join("tests/bench/echo_server.py"));
+    let (mut ours, mut python) = (ours_on_stdio()?, stdio::Server::start(command)?);
+    let mut rows = Vec::new();
+    for at_once in AT_ONCE {
+        let ratio = Ratio::of_rates(format!("{NAME}, stdio, {at_once} at once, against Python"));
+        let ratio = ratio.with_goal(Goal::AtLeast(5.0));
+        let (our_calls, calls) = (effort.times(CALLS), effort.times(PYTHON_CALLS));
+        let ours = async || ours.calls(usize::try_from(our_calls)?, at_once);
+        let reference = async || python.calls(usize::try_from(calls)?, at_once);
+        rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
+    }
+    Ok(rows)
 }
 
-impl Server {
-    fn ours(plugins: usize) -> anyhow::Result<Self> {
-        let beside = std::env::current_exe()?.with_file_name("cofferdam");
-        let mut command = Command::new(beside);
-        command.arg("serve").arg("--no-watch").arg("--cache-dir").arg(cache());
-        let names = ["served", "text", "csv", "markdown", "crash"];
-        for (number, name) in names.into_iter().cycle().take(plugins).enumerate() {
-            command.arg("--plugin").arg(format!("p{number}={}", guest(name).display()));
-        }
-        Self::start(command)
-    }
-
-    fn native() -> anyhow::Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg("--native-echo");
-        Self::start(command)
-    }
-
-    fn start(mut command: Command) -> anyhow::Result<Self> {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().context("a pipe")?);
-        Ok(Self { child, input, output })
-    }
-
-    fn send(&mut self, line: &str) -> anyhow::Result<()> {
-        Ok(self.input.as_mut().context("a pipe")?.write_all(line.as_bytes())?)
-    }
-
-    fn next(&mut self) -> anyhow::Result<String> {
-        let mut line = String::new();
-        ensure!(self.output.read_line(&mut line)? > 0, "the server has ended");
-        Ok(line)
-    }
-
-    fn ask(&mut self, line: &str) -> anyhow::Result<Value> {
-        self.send(line)?;
-        Ok(serde_json::from_str(&self.next()?)?)
-    }
-
-    /// The time of one call, `at_once` of them being under way.
-    fn calls(&mut self, at_once: usize) -> anyhow::Result<Duration> {
-        let arguments = json!({"message": "to be or not to be"});
-        let lines: Vec<_> = (0..CALLS)
-            .map(|id| request(id, "tools/call", json!({"name": "echo", "arguments": arguments})))
-            .collect();
-        let started = Instant::now();
-        for batch in lines.chunks(at_once) {
-            self.send(&batch.concat())?;
-            for _ in batch {
-                let line = self.next()?;
-                ensure!(line.contains("to be or not to be"), "not an echo: {line}");
-            }
-        }
-        Ok(started.elapsed() / u32::try_from(CALLS)?)
-    }
+fn ours_on_stdio() -> anyhow::Result<stdio::Server> {
+    let mut command = serve()?;
+    command.arg("--plugin").arg(guest("served"));
+    stdio::Server::start(command)
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.input.take());
-        let _ended = self.child.wait();
-    }
+fn ours_on_http(folder: &TempDir) -> anyhow::Result<http::Server> {
+    let [token, configuration] = ["token", "cofferdam.toml"].map(|name| folder.path().join(name));
+    std::fs::write(&configuration, CONFIGURATION)?;
+    let secret = new_token(&token)?;
+    let mut command = serve()?;
+    command.arg("--plugin").arg(guest("served")).arg("--config").arg(configuration);
+    command.args(["--http", "127.0.0.1:0", "--token-file"]).arg(token);
+    http::Server::start(command, &secret, 16)
 }
 
-fn cache() -> PathBuf {
-    root().join("target/test-cache")
+/// A token that protects nothing but this measurement.
+fn new_token(path: &Path) -> anyhow::Result<String> {
+    let token = format!("benchmark-{}-0123456789", std::process::id());
+    std::fs::write(path, &token)?;
+    let only_for_me = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(path, only_for_me)?;
+    Ok(token)
 }
 
-fn request(id: usize, method: &str, mut parameters: Value) -> String {
-    if let Some(parameters) = parameters.as_object_mut() {
-        let meta = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
-        parameters.insert("_meta".to_owned(), meta);
-    }
-    format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}))
+/// `cofferdam serve` with the cache of all benchmarks.
+pub(crate) fn serve() -> anyhow::Result<Command> {
+    serve_with_cache(&root().join("target/test-cache"))
 }
 
-/// The reference: a tool that is a function, behind the same SDK.
-struct Echo;
-
-impl ServerHandler for Echo {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-    }
-
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        let tool = Tool::new("echo", "Gives back what it is given.", JsonObject::new());
-        Ok(ListToolsResult::with_all_items(vec![tool]))
-    }
-
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let echoed = json!({"echoed": request.arguments});
-        Ok(CallToolResult::structured(echoed).into())
-    }
+/// `cofferdam serve`.
+pub(crate) fn serve_with_cache(cache: &Path) -> anyhow::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?.with_file_name("cofferdam"));
+    command.arg("serve").arg("--no-watch").arg("--cache-dir").arg(cache);
+    Ok(command)
 }
 
-/// Serves the reference until its input ends.
-pub(crate) async fn native_echo() -> anyhow::Result<()> {
-    serve_server(Echo, stdio_pipes()).await?.waiting().await?;
-    Ok(())
+/// This program as a server.
+pub(crate) fn itself(flag: &str) -> anyhow::Result<Command> {
+    let mut command = Command::new(std::env::current_exe().context("a running program has a path")?);
+    command.arg(flag);
+    Ok(command)
 }

@@ -12,30 +12,27 @@ use cofferdam_tool::{CallContext, Outcome};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::effort::Effort;
+use crate::measure::{Goal, Measure};
 use crate::ratio::Ratio;
+use crate::samples::Samples;
 
 pub(crate) const NAME: &str = "noisy-neighbour";
 const TRIVIAL: &str = "remember";
 const BUSY: &str = "crash";
 const ROUNDS: usize = 20;
-const CALLS_PER_ROUND: usize = 200;
+const CALLS_PER_ROUND: u32 = 200;
 const PAUSE: Duration = Duration::from_micros(500);
 /// How long the busy calls have to find their lane.
 const SETTLE: Duration = Duration::from_millis(50);
 
-pub(crate) async fn measure() -> anyhow::Result<Ratio> {
+pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let busy_calls = std::thread::available_parallelism()?.get() + 2;
     let host = Arc::new(host(busy_calls).await?);
-    let mut ratio = Ratio::new(NAME);
-    for round in 0..=ROUNDS {
-        let reference = median_call(&host).await?;
-        let ours = beside_busy_calls(&host, busy_calls).await?;
-        // The first round warms caches and is not counted.
-        if round > 0 {
-            ratio.add(ours, reference);
-        }
-    }
-    Ok(ratio)
+    let ours = async || beside_busy_calls(&host, busy_calls, effort).await;
+    let reference = async || median_call(&host, effort).await;
+    let ratio = Ratio::new(NAME).with_goal(Goal::AtMost(3.0));
+    Ok(vec![ratio.alternate(effort, ROUNDS, ours, reference).await?.into()])
 }
 
 async fn host(busy_calls: usize) -> anyhow::Result<Host> {
@@ -46,7 +43,7 @@ async fn host(busy_calls: usize) -> anyhow::Result<Host> {
     Ok(host)
 }
 
-async fn beside_busy_calls(host: &Arc<Host>, busy_calls: usize) -> anyhow::Result<Duration> {
+async fn beside_busy_calls(host: &Arc<Host>, busy_calls: usize, effort: Effort) -> anyhow::Result<Duration> {
     let (mut busy, token) = (JoinSet::new(), CancellationToken::new());
     for _ in 0..busy_calls {
         let host = Arc::clone(host);
@@ -54,7 +51,7 @@ async fn beside_busy_calls(host: &Arc<Host>, busy_calls: usize) -> anyhow::Resul
         busy.spawn(async move { host.try_call("spin", "{}", &context).await });
     }
     tokio::time::sleep(SETTLE).await;
-    let median = median_call(host).await;
+    let median = median_call(host, effort).await;
     token.cancel();
     while let Some(ended) = busy.join_next().await {
         let computed = matches!(ended??.outcome, Outcome::Cancelled);
@@ -63,15 +60,14 @@ async fn beside_busy_calls(host: &Arc<Host>, busy_calls: usize) -> anyhow::Resul
     median
 }
 
-async fn median_call(host: &Host) -> anyhow::Result<Duration> {
-    let mut times = Vec::with_capacity(CALLS_PER_ROUND);
-    for _ in 0..CALLS_PER_ROUND {
+async fn median_call(host: &Host, effort: Effort) -> anyhow::Result<Duration> {
+    let mut times = Samples::default();
+    for _ in 0..effort.times(CALLS_PER_ROUND) {
         let started = Instant::now();
         let completion = host.call(TRIVIAL, "{}").await;
-        times.push(started.elapsed());
+        times.add(started.elapsed().as_secs_f64());
         anyhow::ensure!(completion.record.outcome == "ok", "a measured call failed");
         tokio::time::sleep(PAUSE).await;
     }
-    times.sort_unstable();
-    Ok(times.get(CALLS_PER_ROUND / 2).copied().unwrap_or_default())
+    Ok(Duration::from_secs_f64(times.median()))
 }

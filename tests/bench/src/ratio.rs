@@ -4,76 +4,143 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// The time of ours and of the reference, round by round.
+use crate::effort::Effort;
+use crate::measure::{Amount, Goal, Unit, time};
+use crate::samples::{Samples, rounded};
+
+/// What is compared.
+#[derive(Clone, Copy)]
+enum Of {
+    /// Seconds for one operation: less is better.
+    Times,
+    /// Operations in one second: more is better.
+    Rates,
+}
+
+/// The measurements of ours and of the reference, round by round.
 pub(crate) struct Ratio {
     name: String,
-    rounds: Vec<(Duration, Duration)>,
+    of: Of,
+    goal: Option<Goal>,
+    rounds: Vec<(f64, f64)>,
 }
 
 impl Ratio {
+    /// Compares the times of one operation.
     pub(crate) fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), rounds: Vec::new() }
+        Self { name: name.into(), of: Of::Times, goal: None, rounds: Vec::new() }
+    }
+
+    /// Compares how many operations there are in a second.
+    pub(crate) fn of_rates(name: impl Into<String>) -> Self {
+        Self { of: Of::Rates, ..Self::new(name) }
+    }
+
+    pub(crate) fn with_goal(self, goal: Goal) -> Self {
+        Self { goal: Some(goal), ..self }
     }
 
     /// Adds a round: the time of one operation of ours and of the reference.
     pub(crate) fn add(&mut self, ours: Duration, reference: Duration) {
-        self.rounds.push((ours, reference));
+        let sides = (ours.as_secs_f64(), reference.as_secs_f64());
+        self.rounds.push(match self.of {
+            Of::Times => sides,
+            Of::Rates => (sides.0.recip(), sides.1.recip()),
+        });
     }
 
-    /// The ratios of all rounds, sorted.
-    fn ratios(&self) -> Vec<f64> {
-        let ratio = |(ours, reference): &(Duration, Duration)| ours.as_secs_f64() / reference.as_secs_f64();
-        let mut ratios: Vec<_> = self.rounds.iter().map(ratio).collect();
-        ratios.sort_by(f64::total_cmp);
-        ratios
+    /// Measures both sides in turn, and who comes first changes from round to round.
+    pub(crate) async fn alternate(
+        mut self,
+        effort: Effort,
+        rounds: usize,
+        mut ours: impl AsyncFnMut() -> anyhow::Result<Duration>,
+        mut reference: impl AsyncFnMut() -> anyhow::Result<Duration>,
+    ) -> anyhow::Result<Self> {
+        let (warming, rounds) = (effort.warming(), effort.rounds(rounds));
+        for round in 0..warming + rounds {
+            let (mut our_time, mut reference_time) = (Duration::ZERO, Duration::ZERO);
+            for turn in 0..2 {
+                if (round + turn) % 2 == 0 {
+                    our_time = ours().await?;
+                } else {
+                    reference_time = reference().await?;
+                }
+            }
+            if round >= warming {
+                self.add(our_time, reference_time);
+            }
+        }
+        Ok(self)
     }
 
-    fn micros(&self, side: fn(&(Duration, Duration)) -> Duration) -> f64 {
-        let mut times: Vec<_> = self.rounds.iter().map(|round| side(round).as_secs_f64() * 1e6).collect();
-        times.sort_by(f64::total_cmp);
-        quantile(&times, 0.5)
+    /// How much longer one operation of ours takes than one of the reference.
+    pub(crate) fn difference(self) -> Amount {
+        let differences: Samples = self.rounds.iter().map(|(ours, reference)| ours - reference).collect();
+        Amount::new(self.name, Unit::Seconds, differences)
     }
 
-    /// `name`, medians of both sides in microseconds, the median ratio, and the first and ninth decile of the ratio.
+    fn side(&self, side: fn(&(f64, f64)) -> f64) -> f64 {
+        self.rounds.iter().map(side).collect::<Samples>().median()
+    }
+
+    /// First decile, median and ninth decile of the ratio; the medians of both sides.
+    fn summary(&self) -> ([f64; 3], f64, f64) {
+        let ratios: Samples = self.rounds.iter().map(|(ours, reference)| ours / reference).collect();
+        (ratios.deciles(), self.side(|round| round.0), self.side(|round| round.1))
+    }
+
+    fn show(&self) -> fn(f64) -> String {
+        match self.of {
+            Of::Times => time,
+            Of::Rates => |rate| format!("{rate:.0}/s"),
+        }
+    }
+
+    /// `name`, medians of both sides, the median ratio, and the first and ninth decile of the ratio.
     pub(crate) fn to_json(&self) -> Value {
-        let ratios = self.ratios();
+        let ([low, median, high], ours, reference) = self.summary();
+        let side = |value: f64| match self.of {
+            Of::Times => json!({"median_us": rounded(value * 1e6)}),
+            Of::Rates => json!({"median_per_second": rounded(value)}),
+        };
         json!({
             "name": self.name,
-            "ours": {"median_us": rounded(self.micros(|round| round.0))},
-            "reference": {"median_us": rounded(self.micros(|round| round.1))},
-            "ratio": rounded(quantile(&ratios, 0.5)),
-            "spread": [rounded(quantile(&ratios, 0.1)), rounded(quantile(&ratios, 0.9))],
+            "ours": side(ours),
+            "reference": side(reference),
+            "ratio": rounded(median),
+            "spread": [rounded(low), rounded(high)],
         })
     }
 
     /// The same in one line.
     pub(crate) fn to_text(&self) -> String {
-        let ratios = self.ratios();
+        let ([low, median, high], ours, reference) = self.summary();
+        let show = self.show();
+        let goal = self.goal.map(|goal| format!("; goal {}", goal.judged(median, plain))).unwrap_or_default();
         format!(
-            "{}: ratio {:.2} (spread {:.2} to {:.2}); ours {:.1} µs, reference {:.1} µs, {} rounds",
+            "{}: ratio {median:.2} (spread {low:.2} to {high:.2}); ours {}, reference {}, {} rounds{goal}",
             self.name,
-            quantile(&ratios, 0.5),
-            quantile(&ratios, 0.1),
-            quantile(&ratios, 0.9),
-            self.micros(|round| round.0),
-            self.micros(|round| round.1),
-            ratios.len()
+            show(ours),
+            show(reference),
+            self.rounds.len(),
+        )
+    }
+
+    /// The same as a row of a table.
+    pub(crate) fn to_markdown(&self) -> String {
+        let ([low, median, high], ours, reference) = self.summary();
+        let show = self.show();
+        let goal = self.goal.map(|goal| goal.judged(median, plain)).unwrap_or_default();
+        format!(
+            "| {} | {} | {} | {median:.2} | {low:.2} to {high:.2} | {goal} |",
+            self.name,
+            show(ours),
+            show(reference),
         )
     }
 }
 
-fn rounded(number: f64) -> f64 {
-    (number * 1000.0).round() / 1000.0
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "an index into a short list"
-)]
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let last = sorted.len().saturating_sub(1);
-    let index = (last as f64 * share).round() as usize;
-    sorted.get(index).copied().unwrap_or(f64::NAN)
+fn plain(number: f64) -> String {
+    format!("{number}")
 }

@@ -10,16 +10,18 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context as _, ensure};
 use cofferdam_files::{
     Budget, DirectoryOptions, DirectoryStore, FileStore, Overlay, SearchCaps, SearchQuery, StorePath, search,
 };
 
+use crate::effort::Effort;
+use crate::measure::{Goal, Measure};
 use crate::ratio::Ratio;
 
 pub(crate) const NAME: &str = "search";
 const ROUNDS: usize = 15;
-const DIRECTORIES: u64 = 100;
+const DIRECTORIES: u32 = 100;
 const FILES_PER_DIRECTORY: u64 = 100;
 const FILE_BYTES: usize = 20_000;
 /// One file in so many has the rare word.
@@ -35,25 +37,29 @@ const PATTERNS: [(&str, &str, bool, bool); 5] = [
     ("search, rare literal, in a call", "Cofferdam needle", false, true),
 ];
 
-pub(crate) async fn measure() -> anyhow::Result<Vec<Ratio>> {
+pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
+    if Command::new("rg").arg("--version").output().is_err() {
+        super::note("search is not measured: ripgrep, which it is compared with, is not installed");
+        return Ok(Vec::new());
+    }
     let directory = tempfile::tempdir()?;
-    write_files(directory.path())?;
+    write_files(directory.path(), effort)?;
     let store = DirectoryStore::open_ambient(directory.path(), DirectoryOptions::default())?;
     let store: Arc<dyn FileStore> = Arc::new(store);
     let mut ratios = Vec::new();
     for (name, pattern, is_case_sensitive, is_in_call) in PATTERNS {
-        let mut ratio = Ratio::new(name);
-        // The first round warms caches and is not counted.
-        for round in 0..=ROUNDS {
+        let (_, lines_expected) = time_reference(directory.path(), pattern, is_case_sensitive)?;
+        let same = |(took, lines): (Duration, usize)| {
+            ensure!(lines == lines_expected, "{lines} lines found and {lines_expected} by rg: {pattern}");
+            Ok(took)
+        };
+        let ours = async || {
             let searched = if is_in_call { in_call(&store) } else { Arc::clone(&store) };
-            let (reference, lines_expected) = time_reference(directory.path(), pattern, is_case_sensitive)?;
-            let (ours, lines) = time_ours(&searched, pattern, is_case_sensitive).await?;
-            ensure!(lines == lines_expected, "{lines} lines found, and {lines_expected} by rg: {pattern}");
-            if round > 0 {
-                ratio.add(ours, reference);
-            }
-        }
-        ratios.push(ratio);
+            same(time_ours(&searched, pattern, is_case_sensitive).await?)
+        };
+        let reference = async || same(time_reference(directory.path(), pattern, is_case_sensitive)?);
+        let ratio = Ratio::new(name).with_goal(Goal::AtMost(2.0));
+        ratios.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
     }
     Ok(ratios)
 }
@@ -96,10 +102,10 @@ fn time_reference(
 }
 
 /// Text that looks like sources and notes, always the same.
-fn write_files(root: &Path) -> anyhow::Result<()> {
+fn write_files(root: &Path, effort: Effort) -> anyhow::Result<()> {
     let mut random = Random(7);
     let words = words(&mut random);
-    for directory in 0..DIRECTORIES {
+    for directory in 0..u64::from(effort.times(DIRECTORIES)) {
         let directory_path = root.join(format!("part{}", directory / 10)).join(format!("module{directory}"));
         fs::create_dir_all(&directory_path)?;
         for file in 0..FILES_PER_DIRECTORY {

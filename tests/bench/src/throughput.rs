@@ -16,6 +16,8 @@ use cofferdam_files::{
 };
 use tokio::task::spawn_blocking;
 
+use crate::effort::Effort;
+use crate::measure::Measure;
 use crate::ratio::Ratio;
 
 pub(crate) const NAME: &str = "throughput";
@@ -30,7 +32,7 @@ const ROWS: [(&str, u64, bool); 4] = [
     ("throughput, writing 1 MiB at a time", 1 << 20, true),
 ];
 
-pub(crate) async fn measure() -> anyhow::Result<Vec<Ratio>> {
+pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let root = tempfile::tempdir()?;
     std::fs::create_dir_all(root.path().join("some/where"))?;
     std::fs::write(root.path().join("some/where/read"), vec![7; usize::try_from(FILE_BYTES)?])?;
@@ -39,19 +41,13 @@ pub(crate) async fn measure() -> anyhow::Result<Vec<Ratio>> {
     let store: Arc<dyn FileStore> = Arc::new(DirectoryStore::open_ambient(root.path(), options)?);
     let mut ratios = Vec::new();
     for (name, step, writes) in ROWS {
-        let mut ratio = Ratio::new(name);
-        // The first round warms caches and is not counted.
-        for round in 0..=ROUNDS {
-            let (ours, reference) = if writes {
-                (write_ours(&store, step).await?, write_reference(root.path(), step).await?)
-            } else {
-                (read_ours(&store, step).await?, read_reference(root.path(), step).await?)
-            };
-            if round > 0 {
-                ratio.add(ours, reference);
-            }
-        }
-        ratios.push(ratio);
+        let ours =
+            async || if writes { write_ours(&store, step).await } else { read_ours(&store, step).await };
+        let reference = async || match writes {
+            true => write_reference(root.path(), step).await,
+            false => read_reference(root.path(), step).await,
+        };
+        ratios.push(Ratio::new(name).alternate(effort, ROUNDS, ours, reference).await?.into());
     }
     Ok(ratios)
 }

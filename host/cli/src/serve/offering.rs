@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::Context;
-use cofferdam_engine::{Engine, Plugin};
+use cofferdam_engine::{ComponentFiles, Engine, Plugin};
 use cofferdam_files::FileAccessTools;
 use cofferdam_mcp::{
     MissingGrant, Offer, PolicyDigest, PromptOffer, ResourceOffer, ResourceSource, SourceFacts,
@@ -33,7 +33,7 @@ pub(crate) struct Offering {
     files: Option<Arc<FileAccessTools>>,
     config: Option<Arc<ConfigFile>>,
     resources: Vec<Arc<dyn ResourceSource>>,
-    /// What the files were like before they were read.
+    /// What other files were like before they were read.
     stamps: Vec<(PathBuf, Stamp)>,
     servers: Vec<Arc<Kept>>,
 }
@@ -53,8 +53,10 @@ impl Offering {
         let mut stamps: Vec<_> = args.plugins.config.iter().map(|path| (path.clone(), stamp(path))).collect();
         let config = compose::config(&args.plugins)?;
         let specs = compose::plugin_specs(&args.plugins, config.as_ref(), Values::Read)?;
-        let components = specs.iter().flat_map(|spec| [spec.path.clone(), spec.path.with_extension("toml")]);
-        stamps.extend(components.map(|path| (path.clone(), stamp(&path))));
+        // Where the system does not say which version of a file there is.
+        let unclear = specs.iter().filter(|spec| spec.files.is_none()).map(|spec| &spec.path);
+        let unclear = unclear.flat_map(|path| [path.clone(), path.with_extension("toml")]);
+        stamps.extend(unclear.map(|path| (path.clone(), stamp(&path))));
         let files = match before.and_then(|before| before.files.clone()) {
             Some(files) => Some(files),
             None => compose::file_tools(&args.plugins, config.as_ref(), &specs, &[])?,
@@ -114,7 +116,9 @@ impl Offering {
     /// Files that have changed since they were read for the first time.
     pub(crate) fn changed(&self) -> Vec<PathBuf> {
         let changed = self.stamps.iter().filter(|(path, before)| stamp(path) != *before);
-        changed.map(|(path, _)| path.clone()).collect()
+        let specs = self.plugins.iter().map(|(spec, _)| spec).filter(|spec| spec.files.is_some());
+        let components = specs.filter(|spec| ComponentFiles::look_ambient(&spec.path) != spec.files);
+        changed.map(|(path, _)| path).chain(components.map(|spec| &spec.path)).cloned().collect()
     }
 
     /// Tools that run as a task or not at all.

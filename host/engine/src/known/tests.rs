@@ -5,7 +5,7 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use cofferdam_tool::{Declaration, KeptTool};
+use cofferdam_tool::{Asked, Declaration, KeptAsked, KeptTool};
 use tempfile::TempDir;
 
 use super::*;
@@ -56,7 +56,6 @@ impl Fixture {
     fn check_nothing_is_known(&self) {
         let known = self.known();
         assert_eq!((known.record(0), known.record(1), known.seal()), (None, None, None));
-        assert!(!known.was_used(0));
     }
 }
 
@@ -66,13 +65,13 @@ fn record() -> Record {
         Declaration::new("echo", "Says it again.", r#"{"properties":{"text":{"type":"string"}}}"#);
     let definition = declaration.compile().unwrap();
     Record {
-        files: Files { component: file(1), manifest: Some(file(2)) },
+        files: ComponentFiles::of(file(1), Some(file(2))),
         is_counting: false,
         digest: [7; 32],
         component_bytes: 1234,
         imports: "wasi:io/poll@0.2.6\nwasi:cli/exit@0.2.6".to_owned(),
-        beside: Some("[about]\n".to_owned()),
-        embedded: None,
+        asked: KeptAsked::new(&Asked::Stated(Box::default())).unwrap(),
+        icons: vec!["data:,".to_owned()],
         tools: vec![KeptTool::new(&declaration, &definition)],
     }
 }
@@ -85,9 +84,6 @@ fn what_was_kept_is_known_at_the_next_start() {
     assert_eq!(known.record(1), None, "it was never loaded");
     assert_eq!(known.record(2), None, "there is no such place");
     assert_eq!(known.seal(), Some([5; 32]));
-    assert!(!known.was_used(0));
-    known.keep_same(0);
-    assert!(known.was_used(0) && !known.was_used(1));
 }
 
 #[test]
@@ -97,7 +93,6 @@ fn a_second_component_leaves_the_first_as_it_is() {
     let known = fixture.known();
     known.keep_same(0);
     known.keep(1, &other);
-    assert!(!known.was_used(1), "it was loaded, not known");
     known.save();
     let known = fixture.known();
     assert_eq!((known.record(0), known.record(1)), (Some(record()), Some(other)));

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use cofferdam_tool::{DECLARATION_RULES, KeptTool, check_declarations};
+use cofferdam_tool::{DECLARATION_RULES, KeptAsked, KeptTool, check_declarations};
 
 use super::{Facts, Parts, Plugin, PluginOptions};
-use crate::known::{FileIdentity, Files, Known, Record};
+use crate::known::{ComponentFiles, FileIdentity, Known, Record};
 use crate::load::{CACHE_FORMAT, Described, Description, Loading};
-use crate::manifest::Manifest;
 use crate::{Compiler, Component, Engine, LoadError, LoadObserver};
 
 /// Plugins of one start whose code stays in memory when it had to be compiled. Of more than that most are not called for a
@@ -15,7 +14,7 @@ use crate::{Compiler, Component, Engine, LoadError, LoadObserver};
 const CODE_KEPT_MAX: usize = 16;
 
 impl Engine {
-    /// What the cache knows about the components at `paths`, relative ones in `directory`: for [`Engine::load_known`]. Takes a
+    /// What the cache knows about the components at `paths`, relative ones in `directory`: for [`Engine::recall`]. Takes a
     /// few milliseconds for a thousand of them, and blocks.
     #[must_use]
     pub fn known(&self, directory: &Path, paths: &[PathBuf]) -> Known {
@@ -38,8 +37,32 @@ impl Engine {
         Known::read(cache, &made_by, paths)
     }
 
-    /// Loads a component as a plugin like [`Engine::load`]. If `known` has it at `place`, and its files are the same, then
-    /// nothing is read. Otherwise it is loaded, and known from then on.
+    /// The plugin that is known at `place`, if the files are the ones that are known: nothing is read then. They have been
+    /// looked at, and are not looked at here.
+    ///
+    /// # Errors
+    /// Those of [`Engine::load`] that are about what the plugin is given.
+    pub fn recall(
+        &self,
+        known: &Known,
+        place: usize,
+        component: &Component,
+        files: Option<ComponentFiles>,
+        options: &PluginOptions,
+    ) -> Result<Option<Plugin>, LoadError> {
+        let is_counting = options.limits.fuel_max.is_some();
+        let is_same = |record: &Record| Some(record.files) == files && record.is_counting == is_counting;
+        if component.file_ambient().is_none() {
+            return Ok(None);
+        }
+        let Some(parts) = known.record(place).filter(is_same).and_then(recalled) else { return Ok(None) };
+        self.check_mounts(&options.grants)?;
+        known.keep_same(place);
+        Plugin::new(self, component, options.clone(), parts).map(Some)
+    }
+
+    /// Loads a component as a plugin like [`Engine::load`]. It is known from then on, if its files are still as they were looked
+    /// at.
     ///
     /// # Errors
     /// Those of [`Engine::load`].
@@ -48,32 +71,13 @@ impl Engine {
         known: &Known,
         place: usize,
         component: &Component,
+        files: Option<ComponentFiles>,
         options: PluginOptions,
         observer: &dyn LoadObserver,
     ) -> Result<Plugin, LoadError> {
         self.check_mounts(&options.grants)?;
-        let files = component.files_ambient().filter(|_| known.is_kept());
-        let files = files.and_then(|(component, manifest)| Files::of_ambient(component, &manifest));
-        let is_counting = options.limits.fuel_max.is_some();
-        let is_same = |record: &Record| Some(record.files) == files && record.is_counting == is_counting;
-        if let Some(parts) = known.record(place).filter(is_same).and_then(recalled) {
-            known.keep_same(place);
-            return Plugin::new(self, component, options, parts);
-        }
-        // What is changed while it is read must show. That of most of a thousand loads is not needed, and it is large.
-        let files = files.filter(Files::are_settled);
-        Box::pin(self.load_anew(known, place, component, options, observer, files)).await
-    }
-
-    async fn load_anew(
-        &self,
-        known: &Known,
-        place: usize,
-        component: &Component,
-        options: PluginOptions,
-        observer: &dyn LoadObserver,
-        files: Option<Files>,
-    ) -> Result<Plugin, LoadError> {
+        // What is changed while it is read must show.
+        let files = files.filter(|files| known.is_kept() && files.are_settled());
         let PluginOptions { name, grants, limits } = &options;
         let mut loading = Loading::start(&self.inner, component, name, limits, grants, observer).await?;
         let mut described = loading.describe().await?;
@@ -84,12 +88,14 @@ impl Engine {
             loading = Loading::start(&self.inner, component, name, limits, grants, observer).await?;
             described = loading.describe().await?;
         }
-        let Described { description, asked, icons, mut code, beside, embedded } = described;
+        let Described { description, asked, icons, mut code } = described;
         let Description { component_bytes, imports, declarations } = description;
         let definitions = check_declarations(&declarations)?;
         let imports = imports.join("\n");
-        let now = component.files_ambient().and_then(|(path, manifest)| Files::of_ambient(path, &manifest));
-        if let Some(files) = files.filter(|files| now == Some(*files)) {
+        let now = component.file_ambient().and_then(ComponentFiles::look_ambient);
+        if let Some(files) = files.filter(|files| now == Some(*files))
+            && let Some(kept) = KeptAsked::new(&asked)
+        {
             let tools = declarations.iter().zip(&definitions);
             let record = Record {
                 files,
@@ -97,8 +103,8 @@ impl Engine {
                 digest: loading.digest,
                 component_bytes,
                 imports: imports.clone(),
-                beside: beside.as_deref().map(str::to_owned),
-                embedded,
+                asked: kept,
+                icons: icons.clone(),
                 tools: tools.map(|(declaration, tool)| KeptTool::new(declaration, tool)).collect(),
             };
             known.keep(place, &record);
@@ -114,14 +120,13 @@ impl Engine {
 
 /// A plugin as it is known. `None` if it has to be loaded: what was accepted once is accepted again, so that does not happen.
 fn recalled(record: Record) -> Option<Parts> {
-    let manifest = Manifest::parse(record.beside.as_deref(), record.embedded.as_deref()).ok()?;
     let tools = record.tools.into_iter().map(KeptTool::into_definition);
     Some(Parts {
         digest: record.digest,
         facts: Facts { component_bytes: record.component_bytes, imports: record.imports },
         definitions: tools.collect::<Option<_>>()?,
-        asked: manifest.asked(),
-        icons: manifest.icons(),
+        asked: record.asked.to_asked()?,
+        icons: record.icons,
         code: None,
     })
 }

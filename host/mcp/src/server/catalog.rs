@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use cofferdam_tool::{ToolDefinition, Toolset};
-use rmcp::model::{Icon, JsonObject, MetaObject, Tool, ToolAnnotations};
+use rmcp::model::{Icon, MetaObject, Tool, ToolAnnotations};
 use serde_json::Value;
 
 use super::names::wire_names;
@@ -71,8 +71,8 @@ impl fmt::Debug for PolicyDigest {
 pub(super) struct Catalog {
     pub(super) toolset: Toolset,
     pub(super) tools: Vec<Entry>,
+    /// The tools that have another name on the wire, by that.
     by_wire: HashMap<String, usize>,
-    by_name: HashMap<String, usize>,
     pub(super) prompts: Vec<PromptOffer>,
     pub(super) resources: Vec<ResourceOffer>,
     pub(super) resource_sources: Vec<Arc<dyn ResourceSource>>,
@@ -108,8 +108,7 @@ impl Entry {
 impl Catalog {
     pub(super) fn new(offer: Offer) -> Self {
         let Offer { toolset, only, prompts, resources, resource_sources, sources } = offer;
-        let definitions: Vec<_> = toolset.definitions().cloned().collect();
-        let wire = wire_names(definitions.iter().map(|definition| definition.name.as_str()));
+        let wire = wire_names(toolset.definitions().map(|definition| definition.name.as_str()));
         let hidden: BTreeSet<&str> = prompts
             .iter()
             .map(|prompt| prompt.tool.as_str())
@@ -118,35 +117,40 @@ impl Catalog {
         let sources: HashMap<Arc<str>, Arc<SourceFacts>> =
             sources.into_iter().map(|(name, facts)| (name.into(), Arc::new(facts))).collect();
         let unknown: (Arc<str>, Arc<SourceFacts>) = (Arc::default(), Arc::default());
-        let mut tools = Vec::with_capacity(definitions.len());
-        for (definition, wire) in definitions.into_iter().zip(wire) {
+        // The tools of a source follow one another.
+        let mut of_source = unknown.clone();
+        let mut tools = Vec::with_capacity(toolset.tools().len());
+        for ((definition, source), wire) in toolset.tools().zip(wire) {
             let name = definition.name.as_str();
             let is_listed = only.as_ref().is_none_or(|only| only.contains(name)) && !hidden.contains(name);
-            let source = toolset.source(name).map(|source| source.name());
-            let (source, facts) = match source.and_then(|source| sources.get_key_value(source)) {
-                Some((source, facts)) => (Arc::clone(source), Arc::clone(facts)),
-                None => (source.map_or_else(|| Arc::clone(&unknown.0), Arc::from), Arc::clone(&unknown.1)),
-            };
+            if *of_source.0 != *source.name() {
+                of_source = match sources.get_key_value(source.name()) {
+                    Some((source, facts)) => (Arc::clone(source), Arc::clone(facts)),
+                    None => (source.name().into(), Arc::clone(&unknown.1)),
+                };
+            }
+            let (source, facts) = of_source.clone();
+            let definition = Arc::clone(definition);
             tools.push(Entry { definition, source, facts, is_listed, wire, tool: OnceLock::new() });
         }
-        let index = |key: fn(&Entry) -> &str| {
-            tools.iter().enumerate().map(|(index, entry)| (key(entry).to_owned(), index)).collect()
-        };
-        let by_wire = index(|entry| &entry.wire);
-        let by_name = index(|entry| entry.definition.name.as_str());
+        let differs = |(_, entry): &(usize, &Entry)| entry.wire != entry.definition.name.as_str();
+        let renamed = tools.iter().enumerate().filter(differs);
+        let by_wire = renamed.map(|(index, entry)| (entry.wire.clone(), index)).collect();
         let instructions = instructions(&toolset);
-        Self { toolset, by_wire, by_name, tools, prompts, resources, resource_sources, instructions }
+        Self { toolset, by_wire, tools, prompts, resources, resource_sources, instructions }
     }
 
     /// The tool that a client may call under a wire name. One that is hidden from the client is as good as none.
     pub(super) fn find(&self, wire: &str, principal: &Principal) -> Option<&Entry> {
-        let entry = self.by_wire.get(wire).and_then(|index| self.tools.get(*index))?;
+        let index = self.by_wire.get(wire).copied().or_else(|| self.toolset.position(wire))?;
+        // A tool that has another name on the wire is not called by its own.
+        let entry = self.tools.get(index).filter(|entry| entry.wire == wire)?;
         (entry.is_listed && principal.may_use(&entry.source)).then_some(entry)
     }
 
     /// The tool that makes a prompt or a resource.
     pub(super) fn renderer(&self, name: &str, principal: &Principal) -> Option<&Entry> {
-        let entry = self.by_name.get(name).and_then(|index| self.tools.get(*index))?;
+        let entry = self.toolset.position(name).and_then(|index| self.tools.get(index))?;
         principal.may_use(&entry.source).then_some(entry)
     }
 
@@ -164,15 +168,15 @@ impl Catalog {
 }
 
 fn wire_tool(wire: String, definition: &ToolDefinition, facts: &SourceFacts) -> Tool {
-    let mut tool = Tool::new(wire, definition.description.clone(), object(definition.input.published()));
+    let mut tool = Tool::new(wire, definition.description.clone(), definition.input.published_object());
     tool.title.clone_from(&definition.title);
     // Clients of the earlier revision take an output schema for objects alone.
     tool.output_schema = definition
         .output
         .as_ref()
-        .map(|output| output.published())
+        .map(|output| output.published_object())
         .filter(|schema| schema.get("type").is_some_and(|kind| kind == "object"))
-        .map(|schema| Arc::new(object(schema)));
+        .map(Arc::new);
     let hints = definition.annotations;
     if [hints.read_only, hints.destructive, hints.idempotent, hints.open_world].iter().any(Option::is_some) {
         let (read_only, destructive) = (hints.read_only, hints.destructive);
@@ -188,10 +192,6 @@ fn wire_tool(wire: String, definition: &ToolDefinition, facts: &SourceFacts) -> 
         tool.meta = Some(meta);
     }
     tool
-}
-
-fn object(schema: &Value) -> JsonObject {
-    schema.as_object().cloned().unwrap_or_default()
 }
 
 /// What the sources say about their tools together, cut where clients cut it.

@@ -1,5 +1,6 @@
 //! Names of tools on the wire.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
@@ -15,21 +16,28 @@ const SUFFIX_CHARS: usize = 8;
 /// gets a suffix computed from its full name. So a wire name depends on the set of names alone, not on their order or
 /// on the time.
 pub(super) fn wire_names<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
-    let mut takers: HashMap<String, usize> = HashMap::new();
+    let mut takers: HashMap<Cow<'_, str>, usize> = HashMap::with_capacity(names.size_hint().0);
     for name in names.clone() {
         *takers.entry(fitted(name)).or_default() += 1;
     }
     names
         .map(|name| {
             let wire = fitted(name);
-            let is_unique = takers.get(&wire).is_none_or(|takers| *takers == 1);
-            if wire == name || (is_unique && name.len() <= CHARS_MAX) { wire } else { suffixed(&wire, name) }
+            let is_unique = || takers.get(&wire).is_none_or(|takers| *takers == 1);
+            if wire == name || (name.len() <= CHARS_MAX && is_unique()) {
+                wire.into_owned()
+            } else {
+                suffixed(&wire, name)
+            }
         })
         .collect()
 }
 
-fn fitted(name: &str) -> String {
+fn fitted(name: &str) -> Cow<'_, str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.len() <= CHARS_MAX && name.chars().all(fits) {
+        return name.into();
+    }
     name.chars().map(|c| if fits(c) { c } else { '_' }).take(CHARS_MAX).collect()
 }
 

@@ -21,15 +21,11 @@ pub(crate) struct Malformed {
 /// that is neither array nor object has no levels.
 pub(crate) fn levels(text: &[u8]) -> usize {
     let (mut open, mut deepest) = (0_usize, 0);
-    let (mut in_string, mut escaped) = (false, false);
-    for &byte in text {
-        if in_string {
-            in_string = escaped || byte != b'"';
-            escaped = !escaped && byte == b'\\';
-            continue;
-        }
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
         match byte {
-            b'"' => in_string = true,
+            b'"' => rest = after_string(rest),
             b'[' | b'{' => {
                 open += 1;
                 deepest = deepest.max(open);
@@ -39,6 +35,19 @@ pub(crate) fn levels(text: &[u8]) -> usize {
         }
     }
     deepest
+}
+
+/// What follows a string, of which `text` begins behind the opening quote. Most of a long text is in strings.
+fn after_string(mut text: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', text) {
+        let is_end = text.get(at) == Some(&b'"');
+        // A backslash takes the next byte along.
+        text = text.get(if is_end { at + 1 } else { at + 2 }..).unwrap_or_default();
+        if is_end {
+            return text;
+        }
+    }
+    &[]
 }
 
 /// The deepest nesting of a value that was built and not read, without recursion.
@@ -201,12 +210,15 @@ impl<'t> Reader<'t> {
 
     /// Everything up to a quote or a backslash, either of which follows.
     fn plain_characters(&mut self) -> Result<&'t str, Malformed> {
-        let start = self.at;
-        let end = self.rest().iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20);
-        self.at += end.ok_or(Malformed { offset: self.text.len() })?;
-        if self.peek().is_some_and(|byte| byte < 0x20) {
+        let (start, rest) = (self.at, self.rest());
+        let end = memchr::memchr2(b'"', b'\\', rest);
+        let plain = end.and_then(|end| rest.get(..end)).unwrap_or(rest);
+        // The least byte of many is found faster than the first one that is too small.
+        if plain.iter().fold(u8::MAX, |least, &byte| least.min(byte)) < 0x20 {
+            self.at += plain.iter().position(|&byte| byte < 0x20).unwrap_or_default();
             return Err(self.malformed());
         }
+        self.at += end.ok_or(Malformed { offset: self.text.len() })?;
         self.since(start)
     }
 

@@ -76,9 +76,23 @@ fn of_repeated_keys_the_last_counts_and_is_remembered() {
 }
 
 #[test]
+fn what_is_wrong_with_a_string_is_found_where_it_is() {
+    let offset = |text: &str| read(text.as_bytes(), 128).err().map(|malformed| malformed.offset);
+    assert_eq!(offset("[\"abc"), Some(5));
+    assert_eq!(offset("[\"a\tb\"]"), Some(3));
+    assert_eq!(offset("[\"a\tb"), Some(3));
+    assert_eq!(offset("\"a\\nb\u{1}c\""), Some(5));
+    assert_eq!(offset("\"\u{7f}é\""), None);
+}
+
+#[test]
 fn levels_are_counted_in_any_text_and_bound_the_reader() {
     assert_eq!(levels(br#"{"a":[{"b":"[[[\"[["}]}"#), 3);
     assert_eq!(levels(b"]]][[["), 3);
+    assert_eq!(levels(br#"["\\",["[\"[",[]]]"#), 3);
+    for broken in [r#"["["#, r#"["[\"#, r#"["[\"["#] {
+        assert_eq!(levels(broken.as_bytes()), 1, "{broken}");
+    }
     assert_eq!(levels(b"5"), 0);
     let deep = "[".repeat(129) + &"]".repeat(129);
     assert!(read(deep.as_bytes(), 128).is_err());

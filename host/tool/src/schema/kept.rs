@@ -22,8 +22,8 @@ impl KeptSchema {
     pub(crate) fn new(declared: &str, published: &Value) -> Self {
         // As texts, because the order of members is published too.
         let text = published.to_string();
-        let is_as_declared = read(declared).is_some_and(|value| value.to_string() == text);
-        Self { declared: declared.to_owned(), published: (!is_as_declared).then_some(text) }
+        let as_declared = read(declared).map(|value| value.to_string());
+        Self { declared: declared.to_owned(), published: Some(text).filter(|text| as_declared.as_ref() != Some(text)) }
     }
 
     pub(super) fn declared(&self) -> &str {
@@ -35,6 +35,18 @@ impl KeptSchema {
 pub(super) fn published(kept: Option<&KeptSchema>) -> Value {
     let text = kept.map(|kept| kept.published.as_deref().unwrap_or(&kept.declared));
     text.and_then(read).unwrap_or_else(|| Value::Object(Map::new()))
+}
+
+/// The members of what is published: a copy of `published`, or read anew where that is not there.
+pub(super) fn object(published: Option<&Value>, kept: Option<&KeptSchema>) -> Map<String, Value> {
+    let object = match published {
+        Some(value) => value.clone(),
+        None => self::published(kept),
+    };
+    match object {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
 }
 
 /// Reads numbers as compiling does.

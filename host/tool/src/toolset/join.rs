@@ -1,12 +1,14 @@
 //! Several sources as one toolset, also when two of them have a tool of the same name.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use hashbrown::HashTable;
 
-use super::names::Looks;
-use super::{DuplicateTool, Toolset};
+use super::names::{Look, drawn, folded};
+use super::{DuplicateTool, Inner, Toolset, name_of};
 use crate::{CallContext, Completion, ToolCall, ToolDefinition, ToolName, ToolSource};
 
 /// Longest name of a tool in characters (`ARG-38`).
@@ -22,47 +24,70 @@ impl Toolset {
     pub fn join(sources: impl IntoIterator<Item = Arc<dyn ToolSource>>) -> Result<Self, DuplicateTool> {
         let sources: Vec<_> = sources.into_iter().collect();
         let definitions: Vec<_> = sources.iter().map(|source| source.definitions()).collect();
-        let of =
-            |tools: &Arc<[Arc<ToolDefinition>]>| tools.iter().map(|tool| Looks::of(&tool.name)).collect();
-        let looks: Vec<Vec<Looks>> = definitions.iter().map(of).collect();
-        let shared = shared(&looks);
+        let shared = shared(&definitions);
         let mut toolset = Self::new();
-        for (((source, definitions), looks), shared) in sources.iter().zip(definitions).zip(looks).zip(shared)
-        {
-            if !shared.contains(&true) {
-                toolset.add_all(source, &definitions, looks)?;
-                continue;
+        toolset.reserve(shared.len());
+        let mut shared = shared.as_slice();
+        for (source, definitions) in sources.into_iter().zip(definitions) {
+            let (own, others) = shared.split_at_checked(definitions.len()).unwrap_or_default();
+            shared = others;
+            match own.contains(&true) {
+                true => toolset.add(Arc::new(Prefixed::new(source, &definitions, own)))?,
+                false => toolset.add(source)?,
             }
-            let prefixed = Prefixed::new(Arc::clone(source), &definitions, &shared);
-            // A name that was not changed looks as it did.
-            let looks = prefixed.definitions.iter().zip(looks).zip(&shared);
-            let looks = looks.map(|((tool, looks), is_shared)| match is_shared {
-                true => Looks::of(&tool.name),
-                false => looks,
-            });
-            let (looks, definitions) = (looks.collect(), Arc::clone(&prefixed.definitions));
-            toolset.add_all(&(Arc::new(prefixed) as Arc<dyn ToolSource>), &definitions, looks)?;
         }
         Ok(toolset)
     }
+
+    fn reserve(&mut self, tools: usize) {
+        let Inner { entries, names, .. } = Arc::make_mut(&mut self.inner);
+        entries.reserve(tools);
+        names.reserve(tools, |entry| name_of(entries, entry));
+    }
 }
 
-/// For each tool of each source, whether another source has a tool that it could be taken for.
-fn shared(looks: &[Vec<Looks>]) -> Vec<Vec<bool>> {
-    let tools = looks.iter().map(Vec::len).sum();
-    let (mut folded, mut drawn) = (HashMap::with_capacity(tools), HashMap::with_capacity(tools));
-    for (owner, looks) in looks.iter().enumerate() {
-        for Looks { folded: as_folded, drawn: as_drawn } in looks {
-            for (owners, key) in [(&mut folded, as_folded), (&mut drawn, as_drawn)] {
-                let owners = owners.entry(key.as_str()).or_insert(Some(owner));
-                *owners = owners.filter(|one| *one == owner);
+/// For each tool of each source, one after another, whether another source has a tool that it could be taken for.
+fn shared(sources: &[Arc<[Arc<ToolDefinition>]>]) -> Vec<bool> {
+    let tools = sources.iter().enumerate().flat_map(|(owner, tools)| tools.iter().map(move |tool| (owner, tool)));
+    let names: Vec<(usize, &str)> = tools.map(|(owner, tool)| (owner, tool.name.as_str())).collect();
+    let mut is_shared = vec![false; names.len()];
+    for look in [folded as Look, drawn] {
+        mark_shared(&names, look, &mut is_shared);
+    }
+    is_shared
+}
+
+/// Marks the names that look the same to `look` and belong to several owners.
+fn mark_shared(names: &[(usize, &str)], look: Look, is_shared: &mut [bool]) {
+    let random = RandomState::new();
+    let looked = |index: usize| names.get(index).map(|(_, name)| look(name));
+    let hash_of = |index: usize| looked(index).map_or(0, |looked| random.hash_one(looked.bytes()));
+    // The first of the names that look the same, and whether they have several owners.
+    let mut firsts: HashTable<(usize, bool)> = HashTable::with_capacity(names.len());
+    let mut first_of = Vec::with_capacity(names.len());
+    for (index, (owner, name)) in names.iter().enumerate() {
+        let (hash, own) = (hash_of(index), look(name));
+        let is_alike = |(first, _): &(usize, bool)| looked(*first).is_some_and(|l| l.bytes() == own.bytes());
+        match firsts.find_mut(hash, is_alike) {
+            Some((first, has_several)) => {
+                *has_several |= names.get(*first).is_none_or(|(other, _)| other != owner);
+                first_of.push(*first);
+            }
+            None => {
+                firsts.insert_unique(hash, (index, false), |(first, _)| hash_of(*first));
+                first_of.push(index);
             }
         }
     }
-    // A name with one owner has that one.
-    let has_several = |owners: &HashMap<&str, Option<usize>>, key: &str| owners.get(key) == Some(&None);
-    let is_shared = |looks: &Looks| has_several(&folded, &looks.folded) || has_several(&drawn, &looks.drawn);
-    looks.iter().map(|looks| looks.iter().map(is_shared).collect()).collect()
+    let mut has_several = vec![false; names.len()];
+    for (first, several) in firsts {
+        if let Some(place) = has_several.get_mut(first) {
+            *place = several;
+        }
+    }
+    for (shared, first) in is_shared.iter_mut().zip(first_of) {
+        *shared |= has_several.get(first).copied().unwrap_or_default();
+    }
 }
 
 /// A source of which some tools have the source's name before their own.

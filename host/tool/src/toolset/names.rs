@@ -5,81 +5,119 @@
 //! the alphabet that look alike. That is more than a single plugin's own names have to (`ARG-43`): there, whoever could
 //! be confused with the author is the author.
 
-use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 
-use crate::ToolName;
+use hashbrown::HashTable;
 
-/// The names that are taken, and by which entry.
+/// The names that are taken, and by which entry. It holds no name itself: whoever asks gives the names of the entries.
 #[derive(Clone, Default)]
 pub(super) struct Names {
-    exact: HashMap<ToolName, usize>,
-    folded: HashMap<String, usize>,
-    drawn: HashMap<String, usize>,
-}
-
-/// What a name is to somebody who does not look closely. Two names that share either are taken for one another.
-pub(super) struct Looks {
-    /// Without case, and with one separator for all of them.
-    pub(super) folded: String,
-    /// As it is drawn.
-    pub(super) drawn: String,
-}
-
-impl Looks {
-    pub(super) fn of(name: &ToolName) -> Self {
-        Self { folded: folded(name.as_str()), drawn: drawn(name.as_str()) }
-    }
+    exact: HashTable<usize>,
+    folded: HashTable<usize>,
+    drawn: HashTable<usize>,
+    random: RandomState,
 }
 
 impl Names {
     /// The entry that has exactly this name.
-    pub(super) fn find(&self, name: &str) -> Option<usize> {
-        self.exact.get(name).copied()
+    pub(super) fn find<'n>(&self, name: &str, name_of: impl Fn(usize) -> &'n str) -> Option<usize> {
+        let hash = self.random.hash_one(name);
+        self.exact.find(hash, |entry| name_of(*entry) == name).copied()
     }
 
-    /// The entry whose name is one that looks like this, or cannot be told from it.
-    pub(super) fn taken(&self, looks: &Looks) -> Option<usize> {
-        // Names that are the same look the same.
-        self.folded.get(&looks.folded).or_else(|| self.drawn.get(&looks.drawn)).copied()
+    /// The entry whose name is this one or cannot be told from it.
+    pub(super) fn taken<'n>(&self, name: &str, name_of: impl Fn(usize) -> &'n str) -> Option<usize> {
+        // Names that are the same are the same without case.
+        let alike = |table: &HashTable<usize>, look: Look| {
+            let looked = look(name);
+            let hash = self.random.hash_one(looked.bytes());
+            table.find(hash, |entry| look(name_of(*entry)).bytes() == looked.bytes()).copied()
+        };
+        alike(&self.folded, folded).or_else(|| alike(&self.drawn, drawn))
     }
 
-    /// Takes a name for an entry.
-    pub(super) fn take(&mut self, name: &ToolName, looks: Looks, entry: usize) {
-        self.folded.insert(looks.folded, entry);
-        self.drawn.insert(looks.drawn, entry);
-        self.exact.insert(name.clone(), entry);
+    /// Takes the name of an entry. Where it is taken, the later entry has it.
+    pub(super) fn take<'n>(&mut self, entry: usize, name_of: impl Fn(usize) -> &'n str) {
+        let (name, random) = (name_of(entry), &self.random);
+        let exact = |entry: &usize| random.hash_one(name_of(*entry));
+        match self.exact.find_mut(exact(&entry), |other| name_of(*other) == name) {
+            Some(other) => *other = entry,
+            None => drop(self.exact.insert_unique(exact(&entry), entry, exact)),
+        }
+        for (table, look) in [(&mut self.folded, folded as Look), (&mut self.drawn, drawn)] {
+            let looked = look(name);
+            let hash_of = |entry: &usize| random.hash_one(look(name_of(*entry)).bytes());
+            let hash = random.hash_one(looked.bytes());
+            match table.find_mut(hash, |other| look(name_of(*other)).bytes() == looked.bytes()) {
+                Some(other) => *other = entry,
+                None => drop(table.insert_unique(hash, entry, hash_of)),
+            }
+        }
     }
 
-    /// Makes room for so many names more.
-    pub(super) fn reserve(&mut self, names: usize) {
-        self.exact.reserve(names);
-        self.folded.reserve(names);
-        self.drawn.reserve(names);
+    /// Makes room for the names of `entries` in all.
+    pub(super) fn reserve<'n>(&mut self, entries: usize, name_of: impl Fn(usize) -> &'n str) {
+        let more = entries.saturating_sub(self.exact.len());
+        let random = &self.random;
+        self.exact.reserve(more, |entry| random.hash_one(name_of(*entry)));
+        self.folded.reserve(more, |entry| random.hash_one(folded(name_of(*entry)).bytes()));
+        self.drawn.reserve(more, |entry| random.hash_one(drawn(name_of(*entry)).bytes()));
+    }
+}
+
+/// How a name is looked at by somebody who does not look closely.
+pub(super) type Look = fn(&str) -> Looked;
+
+/// A name as it was looked at, on the stack: a toolset looks at thousands.
+pub(super) struct Looked {
+    bytes: [u8; Self::BYTES_MAX],
+    length: usize,
+}
+
+impl Looked {
+    /// Two for each character of the longest name (`ARG-38`). What is longer is cut: names are checked before.
+    const BYTES_MAX: usize = 256;
+
+    fn new() -> Self {
+        Self { bytes: [0; Self::BYTES_MAX], length: 0 }
+    }
+
+    fn push(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
+            self.length += 1;
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or(&self.bytes)
     }
 }
 
 /// A name without case, and with one separator for all of them.
-fn folded(name: &str) -> String {
-    name.chars().map(fold).collect()
+pub(super) fn folded(name: &str) -> Looked {
+    let mut folded = Looked::new();
+    name.bytes().for_each(|byte| folded.push(fold(byte)));
+    folded
 }
 
-fn fold(character: char) -> char {
-    match character {
-        '-' | '.' => '_',
+fn fold(byte: u8) -> u8 {
+    match byte {
+        b'-' | b'.' => b'_',
         other => other.to_ascii_lowercase(),
     }
 }
 
 /// What a name looks like: one character for all that are drawn nearly alike, then without case. `i` stays apart from
 /// `l`, though `I` looks like one and is the other by case: else `mail` and `mall` would be one name.
-fn drawn(name: &str) -> String {
-    let mut drawn = String::with_capacity(name.len());
-    for character in name.chars() {
-        match character {
-            '0' => drawn.push('o'),
-            '1' | 'I' => drawn.push('l'),
-            'm' | 'M' => drawn.push_str("rn"),
-            'w' | 'W' => drawn.push_str("vv"),
+pub(super) fn drawn(name: &str) -> Looked {
+    let mut drawn = Looked::new();
+    for byte in name.bytes() {
+        match byte {
+            b'0' => drawn.push(b'o'),
+            b'1' | b'I' => drawn.push(b'l'),
+            b'm' | b'M' => b"rn".iter().for_each(|byte| drawn.push(*byte)),
+            b'w' | b'W' => b"vv".iter().for_each(|byte| drawn.push(*byte)),
             other => drawn.push(fold(other)),
         }
     }
@@ -91,14 +129,36 @@ mod tests {
     use super::*;
 
     fn are_alike(one: &str, other: &str) -> bool {
-        let (one, other) = (ToolName::new(one).unwrap(), ToolName::new(other).unwrap());
-        let mut names = Names::default();
-        names.take(&one, Looks::of(&one), 7);
-        let forwards = names.taken(&Looks::of(&other));
-        let mut names = Names::default();
-        names.take(&other, Looks::of(&other), 7);
-        assert_eq!(forwards, names.taken(&Looks::of(&one)), "{one} and {other}, either way round");
+        let taken = |taken: &str, name: &str| {
+            let mut names = Names::default();
+            names.take(7, |_| taken);
+            names.taken(name, |_| taken)
+        };
+        let forwards = taken(one, other);
+        assert_eq!(forwards, taken(other, one), "{one} and {other}, either way round");
         forwards == Some(7)
+    }
+
+    #[test]
+    fn the_longest_names_are_looked_at_as_a_whole() {
+        let (one, other) = (format!("{}a", "m".repeat(127)), format!("{}b", "m".repeat(127)));
+        assert!(!are_alike(&one, &other));
+        assert!(are_alike(&one, &one.to_uppercase()));
+    }
+
+    #[test]
+    fn a_name_is_found_among_many() {
+        let names: Vec<String> = (0..1000).map(|number| format!("tool{number}")).collect();
+        let name_of = |entry: usize| names[entry].as_str();
+        let mut taken = Names::default();
+        taken.reserve(10, name_of);
+        (0..names.len()).for_each(|entry| taken.take(entry, name_of));
+        for (entry, name) in names.iter().enumerate() {
+            assert_eq!(taken.find(name, name_of), Some(entry));
+            assert_eq!(taken.find(&name.to_uppercase(), name_of), None);
+        }
+        assert_eq!((taken.find("tool", name_of), taken.taken("toolx", name_of)), (None, None));
+        assert!(taken.taken("TOOL999", name_of).is_some());
     }
 
     #[test]

@@ -1,0 +1,101 @@
+//! What a plugin asks for, in the form in which a host keeps it from one start to the next: reading it again takes no manifest.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Asked, ClockPrecision, LimitsAsked, Permission, Permissions};
+
+/// What was asked for, as the texts of single permissions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptAsked {
+    is_stated: bool,
+    permissions: Vec<String>,
+}
+
+impl KeptAsked {
+    /// What to keep of `asked`; `None` if its texts would not say the same.
+    #[must_use]
+    pub fn new(asked: &Asked) -> Option<Self> {
+        let permissions = match asked {
+            Asked::Unstated => Vec::new(),
+            Asked::UnstatedWithin(limits) => {
+                limits.entries().into_iter().map(|(key, value)| format!("limit:{key}={value}")).collect()
+            }
+            Asked::Stated(permissions) => permissions.all().iter().map(ToString::to_string).collect(),
+        };
+        let kept = Self { is_stated: matches!(asked, Asked::Stated(_)), permissions };
+        (kept.to_asked().as_ref() == Some(asked)).then_some(kept)
+    }
+
+    /// What was asked for; `None` if a text is no permission, which was never kept.
+    #[must_use]
+    pub fn to_asked(&self) -> Option<Asked> {
+        let mut asked = Permissions { random: false, clock: ClockPrecision::Coarse, ..Permissions::default() };
+        let mut limits = Map::new();
+        for text in &self.permissions {
+            match text.parse().ok()? {
+                Permission::Files(Some(name), access) => drop(asked.files.insert(name, access)),
+                Permission::Files(None, access) => asked.files_any = Some(access),
+                Permission::Http(rule) => asked.http.push(rule),
+                Permission::Socket(rule) => drop(asked.sockets.insert(rule)),
+                Permission::Env(name) => drop(asked.env.insert(name)),
+                Permission::Config(key) => drop(asked.config.insert(key)),
+                Permission::Secret(name) => drop(asked.secrets.insert(name)),
+                Permission::Clock(precision) => asked.clock = precision,
+                Permission::Random => asked.random = true,
+                Permission::Tool(name) => drop(asked.tools.insert(name)),
+                Permission::Ask(kind) => drop(asked.ask.insert(kind)),
+                Permission::Limit(key, value) => drop(limits.insert(key, value.into())),
+            }
+        }
+        if !limits.is_empty() {
+            asked.limits = serde_json::from_value::<LimitsAsked>(Value::Object(limits)).ok()?;
+        }
+        Some(match self.is_stated {
+            true => Asked::Stated(Box::new(asked)),
+            false if asked.limits == LimitsAsked::default() => Asked::Unstated,
+            false => Asked::UnstatedWithin(asked.limits),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FileAccess;
+
+    fn kept(asked: &Asked) {
+        let kept = KeptAsked::new(asked).unwrap_or_else(|| panic!("{asked:?}"));
+        assert_eq!(kept.to_asked().as_ref(), Some(asked));
+    }
+
+    #[test]
+    fn everything_that_can_be_asked_for_is_kept() {
+        kept(&Asked::Unstated);
+        let limits = LimitsAsked { wall_ms_max: Some(5), fuel_max: Some(u64::MAX), ..LimitsAsked::default() };
+        kept(&Asked::UnstatedWithin(limits.clone()));
+        kept(&Asked::Stated(Box::default()));
+        kept(&Asked::Stated(Box::new(Permissions { random: false, ..Permissions::default() })));
+        kept(&Asked::Stated(Box::new(Permissions {
+            files: [(crate::MountName::new("notes").unwrap(), FileAccess::ReadWrite)].into(),
+            files_any: Some(FileAccess::CreateOnly),
+            http: ["GET https://b.example/v1", "https://*.a.example/"].map(|r| r.parse().unwrap()).into(),
+            sockets: ["tcp db.example:5432".parse().unwrap()].into(),
+            env: ["LANG".to_owned()].into(),
+            config: ["a.b".to_owned()].into(),
+            secrets: ["gh".to_owned()].into(),
+            clock: ClockPrecision::Precise,
+            random: true,
+            tools: ["word_count".parse().unwrap()].into(),
+            ask: [crate::QuestionKind::Elicitation].into(),
+            limits,
+        })));
+        kept(&Asked::Stated(Box::new(Permissions { clock: ClockPrecision::Frozen, ..Permissions::default() })));
+    }
+
+    #[test]
+    fn what_is_no_permission_was_never_kept() {
+        let kept = KeptAsked { is_stated: true, permissions: vec!["files".to_owned(), "nonsense:x".to_owned()] };
+        assert_eq!(kept.to_asked(), None);
+    }
+}

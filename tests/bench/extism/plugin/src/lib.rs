@@ -1,0 +1,8 @@
+//! The tool `echo` of `tests/programs/examples/served.rs`, for extism: the same text in, the same text out.
+
+use extism_pdk::{FnResult, plugin_fn};
+
+#[plugin_fn]
+pub fn echo(arguments: String) -> FnResult<String> {
+    Ok(format!(r#"{{"echoed":{arguments}}}"#))
+}

@@ -1,0 +1,118 @@
+//! `callers`: how many trivial calls there are in a second when several callers call at once, against one caller; the scaling of raw
+//! wasmtime stands beside it.
+//!
+//! Both sides share a number of calls among tasks of one runtime with a thread for each core, and have as many places as
+//! `cofferdam serve`.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, ensure};
+use cofferdam_engine::{EngineConfig, Floor, PoolSize};
+use cofferdam_tests::{Host, config, guest, shared_cache};
+use tokio::task::JoinSet;
+
+use crate::effort::Effort;
+use crate::measure::{Goal, Measure};
+use crate::ratio::Ratio;
+
+pub(crate) const NAME: &str = "callers";
+const GUEST: &str = "remember";
+const ROUNDS: usize = 30;
+/// Calls of all callers in one round.
+const CALLS: u32 = 2048;
+const PLACES: u32 = 64;
+/// How many call at once, and what is promised of ours.
+const CALLERS: [(u32, Option<Goal>); 3] =
+    [(2, Some(Goal::AtLeast(1.7))), (16, None), (256, Some(Goal::AtLeast(1.0)))];
+
+/// The benchmarks run on one thread, and this needs a runtime with several.
+pub(crate) fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
+    let measured = std::thread::spawn(move || {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(on_all_cores(effort))
+    });
+    measured.join().map_err(|_| anyhow!("the benchmark has panicked"))?
+}
+
+async fn on_all_cores(effort: Effort) -> anyhow::Result<Vec<Measure>> {
+    let pool = PoolSize { concurrent_calls_max: PLACES, ..PoolSize::default() };
+    let mut host = Host::with(EngineConfig { cache_directory: Some(shared_cache()), pool, ..config() });
+    host.load(GUEST).await;
+    let component = std::fs::read(guest(GUEST)).context("the guest cannot be read")?;
+    let floor = Arc::new(Floor::new(&host.engine, &component).map_err(|reason| anyhow!(reason))?);
+    let host = Arc::new(host);
+    let mut rows = Vec::new();
+    for (callers, goal) in CALLERS {
+        let ours = async |callers| time_ours(effort, &host, callers).await;
+        let ratio = Ratio::of_rates(format!("{NAME}, {callers} against 1"));
+        let ratio = goal.into_iter().fold(ratio, Ratio::with_goal);
+        rows.push(scaling(ratio, effort, callers, ours).await?);
+        let reference = async |callers| time_floor(effort, &floor, callers).await;
+        let ratio = Ratio::of_rates(format!("{NAME}, raw wasmtime, {callers} against 1"));
+        rows.push(scaling(ratio, effort, callers, reference).await?);
+    }
+    let ours = async || time_ours(effort, &host, PLACES).await;
+    let reference = async || time_floor(effort, &floor, PLACES).await;
+    let ratio = Ratio::of_rates(format!("{NAME}, {PLACES} of ours against {PLACES} of raw wasmtime"));
+    rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
+    Ok(rows)
+}
+
+async fn scaling(
+    ratio: Ratio,
+    effort: Effort,
+    callers: u32,
+    time: impl AsyncFn(u32) -> anyhow::Result<Duration>,
+) -> anyhow::Result<Measure> {
+    Ok(ratio.alternate(effort, ROUNDS, async || time(callers).await, async || time(1).await).await?.into())
+}
+
+async fn time_ours(effort: Effort, host: &Arc<Host>, callers: u32) -> anyhow::Result<Duration> {
+    let host = Arc::clone(host);
+    time(effort, callers, move || one_of_ours(Arc::clone(&host))).await
+}
+
+async fn time_floor(effort: Effort, floor: &Arc<Floor>, callers: u32) -> anyhow::Result<Duration> {
+    let floor = Arc::clone(floor);
+    time(effort, callers, move || one_of_the_floor(Arc::clone(&floor))).await
+}
+
+async fn one_of_ours(host: Arc<Host>) -> anyhow::Result<()> {
+    let completion = host.call(GUEST, "{}").await;
+    ensure!(completion.record.outcome == "ok", "a measured call failed");
+    Ok(())
+}
+
+async fn one_of_the_floor(floor: Arc<Floor>) -> anyhow::Result<()> {
+    let contents = floor.call(GUEST, "{}").await.map_err(|reason| anyhow!(reason))?;
+    ensure!(contents == 1, "a measured call failed");
+    Ok(())
+}
+
+/// The time that passes for each call.
+async fn time<C>(
+    effort: Effort,
+    callers: u32,
+    call: impl Fn() -> C + Clone + Send + 'static,
+) -> anyhow::Result<Duration>
+where
+    C: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let share = effort.times(CALLS / callers);
+    let started = Instant::now();
+    let mut tasks = JoinSet::new();
+    for _ in 0..callers {
+        let call = call.clone();
+        tasks.spawn(async move {
+            for _ in 0..share {
+                call().await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
+    Ok(started.elapsed() / (share * callers))
+}

@@ -1,0 +1,130 @@
+//! `start`: from the start of the process to the first answer over MCP, with many plugins against one.
+//!
+//! Measured are the first `tools/call` and the first `tools/list`. Warm, everything is in the cache; cold, the cache is empty, and
+//! every plugin is compiled.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use serde_json::{Value, json};
+
+use crate::copies::copies;
+use crate::effort::Effort;
+use crate::mcp::request::request;
+use crate::mcp::{itself, serve, serve_with_cache, stdio::Server};
+use crate::measure::{Goal, Measure};
+use crate::ratio::Ratio;
+
+pub(crate) const NAME: &str = "start";
+const ROUNDS: usize = 20;
+/// Compiling takes long.
+const COLD_ROUNDS: usize = 3;
+const STANDING: Duration = Duration::from_secs(3);
+const MANY: usize = 1000;
+const SOME: usize = 100;
+const FEW: usize = 20;
+/// In a short round.
+const QUICK: [usize; 2] = [4, 8];
+
+#[derive(Clone, Copy)]
+enum First {
+    Call,
+    List,
+}
+
+impl First {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Call => "first call",
+            Self::List => "first list",
+        }
+    }
+}
+
+pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
+    let folder = tempfile::tempdir()?;
+    let [some, many] = if effort.is_quick { QUICK } else { [SOME, MANY] };
+    let one = configuration(folder.path(), 1)?;
+    let mut rows = Vec::new();
+    for (plugins, goal) in [(some, None), (many, Some(Goal::AtMost(3.0)))] {
+        let several = configuration(folder.path(), plugins)?;
+        for (file, plugins) in [(&several, plugins), (&one, 1)] {
+            warm_up(effort, file, plugins)?;
+        }
+        for first in [First::Call, First::List] {
+            let ratio =
+                Ratio::new(format!("{NAME}, {} with {plugins} plugins against 1, warm", first.words()));
+            let ratio = goal.into_iter().fold(ratio, Ratio::with_goal);
+            let ours = async || time(with(serve()?, &several), first, plugins);
+            let reference = async || time(with(serve()?, &one), first, 1);
+            rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
+        }
+    }
+    let few = configuration(folder.path(), FEW)?;
+    warm_up(effort, &few, FEW)?;
+    let ratio = Ratio::new(format!("{NAME}, first list with {FEW} plugins against a native server"));
+    let ours = async || time(with(serve()?, &few), First::List, FEW);
+    let reference = async || time(itself("--native-echo")?, First::List, 1);
+    rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
+    let several = configuration(folder.path(), some)?;
+    let ratio = Ratio::new(format!("{NAME}, first call with {some} plugins against 1, cold"));
+    let ours = async || cold(&several, some);
+    let reference = async || cold(&one, 1);
+    rows.push(ratio.alternate(effort, COLD_ROUNDS, ours, reference).await?.into());
+    Ok(rows)
+}
+
+/// A configuration file with so many plugins.
+fn configuration(folder: &Path, plugins: usize) -> anyhow::Result<PathBuf> {
+    let table = |(number, file): (usize, PathBuf)| format!("[plugins.p{number}]\ncomponent = {file:?}\n");
+    let tables: String = copies(plugins, None)?.into_iter().enumerate().map(table).collect();
+    let path = folder.join(format!("{plugins}.toml"));
+    std::fs::write(&path, tables)?;
+    Ok(path)
+}
+
+fn with(mut command: Command, configuration: &Path) -> Command {
+    command.arg("--config").arg(configuration);
+    command
+}
+
+/// The first start compiles. What it writes, and the files that were written just before, are believed only when they have stood for
+/// a while; so the second start notes what it sees, and the third is like all that follow.
+fn warm_up(effort: Effort, configuration: &Path, plugins: usize) -> anyhow::Result<()> {
+    time(with(serve()?, configuration), First::Call, plugins)?;
+    for _ in 0..effort.warming() {
+        std::thread::sleep(STANDING);
+        time(with(serve()?, configuration), First::Call, plugins)?;
+    }
+    Ok(())
+}
+
+fn cold(configuration: &Path, plugins: usize) -> anyhow::Result<Duration> {
+    let folder = tempfile::tempdir()?;
+    // It makes its own directory, which nobody else can read.
+    time(with(serve_with_cache(&folder.path().join("cache"))?, configuration), First::Call, plugins)
+}
+
+fn time(command: Command, first: First, plugins: usize) -> anyhow::Result<Duration> {
+    // Where two plugins have the same tools, their names stand before them.
+    let tool = if plugins > 2 { "p0_echo" } else { "echo" };
+    let question = match first {
+        First::Call => {
+            request(1, "tools/call", json!({"name": tool, "arguments": {"message": "to be or not to be"}}))
+        }
+        First::List => request(1, "tools/list", json!({})),
+    };
+    let started = Instant::now();
+    let mut server = Server::start(command)?;
+    let answer = server.ask(&question)?;
+    let taken = started.elapsed();
+    ensure!(is_good(&answer), "not the answer: {answer}");
+    Ok(taken)
+}
+
+fn is_good(answer: &Value) -> bool {
+    let is_fine = answer.pointer("/result/isError") == Some(&Value::Bool(false));
+    is_fine || answer.pointer("/result/tools/0").is_some()
+}
