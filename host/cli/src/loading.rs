@@ -108,12 +108,37 @@ fn recall_all(
     known: &Known,
     specs: &[PluginSpec],
 ) -> Vec<Option<Result<Arc<Plugin>, LoadError>>> {
-    let recall = |(place, spec): (usize, &PluginSpec)| {
-        let component = Component::from_file_ambient(&spec.path);
-        let recalled = engine.recall(known, place, &component, spec.files, &spec.options);
-        recalled.map(|plugin| plugin.map(Arc::new)).transpose()
+    let share = specs.len().div_ceil(at_once()).max(SHARE_MIN);
+    let recall_part = &|(part, specs): (usize, &[PluginSpec])| {
+        let recall = |(index, spec): (usize, &PluginSpec)| {
+            let component = Component::from_file_ambient(&spec.path);
+            let place = part * share + index;
+            let recalled = engine.recall(known, place, &component, spec.files, &spec.options);
+            recalled.map(|plugin| plugin.map(Arc::new)).transpose()
+        };
+        specs.iter().enumerate().map(recall).collect::<Vec<_>>()
     };
-    specs.iter().enumerate().map(recall).collect()
+    std::thread::scope(|scope| {
+        let mut parts = specs.chunks(share).enumerate();
+        let first = parts.next();
+        let others: Vec<_> = parts.map(|part| scope.spawn(move || recall_part(part))).collect();
+        let mut recalled = first.map(recall_part).unwrap_or_default();
+        for other in others {
+            // A part that is missing, which would be a panic there, is loaded like what is not known.
+            let missing = |_| std::iter::repeat_with(|| None).take(share).collect();
+            recalled.extend(other.join().unwrap_or_else(missing));
+        }
+        recalled.truncate(specs.len());
+        recalled
+    })
+}
+
+/// Plugins that a thread is worth starting for: it takes as long to start as recalling some dozens.
+const SHARE_MIN: usize = 128;
+
+/// What can be done at the same time.
+fn at_once() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// Loads the others, in order, as many at a time as there are processors: compiling is a process of its own for each.
@@ -127,8 +152,7 @@ fn load_new<'a>(
         let loaded = engine.load_known(known, place, &component, spec.files, options, progress).await;
         loaded.map(Arc::new).map_err(|source| PluginError::new(&spec.path, source))
     };
-    let at_once = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    stream::iter(new).map(load).buffered(at_once).boxed()
+    stream::iter(new).map(load).buffered(at_once()).boxed()
 }
 
 /// Loads one plugin.

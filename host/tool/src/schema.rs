@@ -78,7 +78,8 @@ enum Reading {
 #[derive(Debug)]
 pub struct OutputSchema {
     kept: Option<Box<KeptSchema>>,
-    plan: OnceLock<Plan>,
+    /// Large, and mostly not there.
+    plan: OnceLock<Box<Plan>>,
     published: OnceLock<Value>,
 }
 
@@ -282,7 +283,7 @@ impl OutputSchema {
     fn compile_schema(declared: &str) -> Result<Self, Vec<Refusal>> {
         let json = extent::read(declared).map_err(one)?;
         let sites = locate(&json).map_err(one)?;
-        let plan = Plan::new(build::nodes(&sites)?);
+        let plan = Box::new(Plan::new(build::nodes(&sites)?));
         Ok(Self { kept: None, plan: plan.into(), published: json.to_value().unwrap_or_default().into() })
     }
 
@@ -294,7 +295,7 @@ impl OutputSchema {
     fn plan(&self) -> &Plan {
         self.plan.get_or_init(|| {
             let compiled = self.kept.as_ref().and_then(|kept| Self::compile_schema(kept.declared()).ok());
-            compiled.and_then(|schema| schema.plan.into_inner()).unwrap_or_else(Plan::refusing)
+            compiled.and_then(|schema| schema.plan.into_inner()).unwrap_or_else(|| Box::new(Plan::refusing()))
         })
     }
 

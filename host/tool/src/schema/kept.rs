@@ -15,6 +15,8 @@ pub(crate) struct KeptSchema {
     declared: String,
     /// What is published, where that is not what was declared.
     published: Option<String>,
+    /// Whether the reader of `serde_json`, which is faster and not always exact about fractions, reads that as it is.
+    is_plain: bool,
 }
 
 impl KeptSchema {
@@ -23,7 +25,11 @@ impl KeptSchema {
         // As texts, because the order of members is published too.
         let text = published.to_string();
         let as_declared = read(declared).map(|value| value.to_string());
-        Self { declared: declared.to_owned(), published: Some(text).filter(|text| as_declared.as_ref() != Some(text)) }
+        let is_as_declared = as_declared.as_ref() == Some(&text);
+        let shown = if is_as_declared { declared } else { &text };
+        let plain = serde_json::from_str::<Value>(shown).map(|value| value.to_string());
+        let is_plain = plain.is_ok_and(|plain| plain == text);
+        Self { declared: declared.to_owned(), published: (!is_as_declared).then_some(text), is_plain }
     }
 
     pub(super) fn declared(&self) -> &str {
@@ -33,8 +39,11 @@ impl KeptSchema {
 
 /// What a kept schema publishes. Nothing, if it is none or was never accepted.
 pub(super) fn published(kept: Option<&KeptSchema>) -> Value {
-    let text = kept.map(|kept| kept.published.as_deref().unwrap_or(&kept.declared));
-    text.and_then(read).unwrap_or_else(|| Value::Object(Map::new()))
+    let value = kept.and_then(|kept| {
+        let text = kept.published.as_deref().unwrap_or(&kept.declared);
+        if kept.is_plain { serde_json::from_str(text).ok() } else { read(text) }
+    });
+    value.unwrap_or_else(|| Value::Object(Map::new()))
 }
 
 /// The members of what is published: a copy of `published`, or read anew where that is not there.
