@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use cofferdam_engine::{
-    Compiler, Component, ComponentFiles, Engine, EngineConfig, Grants, Mount, Plugin, PluginInfo, PluginOptions, PoolSize,
+    Compiler, Component, ComponentFiles, Engine, EngineConfig, Grants, Mount, Plugin, PluginInfo,
+    PluginOptions, PoolSize,
 };
 use cofferdam_files::{FileAccessTools, SpillOptions};
 use cofferdam_mcp::client::RemoteServer;

@@ -78,7 +78,8 @@ async fn load_each(
     let recalled = recall_all(engine, known, specs);
     let notes: Vec<_> = specs.iter().map(|spec| Progress::later(&spec.options.name)).collect();
     let new = specs.iter().zip(&notes).enumerate().zip(&recalled).filter(|(_, recalled)| recalled.is_none());
-    let mut loading = load_new(engine, known, new.map(|((place, (spec, notes)), _)| (place, spec, notes)).collect());
+    let mut loading =
+        load_new(engine, known, new.map(|((place, (spec, notes)), _)| (place, spec, notes)).collect());
     for ((spec, progress), recalled) in specs.iter().zip(&notes).zip(recalled) {
         progress.tell();
         let was_known = recalled.is_some();

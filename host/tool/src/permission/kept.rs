@@ -30,7 +30,8 @@ impl KeptAsked {
     /// What was asked for; `None` if a text is no permission, which was never kept.
     #[must_use]
     pub fn to_asked(&self) -> Option<Asked> {
-        let mut asked = Permissions { random: false, clock: ClockPrecision::Coarse, ..Permissions::default() };
+        let mut asked =
+            Permissions { random: false, clock: ClockPrecision::Coarse, ..Permissions::default() };
         let mut limits = Map::new();
         for text in &self.permissions {
             match text.parse().ok()? {
@@ -90,12 +91,16 @@ mod tests {
             ask: [crate::QuestionKind::Elicitation].into(),
             limits,
         })));
-        kept(&Asked::Stated(Box::new(Permissions { clock: ClockPrecision::Frozen, ..Permissions::default() })));
+        kept(&Asked::Stated(Box::new(Permissions {
+            clock: ClockPrecision::Frozen,
+            ..Permissions::default()
+        })));
     }
 
     #[test]
     fn what_is_no_permission_was_never_kept() {
-        let kept = KeptAsked { is_stated: true, permissions: vec!["files".to_owned(), "nonsense:x".to_owned()] };
+        let kept =
+            KeptAsked { is_stated: true, permissions: vec!["files".to_owned(), "nonsense:x".to_owned()] };
         assert_eq!(kept.to_asked(), None);
     }
 }

@@ -48,7 +48,8 @@ impl Toolset {
 
 /// For each tool of each source, one after another, whether another source has a tool that it could be taken for.
 fn shared(sources: &[Arc<[Arc<ToolDefinition>]>]) -> Vec<bool> {
-    let tools = sources.iter().enumerate().flat_map(|(owner, tools)| tools.iter().map(move |tool| (owner, tool)));
+    let tools =
+        sources.iter().enumerate().flat_map(|(owner, tools)| tools.iter().map(move |tool| (owner, tool)));
     let names: Vec<(usize, &str)> = tools.map(|(owner, tool)| (owner, tool.name.as_str())).collect();
     let mut is_shared = vec![false; names.len()];
     for look in [folded as Look, drawn] {
