@@ -4,6 +4,8 @@
 //! Those that call plugins are behind the feature `calls`, which is on by default: the others build without the engine. The
 //! feature `count` alone is what counting instructions takes.
 
+#![cfg_attr(not(feature = "calls"), allow(dead_code, reason = "rows that only benchmarks of calls have"))]
+
 #[cfg(feature = "calls")]
 mod agent_loop;
 #[cfg(feature = "calls")]
