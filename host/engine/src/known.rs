@@ -47,10 +47,12 @@ struct Kept {
 
 #[derive(Default)]
 struct Slots {
-    before: Vec<std::ops::Range<usize>>,
+    before: Ranges,
     now: Vec<Slot>,
-    seal_before: Option<[u8; 32]>,
+    /// What was read.
     seal: Option<[u8; 32]>,
+    /// What is to be written.
+    seal_now: Option<[u8; 32]>,
 }
 
 /// What there is about one component.
@@ -93,7 +95,7 @@ impl Known {
         };
         let mut slots = Slots { now: vec![Slot::Empty; paths.len()], ..Slots::default() };
         if let Some((seal, records)) = ranges(&contents).filter(|(_, records)| records.len() == paths.len()) {
-            (slots.before, slots.seal_before, slots.seal) = (records, seal, seal);
+            (slots.before, slots.seal, slots.seal_now) = (records, seal, seal);
         }
         Self { kept: Some(Kept { cache: cache.clone(), key, contents }), slots: slots.into() }
     }
@@ -136,12 +138,12 @@ impl Known {
     /// they are the ones. It says something of those that were [recalled](crate::Engine::recall) alone.
     #[must_use]
     pub fn seal(&self) -> Option<[u8; 32]> {
-        self.slots().seal_before
+        self.slots().seal
     }
 
     /// Keeps 32 bytes together with what is known by now.
     pub fn set_seal(&self, seal: Option<[u8; 32]>) {
-        self.slots().seal = seal;
+        self.slots().seal_now = seal;
     }
 
     /// Writes what is known now, if that is more than it was. Takes some milliseconds for a thousand components.
@@ -150,7 +152,7 @@ impl Known {
         let bytes = {
             let slots = self.slots();
             let is_new = slots.now.iter().any(|slot| matches!(slot, Slot::New(_)));
-            if !is_new && slots.seal == slots.seal_before {
+            if !is_new && slots.seal_now == slots.seal {
                 return;
             }
             let before = |place: usize| kept.contents.get(slots.before.get(place)?.clone());
@@ -160,7 +162,7 @@ impl Known {
                 Slot::New(bytes) => bytes.as_slice(),
             };
             let records = slots.now.iter().enumerate().map(record).collect();
-            let Ok(bytes) = postcard::to_allocvec(&Contents { seal: slots.seal, records }) else { return };
+            let Ok(bytes) = postcard::to_allocvec(&Contents { seal: slots.seal_now, records }) else { return };
             bytes
         };
         if let Err(error) = kept.cache.keep(&kept.key, EntryKind::Known, &bytes) {
@@ -173,8 +175,11 @@ impl Known {
     }
 }
 
+/// Where records are.
+type Ranges = Vec<std::ops::Range<usize>>;
+
 /// The seal, and where each record is.
-fn ranges(contents: &[u8]) -> Option<(Option<[u8; 32]>, Vec<std::ops::Range<usize>>)> {
+fn ranges(contents: &[u8]) -> Option<(Option<[u8; 32]>, Ranges)> {
     let (Contents { seal, records }, []) = postcard::take_from_bytes(contents).ok()? else { return None };
     let range = |record: &[u8]| {
         let start = (record.as_ptr() as usize).checked_sub(contents.as_ptr() as usize)?;

@@ -50,8 +50,8 @@ pub use permission::{
     AddressRange, Asked, BoundHeader, ClockPrecision, FileAccess, Granted, Host, HostPattern, HttpGrant,
     HttpMethods, HttpRule, HttpScheme, HttpTarget, InvalidAddressRange, InvalidBoundHeader, InvalidHost,
     InvalidHttpRule, InvalidMountName, InvalidPermission, InvalidSecretTemplate, InvalidSocketRule,
-    KeptAsked, LimitsAsked, Missing, MountName, Permission, Permissions, Policy, PortRule, SecretTemplate, SecretText,
-    SocketProtocol, SocketRule, is_public_address,
+    KeptAsked, LimitsAsked, Missing, MountName, Permission, Permissions, Policy, PortRule, SecretTemplate,
+    SecretText, SocketProtocol, SocketRule, is_public_address,
 };
 pub use record::{
     CallRecord, FILE_CHANGES_MAX, FileChange, FileChangeKind, HostContact, MemoryRefusal, Phases,
