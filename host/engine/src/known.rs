@@ -162,7 +162,9 @@ impl Known {
                 Slot::New(bytes) => bytes.as_slice(),
             };
             let records = slots.now.iter().enumerate().map(record).collect();
-            let Ok(bytes) = postcard::to_allocvec(&Contents { seal: slots.seal_now, records }) else { return };
+            let Ok(bytes) = postcard::to_allocvec(&Contents { seal: slots.seal_now, records }) else {
+                return;
+            };
             bytes
         };
         if let Err(error) = kept.cache.keep(&kept.key, EntryKind::Known, &bytes) {
