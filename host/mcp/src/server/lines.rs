@@ -88,7 +88,7 @@ where
                 return Step::End;
             }
         };
-        let end = memchr(available);
+        let end = memchr::memchr(b'\n', available);
         let part = end.and_then(|end| available.get(..=end)).unwrap_or(available);
         let taken = part.len();
         let step = if self.is_skipping {
@@ -188,10 +188,6 @@ where
         self.output.close().await;
         Ok(())
     }
-}
-
-fn memchr(bytes: &[u8]) -> Option<usize> {
-    bytes.iter().position(|byte| *byte == b'\n')
 }
 
 #[cfg(test)]
