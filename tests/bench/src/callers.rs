@@ -1,5 +1,5 @@
 //! `callers`: how many trivial calls there are in a second when several callers call at once, against one caller; the scaling of raw
-//! wasmtime stands beside it.
+//! wasmtime stands beside it, and that of two callers with an engine each, which share no pool.
 //!
 //! Both sides share a number of calls among tasks of one runtime with a thread for each core, and have as many places as
 //! `cofferdam serve`.
@@ -36,15 +36,12 @@ pub(crate) fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
 }
 
 async fn on_all_cores(effort: Effort) -> anyhow::Result<Vec<Measure>> {
-    let pool = PoolSize { concurrent_calls_max: PLACES, ..PoolSize::default() };
-    let mut host = Host::with(EngineConfig { cache_directory: Some(shared_cache()), pool, ..config() });
-    host.load(GUEST).await;
+    let (host, other) = (host().await, host().await);
     let component = std::fs::read(guest(GUEST)).context("the guest cannot be read")?;
     let floor = Arc::new(Floor::new(&host.engine, &component).map_err(|reason| anyhow!(reason))?);
-    let host = Arc::new(host);
     let mut rows = Vec::new();
     for (callers, goal) in CALLERS {
-        let ours = async |callers| time_ours(effort, &host, callers).await;
+        let ours = async |callers| time_ours(effort, &[&host], callers).await;
         let ratio = Ratio::of_rates(format!("{NAME}, {callers} against 1"));
         let ratio = goal.into_iter().fold(ratio, Ratio::with_goal);
         rows.push(scaling(ratio, effort, callers, ours).await?);
@@ -52,11 +49,23 @@ async fn on_all_cores(effort: Effort) -> anyhow::Result<Vec<Measure>> {
         let ratio = Ratio::of_rates(format!("{NAME}, raw wasmtime, {callers} against 1"));
         rows.push(scaling(ratio, effort, callers, reference).await?);
     }
-    let ours = async || time_ours(effort, &host, PLACES).await;
+    let both = [&host, &other];
+    let ours =
+        async |callers| time_ours(effort, both.get(..callers as usize).unwrap_or(&both), callers).await;
+    let ratio = Ratio::of_rates(format!("{NAME}, 2 with an engine each against 1"));
+    rows.push(scaling(ratio, effort, 2, ours).await?);
+    let ours = async || time_ours(effort, &[&host], PLACES).await;
     let reference = async || time_floor(effort, &floor, PLACES).await;
     let ratio = Ratio::of_rates(format!("{NAME}, {PLACES} of ours against {PLACES} of raw wasmtime"));
     rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
     Ok(rows)
+}
+
+async fn host() -> Arc<Host> {
+    let pool = PoolSize { concurrent_calls_max: PLACES, ..PoolSize::default() };
+    let mut host = Host::with(EngineConfig { cache_directory: Some(shared_cache()), pool, ..config() });
+    host.load(GUEST).await;
+    Arc::new(host)
 }
 
 async fn scaling(
@@ -68,14 +77,18 @@ async fn scaling(
     Ok(ratio.alternate(effort, ROUNDS, async || time(callers).await, async || time(1).await).await?.into())
 }
 
-async fn time_ours(effort: Effort, host: &Arc<Host>, callers: u32) -> anyhow::Result<Duration> {
-    let host = Arc::clone(host);
-    time(effort, callers, move || one_of_ours(Arc::clone(&host))).await
+/// The callers take the hosts in turn.
+async fn time_ours(effort: Effort, hosts: &[&Arc<Host>], callers: u32) -> anyhow::Result<Duration> {
+    let hosts = hosts.iter().copied().cycle();
+    let calls =
+        hosts.map(|host| (Arc::clone(host), one_of_ours as fn(Arc<Host>) -> _)).take(callers as usize);
+    time(effort, calls.collect()).await
 }
 
 async fn time_floor(effort: Effort, floor: &Arc<Floor>, callers: u32) -> anyhow::Result<Duration> {
-    let floor = Arc::clone(floor);
-    time(effort, callers, move || one_of_the_floor(Arc::clone(&floor))).await
+    let calls = std::iter::repeat_with(|| (Arc::clone(floor), one_of_the_floor as fn(Arc<Floor>) -> _))
+        .take(callers as usize);
+    time(effort, calls.collect()).await
 }
 
 async fn one_of_ours(host: Arc<Host>) -> anyhow::Result<()> {
@@ -90,23 +103,23 @@ async fn one_of_the_floor(floor: Arc<Floor>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The time that passes for each call.
-async fn time<C>(
-    effort: Effort,
-    callers: u32,
-    call: impl Fn() -> C + Clone + Send + 'static,
-) -> anyhow::Result<Duration>
+/// What a caller calls, and how.
+type Call<T, C> = (Arc<T>, fn(Arc<T>) -> C);
+
+/// The time that passes for each call, when there is a caller for each of `calls`.
+async fn time<T, C>(effort: Effort, calls: Vec<Call<T, C>>) -> anyhow::Result<Duration>
 where
+    T: Send + Sync + 'static,
     C: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
+    let callers = u32::try_from(calls.len())?;
     let share = effort.times(CALLS / callers);
     let started = Instant::now();
     let mut tasks = JoinSet::new();
-    for _ in 0..callers {
-        let call = call.clone();
+    for (target, call) in calls {
         tasks.spawn(async move {
             for _ in 0..share {
-                call().await?;
+                call(Arc::clone(&target)).await?;
             }
             anyhow::Ok(())
         });
