@@ -245,9 +245,6 @@ impl Invocation<'_> {
             Ended::Error(error) => return Ended::Error(error),
             Ended::Cancelled => return Ended::Cancelled,
         };
-        if self.context.is_given_up() {
-            return Ended::Cancelled;
-        }
         let started = Instant::now();
         record.phases.wait = started - arrived;
         let clock = Arc::new(WallClock::start(started, self.limits.wall()));
