@@ -59,7 +59,7 @@ fn dependencies_point_one_way() {
         ("host/network", &["cofferdam-engine", "cofferdam-files", "clap"]),
         ("host/engine", &["clap", "axum", "cofferdam-agent", "cofferdam-mcp"]),
         ("host/mcp", &["cofferdam-engine", "cofferdam-files", "clap"]),
-        ("host/agent", &["cofferdam-engine", "cofferdam-files", "cofferdam-mcp", "clap"]),
+        ("host/agent", &["cofferdam-engine", "cofferdam-network", "cofferdam-mcp", "clap"]),
         ("host/author", &["cofferdam-tool", "cofferdam-files", "cofferdam-engine", "clap"]),
         ("guest-sdk/rust", &["cofferdam-tool", "cofferdam-files", "cofferdam-engine"]),
     ];
