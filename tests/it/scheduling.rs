@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "what was measured, for whoever asks with --nocapture")]
 
 mod alone;
+mod cores;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -18,13 +18,14 @@ use wasmtime::component::{Instance, Val};
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::compile::one_line;
-use crate::engine::{EngineInner, Runtime};
+use crate::engine::EngineInner;
 use crate::guest::{Content, Failure, Served, ServedPre, ToolDefinition};
 use crate::lane::Job;
 use crate::lift;
-use crate::load::Code;
+use crate::load::{Code, Entry};
 use crate::places::{Arrival, Place};
 use crate::pulse::Pulse;
+use crate::runtimes::Runtime;
 use crate::state::{CallState, Given};
 use crate::ticker::Ticking;
 use crate::trap::{DeadlinePassed, Stage, tool_error};
@@ -180,9 +181,12 @@ impl Invocation<'_> {
     /// Calls `tool` with arguments that are already decoded.
     pub(crate) async fn call_tool(&self, code: &Code, tool: &str, arguments: &Arguments) -> Completion {
         let mut record = CallRecord::default();
-        let outcome = match code {
-            Code::Declared(code) => self.call_declared(&mut record, code, tool, arguments.to_json()).await,
-            Code::Typed(code) => self.call_typed(&mut record, code, tool, arguments).await,
+        let runtime = &code.runtime;
+        let outcome = match &code.entry {
+            Entry::Declared(code) => {
+                self.call_declared(&mut record, runtime, code, tool, arguments.to_json()).await
+            }
+            Entry::Typed(code) => self.call_typed(&mut record, runtime, code, tool, arguments).await,
         };
         record.call_id.clone_from(&self.context.call_id);
         record.session.clone_from(&self.context.session);
@@ -194,18 +198,20 @@ impl Invocation<'_> {
     async fn call_declared(
         &self,
         record: &mut CallRecord,
+        runtime: &Runtime,
         code: &Arc<ServedPre<CallState>>,
         tool: &str,
         arguments_json: String,
     ) -> Outcome {
         let work = DeclaredCall { code: Arc::clone(code), tool: tool.to_owned(), arguments_json };
-        let ended = self.in_sandbox(record, work).await;
+        let ended = self.in_sandbox(record, runtime, work).await;
         ended.outcome(|answer| lift::outcome(answer, self.limits.output_bytes_max))
     }
 
     async fn call_typed(
         &self,
         record: &mut CallRecord,
+        runtime: &Runtime,
         code: &Arc<TypedCode>,
         tool: &str,
         arguments: &Arguments,
@@ -219,17 +225,18 @@ impl Invocation<'_> {
             Err(error) => return Outcome::Error(error),
         };
         let work = TypedCall { code: Arc::clone(code), tool: tool.to_owned(), parameters };
-        let ended = self.in_sandbox(record, work).await;
+        let ended = self.in_sandbox(record, runtime, work).await;
         ended.outcome(|result| function.outcome(result, self.limits.output_bytes_max))
     }
 
     /// Asks the component for its definitions.
     pub(crate) async fn list_tools(
         &self,
+        runtime: &Runtime,
         code: &Arc<ServedPre<CallState>>,
     ) -> Result<Vec<ToolDefinition>, ToolError> {
         let work = ListTools { code: Arc::clone(code) };
-        match self.in_sandbox(&mut CallRecord::default(), work).await {
+        match self.in_sandbox(&mut CallRecord::default(), runtime, work).await {
             Ended::Returned(definitions) => Ok(definitions),
             Ended::Error(error) => Err(error),
             Ended::Cancelled => Err(ToolError::new(ErrorType::Timeout)),
@@ -238,7 +245,12 @@ impl Invocation<'_> {
 
     /// Does `work` in an instance of its own and writes into `record` what that took. The instance is gone when this
     /// returns, whatever happened (`RES-19`).
-    async fn in_sandbox<W: Work>(&self, record: &mut CallRecord, work: W) -> Ended<W::Answer> {
+    async fn in_sandbox<W: Work>(
+        &self,
+        record: &mut CallRecord,
+        runtime: &Runtime,
+        work: W,
+    ) -> Ended<W::Answer> {
         let arrived = Instant::now();
         let place = match self.wait_for_place().await {
             Ended::Returned(place) => Arc::new(place),
@@ -248,10 +260,6 @@ impl Invocation<'_> {
         let started = Instant::now();
         record.phases.wait = started - arrived;
         let clock = Arc::new(WallClock::start(started, self.limits.wall()));
-        let runtime = match self.engine.runtime(self.limits) {
-            Ok(runtime) => runtime,
-            Err(error) => return Ended::Error(unavailable(error.to_string())),
-        };
         let pulse = Arc::new(Pulse::default());
         let store = match self.store(runtime, &clock, Arc::clone(&place), Arc::clone(&pulse)) {
             Ok(store) => store,
@@ -269,7 +277,11 @@ impl Invocation<'_> {
         let starts_busy = self.was_busy.load(Ordering::Relaxed);
         let (used, interrupt) =
             self.engine.lane.drive(self.plugin, job, &pulse, starts_busy, interrupt).await;
-        self.was_busy.store(pulse.used_much(), Ordering::Relaxed);
+        let is_busy = pulse.used_much();
+        // Other cores read it as well: it is written when it changes.
+        if is_busy != starts_busy {
+            self.was_busy.store(is_busy, Ordering::Relaxed);
+        }
 
         let Used { sandbox, instantiate, result } = used;
         record.cpu = pulse.used();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use cofferdam_files::SpillOptions;
 use cofferdam_network::ClientConfig;
+use cofferdam_tool::Limits;
 
 use crate::{Compiler, ScreenLimits};
 
@@ -21,12 +22,12 @@ const BACKTRACE_FRAMES_MAX: usize = 64;
 const KEPT_BYTES_MAX: usize = 1 << 20;
 /// The least that is worth keeping: what a small tool writes.
 const KEPT_BYTES_MIN: usize = 64 << 10;
-/// What is kept for all places together if each has one memory, in bytes: large pools keep less for each.
+/// What is kept for all places of one pool together if each has one memory, in bytes: large pools keep less for each.
 const KEPT_BYTES_OF_POOL: usize = 128 << 20;
 /// How many memories are handed back to the system at once where none are kept.
 const DECOMMIT_BATCH: usize = 16;
 /// Address space reserved for one linear memory: with all 4 GiB that 32 bits can reach, no access needs a check.
-const MEMORY_RESERVATION_BYTES: u64 = 4 << 30;
+pub(crate) const MEMORY_RESERVATION_BYTES: u64 = 4 << 30;
 
 /// Settings of an [`Engine`](crate::Engine).
 #[derive(Debug, Clone)]
@@ -52,8 +53,8 @@ pub struct EngineConfig {
 /// may have seven times what is left: alone seven eighths, and a second one still finds something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessBudget {
-    /// Linear memory and tables of all calls that run, in bytes, counted as they grow. A growth beyond it is refused
-    /// like one beyond the call's own limit.
+    /// Linear memory and tables of all calls that run, in bytes, counted as they grow; a call begins with up to 2 MiB of it.
+    /// A growth beyond it is refused like one beyond the call's own limit.
     pub memory_bytes_max: u64,
     /// Calls of one plugin that wait for a place. One more is refused.
     pub waiting_calls_per_plugin_max: u32,
@@ -92,7 +93,7 @@ impl Default for PoolSize {
     fn default() -> Self {
         Self {
             // A thousand calls that wait for something. With 5 memories of 4 GiB for each this is 20 TiB of a 128 TiB
-            // address space.
+            // address space, so that three cores can have a pool of their own.
             concurrent_calls_max: 1024,
             memories_per_call_max: 4,
             tables_per_call_max: 32,
@@ -128,6 +129,13 @@ pub(crate) enum Metering {
     Time,
     /// So does a budget of instructions (`CpuLimit`).
     Instructions,
+}
+
+impl Metering {
+    /// What calls under `limits` need.
+    pub(crate) fn under(limits: &Limits) -> Self {
+        if limits.fuel_max.is_some() { Self::Instructions } else { Self::Time }
+    }
 }
 
 /// The settings that compiled code depends on. The compile child uses exactly these, or its output does not load.

@@ -4,6 +4,7 @@
 //! host adds: no decoding, no limits, no deadline, no log, no record.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
@@ -17,12 +18,13 @@ use crate::Engine;
 use crate::compile::one_line;
 use crate::guest::{Content, ServedPre};
 use crate::log::LogTail;
+use crate::runtimes::Runtime;
 use crate::trap::DeadlinePassed;
 
 /// A component that is called without a host around it.
 pub struct Floor {
     /// Whose pool and ticker are used.
-    engine: Engine,
+    runtime: Arc<Runtime>,
     code: ServedPre<State>,
 }
 
@@ -69,13 +71,14 @@ impl Floor {
     }
 
     fn link(engine: &Engine, component: &[u8]) -> wasmtime::Result<Self> {
-        let wasmtime = &engine.inner.timed().wasmtime;
+        let runtime = Arc::clone(engine.inner.timed()?);
+        let wasmtime = &runtime.wasmtime;
         let component = Component::new(wasmtime, component)?;
         let mut linker = Linker::new(wasmtime);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
         leave_out_ours(&mut linker, &component)?;
         let code = ServedPre::new(linker.instantiate_pre(&component)?)?;
-        Ok(Self { engine: engine.clone(), code })
+        Ok(Self { runtime, code })
     }
 
     /// One call. Returns how many contents came back.
@@ -119,7 +122,7 @@ impl Floor {
         }
         let _ticking = has(FloorGuard::Deadline).then(|| {
             keep_deadline(&mut store);
-            self.engine.inner.timed().ticker.keep_ticking()
+            self.runtime.ticker.keep_ticking()
         });
         let contents = self.run(store, tool, arguments_json).await.map_err(|error| one_line(&error))?;
         let texts = logs.map(|logs| logs.map(|log| log.text()));
@@ -153,7 +156,7 @@ impl Floor {
 
     fn store(&self, wasi: WasiCtx) -> Store<State> {
         let state = State { wasi, resources: ResourceTable::new(), limits: StoreLimits::default() };
-        let mut store = Store::new(&self.engine.inner.timed().wasmtime, state);
+        let mut store = Store::new(&self.runtime.wasmtime, state);
         store.set_epoch_deadline(u64::MAX / 2);
         store
     }

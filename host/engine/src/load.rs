@@ -14,10 +14,11 @@ use wasmtime::component::Component as WasmComponent;
 use crate::cache::{CacheKey, EntryKind, Lookup};
 use crate::call::Invocation;
 use crate::compile::one_line;
-use crate::engine::{EngineInner, Runtime};
+use crate::engine::EngineInner;
 use crate::guest::{self, ServedPre, TOOLS_EXPORT};
 use crate::imports;
 use crate::manifest::{self, MANIFEST_BYTES_MAX, Manifest};
+use crate::runtimes::Runtime;
 use crate::screen::{Screened, screen};
 use crate::state::CallState;
 use crate::typed::{self, TypedCode};
@@ -95,8 +96,17 @@ pub(crate) struct Described {
     pub(crate) code: Option<Code>,
 }
 
-/// Code that is ready to be instantiated, and the way in which it offers tools.
-pub(crate) enum Code {
+/// Code that is ready to be instantiated.
+#[derive(Clone)]
+pub(crate) struct Code {
+    /// The one engine that it can run in.
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) entry: Entry,
+}
+
+/// The way in which code offers tools.
+#[derive(Clone)]
+pub(crate) enum Entry {
     /// The component declares its tools.
     Declared(Arc<ServedPre<CallState>>),
     /// The component's functions are its tools.
@@ -199,12 +209,42 @@ fn check_size(bytes: u64, bytes_max: u64) -> Result<(), LoadError> {
     if bytes > bytes_max { Err(LoadError::TooLarge { bytes, bytes_max }) } else { Ok(()) }
 }
 
+impl Code {
+    /// Makes code out of an artifact that this installation has compiled: one that comes from elsewhere could be anything.
+    #[expect(unsafe_code, reason = "loading machine code cannot be checked by the compiler")]
+    fn from_trusted(runtime: &Arc<Runtime>, artifact: &[u8], has_sockets: bool) -> Result<Self, LoadError> {
+        let interface = |error: wasmtime::Error| LoadError::Interface { reason: one_line(&error) };
+        // SAFETY: the callers in this file pass what our own compiler has made.
+        let component =
+            unsafe { WasmComponent::deserialize(&runtime.wasmtime, artifact) }.map_err(interface)?;
+        let linker = link::with_refusals(&runtime.linker, &component, has_sockets).map_err(interface)?;
+        let instance_pre = linker.instantiate_pre(&component).map_err(interface)?;
+        let entry = if component.get_export_index(None, TOOLS_EXPORT).is_some() {
+            Entry::Declared(Arc::new(ServedPre::new(instance_pre).map_err(interface)?))
+        } else {
+            Entry::Typed(Arc::new(TypedCode::new(&component, instance_pre)?))
+        };
+        Ok(Self { runtime: Arc::clone(runtime), entry })
+    }
+
+    /// The same code for another engine of the same kind. Copies all of it, and blocks for a millisecond or some.
+    pub(crate) fn copied_into(&self, runtime: &Arc<Runtime>, has_sockets: bool) -> Result<Self, LoadError> {
+        let component = match &self.entry {
+            Entry::Declared(code) => code.instance_pre().component(),
+            Entry::Typed(code) => code.instance_pre().component(),
+        };
+        let artifact = component.serialize();
+        let artifact = artifact.map_err(|error| LoadError::Interface { reason: one_line(&error) })?;
+        Self::from_trusted(runtime, &artifact, has_sockets)
+    }
+}
+
 /// A component on its way to being a plugin.
 pub(crate) struct Loading<'a> {
     engine: &'a EngineInner,
     component: &'a Component,
     plugin: &'a PluginName,
-    runtime: &'a Runtime,
+    runtime: &'a Arc<Runtime>,
     /// Set if the plugin has an instruction budget. Listing tools has none: it may take its time.
     fuel_max: Option<u64>,
     /// Whether the plugin was granted a connection.
@@ -248,9 +288,9 @@ impl<'a> Loading<'a> {
             Some(code) => code,
             None => self.compile().await?,
         };
-        let declarations = match &code {
-            Code::Declared(code) => self.listed(code).await?,
-            Code::Typed(code) => typed::declarations(code.functions(), &self.bytes, &manifest)?,
+        let declarations = match &code.entry {
+            Entry::Declared(declared) => self.listed(&code.runtime, declared).await?,
+            Entry::Typed(code) => typed::declarations(code.functions(), &self.bytes, &manifest)?,
         };
         let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
         let description = Description { component_bytes, imports: screened.imports, declarations };
@@ -312,25 +352,18 @@ impl<'a> Loading<'a> {
         Ok(screened)
     }
 
-    #[expect(unsafe_code, reason = "loading machine code cannot be checked by the compiler")]
     fn link(&self, artifact: &[u8]) -> Result<Code, LoadError> {
-        let interface = |error: wasmtime::Error| LoadError::Interface { reason: one_line(&error) };
-        // SAFETY: the artifact comes from our own compiler: either over a pipe from a child that we started, or
-        // from the cache, which has checked its MAC with this installation's key.
-        let component =
-            unsafe { WasmComponent::deserialize(&self.runtime.wasmtime, artifact) }.map_err(interface)?;
-        let linker =
-            link::with_refusals(&self.runtime.linker, &component, self.has_sockets).map_err(interface)?;
-        let instance_pre = linker.instantiate_pre(&component).map_err(interface)?;
-        if component.get_export_index(None, TOOLS_EXPORT).is_some() {
-            let code = ServedPre::new(instance_pre).map_err(interface)?;
-            return Ok(Code::Declared(Arc::new(code)));
-        }
-        Ok(Code::Typed(Arc::new(TypedCode::new(&component, instance_pre)?)))
+        // The artifact comes from our own compiler: either over a pipe from a child that we started, or from the cache,
+        // which has checked its MAC with this installation's key.
+        Code::from_trusted(self.runtime, artifact, self.has_sockets)
     }
 
     /// What the component answers when it is asked for its tools.
-    async fn listed(&self, code: &Arc<ServedPre<CallState>>) -> Result<Vec<Declaration>, LoadError> {
+    async fn listed(
+        &self,
+        runtime: &Runtime,
+        code: &Arc<ServedPre<CallState>>,
+    ) -> Result<Vec<Declaration>, LoadError> {
         let limits = Limits {
             wall_ms_max: DESCRIBE_WALL_MS_MAX,
             fuel_max: self.fuel_max,
@@ -347,7 +380,7 @@ impl<'a> Loading<'a> {
             context: &CallContext::default(),
             was_busy: &AtomicBool::new(false),
         };
-        let definitions = invocation.list_tools(code).await.map_err(LoadError::Describe)?;
+        let definitions = invocation.list_tools(runtime, code).await.map_err(LoadError::Describe)?;
         Ok(definitions.into_iter().map(declaration).collect())
     }
 

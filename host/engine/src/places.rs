@@ -29,9 +29,16 @@ use crate::ProcessBudget;
 /// How many times what is left a plugin may have.
 const SHARE: u64 = 7;
 
+/// Most memory that comes with a place, in bytes: what a small tool needs.
+const ADVANCE_BYTES_MAX: u64 = 2 << 20;
+/// All advances together are at most the memory of the process divided by this.
+const ADVANCES_PART: u64 = 4;
+
 /// The places and the memory of one engine.
 pub(crate) struct Places {
     calls_max: u64,
+    /// What a call is given of the memory together with its place, so that a small one need not ask again: all cores ask at one place.
+    advance_bytes: u64,
     budget: ProcessBudget,
     books: Mutex<Books>,
 }
@@ -67,6 +74,8 @@ pub(crate) struct Place {
     plugin: PluginName,
     /// What the call has reserved.
     memory_bytes: AtomicU64,
+    /// What of that it has not used yet.
+    unused_bytes: AtomicU64,
 }
 
 /// A place in the queue. Ready when the call may run.
@@ -99,7 +108,10 @@ fn leaves_room(has: u64, left: u64) -> bool {
 
 impl Places {
     pub(crate) fn new(calls_max: u32, budget: ProcessBudget) -> Arc<Self> {
-        Arc::new(Self { calls_max: calls_max.into(), budget, books: Mutex::default() })
+        let calls_max = u64::from(calls_max);
+        let share = budget.memory_bytes_max / calls_max.max(1) / ADVANCES_PART;
+        let advance_bytes = share.min(ADVANCE_BYTES_MAX);
+        Arc::new(Self { calls_max, advance_bytes, budget, books: Mutex::default() })
     }
 
     /// Gives a place to a call of `plugin`, or an entry in its queue.
@@ -109,7 +121,9 @@ impl Places {
     pub(crate) fn arrive(self: &Arc<Self>, plugin: &PluginName) -> Result<Arrival, QueueFull> {
         let mut books = self.lock();
         if books.take_place_at_once(plugin, self.calls_max) {
-            return Ok(Arrival::Place(self.place(plugin)));
+            let has_advance = books.reserve(plugin, self.advance_bytes, self.budget.memory_bytes_max);
+            drop(books);
+            return Ok(Arrival::Place(self.place(plugin, if has_advance { self.advance_bytes } else { 0 })));
         }
         let number = books.tick();
         let (grant, granted) = oneshot::channel();
@@ -121,8 +135,9 @@ impl Places {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn place(self: &Arc<Self>, plugin: &PluginName) -> Place {
-        Place { places: Arc::clone(self), plugin: plugin.clone(), memory_bytes: AtomicU64::new(0) }
+    fn place(self: &Arc<Self>, plugin: &PluginName, reserved_bytes: u64) -> Place {
+        let [memory_bytes, unused_bytes] = [reserved_bytes; 2].map(AtomicU64::new);
+        Place { places: Arc::clone(self), plugin: plugin.clone(), memory_bytes, unused_bytes }
     }
 
     /// Hands over every place that can be given now. A call that has stopped waiting gives its place back at once, which
@@ -130,7 +145,7 @@ impl Places {
     fn hand_out(self: &Arc<Self>, mut books: MutexGuard<'_, Books>) {
         let mut grants = Vec::new();
         while let Some((plugin, waiting)) = books.next(self.calls_max) {
-            grants.push((waiting.grant, self.place(&plugin)));
+            grants.push((waiting.grant, self.place(&plugin, 0)));
         }
         drop(books);
         for (grant, place) in grants {
@@ -275,13 +290,20 @@ impl Account {
 }
 
 impl Place {
-    /// Reserves `bytes` of the memory of the process for this call, until the place is dropped. Whether they are there.
+    /// Reserves `bytes` of the memory of the process for this call, until the place is dropped. Whether they are there. For
+    /// the one thread that runs the call.
     pub(crate) fn reserve(&self, bytes: u64) -> bool {
-        let reserved = self.places.lock().reserve(&self.plugin, bytes, self.places.budget.memory_bytes_max);
-        if reserved {
-            self.memory_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let unused = self.unused_bytes.load(Ordering::Relaxed);
+        let missing = bytes.saturating_sub(unused);
+        if missing > 0 {
+            let bytes_max = self.places.budget.memory_bytes_max;
+            if !self.places.lock().reserve(&self.plugin, missing, bytes_max) {
+                return false;
+            }
+            self.memory_bytes.fetch_add(missing, Ordering::Relaxed);
         }
-        reserved
+        self.unused_bytes.store(unused.saturating_sub(bytes), Ordering::Relaxed);
+        true
     }
 }
 

@@ -12,13 +12,14 @@ use cofferdam_tool::{
     Asked, CallContext, CallRecord, Completion, Declaration, ErrorType, Granted, Limits, Outcome, Output,
     PluginIdentity, PluginName, Policy, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource,
 };
-use tokio::sync::OnceCell;
 
 use crate::call::Invocation;
+use crate::codes::Codes;
+use crate::config::Metering;
 use crate::engine::EngineInner;
 use crate::imports::{self, Capability};
 use crate::known::Known;
-use crate::load::{Code, Description, Loading};
+use crate::load::{Code, Description, Entry, Loading};
 use crate::state::Given;
 use crate::wasi_files::CallFiles;
 use crate::{Component, Engine, Grants, LoadError, LoadObserver};
@@ -63,7 +64,7 @@ pub struct Plugin {
     icons: Vec<String>,
     granted: Granted,
     given: Arc<Given>,
-    code: OnceCell<Code>,
+    codes: Codes,
 }
 
 /// What a plugin is made of.
@@ -149,6 +150,8 @@ impl Plugin {
         let given = Arc::new(Given::new(name, grants.restricted_to(&granted.policy))?);
         let identity = PluginIdentity { name: name.clone(), digest: digest_text(&parts.digest).into() };
         let definitions: Arc<[_]> = parts.definitions.into_iter().map(Arc::new).collect();
+        let runtimes = engine.inner.runtimes(Metering::under(&granted.policy.limits));
+        let codes = Codes::new(parts.code, runtimes.len(), !grants.sockets.is_empty());
         Ok(Self {
             engine: Arc::clone(&engine.inner),
             component: component.clone(),
@@ -163,7 +166,7 @@ impl Plugin {
             icons: parts.icons,
             granted,
             given,
-            code: OnceCell::new_with(parts.code),
+            codes,
         })
     }
 
@@ -206,12 +209,20 @@ impl Plugin {
         &self.granted
     }
 
+    /// How many copies of its code are in memory: none before the first call, and up to one for each core once calls run side by
+    /// side.
+    #[must_use]
+    pub fn code_copies(&self) -> usize {
+        self.codes.engines()
+    }
+
     fn limits(&self) -> &Limits {
         &self.granted.policy.limits
     }
 
     async fn code(&self) -> Result<&Code, ToolError> {
-        self.code
+        self.codes
+            .first()
             .get_or_try_init(|| self.load_code())
             .await
             .map_err(|error| ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string()))
@@ -238,7 +249,7 @@ impl ToolSource for Plugin {
     }
 
     async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
-        let code = match self.code.get() {
+        let code = match self.codes.first().get() {
             Some(_) if context.is_given_up() => Err(Outcome::Cancelled),
             Some(code) => Ok(code),
             // Code that is not there yet may have to be compiled; a caller who gives up does not wait for that.
@@ -281,9 +292,10 @@ impl Plugin {
             context,
             was_busy: self.was_busy.get(&call.tool.name).unwrap_or(&unknown),
         };
+        let code = self.codes.nearest(code, &self.engine);
         let mut completion = invocation.call_tool(code, call.tool.name.as_str(), &call.arguments).await;
         // The schema of a typed result is derived from the type that lifting has followed: it cannot be broken.
-        if matches!(code, Code::Declared(_))
+        if matches!(code.entry, Entry::Declared(_))
             && let Some(error) = broken_schema(&call.tool, &completion.outcome)
         {
             completion.outcome = Outcome::Error(error);

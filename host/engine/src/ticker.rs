@@ -57,6 +57,11 @@ impl Ticker {
         }
         Ticking { running: Arc::clone(&self.running) }
     }
+
+    /// Whether a call keeps it awake.
+    pub(crate) fn is_ticking(&self) -> bool {
+        self.running.load(Ordering::Relaxed) > 0
+    }
 }
 
 impl Drop for Ticker {

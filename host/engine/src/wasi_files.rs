@@ -32,7 +32,8 @@ const CHANGED_BYTES_MAX: u64 = 80 * 1024 * 1024;
 /// The mounts of one call, with its changes. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct CallFiles {
-    mounts: Arc<[MountedFiles]>,
+    /// `None` for none: the empty list of the standard library is one, and all cores would count its users.
+    mounts: Option<Arc<[MountedFiles]>>,
     transaction: Transaction,
 }
 
@@ -44,7 +45,8 @@ struct MountedFiles {
 impl CallFiles {
     /// What a call sees that has changed nothing yet.
     pub(crate) fn new(grants: &Grants, context: &CallContext, spill: Option<&Arc<SpillOptions>>) -> Self {
-        let budget = match spill {
+        // A call without mounts changes nothing.
+        let budget = match spill.filter(|_| !grants.mounts.is_empty()) {
             Some(spill) => Budget::with_spill_ambient(CHANGED_BYTES_MAX, Arc::clone(spill)),
             None => Budget::new(CHANGED_BYTES_MAX),
         };
@@ -58,11 +60,7 @@ impl CallFiles {
                 Some(root) => transaction.view_below(mount.name.as_str(), &mount.store, root, mount.access),
             },
         };
-        let mounts = match &*grants.mounts {
-            // Most calls have none, and that list is there already.
-            [] => Arc::default(),
-            mounts => mounts.iter().map(mounted).collect(),
-        };
+        let mounts = (!grants.mounts.is_empty()).then(|| grants.mounts.iter().map(mounted).collect());
         Self { mounts, transaction }
     }
 
@@ -93,14 +91,18 @@ impl CallFiles {
 }
 
 impl CallFiles {
+    fn mounts(&self) -> &[MountedFiles] {
+        self.mounts.as_deref().unwrap_or_default()
+    }
+
     /// The mounts by name, each with whether something can be changed in it.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&MountName, bool)> {
-        self.mounts.iter().map(|mount| (&mount.name, !mount.overlay.is_read_only()))
+        self.mounts().iter().map(|mount| (&mount.name, !mount.overlay.is_read_only()))
     }
 
     /// What the call sees of the mount called `name`.
     pub(crate) fn mounted(&self, name: &str) -> Option<Overlay> {
-        self.mounts.iter().find(|mount| mount.name.as_str() == name).map(|mount| mount.overlay.clone())
+        self.mounts().iter().find(|mount| mount.name.as_str() == name).map(|mount| mount.overlay.clone())
     }
 }
 

@@ -126,7 +126,8 @@ fn a_call_that_stops_waiting_leaves_no_trace() {
 
 #[test]
 fn memory_is_shared_fairly_and_comes_back_with_the_place() {
-    let places = Places::new(8, budget());
+    let books = Mutex::default();
+    let places = Arc::new(Places { calls_max: 8, advance_bytes: 0, budget: budget(), books });
     let place = |plugin| match Call::arrive(&places, plugin) {
         Ok(Call::Runs(place)) => place,
         _ => panic!("there is room"),
@@ -141,6 +142,29 @@ fn memory_is_shared_fairly_and_comes_back_with_the_place() {
     drop(one);
     assert!(other.reserve(MIB));
     drop((two, other));
+    assert!(is_empty(&places));
+}
+
+#[test]
+fn a_place_comes_with_some_memory_unless_there_is_none_left() {
+    let places = Places::new(100, budget());
+    let reserved = || places.lock().memory_bytes;
+    let place = |plugin| match Call::arrive(&places, plugin) {
+        Ok(Call::Runs(place)) => place,
+        _ => panic!("there is room"),
+    };
+    let one = place(0);
+    assert_eq!(reserved(), 2 * MIB, "a hundredth of a quarter of 800 MiB");
+    assert!(one.reserve(MIB) && one.reserve(MIB));
+    assert_eq!(reserved(), 2 * MIB);
+    assert!(one.reserve(MIB));
+    assert_eq!(reserved(), 3 * MIB);
+    assert!(one.reserve(697 * MIB));
+    let other = place(1);
+    assert!(other.reserve(87 * MIB));
+    assert!(!place(2).reserve(13 * MIB), "what is left is 13 MiB, and seven eighths of it are less");
+    assert!(place(2).reserve(11 * MIB));
+    drop((one, other));
     assert!(is_empty(&places));
 }
 

@@ -42,7 +42,7 @@ impl FilesView<'_> {
 
     /// Fails where nothing can be changed.
     fn changeable(&self, mount: usize) -> FsResult<()> {
-        match self.files.mounts.get(mount) {
+        match self.files.mounts().get(mount) {
             Some(mount) if mount.overlay.is_read_only() => Err(ErrorCode::ReadOnly.into()),
             _ => Ok(()),
         }
@@ -158,7 +158,7 @@ fn hash_of(mount: usize, identity: u64, stat: &Stat) -> MetadataHashValue {
 impl preopens::Host for FilesView<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Handle, String)>> {
         let mut directories = Vec::new();
-        for (number, mount) in self.files.mounts.iter().enumerate() {
+        for (number, mount) in self.files.mounts().iter().enumerate() {
             let overlay = mount.overlay.clone();
             let root = DirectoryDescriptor { overlay, mount: number, path: StorePath::ROOT };
             directories.push((push(self.table, Descriptor::Directory(root))?, mount.name.guest_path()));
