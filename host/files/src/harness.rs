@@ -186,11 +186,17 @@ impl ToolSource for FileAccessTools {
         }
     }
 
-    /// What is in a file, and what it is called, was often written by somebody else.
+    /// What is in a file, and what it is called, was often written by somebody else. Reading does nothing else, so that it is
+    /// safe whoever has suggested it; writing is not.
     fn labels(&self, tool: &ToolName) -> StatedLabels {
-        let shows_files = Tool::named(tool.as_str()).is_none_or(|tool| !tool.writes());
-        let source_integrity = shows_files.then_some(Integrity::Untrusted);
-        StatedLabels { source_integrity, ..StatedLabels::default() }
+        match Tool::named(tool.as_str()) {
+            Some(tool) if tool.writes() => StatedLabels::default(),
+            _ => StatedLabels {
+                source_integrity: Some(Integrity::Untrusted),
+                accepts_untrusted: Some(true),
+                ..StatedLabels::default()
+            },
+        }
     }
 
     fn states_for(&self) -> StatedBy {

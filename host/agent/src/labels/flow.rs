@@ -113,12 +113,19 @@ impl Flow {
         }
     }
 
-    /// Taints the context for results that nobody has labelled: of turns without the policy, of the caller, of a service. Where
-    /// they are from is not known.
-    pub(crate) fn note_unlabelled<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) {
-        let mut results = messages.into_iter().flat_map(Message::results);
-        if results.any(|result| !result.extra.contains_key(RESULT_LABEL)) {
-            self.store.taint(&Label::untrusted());
+    /// Taints the context with the results that a run begins with. Those of earlier turns have their labels beside them, which
+    /// counts where the session has lost its state. Those without one are of turns without the policy, of the caller, or of a
+    /// service: where they are from is not known.
+    pub(crate) fn note_earlier<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) {
+        let label = |result: &FunctionResult| match result.extra.get(RESULT_LABEL) {
+            Some(_) if result.extra.contains_key(RESULT_VARIABLE) => Label::default(),
+            Some(label) => serde_json::from_value(label.clone()).unwrap_or_else(|_| Label::untrusted()),
+            None => Label::untrusted(),
+        };
+        let labels: Vec<_> = messages.into_iter().flat_map(Message::results).map(label).collect();
+        let earlier = Label::combine(&labels);
+        if earlier != Label::default() {
+            self.store.taint(&earlier);
         }
     }
 

@@ -22,8 +22,8 @@ const VALUE_PART: &str = "label_variable:";
 const VARIABLES_MAX: usize = 256;
 /// Longest value in bytes; as much as four of the largest files that are read at once.
 pub(super) const VALUE_BYTES_MAX: usize = 4 << 20;
-/// All values of one session together, in bytes.
-const BYTES_MAX: usize = 16 << 20;
+/// All values of one session together, in bytes as they are written. A session that is kept stays small enough to be read.
+const BYTES_MAX: usize = 8 << 20;
 
 /// A value that no model sees.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -105,12 +105,15 @@ impl Store {
 
     /// Keeps a value and gives the id that stands for it.
     pub(super) fn hide(&self, value: &Hidden, label: &Label) -> Result<String, NotKept> {
-        let bytes = value.bytes();
-        if bytes > VALUE_BYTES_MAX {
+        if value.bytes() > VALUE_BYTES_MAX {
             return Err(NotKept::TooLarge);
         }
         let id = fresh_id().map_err(|_| NotKept::NoRandomness)?;
         let written = serde_json::to_value(value).map_err(|_| NotKept::NoRandomness)?;
+        let bytes = written.to_string().len();
+        if bytes > BYTES_MAX {
+            return Err(NotKept::TooLarge);
+        }
         self.change(|state| {
             let mut all: usize = state.variables.iter().map(|entry| entry.bytes).sum();
             while state.variables.len() >= VARIABLES_MAX || all.saturating_add(bytes) > BYTES_MAX {

@@ -116,7 +116,7 @@ impl<'r> Cycle<'r> {
     pub(super) async fn run(&mut self) -> Result<(), RunError> {
         self.settings.check().map_err(|error| RunError::Other(error.into()))?;
         if let Some(flow) = &self.flow {
-            flow.note_unlabelled(self.messages.iter().map(AsRef::as_ref));
+            flow.note_earlier(self.messages.iter().map(AsRef::as_ref));
         }
         let resumed = std::mem::take(&mut self.resumed);
         let mut then = match resumed.is_empty() {
