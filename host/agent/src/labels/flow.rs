@@ -12,7 +12,9 @@ use super::ended::Ended;
 use super::inner::{Given, Inner};
 use super::store::{Hidden, Store};
 use super::{Decided, LabelDecision, LabelPolicy, Violation};
-use crate::middleware::{FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next};
+use crate::middleware::{
+    CallArguments, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next,
+};
 use crate::{
     ChatClient, Content, FunctionCall, FunctionResult, Message, Reply, Session, TokenBudget, TokenUsage,
 };
@@ -252,13 +254,10 @@ impl Middleware<FunctionContext> for FlowLayer {
             data: resolved.label,
         });
         let is_filled = resolved.arguments.is_some();
-        let written = resolved.arguments.map(|filled| std::mem::replace(&mut context.arguments, filled));
-        context.record = None;
-        let ended = next.run(context).await;
-        if let Some(written) = written {
-            // Whoever is outside sees what the model wrote, and not what was hidden.
-            context.arguments = written;
-        }
+        let mut inside = Inside::enter(context, resolved.arguments);
+        let ended = next.run(inside.context).await;
+        inside.is_over = true;
+        drop(inside);
         let ended = match ended {
             // What is wrong with arguments is said with their values.
             Err(FunctionSignal::Error(FunctionError::InvalidArguments(_))) if is_filled => {
@@ -269,6 +268,34 @@ impl Middleware<FunctionContext> for FlowLayer {
         };
         Ended { flow, call: &call, name: &name, labels: &labels, by: source.states_for(), is_own }
             .finish(context, ended)
+    }
+}
+
+/// A call that goes on, with values in its arguments. However it ends, also when whoever waits for it does not any more, what is
+/// outside finds the arguments as the model wrote them: values there would be without their labels, in another try as well.
+struct Inside<'c> {
+    context: &'c mut FunctionContext,
+    written: Option<CallArguments>,
+    /// Whether it came to its end. Otherwise nobody gets what there is of a result.
+    is_over: bool,
+}
+
+impl<'c> Inside<'c> {
+    fn enter(context: &'c mut FunctionContext, filled: Option<CallArguments>) -> Self {
+        let written = filled.map(|filled| std::mem::replace(&mut context.arguments, filled));
+        (context.record, context.result) = (None, None);
+        Self { context, written, is_over: false }
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        if let Some(written) = self.written.take() {
+            self.context.arguments = written;
+        }
+        if !self.is_over {
+            self.context.result = None;
+        }
     }
 }
 
@@ -296,7 +323,8 @@ impl Flow {
             }
             Err(not_kept) => {
                 self.tell(Decided::Discarded, tool, call_id, label, None, &[]);
-                call.decide(label.clone(), None);
+                // What is shown instead is the host's own word.
+                call.decide(Label::default(), None);
                 Err(not_kept.to_string())
             }
         }
