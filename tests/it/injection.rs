@@ -133,9 +133,7 @@ fn results(response: &Response) -> Vec<String> {
 }
 
 fn stated(confidentiality: Option<Confidentiality>, max: Option<Confidentiality>) -> StatedLabels {
-    let mut stated = StatedLabels::default();
-    (stated.confidentiality, stated.max_allowed_confidentiality) = (confidentiality, max);
-    stated
+    StatedLabels { confidentiality, max_allowed_confidentiality: max, ..StatedLabels::default() }
 }
 
 #[tokio::test]

@@ -112,7 +112,7 @@ pub trait InnerCalls: Send + Sync {
     ///
     /// # Errors
     /// What the tool that wanted to make it is told instead.
-    fn admit(&self, call: &InnerCall<'_>) -> Result<(), ToolFailure>;
+    fn admit(&self, call: &InnerCall<'_>) -> Result<(), Box<ToolFailure>>;
 
     /// The call has ended, and its result goes to the tool that has made it.
     fn ended(&self, call: &InnerCall<'_>, record: &CallRecord);

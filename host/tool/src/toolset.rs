@@ -190,7 +190,7 @@ impl Toolset {
         let inner = context.outer.as_ref().and(context.inner_calls.as_deref());
         let asked = InnerCall { call_id: &context.call_id, tool: &entry.definition, source: &*entry.source };
         if let Some(Err(failure)) = inner.map(|inner| inner.admit(&asked)) {
-            return Ok(not_admitted(&entry.definition.name, context, Outcome::Failure(failure)));
+            return Ok(not_admitted(&entry.definition.name, context, Outcome::Failure(*failure)));
         }
         entry.start()?;
         let call = ToolCall { tool: Arc::clone(&entry.definition), arguments, toolset: Some(self.clone()) };

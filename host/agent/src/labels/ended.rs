@@ -28,34 +28,29 @@ pub(super) struct Ended<'c> {
 
 impl Ended<'_> {
     /// Labels what the call gave, and hides it or taints the context with it.
-    pub(super) fn finish(
-        &self,
-        context: &mut FunctionContext,
-        ended: Result<(), FunctionSignal>,
-    ) -> Result<(), FunctionSignal> {
+    pub(super) fn finish(&self, context: &mut FunctionContext, ended: &mut Result<(), FunctionSignal>) {
         let label = self.label(context);
         if let Some(record) = &mut context.record {
             record.label = Some(label.clone());
         }
+        let call_id = &context.call_id;
         match ended {
             Ok(()) => {
                 let value = context.result.take();
-                context.result = value.map(|value| self.value(value, &label, &context.call_id));
-                Ok(())
+                context.result = value.map(|value| self.value(value, &label, call_id));
             }
             Err(FunctionSignal::Terminate(carried)) => {
-                let value = carried.or(context.result.take());
-                let value = value.map(|value| self.value(value, &label, &context.call_id));
-                Err(FunctionSignal::Terminate(value))
+                let value = carried.take().or(context.result.take());
+                *carried = value.map(|value| self.value(value, &label, call_id));
             }
             Err(FunctionSignal::Error(FunctionError::Failure(failure))) if !self.is_own => {
-                Err(FunctionError::Failure(self.failure(failure, &label, &context.call_id)).into())
+                *failure = self.failure(std::mem::take(failure), &label, call_id);
+            }
+            Err(FunctionSignal::Error(FunctionError::Tool(error))) if error.has_own_value() => {
+                *error = self.error(error.clone(), &label, call_id);
             }
             // The text of any other error is the host's own.
-            Err(FunctionSignal::Error(FunctionError::Tool(error))) if error.has_own_value() => {
-                Err(FunctionError::Tool(self.error(error, &label, &context.call_id)).into())
-            }
-            Err(other) => Err(other),
+            Err(_) => {}
         }
     }
 

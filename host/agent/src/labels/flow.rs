@@ -255,19 +255,17 @@ impl Middleware<FunctionContext> for FlowLayer {
         });
         let is_filled = resolved.arguments.is_some();
         let mut inside = Inside::enter(context, resolved.arguments);
-        let ended = next.run(inside.context).await;
+        let mut ended = next.run(inside.context).await;
         inside.is_over = true;
         drop(inside);
-        let ended = match ended {
+        if is_filled && matches!(ended, Err(FunctionSignal::Error(FunctionError::InvalidArguments(_)))) {
             // What is wrong with arguments is said with their values.
-            Err(FunctionSignal::Error(FunctionError::InvalidArguments(_))) if is_filled => {
-                let said = "The values of the variables do not fit the arguments that they stand for.";
-                Err(FunctionError::Failure(ToolFailure::new(said)).into())
-            }
-            other => other,
-        };
-        Ended { flow, call: &call, name: &name, labels: &labels, by: source.states_for(), is_own }
-            .finish(context, ended)
+            let said = "The values of the variables do not fit the arguments that they stand for.";
+            ended = Err(FunctionError::Failure(ToolFailure::new(said)).into());
+        }
+        let by = source.states_for();
+        Ended { flow, call: &call, name: &name, labels: &labels, by, is_own }.finish(context, &mut ended);
+        ended
     }
 }
 

@@ -59,10 +59,10 @@ impl Inner {
 }
 
 impl InnerCalls for Inner {
-    fn admit(&self, call: &InnerCall<'_>) -> Result<(), ToolFailure> {
+    fn admit(&self, call: &InnerCall<'_>) -> Result<(), Box<ToolFailure>> {
         let tool = call.tool.name.as_str();
         if is_own(call.source) {
-            return Err(ToolFailure::new("Variables are for the model alone."));
+            return Err(Box::new(ToolFailure::new("Variables are for the model alone.")));
         }
         let data = {
             let State { given: Given { context, tool, data }, results } = &*self.state();
@@ -71,7 +71,7 @@ impl InnerCalls for Inner {
         let found = violations(&self.flow.labels_of(call.tool, call.source), &data);
         let Some(first) = found.first() else { return Ok(()) };
         self.flow.tell(Decided::Blocked, tool, call.call_id, &data, None, &found);
-        Err(ToolFailure::new(first.message()))
+        Err(Box::new(ToolFailure::new(first.message())))
     }
 
     fn ended(&self, call: &InnerCall<'_>, record: &CallRecord) {

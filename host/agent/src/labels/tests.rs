@@ -313,7 +313,7 @@ async fn what_counts_is_what_middleware_has_made_of_the_arguments() {
     assert!(scene.sent().is_empty());
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_call_that_was_given_up_leaves_no_values_for_the_next_try() {
     use crate::middleware::Timeout;
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -341,7 +341,7 @@ async fn a_call_that_was_given_up_leaves_no_values_for_the_next_try() {
     let agent = scene.agent(&client).tools(tools);
     let agent = agent.layer(Layer::function(Retry::new(1, std::time::Duration::ZERO)));
     let agent =
-        agent.layer(Layer::function(Timeout::new(std::time::Duration::from_secs(1)))).build().unwrap();
+        agent.layer(Layer::function(Timeout::new(std::time::Duration::from_millis(200)))).build().unwrap();
     let response = agent.run("hi").session(&scene.session).await.unwrap();
     let value = json!({"text": SECRET}).to_string();
     assert_eq!(*seen.lock().unwrap(), [value.clone(), value]);

@@ -71,18 +71,18 @@ impl VariableTools {
         Self { flow, definitions: Arc::clone(definitions) }
     }
 
-    fn variable(&self, id: &str) -> Result<Variable, Outcome> {
+    fn variable(&self, id: &str) -> Result<Variable, Box<Outcome>> {
         // The text of `LBL-14`.
         self.flow.store.variable(id).ok_or_else(|| failed(format!("Unknown variable '{id}'")))
     }
 
-    fn inspect(&self, arguments: &Value) -> Result<(Output, Label), Outcome> {
+    fn inspect(&self, arguments: &Value) -> Result<(Output, Label), Box<Outcome>> {
         let id = arguments.get("variable_id").and_then(Value::as_str).unwrap_or_default();
         let Variable { value, label } = self.variable(id)?;
         Ok((value.into_output(), label))
     }
 
-    async fn ask(&self, arguments: &Value, context: &CallContext) -> Result<(Output, Label), Outcome> {
+    async fn ask(&self, arguments: &Value, context: &CallContext) -> Result<(Output, Label), Box<Outcome>> {
         let prompt = arguments.get("prompt").and_then(Value::as_str).unwrap_or_default();
         let ids =
             arguments.get("variable_ids").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -110,7 +110,12 @@ impl VariableTools {
     }
 
     /// Asks the model. It is given no tools, so that whatever it is talked into stays a text.
-    async fn answer(&self, prompt: &str, data: &[Value], context: &CallContext) -> Result<String, Outcome> {
+    async fn answer(
+        &self,
+        prompt: &str,
+        data: &[Value],
+        context: &CallContext,
+    ) -> Result<String, Box<Outcome>> {
         let flow = &self.flow;
         if flow.budgets.iter().any(|budget| budget.check().is_err()) {
             return Err(failed("The token budget is used up.".to_owned()));
@@ -129,11 +134,11 @@ impl VariableTools {
         };
         let reply = tokio::select! {
             biased;
-            () = context.given_up() => return Err(Outcome::Cancelled),
-            reply = flow.client.reply(request) => reply.map_err(|error| match error.kind {
+            () = context.given_up() => return Err(Box::new(Outcome::Cancelled)),
+            reply = flow.client.reply(request) => reply.map_err(|error| Box::new(match error.kind {
                 ChatErrorKind::Cancelled => Outcome::Cancelled,
                 _ => Outcome::Error(ToolError::host("QuarantinedModel").with_detail(error.to_string())),
-            })?,
+            }))?,
         };
         if let Some(usage) = reply.usage {
             flow.budgets.iter().for_each(|budget| budget.count(usage));
@@ -149,8 +154,8 @@ impl VariableTools {
     }
 }
 
-fn failed(message: String) -> Outcome {
-    Outcome::Failure(ToolFailure { value: Some(json!(message)), ..ToolFailure::new(message) })
+fn failed(message: String) -> Box<Outcome> {
+    Box::new(Outcome::Failure(ToolFailure { value: Some(json!(message)), ..ToolFailure::new(message) }))
 }
 
 #[async_trait]
@@ -179,7 +184,7 @@ impl ToolSource for VariableTools {
                 record.label = Some(label);
                 Outcome::Ok(output)
             }
-            Err(outcome) => outcome,
+            Err(outcome) => *outcome,
         };
         record.call_id.clone_from(&context.call_id);
         record.session.clone_from(&context.session);

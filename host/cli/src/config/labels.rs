@@ -82,13 +82,13 @@ impl LabelsTable {
 
 impl From<StatedTable> for StatedLabels {
     fn from(table: StatedTable) -> Self {
-        let mut stated = Self::default();
-        stated.source_integrity = table.source_integrity;
-        stated.confidentiality = table.confidentiality;
-        stated.accepts_untrusted = table.accepts_untrusted;
-        stated.max_allowed_confidentiality = table.max_allowed_confidentiality;
-        stated.authorized_principals = table.authorized_principals;
-        stated
+        Self {
+            source_integrity: table.source_integrity,
+            confidentiality: table.confidentiality,
+            accepts_untrusted: table.accepts_untrusted,
+            max_allowed_confidentiality: table.max_allowed_confidentiality,
+            authorized_principals: table.authorized_principals,
+        }
     }
 }
 
