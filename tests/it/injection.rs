@@ -3,18 +3,22 @@
 
 mod transcripts;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use cofferdam_agent::labels::{Confidentiality, Integrity, LabelPolicy, StatedLabels, context_of};
-use cofferdam_agent::{
-    Agent, ChatClient, ChatError, ChatRequest, Content, Message, Reply, ReplyStream, Response, Role, Session,
+use cofferdam_agent::labels::{
+    Confidentiality, Integrity, LabelDecision, LabelPolicy, StatedLabels, context_of,
 };
+use cofferdam_agent::{
+    Agent, ChatClient, ChatError, ChatRequest, Content, Message, Reply, ReplyStream, Response, Role,
+    ScriptedClient, Session,
+};
+use cofferdam_engine::Mount;
 use cofferdam_files::{
     FileAccessOptions, FileAccessTools, FileStore, MemoryStore, Quota, StorePath, WriteMode,
 };
 use cofferdam_tests::Host;
-use cofferdam_tool::{HttpGrant, HttpRule, Toolset};
+use cofferdam_tool::{FileAccess, HttpGrant, HttpRule, MountName, ToolName, Toolset};
 use serde_json::{Value, json};
 
 use crate::network::server::Server;
@@ -202,4 +206,39 @@ async fn a_model_that_looks_at_the_note_obeys_and_gets_nowhere() {
     assert!(!shown.concat().contains(SECRET), "the secret is hidden as well: {shown:?}");
     assert_eq!(scene.server.requests().len(), 0);
     assert_eq!(context_of(&scene.session).integrity, Integrity::Untrusted);
+}
+
+/// What a plugin that calls the tool of another plugin reports, with labels.
+async fn reported(policy: LabelPolicy) -> (String, Vec<Value>) {
+    let store = Arc::new(MemoryStore::new(Quota::default()));
+    let path = StorePath::file("a.rs").unwrap();
+    store.write(&path, b"// TODO: name it\n".to_vec(), WriteMode::Create).await.unwrap();
+    let mut host = Host::new();
+    host.load("text").await;
+    host.grants.mounts = vec![Mount::new(MountName::new("work").unwrap(), store, FileAccess::ReadWrite)];
+    host.grants.tools = [ToolName::new("word_count").unwrap()].into();
+    host.load("remarks").await;
+    let told: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let to = Arc::clone(&told);
+    let policy = policy
+        .auto_hide_untrusted(false)
+        .audit(move |decision: &LabelDecision<'_>| to.lock().unwrap().push(decision.to_json()));
+    let call = Content::call("c", "report_remarks", r#"{"store":"work","file":"r.md"}"#);
+    let reply = Reply { messages: vec![Message::new(Role::Assistant, vec![call])], ..Reply::default() };
+    let client = ScriptedClient::new([reply, Reply::text("Done.")]);
+    let agent = Agent::builder(client).tools(host.toolset().clone()).labels(policy).build().unwrap();
+    let response = agent.run("Report.").await.unwrap();
+    let told = told.lock().unwrap().clone();
+    (results(&response).remove(0), told)
+}
+
+#[tokio::test]
+async fn a_plugin_does_not_do_for_a_note_what_the_model_may_not() {
+    let (report, told) = reported(LabelPolicy::new()).await;
+    assert!(!report.contains("words"), "{report}");
+    let blocked = told.iter().find(|line| line["decision"] == "blocked").unwrap();
+    assert_eq!((&blocked["tool"], &blocked["call_id"]), (&json!("word_count"), &json!("c.1")), "{told:?}");
+    let (report, told) = reported(LabelPolicy::new().allow_untrusted_tool("word_count")).await;
+    assert!(report.contains("words"), "{report}");
+    assert!(told.iter().all(|line| line["decision"] == "labelled"), "{told:?}");
 }
