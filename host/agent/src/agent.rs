@@ -39,6 +39,7 @@ pub(crate) struct Parts {
 }
 
 /// A label policy, and what its tools are.
+#[derive(Clone)]
 pub(crate) struct Labels {
     pub(crate) policy: LabelPolicy,
     pub(crate) tools: Arc<[Arc<ToolDefinition>]>,
