@@ -1,6 +1,7 @@
-//! `cofferdam chat` with scripted models and real tools, as a script or another program uses it. `terminal` is for people, `provider` for
+//! `cofferdam chat` with scripted models and real tools, as a script or another program uses it. `terminal` is for people, `labels` for what information-flow labels do, `provider` for
 //! a model behind an address.
 
+mod labels;
 mod long;
 mod provider;
 mod terminal;

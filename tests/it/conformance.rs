@@ -15,6 +15,7 @@ mod arguments;
 mod choice;
 mod files_paths;
 mod files_tools;
+mod labels;
 mod mcp;
 mod mcp_served;
 mod results;
@@ -34,6 +35,7 @@ const COMPLETE: &[&str] = &[
     "choice",
     "files_paths",
     "files_tools",
+    "labels",
     "loop",
     "mcp",
     "middleware",
@@ -55,6 +57,7 @@ fn runner(area: &str) -> Option<Runner> {
         "choice" => choice::run,
         "files_paths" => files_paths::run,
         "files_tools" => files_tools::run,
+        "labels" => labels::run,
         "loop" => agent_loop::run,
         "mcp" => mcp::run,
         "middleware" => agent_middleware::run,
@@ -96,6 +99,11 @@ impl Row {
     /// Whether a flag is set.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.get(name) == Some(&Value::Bool(true))
+    }
+
+    /// The names of all fields.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.value.as_object().into_iter().flat_map(|members| members.keys()).map(String::as_str)
     }
 
     fn parse(line: &str) -> Result<Self, String> {

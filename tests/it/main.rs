@@ -31,6 +31,7 @@
 //! | `samples` | the sample tools through the host, and the demo's script |
 //! | `examples` | the programs of `tests/examples` |
 //! | `bench` | the benchmarks, one short round each |
+//! | `injection` | a note that tells the model to send secrets out, and what stops it; the transcripts of `docs/labels.md` |
 //! | `conformance` | the rows of the contract |
 //! | `tidy` | rules about this repository itself |
 
@@ -57,6 +58,7 @@ mod ends;
 mod errors;
 mod examples;
 mod hostile;
+mod injection;
 mod languages;
 mod loading;
 mod mcp_frames;

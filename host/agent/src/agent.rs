@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use cofferdam_tool::{ToolDefinition, Toolset};
+use cofferdam_tool::{DeclarationError, ToolDefinition, Toolset};
 
 use crate::approvals::Approvals;
+use crate::labels::{self, LabelPolicy};
 use crate::middleware::{Chains, FailureConversion, Layer, MiddlewareRefused};
 use crate::run::{IntoMessages, Run};
 use crate::{
@@ -34,6 +35,14 @@ pub(crate) struct Parts {
     pub(crate) client_layers: Vec<Layer>,
     pub(crate) budget: Option<TokenBudget>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) labels: Option<Labels>,
+}
+
+/// A label policy, and what its tools are.
+#[derive(Clone)]
+pub(crate) struct Labels {
+    pub(crate) policy: LabelPolicy,
+    pub(crate) tools: Arc<[Arc<ToolDefinition>]>,
 }
 
 /// Puts an agent together.
@@ -41,6 +50,7 @@ pub(crate) struct Parts {
 pub struct AgentBuilder {
     parts: Parts,
     converts_failures: bool,
+    labels: Option<LabelPolicy>,
 }
 
 /// Why there is no agent.
@@ -65,6 +75,9 @@ pub enum InvalidAgent {
         /// The name.
         name: String,
     },
+    /// A tool of the agent's own is refused by the rules for declarations; that this does not happen is tested.
+    #[error(transparent)]
+    Declaration(#[from] DeclarationError),
 }
 
 impl Agent {
@@ -85,8 +98,9 @@ impl Agent {
             client_layers: Vec::new(),
             budget: None,
             clock: Arc::new(SystemClock),
+            labels: None,
         };
-        AgentBuilder { parts, converts_failures: true }
+        AgentBuilder { parts, converts_failures: true, labels: None }
     }
 
     /// What the agent is called.
@@ -177,6 +191,12 @@ impl AgentBuilder {
         self
     }
 
+    /// Switches information-flow labels on (`LBL-4`). Two tools are offered with it, `inspect_variable` and `quarantined_llm`.
+    pub fn labels(mut self, policy: LabelPolicy) -> Self {
+        self.labels = Some(policy);
+        self
+    }
+
     /// A budget that all runs count for.
     pub fn budget(mut self, budget: TokenBudget) -> Self {
         self.parts.budget = Some(budget);
@@ -203,6 +223,17 @@ impl AgentBuilder {
         let declared = self.parts.declared.iter().map(|definition| definition.name.as_str());
         if let Some(name) = declared.clone().find(|name| self.parts.toolset.definition(name).is_ok()) {
             return Err(InvalidAgent::DuplicateTool { name: name.to_owned() });
+        }
+        if let Some(policy) = self.labels.take() {
+            let mut names = [labels::INSPECT, labels::QUARANTINE].into_iter();
+            let is_taken = |name: &&str| {
+                self.parts.toolset.definition(name).is_ok()
+                    || self.parts.declared.iter().any(|definition| definition.name.as_str() == *name)
+            };
+            if let Some(name) = names.find(is_taken) {
+                return Err(InvalidAgent::DuplicateTool { name: name.to_owned() });
+            }
+            self.parts.labels = Some(Labels { policy, tools: labels::definitions()? });
         }
         if self.converts_failures {
             // Outermost, so that retrying is inside of it wherever it is registered (`MW-19`).

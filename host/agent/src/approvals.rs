@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use cofferdam_tool::{ToolDefinition, Toolset};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use batch::{Answered, Decision, OpenBatch, settle};
+pub(crate) use batch::{Answered, Decision, Gated, OpenBatch, settle};
 pub(crate) use standing::is_allowed;
 pub use standing::{Scope, allow_always, forbid_again, standing_rules};
 

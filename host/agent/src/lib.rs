@@ -4,7 +4,7 @@
 //! [`Toolset`](cofferdam_tool::Toolset).
 //!
 //! The behaviour is fixed by numbered rules, cited in the code: `LOOP-7` (loop, approvals, budgets), `CHOICE-3`, `MW-12`
-//! (middleware) and `SES-6` (sessions and history).
+//! (middleware), `SES-6` (sessions and history) and `LBL-9` (information-flow labels).
 
 mod agent;
 mod approvals;
@@ -19,6 +19,7 @@ mod hex;
 pub mod history;
 mod hook;
 mod hooks;
+pub mod labels;
 mod live;
 mod message;
 pub mod middleware;

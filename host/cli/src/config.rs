@@ -4,6 +4,7 @@
 //! someone else's repository. Paths in it are relative to the file. `docs/configuration.md` describes every key.
 
 mod grants;
+mod labels;
 mod models;
 mod secrets;
 mod serve;
@@ -18,6 +19,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 pub(crate) use self::grants::{GrantsTable, Offered, ValueSource, Wrong};
+pub(crate) use self::labels::LabelsTable;
 pub(crate) use self::models::{ModelTable, Provider};
 pub(crate) use self::secrets::SecretSource;
 pub(crate) use self::serve::{OAuthTable, ServeTable, ToolsetTable};
@@ -47,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) serve: ServeTable,
     /// Models by name.
     pub(crate) models: BTreeMap<String, ModelTable>,
+    /// What of a conversation can be relied on.
+    pub(crate) labels: LabelsTable,
     /// Some of the tools, by name.
     pub(crate) toolsets: BTreeMap<String, ToolsetTable>,
 }

@@ -140,6 +140,7 @@ impl CallState {
             deadline: Some((Instant::now() + outer_left).into()),
             cancellation: outer.cancellation.child_token(),
             outer: Some(OuterCall { depth: depth.saturating_add(1), files: Arc::new(files.clone()) }),
+            inner_calls: outer.inner_calls.clone(),
             ..CallContext::default()
         }
     }

@@ -20,7 +20,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, DeclarationError, ErrorType, FileAccess, FileChange, FileEffects,
-    Outcome, Output, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource, check_declarations,
+    Integrity, Outcome, Output, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolError, ToolName,
+    ToolSource, check_declarations,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -183,6 +184,23 @@ impl ToolSource for FileAccessTools {
             Some(tool) => tool.writes() && self.options.require_write_approval,
             None => false,
         }
+    }
+
+    /// What is in a file, and what it is called, was often written by somebody else. Reading does nothing else, so that it is
+    /// safe whoever has suggested it; writing is not.
+    fn labels(&self, tool: &ToolName) -> StatedLabels {
+        match Tool::named(tool.as_str()) {
+            Some(tool) if tool.writes() => StatedLabels::default(),
+            _ => StatedLabels {
+                source_integrity: Some(Integrity::Untrusted),
+                accepts_untrusted: Some(true),
+                ..StatedLabels::default()
+            },
+        }
+    }
+
+    fn states_for(&self) -> StatedBy {
+        StatedBy::Program
     }
 
     async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {

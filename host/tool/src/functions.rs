@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::{
-    Arguments, CallContext, CallRecord, Completion, Declaration, DeclarationError, Outcome, Output, ToolCall,
-    ToolDefinition, ToolError, ToolFailure, ToolName, ToolSource,
+    Arguments, CallContext, CallRecord, Completion, Declaration, DeclarationError, Outcome, Output, StatedBy,
+    StatedLabels, ToolCall, ToolDefinition, ToolError, ToolFailure, ToolName, ToolSource,
 };
 
 /// Functions of the host's own program as tools. They are not in a sandbox: what they may do is up to whoever writes them.
@@ -31,6 +31,7 @@ pub struct Functions {
     name: String,
     definitions: Arc<[Arc<ToolDefinition>]>,
     functions: HashMap<ToolName, Function>,
+    labels: HashMap<ToolName, StatedLabels>,
 }
 
 type Ending = Pin<Box<dyn Future<Output = Result<Value, FunctionEnd>> + Send>>;
@@ -68,7 +69,12 @@ impl<E: std::error::Error> From<E> for FunctionEnd {
 impl Functions {
     /// A source without tools yet, called `name`.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), definitions: Arc::from([]), functions: HashMap::new() }
+        Self {
+            name: name.into(),
+            definitions: Arc::from([]),
+            functions: HashMap::new(),
+            labels: HashMap::new(),
+        }
     }
 
     /// Adds a function. A function of the same name is replaced.
@@ -87,6 +93,15 @@ impl Functions {
         self.functions.insert(definition.name.clone(), function);
         Ok(self)
     }
+
+    /// States labels of the function that was called `tool`; they count as given (`LBL-5`). Without them its results are
+    /// trusted and public, and nothing is kept from it.
+    pub fn labelled(mut self, tool: &str, labels: StatedLabels) -> Self {
+        if let Some(name) = self.functions.keys().find(|name| name.as_str() == tool) {
+            self.labels.insert(name.clone(), labels);
+        }
+        self
+    }
 }
 
 #[async_trait]
@@ -97,6 +112,14 @@ impl ToolSource for Functions {
 
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
         Arc::clone(&self.definitions)
+    }
+
+    fn labels(&self, tool: &ToolName) -> StatedLabels {
+        self.labels.get(tool).cloned().unwrap_or_default()
+    }
+
+    fn states_for(&self) -> StatedBy {
+        StatedBy::Program
     }
 
     async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {

@@ -8,7 +8,10 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Arguments, Asker, Completion, LimitsAsked, LogSink, ToolDefinition, ToolName, Toolset};
+use crate::{
+    Arguments, Asker, CallRecord, Completion, LimitsAsked, LogSink, StatedBy, StatedLabels, ToolDefinition,
+    ToolFailure, ToolName, Toolset,
+};
 
 /// Lists and invokes tools: a plugin, a set of host functions, a remote server.
 ///
@@ -30,6 +33,17 @@ pub trait ToolSource: Send + Sync {
     /// the author of a tool says about it never decides.
     fn needs_approval(&self, _tool: &ToolName) -> bool {
         false
+    }
+
+    /// What the source states about the flow of data into and out of a tool (`LBL-5`). How much of it counts depends on
+    /// [`states_for`](Self::states_for).
+    fn labels(&self, _tool: &ToolName) -> StatedLabels {
+        StatedLabels::default()
+    }
+
+    /// Who it is that states labels: a third party unless the functions are those of the program itself (`LBL-4`, `LBL-5`).
+    fn states_for(&self) -> StatedBy {
+        StatedBy::ThirdParty
     }
 
     /// Runs one call to its end. The arguments are already decoded by the definition's schema.
@@ -87,6 +101,31 @@ pub struct CallContext {
     pub host: Option<Arc<HostValues>>,
     /// The agent's run that the call is a part of. For tools of the host: nothing of it reaches a plugin or a remote server.
     pub run: Option<Arc<dyn LiveRun>>,
+    /// Who decides about calls of other tools that the call makes. Handed on to them with everything that they call.
+    pub inner_calls: Option<Arc<dyn InnerCalls>>,
+}
+
+/// Decides about the calls that a call makes of other tools (`LBL-9`, `LBL-10`). Called from within the call: it must not
+/// block.
+pub trait InnerCalls: Send + Sync {
+    /// Whether the call may be made.
+    ///
+    /// # Errors
+    /// What the tool that wanted to make it is told instead.
+    fn admit(&self, call: &InnerCall<'_>) -> Result<(), Box<ToolFailure>>;
+
+    /// The call has ended, and its result goes to the tool that has made it.
+    fn ended(&self, call: &InnerCall<'_>, record: &CallRecord);
+}
+
+/// A call that another one makes.
+pub struct InnerCall<'c> {
+    /// The id of its record.
+    pub call_id: &'c str,
+    /// The tool.
+    pub tool: &'c ToolDefinition,
+    /// The source that the tool belongs to.
+    pub source: &'c dyn ToolSource,
 }
 
 /// A run of an agent that is going on, as its tools can change it.

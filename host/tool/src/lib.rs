@@ -17,6 +17,7 @@ mod failure;
 mod functions;
 mod invoke;
 mod json;
+mod label;
 mod limits;
 mod name;
 mod outcome;
@@ -39,9 +40,10 @@ pub use error::{ErrorType, ToolError};
 pub use failure::ToolFailure;
 pub use functions::{FunctionEnd, Functions};
 pub use invoke::{
-    CallContext, FileEffects, HostValues, LiveRun, NotChanged, OuterCall, Progress, ProgressSink, ToolCall,
-    ToolSource,
+    CallContext, FileEffects, HostValues, InnerCall, InnerCalls, LiveRun, NotChanged, OuterCall, Progress,
+    ProgressSink, ToolCall, ToolSource,
 };
+pub use label::{Confidentiality, Destination, Integrity, Label, StatedBy, StatedLabels, ToolLabels};
 pub use limits::Limits;
 pub use name::{InvalidName, PluginName, ToolName};
 pub use outcome::{Completion, Conversion, Outcome, Raised, Shown};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Outcome, PluginName, ToolName};
+use crate::{Label, Outcome, PluginName, ToolName};
 
 /// Hosts that a record lists.
 const HOSTS_MAX: usize = 64;
@@ -33,6 +33,10 @@ pub struct CallRecord {
     pub detail: Option<String>,
     /// The guest's call stack at a trap.
     pub backtrace: Option<String>,
+    /// The label of the result: what its source said of it, and what a label policy has made of that where one is on
+    /// (`LBL-6`, `LBL-12`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
     /// Paths of arguments that the schema does not declare and that were not forwarded (`ARG-24`).
     pub dropped: Vec<String>,
     /// Capabilities that the guest asked for and did not get (`RES-10`).

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::{CallContext, Completion, Outcome, ToolCall, ToolDefinition, ToolName, ToolSource};
+use crate::{
+    CallContext, Completion, Outcome, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolName, ToolSource,
+};
 
 /// Pauses double up to this; beyond it a person would rather be told.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -60,6 +62,14 @@ impl ToolSource for Retrying {
 
     fn needs_approval(&self, tool: &ToolName) -> bool {
         self.source.needs_approval(tool)
+    }
+
+    fn labels(&self, tool: &ToolName) -> StatedLabels {
+        self.source.labels(tool)
+    }
+
+    fn states_for(&self) -> StatedBy {
+        self.source.states_for()
     }
 
     async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {

@@ -9,8 +9,8 @@ use std::time::Instant;
 use self::names::Names;
 use crate::usage::UsedUp;
 use crate::{
-    CallContext, Completion, DecodeOptions, InvalidArguments, Outcome, ToolCall, ToolDefinition, ToolName,
-    ToolSource, Usage,
+    CallContext, CallRecord, Completion, DecodeOptions, InnerCall, InvalidArguments, Outcome, ToolCall,
+    ToolDefinition, ToolName, ToolSource, Usage,
 };
 
 /// Tools of several sources under unique names.
@@ -187,6 +187,11 @@ impl Toolset {
         let arguments = entry.definition.input.decode(name, arguments, &self.inner.decode)?;
         let decode = started.elapsed();
         let dropped = arguments.dropped().to_vec();
+        let inner = context.outer.as_ref().and(context.inner_calls.as_deref());
+        let asked = InnerCall { call_id: &context.call_id, tool: &entry.definition, source: &*entry.source };
+        if let Some(Err(failure)) = inner.map(|inner| inner.admit(&asked)) {
+            return Ok(not_admitted(&entry.definition.name, context, Outcome::Failure(*failure)));
+        }
         entry.start()?;
         let call = ToolCall { tool: Arc::clone(&entry.definition), arguments, toolset: Some(self.clone()) };
         let mut completion = entry.source.invoke(call, context).await;
@@ -194,6 +199,9 @@ impl Toolset {
         // What the source itself did not send on comes after what decoding dropped.
         completion.record.dropped.splice(0..0, dropped);
         completion.record.phases.decode = decode;
+        if let Some(inner) = inner {
+            inner.ended(&asked, &completion.record);
+        }
         Ok(completion)
     }
 
@@ -249,6 +257,16 @@ impl Inner {
             names.take(entries.len() - 1, |entry| name_of(entries, entry));
         }
     }
+}
+
+/// What is left of a call that another one was not let make.
+fn not_admitted(tool: &ToolName, context: &CallContext, outcome: Outcome) -> Completion {
+    let mut record = CallRecord::default();
+    record.call_id.clone_from(&context.call_id);
+    record.session.clone_from(&context.session);
+    record.tool = Some(tool.clone());
+    record.set_outcome(&outcome);
+    Completion { outcome, record }
 }
 
 fn name_of(entries: &[Entry], entry: usize) -> &str {

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{PATIENCE, Scene, calls, deletes, plugin, says};
 
 /// A person at a terminal, who reads before typing.
-struct Person {
+pub(super) struct Person {
     child: Child,
     keys: ChildStdin,
     screen: Arc<Mutex<String>>,
@@ -20,7 +20,7 @@ struct Person {
 }
 
 impl Person {
-    fn at(scene: &Scene, arguments: &[&str]) -> Self {
+    pub(super) fn at(scene: &Scene, arguments: &[&str]) -> Self {
         let model = scene.path("model.jsonl").display().to_string();
         let model = format!("script:{model}");
         let arguments = [&["chat", "--model", &model], arguments].concat();
@@ -45,7 +45,7 @@ impl Person {
     }
 
     /// Waits until something is on the screen that was not read yet.
-    fn sees(&mut self, text: &str) -> &mut Self {
+    pub(super) fn sees(&mut self, text: &str) -> &mut Self {
         let since = Instant::now();
         loop {
             let screen = self.screen.lock().unwrap().clone();
@@ -58,14 +58,14 @@ impl Person {
         }
     }
 
-    fn types(&mut self, keys: &str) -> &mut Self {
+    pub(super) fn types(&mut self, keys: &str) -> &mut Self {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
         self
     }
 
     /// The exit code and everything that was on the screen.
-    fn ends(mut self) -> (Option<i32>, String) {
+    pub(super) fn ends(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         let screen = self.screen.lock().unwrap().clone();
         (code, screen)

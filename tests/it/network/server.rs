@@ -91,7 +91,7 @@ impl Server {
     }
 
     /// The requests so far, heads and bodies as they came.
-    pub(super) fn requests(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         self.seen.requests.lock().unwrap().clone()
     }
 

@@ -4,10 +4,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::hex::hex;
+use crate::labels::Violation;
 use crate::{ApprovalAnswer, ApprovalRequest, FunctionCall, Session};
 
 /// The part of a session's state that holds the batch.
 const PART: &str = "open_approvals";
+/// The field of a request that says what the label policy has against the call.
+const VIOLATIONS: &str = "policy_violations";
 
 /// Calls of one reply of which some wait for a person (`LOOP-36`). What runs in the end is what stands here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +27,18 @@ struct Open {
     call: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decision: Option<Decision>,
+    /// What the label policy has against the call; approving it is approving these (`LBL-11`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    violations: Vec<Violation>,
+}
+
+/// A call that a person is asked about.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Gated {
+    /// Its place among the calls.
+    pub(crate) place: usize,
+    /// What the label policy has against it.
+    pub(crate) violations: Vec<Violation>,
 }
 
 /// What a person said about one call.
@@ -32,6 +47,8 @@ struct Open {
 pub(crate) enum Decision {
     /// It may be made.
     Approved,
+    /// It may be made although the label policy has this against it (`LBL-11`).
+    ApprovedDespite(Vec<Violation>),
     /// It may not, and why.
     Refused(Option<String>),
 }
@@ -49,8 +66,11 @@ pub(crate) enum Answered {
 
 impl OpenBatch {
     /// A batch in which the calls at `gated` wait. `None` if there is no randomness for ids.
-    pub(crate) fn new(calls: Vec<FunctionCall>, gated: &[usize]) -> Result<Self, getrandom::Error> {
-        let open = |call: &usize| Ok(Open { id: fresh_id()?, call: *call, decision: None });
+    pub(crate) fn new(calls: Vec<FunctionCall>, gated: &[Gated]) -> Result<Self, getrandom::Error> {
+        let open = |gated: &Gated| {
+            let Gated { place, violations } = gated.clone();
+            Ok(Open { id: fresh_id()?, call: place, decision: None, violations })
+        };
         Ok(Self { requests: gated.iter().map(open).collect::<Result<_, _>>()?, calls })
     }
 
@@ -59,7 +79,13 @@ impl OpenBatch {
         let waiting = self.requests.iter().filter(|request| request.decision.is_none());
         let request = |open: &Open| {
             let function_call = self.calls.get(open.call)?.clone();
-            Some(ApprovalRequest { id: open.id.clone(), function_call, ..ApprovalRequest::default() })
+            let mut request =
+                ApprovalRequest { id: open.id.clone(), function_call, ..ApprovalRequest::default() };
+            if !open.violations.is_empty() {
+                let messages: Vec<_> = open.violations.iter().map(Violation::message).collect();
+                request.extra.insert(VIOLATIONS.to_owned(), messages.into());
+            }
+            Some(request)
         };
         waiting.filter_map(request).collect()
     }
@@ -86,7 +112,8 @@ impl OpenBatch {
             return false;
         }
         open.decision = Some(match answer.approved {
-            Value::Bool(true) => Decision::Approved,
+            Value::Bool(true) if open.violations.is_empty() => Decision::Approved,
+            Value::Bool(true) => Decision::ApprovedDespite(open.violations.clone()),
             _ => Decision::Refused(answer.reason.clone()),
         });
         true
@@ -169,7 +196,7 @@ mod tests {
             ..FunctionCall::default()
         };
         let calls: Vec<_> = arguments.iter().enumerate().map(call).collect();
-        let gated: Vec<_> = (0..calls.len()).collect();
+        let gated: Vec<_> = (0..calls.len()).map(|place| Gated { place, ..Gated::default() }).collect();
         let batch = OpenBatch::new(calls, &gated).unwrap();
         batch.record(&session);
         (session, batch.waiting())

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{FunctionSignal, Signal, Stage};
+use crate::labels::CallFlow;
 use crate::{
     ChatOptions, ChatRequest, FunctionResult, LiveTools, Message, Reply, ReplyStream, Response, RunStream,
     Session,
@@ -85,6 +86,8 @@ pub struct FunctionContext {
     pub record: Option<CallRecord>,
     /// The result. Set by the rest of the chain, or by middleware instead (`MW-8`).
     pub result: Option<FunctionValue>,
+    /// What the label policy knows of the call, where one is on.
+    pub(crate) flow: Option<Arc<CallFlow>>,
 }
 
 /// The arguments of a function call before anybody has checked them.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_tool::{
-    CallContext, Completion, Content as ToolContent, Outcome, Output, Refused, ToolDefinition, Toolset,
+    CallContext, Completion, Content as ToolContent, Label, Outcome, Output, Refused, ToolDefinition, Toolset,
 };
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,7 @@ use super::cycle::Cycle;
 use super::plan::Plan;
 use crate::approvals::Decision;
 use crate::choice;
+use crate::labels::{CallFlow, label_result};
 use crate::live::RunTools;
 use crate::middleware::{
     CallArguments, End, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Next,
@@ -59,15 +60,17 @@ struct Done {
 impl Cycle<'_> {
     /// Runs the calls of one reply, except those that the caller makes.
     pub(super) async fn run_calls(&self, calls: Vec<Decided>, tools: &RunTools, plan: &Plan) -> Batch {
+        let batch_label = self.flow.as_ref().map(|flow| flow.context()).unwrap_or_default();
+        let batch_label = &batch_label;
         let ours = calls.into_iter().filter(|(call, _)| !self.is_for_caller(call, tools));
         let mut done = Vec::new();
         if self.settings.allow_concurrent_invocation {
-            done = join_all(ours.map(|decided| self.run_call(decided, tools, plan))).await;
+            done = join_all(ours.map(|decided| self.run_call(decided, tools, plan, batch_label))).await;
         } else {
             for decided in ours {
                 let one = match self.is_out_of_time() {
                     true => Ok(Done::deferred(&decided.0)),
-                    false => self.run_call(decided, tools, plan).await,
+                    false => self.run_call(decided, tools, plan, batch_label).await,
                 };
                 let is_over = one.is_err();
                 done.push(one);
@@ -96,11 +99,34 @@ impl Cycle<'_> {
         toolsets.into_iter().find_map(|toolset| Some((toolset, toolset.definition(name).ok()?)))
     }
 
+    /// Runs one call. Under a label policy its result has a label, whoever's word it is.
     async fn run_call(
         &self,
         (call, decision): Decided,
         tools: &RunTools,
         plan: &Plan,
+        batch_label: &Label,
+    ) -> Result<Done, RunError> {
+        let waived = match &decision {
+            Some(Decision::ApprovedDespite(violations)) => violations.clone(),
+            _ => Vec::new(),
+        };
+        let toolset = self.tool(&call.name, tools).map(|(toolset, _)| toolset);
+        let flow = self.flow.as_ref().zip(toolset);
+        let flow = flow.map(|(flow, toolset)| Arc::new(flow.call(toolset, batch_label, waived)));
+        let mut done = self.run_decided((call, decision), tools, plan, flow.clone()).await?;
+        if self.flow.is_some() {
+            label_result(&mut done.result, flow.as_deref());
+        }
+        Ok(done)
+    }
+
+    async fn run_decided(
+        &self,
+        (call, decision): Decided,
+        tools: &RunTools,
+        plan: &Plan,
+        flow: Option<Arc<CallFlow>>,
     ) -> Result<Done, RunError> {
         if let Some(Decision::Refused(reason)) = decision {
             return Ok(Done::refused(&call, reason.as_deref()));
@@ -122,8 +148,10 @@ impl Cycle<'_> {
             cancellation: self.given.cancellation.clone(),
             record: None,
             result: None,
+            flow,
         };
-        let tool = Tool { toolset, context: self.call_context(&call) };
+        let inner_calls = context.flow.as_ref().map(|flow| Arc::clone(&flow.inner) as Arc<_>);
+        let tool = Tool { toolset, context: CallContext { inner_calls, ..self.call_context(&call) } };
         let ended = Next::new(&self.chains.function, &tool).run(&mut context).await;
         let result = context.result.take();
         match ended {
@@ -132,7 +160,9 @@ impl Cycle<'_> {
             Err(FunctionSignal::FailClosed(error)) => Err(RunError::FailClosed(error)),
             Err(FunctionSignal::Cancelled) => Err(RunError::Cancelled),
             Err(FunctionSignal::Error(error)) => {
-                Ok(Done::failed(&call, error.into(), self.settings.include_detailed_errors))
+                // A detail may be anybody's words, and nobody has labelled it.
+                let is_detailed = self.settings.include_detailed_errors && self.flow.is_none();
+                Ok(Done::failed(&call, error.into(), is_detailed))
             }
         }
     }

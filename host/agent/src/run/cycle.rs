@@ -11,7 +11,8 @@ use super::model::Answer;
 use super::plan::Plan;
 use super::transcript::arranged;
 use crate::agent::Parts;
-use crate::approvals::OpenBatch;
+use crate::approvals::{Gated, OpenBatch};
+use crate::labels::{Flow, FlowLayer};
 use crate::live::{LiveTools, RunTools};
 use crate::middleware::Chains;
 use crate::{
@@ -30,6 +31,8 @@ pub(super) struct Start {
     pub(super) resumed: Vec<Decided>,
     pub(super) chains: Chains,
     pub(super) live: LiveTools,
+    /// The label policy, if there is one.
+    pub(super) flow: Option<Arc<Flow>>,
 }
 
 /// One loop from its first request to its last.
@@ -39,6 +42,8 @@ pub(super) struct Cycle<'r> {
     pub(super) settings: LoopSettings,
     pub(super) chains: Chains,
     pub(super) live: LiveTools,
+    /// The label policy, if there is one.
+    pub(super) flow: Option<Arc<Flow>>,
     pub(super) updates: Option<mpsc::Sender<Update>>,
     /// What the model is to see.
     pub(super) messages: Vec<Arc<Message>>,
@@ -76,6 +81,8 @@ impl<'r> Cycle<'r> {
         if let Some(choice) = given.choice.as_ref().or(parts.choice.as_ref()) {
             choice.apply(&mut settings, &mut given.options);
         }
+        // Inside of everything that may change arguments or shows results.
+        start.chains.function.extend(start.flow.clone().map(|flow| Arc::new(FlowLayer(flow)) as Arc<_>));
         // It is called instead of the tool by whatever is around it (`LOOP-27`).
         start.chains.function.extend(settings.invoker.clone());
         Self {
@@ -85,6 +92,7 @@ impl<'r> Cycle<'r> {
             given,
             chains: start.chains,
             live: start.live,
+            flow: start.flow,
             updates,
             messages: start.messages,
             kept: 0,
@@ -107,6 +115,9 @@ impl<'r> Cycle<'r> {
     /// Runs the loop.
     pub(super) async fn run(&mut self) -> Result<(), RunError> {
         self.settings.check().map_err(|error| RunError::Other(error.into()))?;
+        if let Some(flow) = &self.flow {
+            flow.note_earlier(self.messages.iter().map(AsRef::as_ref));
+        }
         let resumed = std::mem::take(&mut self.resumed);
         let mut then = match resumed.is_empty() {
             true => Then::GoOn,
@@ -148,6 +159,9 @@ impl<'r> Cycle<'r> {
         let has_conversation = reply.conversation_id.is_some();
         self.response.conversation_id =
             reply.conversation_id.clone().or(self.response.conversation_id.take());
+        if let Some(flow) = &self.flow {
+            flow.note_reply(&reply);
+        }
         if let Err(exceeded) = budget {
             // It is paid for, and may have been read while it came.
             self.append_reply(&reply);
@@ -186,16 +200,19 @@ impl<'r> Cycle<'r> {
     }
 
     /// The places of the calls that a person has to approve.
-    fn gated(&self, calls: &[FunctionCall], tools: &RunTools, plan: &Plan) -> Vec<usize> {
+    fn gated(&self, calls: &[FunctionCall], tools: &RunTools, plan: &Plan) -> Vec<Gated> {
         let session = self.given.session.as_ref();
-        let is_gated = |call: &FunctionCall| {
+        let gated = |(place, call): (usize, &FunctionCall)| {
             // Nobody is asked about what does not run in any case (`CHOICE-14`).
             let found = self.tool(&call.name, tools).filter(|_| plan.allows(&call.name));
-            found
-                .filter(|_| !self.is_for_caller(call, tools))
-                .is_some_and(|(toolset, tool)| self.parts.approvals.are_needed(call, tool, toolset, session))
+            let (toolset, tool) = found.filter(|_| !self.is_for_caller(call, tools))?;
+            let flow = self.flow.as_ref();
+            let violations = flow.map(|flow| flow.gated(call, tool, toolset)).unwrap_or_default();
+            let is_gated =
+                !violations.is_empty() || self.parts.approvals.are_needed(call, tool, toolset, session);
+            is_gated.then_some(Gated { place, violations })
         };
-        calls.iter().enumerate().filter(|(_, call)| is_gated(call)).map(|(place, _)| place).collect()
+        calls.iter().enumerate().filter_map(gated).collect()
     }
 
     /// Asks for approval of some calls of a batch; nothing of it runs (`LOOP-35`).
@@ -203,7 +220,7 @@ impl<'r> Cycle<'r> {
         &mut self,
         reply: &mut Reply,
         calls: Vec<FunctionCall>,
-        gated: &[usize],
+        gated: &[Gated],
     ) -> Result<(), RunError> {
         let batch = OpenBatch::new(calls, gated).map_err(|error| RunError::Other(error.into()))?;
         if let Some(session) = &self.given.session {
@@ -267,6 +284,9 @@ impl<'r> Cycle<'r> {
         let has_caller_requests = decided.iter().any(|(call, _)| self.is_for_caller(call, tools));
         let batch = self.run_calls(decided, tools, plan).await;
         let Batch { results, failures, is_terminated, is_out_of_time, started, error } = batch;
+        if let Some(used) = self.flow.as_ref().and_then(|flow| flow.take_used()) {
+            *self.response.usage.get_or_insert_default() += used;
+        }
         let has_results = !results.is_empty();
         if has_results {
             let message = Arc::new(Message::new(Role::Tool, results));

@@ -78,6 +78,9 @@ impl Cycle<'_> {
     }
 
     fn may_ask(&self, tools: &RunTools) -> bool {
+        if self.flow.as_ref().is_some_and(|flow| flow.may_ask()) {
+            return true;
+        }
         let toolsets = [tools.toolset(), &self.settings.additional_tools];
         let approvals = &self.parts.approvals;
         toolsets.into_iter().any(|set| set.definitions().any(|tool| approvals.may_be_needed(tool, set)))

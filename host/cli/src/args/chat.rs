@@ -21,6 +21,7 @@ Examples:
   cofferdam chat 'Which notes are about taxes?' --model anthropic:claude-sonnet-4-6 --files ./notes:ro
   cofferdam chat --model openai:qwen3 --base-url http://127.0.0.1:11434/v1 --plugin text.wasm
   cofferdam chat --config cofferdam.toml --session taxes --budget-tokens 200000
+  cofferdam chat 'Sum up my mail.' --config cofferdam.toml --labels
   cofferdam chat 'Tidy up.' --model script:demo.jsonl --files memory --approve file_access_delete_file --json
   git diff | cofferdam chat - --system 'Review this change.' --model openai:gpt-5.2";
 
@@ -57,6 +58,9 @@ pub(crate) struct ChatArgs {
     /// Approve every call
     #[arg(long, short)]
     pub(crate) yes: bool,
+    /// Use information-flow labels, as the [labels] of the configuration say: untrusted results are hidden from the model
+    #[arg(long)]
+    pub(crate) labels: bool,
     /// Rounds of tool calls in one turn; then the model has to answer [default: 40]
     #[arg(long, value_name = "N")]
     pub(crate) max_iterations: Option<NonZeroU32>,

@@ -3,6 +3,7 @@
 mod approve;
 mod conversation;
 mod interrupts;
+mod labels;
 mod saved;
 mod screen;
 mod transcript;
@@ -12,6 +13,7 @@ use std::io::Read as _;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use cofferdam_agent::labels::LabelPolicy;
 use cofferdam_agent::{
     Agent, ApprovalMode, Approvals, BudgetLimits, ChatErrorKind, Layer, LoopSettings, RunError, Session,
     TokenBudget, ToolMode,
@@ -49,7 +51,10 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     let tools = Tools::load_apart(global, &args.plugins, Purpose::Chatting, &protected).await?;
     let screen = Arc::new(Screen::new(!args.json));
     let transcript = Transcript::new(args.json);
-    let around = Around { saved: saved.as_ref(), transcript: &transcript, screen: &screen };
+    let decisions = labels::Decisions::new(args.json);
+    let policy = labels::policy(args.labels, file.as_ref(), &tools, &decisions)?;
+    let decisions = policy.is_some().then_some(decisions);
+    let around = Around { saved: saved.as_ref(), transcript: &transcript, screen: &screen, policy };
     let agent = agent(args, &model, &tools.toolset, instructions, &around)?;
     let session = match &saved {
         Some(saved) => saved.session()?,
@@ -63,6 +68,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         interrupts: Interrupts::listen(),
         transcript,
         is_json: args.json,
+        decisions,
         used: Default::default(),
     };
     let save = |session: &Session| saved.as_ref().map_or(Ok(()), |saved| saved.save(session));
@@ -81,6 +87,7 @@ struct Around<'a> {
     saved: Option<&'a Saved>,
     transcript: &'a Transcript,
     screen: &'a Arc<Screen>,
+    policy: Option<LabelPolicy>,
 }
 
 fn agent(
@@ -112,6 +119,9 @@ fn agent(
         .settings(settings)
         .approvals(Approvals::by_default(approvals))
         .layer(Layer::function(ShowCalls(Arc::clone(around.screen))));
+    if let Some(policy) = &around.policy {
+        builder = builder.labels(policy.clone());
+    }
     if let Some(instructions) = instructions {
         builder = builder.instructions(instructions);
     }
@@ -147,6 +157,7 @@ fn exit_of(end: &End) -> Exit {
     match end {
         End::Answered => Exit::Ok,
         End::Unapproved => Exit::Plugin,
+        End::Blocked => Exit::ToolError,
         End::Stopped => Exit::Interrupted,
         End::Failed(error) => match error {
             RunError::Chat(error) if error.kind == ChatErrorKind::Configuration => Exit::Usage,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cofferdam_tool::{Annotations, InputSchema, OutputSchema, ToolDefinition, ToolName};
+use cofferdam_tool::{Annotations, InputSchema, OutputSchema, StatedLabels, ToolDefinition, ToolName};
 use serde_json::{Map, Value};
 
 use super::limits::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX, cut};
@@ -30,6 +30,8 @@ pub(crate) struct Entry {
     pub(crate) kind: Kind,
     /// `_meta` of its listing.
     pub(crate) meta: Option<Map<String, Value>>,
+    /// What the server states there about the flow of data (`LBL-5`).
+    pub(crate) labels: StatedLabels,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +71,12 @@ impl Offer {
         for admitted in admitted {
             let Some(tool) = tools.find(|tool| tool.name == admitted.remote) else { break };
             offered.arguments.set(&tool.name, &tool.input_schema);
-            let entry =
-                Entry { remote: tool.name.clone(), kind: Kind::Tool(tool.support), meta: tool.meta.clone() };
+            let entry = Entry {
+                remote: tool.name.clone(),
+                kind: Kind::Tool(tool.support),
+                labels: tool.meta.as_ref().map(StatedLabels::from_meta).unwrap_or_default(),
+                meta: tool.meta.clone(),
+            };
             offered.add(
                 server,
                 entry,
@@ -86,7 +92,8 @@ impl Offer {
             if !is_allowed || offered.entries.keys().any(|name| name.as_str() == local) {
                 continue;
             }
-            let entry = Entry { remote: prompt.name.clone(), kind: Kind::Prompt, meta: None };
+            let labels = StatedLabels::default();
+            let entry = Entry { remote: prompt.name.clone(), kind: Kind::Prompt, meta: None, labels };
             offered.add(server, entry, local, |name| of_prompt(name, prompt), &mut definitions);
         }
         offered.definitions = definitions.into();

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, ErrorType, HostContact, HostValues, Outcome, ToolCall,
-    ToolDefinition, ToolError, ToolName, ToolSource,
+    CallContext, CallRecord, Completion, ErrorType, HostContact, HostValues, Label, Outcome, StatedLabels,
+    ToolCall, ToolDefinition, ToolError, ToolName, ToolSource,
 };
 use rmcp::model::{ProtocolVersion, SubscriptionFilter};
 use serde_json::{Map, Value};
@@ -245,12 +245,21 @@ impl ToolSource for RemoteServer {
         self.inner.settings.approval.requires(&[tool.as_str(), remote])
     }
 
+    fn labels(&self, tool: &ToolName) -> StatedLabels {
+        self.inner.offer().entry(tool).map(|entry| entry.labels.clone()).unwrap_or_default()
+    }
+
     async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
         let started = Instant::now();
         let mut record = CallRecord::default();
         let result = self.inner.call(&call, context, &mut record).await;
         let outcome = match result {
-            Ok(items) => outcome(&call.tool, items),
+            Ok(items) => {
+                // All items of a result have its `_meta`.
+                let meta = items.first().and_then(|item| item.meta.as_ref());
+                record.label = meta.and_then(Label::from_meta);
+                outcome(&call.tool, items)
+            }
             Err(error) => error.into_outcome(),
         };
         record.call_id.clone_from(&context.call_id);

@@ -9,7 +9,9 @@ use hashbrown::HashTable;
 
 use super::names::{Look, drawn, folded};
 use super::{DuplicateTool, Inner, Toolset, name_of};
-use crate::{CallContext, Completion, ToolCall, ToolDefinition, ToolName, ToolSource};
+use crate::{
+    CallContext, Completion, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolName, ToolSource,
+};
 
 /// Longest name of a tool in characters (`ARG-38`).
 const NAME_CHARS_MAX: usize = 128;
@@ -146,6 +148,14 @@ impl ToolSource for Prefixed {
 
     fn needs_approval(&self, tool: &ToolName) -> bool {
         self.source.needs_approval(self.own_name(tool))
+    }
+
+    fn labels(&self, tool: &ToolName) -> StatedLabels {
+        self.source.labels(self.own_name(tool))
+    }
+
+    fn states_for(&self) -> StatedBy {
+        self.source.states_for()
     }
 
     async fn invoke(&self, mut call: ToolCall, context: &CallContext) -> Completion {

@@ -26,8 +26,18 @@ pub(super) struct Answered {
 /// Gets an answer to a request. Dropping the future is no answer.
 pub(super) async fn answer(request: &ApprovalRequest, approved: &Approved, session: &Session) -> Answered {
     let call = &request.function_call;
-    if approved.all || approved.tools.contains(&call.name) {
+    let against = against(request);
+    // Flags were written before anybody could know what the model would have seen by now.
+    if against.is_empty() && (approved.all || approved.tools.contains(&call.name)) {
         return Answered { answer: request.approve(), is_unasked: false };
+    }
+    if !ask::is_possible() && !against.is_empty() {
+        print::note(&format!(
+            "`{}` was not called: the label policy is against it, and nobody is there to ask",
+            call.name
+        ));
+        let reason = "Nobody is there to approve it.".to_owned();
+        return Answered { answer: request.refuse(Some(reason)), is_unasked: true };
     }
     if !ask::is_possible() {
         print::note(&format!(
@@ -37,14 +47,45 @@ pub(super) async fn answer(request: &ApprovalRequest, approved: &Approved, sessi
         let reason = "Nobody is there to approve it.".to_owned();
         return Answered { answer: request.refuse(Some(reason)), is_unasked: true };
     }
-    Answered { answer: asked(request, session).await, is_unasked: false }
+    let answer = match against.is_empty() {
+        true => asked(request, session).await,
+        false => asked_despite(request, &against).await,
+    };
+    Answered { answer, is_unasked: false }
 }
 
-async fn asked(request: &ApprovalRequest, session: &Session) -> Content {
+/// What the label policy has against a call.
+fn against(request: &ApprovalRequest) -> Vec<String> {
+    let reasons = request.extra.get("policy_violations").and_then(|reasons| reasons.as_array());
+    let reasons = reasons.into_iter().flatten();
+    reasons.filter_map(|reason| reason.as_str().map(str::to_owned)).collect()
+}
+
+/// Asks about one call that the label policy would block. Nothing of this kind is allowed for always (`LBL-11`).
+async fn asked_despite(request: &ApprovalRequest, against: &[String]) -> Content {
+    show(request);
+    against.iter().for_each(|reason| print::note(&format!("  against it: {reason}")));
+    for _ in 0..ATTEMPTS_MAX {
+        let typed = ask::line_later("Allow it this once? [y]es, [N]o: ").await;
+        match typed.to_ascii_lowercase().as_str() {
+            "y" | "yes" => return request.approve(),
+            "" | "n" | "no" => return request.refuse(None),
+            _ => {}
+        }
+    }
+    request.refuse(None)
+}
+
+fn show(request: &ApprovalRequest) {
     let call = &request.function_call;
     // Marked line by line: no text of a model looks like one of the host.
     let arguments: String = call.arguments.lines().map(|line| format!("\n  | {line}")).collect();
     print::note(&format!("the model wants to call `{}` with{arguments}", call.name));
+}
+
+async fn asked(request: &ApprovalRequest, session: &Session) -> Content {
+    show(request);
+    let call = &request.function_call;
     for _ in 0..ATTEMPTS_MAX {
         let typed =
             ask::line_later("Allow it? [y]es, [N]o, [a]lways this tool, [e]xactly this always: ").await;

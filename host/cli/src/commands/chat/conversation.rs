@@ -16,6 +16,7 @@ const MORE_PROMPT: &str = "...> ";
 const HELP: &str = "\
 /tools   the tools that the model has
 /rules   what was allowed for always
+/labels  how far the conversation can be relied on, and who may have it
 /forget  allow nothing for always any more
 /usage   the tokens that were used
 /clear   begin anew, with nothing remembered
@@ -95,6 +96,8 @@ fn run_command(command: &str, talk: &mut Talk, toolset: &Toolset, is_saved: bool
         "/help" => print::note(HELP),
         "/tools" => show_tools(toolset),
         "/rules" => show_rules(&talk.session),
+        "/labels" if talk.decisions.is_none() => print::note("labels are off; switch them on with --labels"),
+        "/labels" => super::labels::show(&talk.session),
         "/forget" => {
             for rule in standing_rules(&talk.session) {
                 forbid_again(&talk.session, &rule);

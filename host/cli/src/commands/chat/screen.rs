@@ -142,6 +142,7 @@ fn value(value: Option<&FunctionValue>) -> String {
 fn signalled(signal: &FunctionSignal) -> String {
     match signal {
         FunctionSignal::Cancelled => "stopped".to_owned(),
+        FunctionSignal::Terminate(Some(FunctionValue::Error(_))) => "error, and the turn ends".to_owned(),
         FunctionSignal::Terminate(_) => "ok, and the turn ends".to_owned(),
         FunctionSignal::FailClosed(error) => format!("the turn ends: {}", short(&error.to_string())),
         FunctionSignal::Error(FunctionError::Failure(failure)) => {

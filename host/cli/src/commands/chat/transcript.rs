@@ -58,6 +58,7 @@ fn line(end: &End, usage: Option<&TokenUsage>) -> Value {
     let (outcome, error) = match end {
         End::Answered => ("answered", None),
         End::Unapproved => ("unapproved", None),
+        End::Blocked => ("blocked", None),
         End::Stopped => ("stopped", None),
         End::Failed(error) => (word(error), Some(error.to_string())),
     };

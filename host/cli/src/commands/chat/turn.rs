@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::approve::{self, Approved};
 use super::interrupts::Interrupts;
+use super::labels::Decisions;
 use super::screen::{Screen, ShowProgress};
 use super::transcript::{self, Transcript};
 use crate::exit::Exit;
@@ -24,6 +25,8 @@ pub(super) struct Talk {
     pub(super) interrupts: Interrupts,
     /// What is printed of messages, and what they have cost.
     pub(super) transcript: Transcript,
+    /// What the label policy decides, where one is on.
+    pub(super) decisions: Option<Decisions>,
     /// Whether the end of a turn is printed as JSON.
     pub(super) is_json: bool,
     /// What was used in all turns.
@@ -37,6 +40,8 @@ pub(super) enum End {
     Answered,
     /// It has, and calls were refused because nobody was there to approve them.
     Unapproved,
+    /// The label policy has ended it at a call that it did not let through.
+    Blocked,
     /// A person has stopped it.
     Stopped,
     /// It has no answer.
@@ -65,6 +70,7 @@ impl Talk {
         }
         match &end {
             End::Answered | End::Unapproved => {}
+            End::Blocked => print::note("the turn ends here: the label policy has blocked a call"),
             End::Stopped => print::note("stopped"),
             End::Failed(error) => print::note(&format!("error: {}", explained(error))),
         }
@@ -82,12 +88,21 @@ impl Talk {
                 Err(error) => return Ok(End::Failed(error)),
             };
             if requests.is_empty() {
+                if self.is_blocked(&response) {
+                    return Ok(End::Blocked);
+                }
                 note_end(&response);
                 return Ok(end);
             }
             let Some(answers) = self.answers(&requests, &mut end).await? else { return Ok(End::Stopped) };
             message = Message::new(Role::User, answers);
         }
+    }
+
+    /// Whether the label policy has ended the turn: then nobody answers to the results that stand there last.
+    fn is_blocked(&self, response: &Response) -> bool {
+        let has_blocked = self.decisions.as_ref().is_some_and(Decisions::take_blocked);
+        has_blocked && response.messages.last().is_some_and(|message| message.role == Role::Tool)
     }
 
     /// One run, shown while it goes on. Ctrl-C cancels it, and a second one ends the process.

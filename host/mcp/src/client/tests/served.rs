@@ -75,7 +75,13 @@ impl ServerHandler for Served {
         }
         let schema = json!({"type": "object", "properties": {"a": {"type": "integer", "default": 1}}});
         let tool = |name| Tool::new(name, "a tool", schema.as_object().unwrap().clone());
-        Ok(ListToolsResult::with_all_items(names.into_iter().map(tool).collect()))
+        let mut tools: Vec<_> = names.into_iter().map(tool).collect();
+        if std::env::var_os("LABELLED").is_some() {
+            let labelled = json!({"name": "labelled", "inputSchema": {"type": "object"},
+                "_meta": {"ifc": {"confidentiality": "private", "accepts_untrusted": true, "other": 1}}});
+            tools.push(serde_json::from_value(labelled).unwrap());
+        }
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     async fn call_tool(
@@ -117,6 +123,11 @@ impl ServerHandler for Served {
                 std::fs::write(std::env::var("GROWN").unwrap(), "").unwrap();
                 context.peer.notify_tool_list_changed().await.unwrap();
                 said("grown")
+            }
+            "labelled" => {
+                let result = json!({"content": [{"type": "text", "text": "x"}],
+                    "_meta": {"ifc": {"integrity": "trusted", "confidentiality": "user_identity", "principals": ["a"]}}});
+                Ok(serde_json::from_value::<CallToolResult>(result).unwrap().into())
             }
             "exit" => std::process::exit(1),
             _ => Err(ErrorData::invalid_params("no such tool", None)),

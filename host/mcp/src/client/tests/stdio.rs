@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    Asker, CallContext, Completion, HostValues, NotAsked, Outcome, Progress, ProgressSink, Question,
-    QuestionKind, ToolSource as _, Toolset,
+    Asker, CallContext, Completion, Confidentiality, HostValues, NotAsked, Outcome, Progress, ProgressSink,
+    Question, QuestionKind, StatedBy, ToolName, ToolSource as _, Toolset,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -65,6 +65,24 @@ async fn arguments_go_as_they_are_and_what_is_not_declared_stays_here() {
         assert_eq!(shown, json!({"arguments": {"a": "7"}, "trace": "00-1-2-01"}));
         assert_eq!(completion.record.dropped, ["b"]);
         assert_eq!(completion.record.outcome, "ok");
+    }
+}
+
+#[tokio::test]
+async fn labels_are_read_from_a_listing_and_from_results_and_stated_by_a_stranger() {
+    for generation in [Generation::Auto, Generation::Handshake] {
+        let mut settings = settings("plain", &[("LABELLED", "1")]);
+        settings.generation = generation;
+        let server = connected(settings).await;
+        assert_eq!(server.states_for(), StatedBy::ThirdParty);
+        let stated = server.labels(&ToolName::new("labelled").unwrap());
+        let private = Some(Confidentiality::Private);
+        assert_eq!((stated.confidentiality, stated.accepts_untrusted), (private, Some(true)));
+        assert!(server.labels(&ToolName::new("echo").unwrap()).is_empty());
+        let label = call(&server, "labelled", "{}").await.record.label.unwrap();
+        assert_eq!(label.confidentiality, Confidentiality::UserIdentity);
+        assert!(label.principals.contains("a"));
+        assert_eq!(call(&server, "echo", "{}").await.record.label, None);
     }
 }
 

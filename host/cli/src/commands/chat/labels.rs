@@ -1,0 +1,147 @@
+//! Information-flow labels in a conversation: the policy of the configuration, and lines about what it decides.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cofferdam_agent::Session;
+use cofferdam_agent::labels::{Decided, Label, LabelAudit, LabelDecision, LabelPolicy, context_of};
+use cofferdam_tool::Toolset;
+use serde_json::{Value, json};
+
+use crate::config::ConfigFile;
+use crate::tools::Tools;
+use crate::{models, print};
+
+/// What the policy has decided, as lines. Clones are the same.
+#[derive(Clone, Default)]
+pub(super) struct Decisions {
+    is_json: bool,
+    /// Whether a call of the model was blocked since the last look.
+    has_blocked: Arc<AtomicBool>,
+}
+
+/// The policy that the flag and the configuration switch on, if they do.
+pub(super) fn policy(
+    is_asked: bool,
+    file: Option<&ConfigFile>,
+    tools: &Tools,
+    decisions: &Decisions,
+) -> anyhow::Result<Option<LabelPolicy>> {
+    let Some(file) = file else {
+        return Ok(is_asked.then(|| LabelPolicy::new().audit(decisions.clone())));
+    };
+    let table = &file.config.labels;
+    if !is_asked && !table.policy {
+        return Ok(None);
+    }
+    check_names(file, tools)?;
+    let mut policy = table.to_policy().audit(decisions.clone());
+    if let Some(name) = &table.quarantine_model {
+        if !file.config.models.contains_key(name.get_ref()) {
+            let message = format!("there is no model `{}` in this file", name.get_ref());
+            return Err(file.error(name.span(), message).into());
+        }
+        policy = policy.quarantine(models::client(&models::choose(Some(name.get_ref()), None, Some(file))?)?);
+    }
+    Ok(Some(policy))
+}
+
+/// A statement about a tool that is not there would protect nothing. Tools of a server that cannot be reached are not known.
+fn check_names(file: &ConfigFile, tools: &Tools) -> anyhow::Result<()> {
+    if !tools.connected.unreachable.is_empty() {
+        return Ok(());
+    }
+    let table = &file.config.labels;
+    for name in table.tools() {
+        if tools.toolset.definition(name.get_ref()).is_err() {
+            let message =
+                format!("labels: there is no tool `{}`; {}", name.get_ref(), known_tools(&tools.toolset));
+            return Err(file.error(name.span(), message).into());
+        }
+    }
+    for name in table.sources() {
+        if !tools.toolset.sources().any(|source| source.name() == name.get_ref()) {
+            let sources: Vec<_> =
+                tools.toolset.sources().map(|source| format!("`{}`", source.name())).collect();
+            let message = format!(
+                "labels: no plugin, server or file store with tools is called `{}`; there are {}",
+                name.get_ref(),
+                sources.join(", ")
+            );
+            return Err(file.error(name.span(), message).into());
+        }
+    }
+    Ok(())
+}
+
+fn known_tools(toolset: &Toolset) -> String {
+    match toolset.definitions().len() {
+        0 => "there are no tools at all".to_owned(),
+        count => format!("`cofferdam list` shows the {}", print::counted(count, "tool")),
+    }
+}
+
+impl Decisions {
+    pub(super) fn new(is_json: bool) -> Self {
+        Self { is_json, has_blocked: Arc::default() }
+    }
+
+    /// Whether a call of the model was blocked since the last time.
+    pub(super) fn take_blocked(&self) -> bool {
+        self.has_blocked.swap(false, Ordering::SeqCst)
+    }
+}
+
+impl LabelAudit for Decisions {
+    fn decided(&self, decision: &LabelDecision<'_>) {
+        if decision.decided == Decided::Blocked {
+            self.has_blocked.store(true, Ordering::SeqCst);
+        }
+        if self.is_json {
+            let mut line = json!({"type": "label_decision"});
+            if let (Some(line), Value::Object(decision)) = (line.as_object_mut(), decision.to_json()) {
+                line.extend(decision);
+            }
+            // That standard output is gone is found out with the next message.
+            let _ = print::result(&line.to_string());
+        }
+        if let Some(line) = line(decision) {
+            print::note(&format!("  {line}"));
+        }
+    }
+}
+
+/// What a person reads of a decision; nothing where everybody may have a result and rely on it.
+fn line(decision: &LabelDecision<'_>) -> Option<String> {
+    let label = words(decision.label);
+    let reasons: Vec<_> = decision.violations.iter().map(|violation| violation.message()).collect();
+    let reasons = reasons.join("; ");
+    match decision.decided {
+        Decided::Labelled if *decision.label == Label::default() => None,
+        Decided::Labelled => Some(format!("label: {label}")),
+        Decided::Hidden => {
+            Some(format!("hidden from the model as {}", decision.variable.unwrap_or_default()))
+        }
+        Decided::Discarded => Some("too large to be hidden: nobody gets it".to_owned()),
+        Decided::Blocked => Some(format!("blocked `{}` ({label}): {reasons}", decision.tool)),
+        Decided::ApprovalRequested => {
+            Some(format!("`{}` needs approval ({label}): {reasons}", decision.tool))
+        }
+        Decided::Approved => Some(format!("allowed by you ({label}), although: {reasons}")),
+        other => Some(other.word().to_owned()),
+    }
+}
+
+fn words(label: &Label) -> String {
+    let mut words = format!("{}, {}", label.integrity.word(), label.confidentiality.word());
+    for principal in &label.principals {
+        words.push_str(&format!(" of {}", super::screen::short(principal)));
+    }
+    words
+}
+
+/// What `/labels` shows.
+pub(super) fn show(session: &Session) {
+    let context = context_of(session);
+    print::note(&format!("the conversation is {}", words(&context)));
+}
