@@ -28,6 +28,7 @@ mod run;
 mod script;
 mod session;
 mod settings;
+pub mod skills;
 mod stream;
 
 pub use agent::{Agent, AgentBuilder, InvalidAgent};
