@@ -117,7 +117,8 @@ impl ScriptInterface {
 
 fn passes(schema: &Value) -> Passes {
     let properties = schema.get("properties").and_then(Value::as_object);
-    let Some(args) = properties.filter(|properties| properties.len() == 1).and_then(|only| only.get(ARGS)) else {
+    let Some(args) = properties.filter(|properties| properties.len() == 1).and_then(|only| only.get(ARGS))
+    else {
         return Passes::AsArguments;
     };
     match args.get("type").and_then(Value::as_str) {

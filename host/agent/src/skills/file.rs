@@ -118,7 +118,8 @@ impl Files {
     }
 
     fn too_many(&mut self, what: &'static str, count_max: usize) {
-        let is_told = |reason: &SkipReason| matches!(reason, SkipReason::TooMany { what: told, .. } if *told == what);
+        let is_told =
+            |reason: &SkipReason| matches!(reason, SkipReason::TooMany { what: told, .. } if *told == what);
         if !self.partly.iter().any(is_told) {
             self.partly.push(SkipReason::TooMany { what, count_max });
         }
@@ -173,8 +174,16 @@ impl FileSkill {
         files.sort();
         let Files { resources, scripts, without_runner, partly } = files;
         let SkillLimits { skill_bytes_max, resource_bytes_max, .. } = *limits;
-        let skill =
-            Self { root, folder, front, resources, scripts, without_runner, skill_bytes_max, resource_bytes_max };
+        let skill = Self {
+            root,
+            folder,
+            front,
+            resources,
+            scripts,
+            without_runner,
+            skill_bytes_max,
+            resource_bytes_max,
+        };
         (skill, partly)
     }
 

@@ -99,9 +99,8 @@ fn optional(value: Option<&Node>, field: &'static str) -> Result<Option<String>,
 /// The texts of a map; anything else counts as absent (`SKILL-4`).
 fn metadata(value: &Node) -> Option<BTreeMap<String, String>> {
     let Node::Map(entries) = value else { return None };
-    let text = |(key, value): &(Rc<Node>, Rc<Node>)| {
-        Some((text_of(key)?.to_owned(), text_of(value)?.to_owned()))
-    };
+    let text =
+        |(key, value): &(Rc<Node>, Rc<Node>)| Some((text_of(key)?.to_owned(), text_of(value)?.to_owned()));
     Some(entries.iter().filter_map(text).collect())
 }
 

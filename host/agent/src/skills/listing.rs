@@ -55,7 +55,9 @@ impl SkillList {
     pub fn advertised(&self) -> String {
         let entry = |skill: &Skill| {
             let (name, description) = (escaped(skill.name()), escaped(skill.description()));
-            format!("  <skill>\n    <name>{name}</name>\n    <description>{description}</description>\n  </skill>")
+            format!(
+                "  <skill>\n    <name>{name}</name>\n    <description>{description}</description>\n  </skill>"
+            )
         };
         list("available_skills", &self.skills.iter().map(entry).collect::<Vec<_>>())
     }

@@ -93,7 +93,9 @@ impl ProgramSkill {
     {
         let name = declaration.name.clone();
         let script = Functions::new(self.name.clone()).with(declaration, function)?;
-        self.scripts.add(Arc::new(script) as Arc<dyn ToolSource>).map_err(|_| InvalidSkill::Twice { name })?;
+        self.scripts
+            .add(Arc::new(script) as Arc<dyn ToolSource>)
+            .map_err(|_| InvalidSkill::Twice { name })?;
         Ok(self)
     }
 

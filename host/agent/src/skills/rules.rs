@@ -92,7 +92,9 @@ pub enum InvalidSkill {
     #[error("Skill description cannot be empty.")]
     NoDescription,
     /// The description is too long (`SKILL-3`).
-    #[error("Skill '{name}' has an invalid description: Must be {DESCRIPTION_CHARS_MAX} characters or fewer.")]
+    #[error(
+        "Skill '{name}' has an invalid description: Must be {DESCRIPTION_CHARS_MAX} characters or fewer."
+    )]
     Description {
         /// The skill.
         name: String,
@@ -117,17 +119,29 @@ impl InvalidSkill {
     pub fn suggestion(&self) -> &'static str {
         match self {
             Self::NotText => "save the file as UTF-8",
-            Self::NoFrontMatter => "begin the file with a line `---`, the fields `name` and `description`, and a line `---`",
-            Self::Unclosed => "end the front matter with a line of its own that is `---`, not indented and not `...`",
-            Self::Yaml { .. } => "write `key: value` lines; put a value with `: ` or ` #` in it between double quotes",
+            Self::NoFrontMatter => {
+                "begin the file with a line `---`, the fields `name` and `description`, and a line `---`"
+            }
+            Self::Unclosed => {
+                "end the front matter with a line of its own that is `---`, not indented and not `...`"
+            }
+            Self::Yaml { .. } => {
+                "write `key: value` lines; put a value with `: ` or ` #` in it between double quotes"
+            }
             Self::NotAMap => "write `key: value` lines",
             Self::DuplicateKey { .. } | Self::Twice { .. } => "keep one of the two",
             Self::Tag { .. } => "leave the tag out, or put the value between double quotes",
-            Self::Alias { .. } | Self::AliasedTooMuch { .. } => "write the value out in the place of the alias",
-            Self::NotAText { .. } => "write a text; `allowed-tools` is one text with spaces between the tools",
+            Self::Alias { .. } | Self::AliasedTooMuch { .. } => {
+                "write the value out in the place of the alias"
+            }
+            Self::NotAText { .. } => {
+                "write a text; `allowed-tools` is one text with spaces between the tools"
+            }
             Self::NoName => "add `name: ` with the name of the directory",
             Self::Name { .. } => "rename the directory and the skill, such as `sales-report`",
-            Self::OtherDirectory { .. } => "give the directory the name of the skill, or the skill that of the directory",
+            Self::OtherDirectory { .. } => {
+                "give the directory the name of the skill, or the skill that of the directory"
+            }
             Self::NoDescription => "add `description: ` with what the skill does and when to use it",
             Self::Description { .. } => "shorten the description, and move the rest below the front matter",
             Self::Compatibility => "shorten `compatibility`",

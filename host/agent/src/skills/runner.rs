@@ -45,6 +45,9 @@ pub struct ScriptFile {
 
 impl fmt::Debug for ScriptFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScriptFile").field("skill", &self.skill).field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("ScriptFile")
+            .field("skill", &self.skill)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }

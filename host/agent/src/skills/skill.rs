@@ -105,7 +105,8 @@ impl Skill {
             let parameters = self.parameters(name, runners).await;
             scripts.push(script_entry(name, parameters.as_ref()));
         }
-        let (resources, scripts) = (list("available_resources", &resources), list("available_scripts", &scripts));
+        let (resources, scripts) =
+            (list("available_resources", &resources), list("available_scripts", &scripts));
         Some(format!("{head}\n\n{resources}\n\n{scripts}"))
     }
 
@@ -142,7 +143,9 @@ impl Skill {
             return Found::Script(name.to_owned());
         }
         match self {
-            Self::File(skill) if named(given, skill.scripts_without_runner()).is_some() => Found::WithoutRunner,
+            Self::File(skill) if named(given, skill.scripts_without_runner()).is_some() => {
+                Found::WithoutRunner
+            }
             _ => Found::Nothing,
         }
     }
@@ -157,9 +160,7 @@ impl Skill {
         context: &CallContext,
     ) -> Option<Completion> {
         match self {
-            Self::File(skill) => {
-                Some(runners.of(script)?.run(&skill.script(script)?, args, context).await)
-            }
+            Self::File(skill) => Some(runners.of(script)?.run(&skill.script(script)?, args, context).await),
             Self::Program(skill) => Some(skill.run(script, given, args, context).await),
         }
     }

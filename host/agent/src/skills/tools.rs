@@ -185,7 +185,8 @@ impl SkillTools {
         if given.trim().is_empty() {
             return Err("Error: Script name cannot be empty.".to_owned());
         }
-        let cannot_be_run = || format!("Error: Script '{given}' in skill '{skill_given}' cannot be run by this host.");
+        let cannot_be_run =
+            || format!("Error: Script '{given}' in skill '{skill_given}' cannot be run by this host.");
         match skill.script_named(given) {
             Found::Nothing => Err(format!("Error: Script '{given}' not found in skill '{skill_given}'.")),
             Found::WithoutRunner => Err(cannot_be_run()),
@@ -266,6 +267,9 @@ impl ToolSource for SkillTools {
 
 impl fmt::Debug for SkillTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SkillTools").field("skills", &self.skills).field("freed", &self.freed).finish_non_exhaustive()
+        f.debug_struct("SkillTools")
+            .field("skills", &self.skills)
+            .field("freed", &self.freed)
+            .finish_non_exhaustive()
     }
 }

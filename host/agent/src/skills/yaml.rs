@@ -54,8 +54,7 @@ pub(super) fn read(text: &str) -> Result<Rc<Node>, InvalidSkill> {
         block_nesting_limit: LEVELS_MAX,
     };
     let parser = Parser::new_from_str_with_options(text, options);
-    let mut reader =
-        Reader { parser, anchors: HashMap::new(), bytes: text.len(), line: 1 };
+    let mut reader = Reader { parser, anchors: HashMap::new(), bytes: text.len(), line: 1 };
     let mut document = None;
     loop {
         match reader.event()? {

@@ -22,6 +22,7 @@ Examples:
   cofferdam chat --model openai:qwen3 --base-url http://127.0.0.1:11434/v1 --plugin text.wasm
   cofferdam chat --config cofferdam.toml --session taxes --budget-tokens 200000
   cofferdam chat 'Tidy up.' --model script:demo.jsonl --files memory --approve file_access_delete_file --json
+  cofferdam chat --model openai:gpt-5.2 --skills ./skills
   git diff | cofferdam chat - --system 'Review this change.' --model openai:gpt-5.2";
 
 #[derive(Debug, Clone, Args)]

@@ -50,10 +50,7 @@ async fn a_root_is_a_skill_where_its_name_is_known() {
     let below: Arc<dyn FileStore> = Arc::new(cofferdam_files::Subtree::new(store, directory));
     assert_eq!(names(&search(&[SkillRoot::new(Arc::clone(&below)).named("a")]).await), ["a"]);
     let unnamed = search(&[SkillRoot::new(below)]).await;
-    assert!(matches!(
-        unnamed.skipped[0].reason,
-        SkipReason::Invalid(InvalidSkill::OtherDirectory { .. })
-    ));
+    assert!(matches!(unnamed.skipped[0].reason, SkipReason::Invalid(InvalidSkill::OtherDirectory { .. })));
 }
 
 #[tokio::test]
@@ -63,7 +60,8 @@ async fn the_first_of_a_name_is_kept_in_the_order_of_roots_and_of_bytes() {
     let found = search(&[SkillRoot::new(first), SkillRoot::new(second)]).await;
     let kept: Vec<_> = found.skills.iter().map(|skill| (skill.root(), skill.directory().as_str())).collect();
     assert_eq!(kept, [(0, "z-1/s"), (1, "t")]);
-    let skipped: Vec<_> = found.skipped.iter().map(|skipped| (skipped.root, skipped.directory.as_str())).collect();
+    let skipped: Vec<_> =
+        found.skipped.iter().map(|skipped| (skipped.root, skipped.directory.as_str())).collect();
     assert_eq!(skipped, [(0, "z/s"), (1, "a/s")]);
     assert_eq!(found.skipped[1].reason.to_string(), "there is a skill `s` before it, in `z-1/s`");
 }
@@ -103,7 +101,10 @@ async fn what_is_too_much_is_left_out_and_told() {
     assert_eq!(found.skills[0].resources().len(), 2);
     let told: Vec<_> = found.skipped.iter().map(|skipped| skipped.reason.to_string()).collect();
     let rest = "the rest is left out";
-    assert_eq!(told, [format!("there are more than 2 resources; {rest}"), format!("there are more than 2 skills; {rest}")]);
+    assert_eq!(
+        told,
+        [format!("there are more than 2 resources; {rest}"), format!("there are more than 2 skills; {rest}")]
+    );
     let limits = SkillLimits { directories_max: 3, ..SkillLimits::default() };
     let found = discover(&[SkillRoot::new(Arc::clone(&store))], &[], &limits).await;
     assert_eq!(names(&found), ["a", "b"]);

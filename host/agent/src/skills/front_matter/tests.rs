@@ -138,13 +138,18 @@ fn metadata_keeps_its_texts() {
 fn what_is_no_yaml_says_where() {
     let error = parse("description: a: b").unwrap_err();
     assert!(matches!(error, InvalidSkill::Yaml { line: 3, .. }), "{error}");
-    for head in ["description: d\n  bad: indent", "description: [a", "description: \"a", "description: d\n\tx: 1"] {
+    for head in
+        ["description: d\n  bad: indent", "description: [a", "description: \"a", "description: d\n\tx: 1"]
+    {
         assert!(matches!(parse(head), Err(InvalidSkill::Yaml { .. })), "{head}: {:?}", parse(head));
     }
     let deep = format!("description: d\na: {}{}", "[".repeat(5000), "]".repeat(5000));
     assert!(matches!(parse(&deep), Err(InvalidSkill::Yaml { .. })));
     for list in ["license: [a]", "compatibility: {a: b}", "allowed-tools:\n  - a"] {
-        assert!(matches!(parse(&format!("description: d\n{list}")), Err(InvalidSkill::NotAText { .. })), "{list}");
+        assert!(
+            matches!(parse(&format!("description: d\n{list}")), Err(InvalidSkill::NotAText { .. })),
+            "{list}"
+        );
     }
 }
 
