@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use cofferdam_tests::{binary, shared_cache};
+use cofferdam_tests::{binary, guest, root, shared_cache};
 use serde_json::{Value, json};
 
 use crate::module::{Answer, Definition, Item, Module};
@@ -163,6 +163,25 @@ fn a_person_can_call_the_tools_and_scripts_run_in_the_sandbox() {
     assert_eq!((code, serde_json::from_str::<Value>(&stdout).unwrap()), (1, missing));
     let (code, stdout, _) = call("read_skill_resource", json!({"skill_name": "x", "resource_name": "y"}));
     assert_eq!((code, stdout.as_str()), (1, "Error: Skill 'x' not found.\n"));
+}
+
+#[test]
+fn the_sample_skill_is_valid_and_its_script_reads_the_skills_own_list() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["SKILL.md", "references/style.md", "references/words.txt"] {
+        let text = std::fs::read(root().join("sample-tools/skills/release-notes").join(name)).unwrap();
+        write(folder.path(), &format!("skills/release-notes/{name}"), text);
+    }
+    let script = std::fs::read(guest("release_notes")).unwrap();
+    write(folder.path(), "skills/release-notes/scripts/check.wasm", script);
+    let (code, stdout, stderr) = run(folder.path(), &["skills", "check", "skills"]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let notes = json!({"text": "New: a flag.\nVarious fixes."});
+    let arguments =
+        json!({"skill_name": "release-notes", "script_name": "scripts/check.wasm", "args": notes});
+    let call = ["call", "run_skill_script", &arguments.to_string(), "--skills", "skills"];
+    let (code, stdout, stderr) = run(folder.path(), &call);
+    assert_eq!((code, stdout.as_str()), (0, "[{\"line\":2,\"word\":\"various\"}]\n"), "{stderr}");
 }
 
 fn chat(folder: &Path, more: &[&str]) -> (i32, String, String) {

@@ -230,3 +230,6 @@ impl fmt::Debug for ComponentScripts {
         f.debug_struct("ComponentScripts").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

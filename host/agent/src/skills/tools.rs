@@ -273,3 +273,33 @@ impl fmt::Debug for SkillTools {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ProgramSkill, Skills};
+    use super::*;
+
+    #[tokio::test]
+    async fn none_of_the_declarations_is_refused_and_words_stay_short() {
+        let definitions = definitions().unwrap();
+        assert_eq!(
+            definitions.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(),
+            SkillTool::ALL.map(SkillTool::name)
+        );
+        let skill = ProgramSkill::new("s", "A <skill>.", "Do it.").unwrap();
+        let tools = Skills::builder().skill(skill).build().unwrap().tools().await;
+        assert!(tools.instructions().unwrap().contains("<description>A &lt;skill&gt;.</description>"));
+        assert!(tools.instructions().unwrap().len() < 1024);
+        let none = Skills::builder().build().unwrap().tools().await;
+        assert!(none.definitions().is_empty() && none.instructions().is_none());
+    }
+
+    #[tokio::test]
+    async fn the_exact_name_comes_before_one_of_another_case() {
+        let skill = ProgramSkill::new("s", "d", "").unwrap();
+        assert!(skill.resource("a", "x").unwrap().resource("A", "y").is_err(), "they cannot be told apart");
+        let names = ["Guide.md", "guide.md"];
+        assert_eq!(super::super::skill::named("guide.md", names.into_iter()), Some("guide.md"));
+        assert_eq!(super::super::skill::named("GUIDE.md", names.into_iter()), Some("Guide.md"));
+    }
+}
