@@ -4,7 +4,7 @@
 //! [`Toolset`](cofferdam_tool::Toolset).
 //!
 //! The behaviour is fixed by numbered rules, cited in the code: `LOOP-7` (loop, approvals, budgets), `CHOICE-3`, `MW-12`
-//! (middleware) and `SES-6` (sessions and history).
+//! (middleware), `SES-6` (sessions and history) and `SKILL-7` (skills).
 
 mod agent;
 mod approvals;

@@ -17,8 +17,8 @@ use crate::args::PluginArgs;
 use crate::config::ConfigFile;
 use crate::exit::UsageError;
 use crate::offer::{self, Values};
-use crate::print;
 use crate::stores::Stores;
+use crate::{print, servers};
 
 /// Runs component scripts on the engine, each call in a sandbox that reads the folder of its skill.
 pub(crate) struct OnEngine {
@@ -84,7 +84,7 @@ pub(crate) fn directories(args: &PluginArgs, file: Option<&ConfigFile>) -> Vec<P
 }
 
 /// The tools over the skills that the flags and the configuration name, read once. What was passed over is noted. None if no
-/// place is named.
+/// place is named. No script may write to `protected`.
 pub(crate) async fn tools(
     engine: &Engine,
     args: &PluginArgs,
@@ -106,6 +106,7 @@ pub(crate) async fn tools(
         scripts.limits = file.config.skills.limits.over(&file.config.limits);
         let mut deciding = protected.to_vec();
         deciding.push(file.path.clone());
+        deciding.extend(servers::deciding_files(file));
         offer::check_mounts(&scripts.grants.mounts, &offer::resolved(&deciding))?;
     }
     if let Some(timeout) = args.timeout {

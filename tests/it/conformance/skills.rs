@@ -116,7 +116,12 @@ fn parsed(skill: &Skill) -> Result<Map<String, Value>, String> {
 
 async fn discover(row: &Row) -> Result<(), String> {
     let folder = Folder::of_tree(row.required("tree")?, &row.expect)?;
-    let list = built(Skills::builder().root(folder.root()).runner(components()))?.list().await;
+    let mut builder = Skills::builder().root(folder.root()).runner(components());
+    // Runners that the embedding program adds.
+    if let Some(runners) = row.get("runners").or(row.get("extensions")) {
+        builder = builder.runner(world::Added::of(runners)?);
+    }
+    let list = built(builder)?.list().await;
     let found: Vec<_> = list.skills().iter().map(listed).collect();
     match &row.expect {
         Value::Array(expected) => each_same(expected, &found),

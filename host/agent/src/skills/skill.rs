@@ -8,6 +8,11 @@ use serde_json::Value;
 use super::xml::{escaped, escaped_in_element, list};
 use super::{FileSkill, ProgramSkill, ScriptRunner};
 
+/// Scripts of one skill that are asked for their schema when it is loaded: each may have to be compiled for that.
+const DESCRIBED_MAX: usize = 16;
+/// Length of the schemas of one skill together, in bytes.
+const SCHEMA_BYTES_MAX: usize = 64 * 1024;
+
 /// A skill: a directory of a file store, or a part of the program.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -100,10 +105,13 @@ impl Skill {
         };
         let resource = |name: &&str| format!("  <resource name=\"{}\"/>", escaped(name));
         let resources: Vec<_> = self.resources().iter().map(resource).collect();
-        let mut scripts = Vec::new();
-        for name in self.scripts() {
-            let parameters = self.parameters(name, runners).await;
-            scripts.push(script_entry(name, parameters.as_ref()));
+        let (mut scripts, mut room) = (Vec::new(), SCHEMA_BYTES_MAX);
+        for (number, name) in self.scripts().into_iter().enumerate() {
+            let parameters = if number < DESCRIBED_MAX { self.parameters(name, runners).await } else { None };
+            // Of what does not fit the model is told when it calls.
+            let schema = parameters.map(|schema| schema.to_string()).filter(|schema| schema.len() <= room);
+            room = room.saturating_sub(schema.as_ref().map_or(0, String::len));
+            scripts.push(script_entry(name, schema.as_deref()));
         }
         let (resources, scripts) =
             (list("available_resources", &resources), list("available_scripts", &scripts));
@@ -181,12 +189,12 @@ pub(super) fn named<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> Op
     found
 }
 
-fn script_entry(name: &str, parameters: Option<&Value>) -> String {
+fn script_entry(name: &str, schema: Option<&str>) -> String {
     let name = escaped(name);
-    match parameters {
+    match schema {
         None => format!("  <script name=\"{name}\"/>"),
         Some(schema) => {
-            let schema = escaped_in_element(&schema.to_string());
+            let schema = escaped_in_element(schema);
             format!(
                 "  <script name=\"{name}\">\n    <parameters_schema>{schema}</parameters_schema>\n  </script>"
             )

@@ -68,8 +68,8 @@ impl Offering {
             None => compose::file_tools(&args.plugins, config.as_ref(), &specs, &skill_directories)?,
         };
         let mut resources = config.as_ref().map(stores).transpose()?.unwrap_or_default();
-        let read = Values::Read;
-        let skills = skills::tools(engine, &args.plugins, config.as_ref(), read, &skill_directories).await?;
+        let protected = [skill_directories, compose::deciding(&specs)].concat();
+        let skills = skills::tools(engine, &args.plugins, config.as_ref(), Values::Read, &protected).await?;
         resources.extend(skills.iter().map(|skills| Arc::new(SkillResources(Arc::clone(skills))) as Arc<_>));
         let Loaded { plugins, known } = loading::load(engine, specs).await?;
         // For the next start: this one does not wait for it.

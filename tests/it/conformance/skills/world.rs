@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 use async_trait::async_trait;
 use cofferdam_agent::BoxError;
 use cofferdam_agent::skills::{
-    ComponentScripts, LoadComponent, ProgramSkill, SCRIPT_FOLDER, ScriptFile, SkillRoot, SkillsBuilder,
+    ComponentScripts, LoadComponent, ProgramSkill, SCRIPT_FOLDER, ScriptFile, ScriptRunner, SkillRoot,
+    SkillsBuilder,
 };
 use cofferdam_engine::{Component, Engine, Grants, Mount, PluginOptions};
 use cofferdam_files::{DirectoryOptions, DirectoryStore};
 use cofferdam_tests::{config, shared_cache};
 use cofferdam_tool::{
-    Completion, Declaration, FileAccess, FunctionEnd, InvalidArguments, Limits, MountName, Output,
-    PluginName, ToolSource, Toolset,
+    CallContext, CallRecord, Completion, Declaration, FileAccess, FunctionEnd, InvalidArguments, Limits,
+    MountName, Outcome, Output, PluginName, ToolError, ToolSource, Toolset,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -101,6 +102,32 @@ impl LoadComponent for OnEngine {
         };
         let plugin = world().engine.load(&Component::from_bytes(bytes), options, &()).await?;
         Ok(Arc::new(plugin))
+    }
+}
+
+/// A runner for endings that a row names. It runs nothing.
+pub(super) struct Added(Vec<&'static str>);
+
+impl Added {
+    pub(super) fn of(endings: &Value) -> Result<Self, String> {
+        let endings = endings.as_array().ok_or("the runners are not a list")?.iter();
+        let ending = |ending: &Value| {
+            let ending = ending.as_str()?.trim_start_matches('.').to_owned();
+            Some(&*Box::leak(ending.into_boxed_str()))
+        };
+        Ok(Self(endings.map(ending).collect::<Option<_>>().ok_or("an ending is no text")?))
+    }
+}
+
+#[async_trait]
+impl ScriptRunner for Added {
+    fn extensions(&self) -> &[&str] {
+        &self.0
+    }
+
+    async fn run(&self, _: &ScriptFile, _: Value, _: &CallContext) -> Completion {
+        let outcome = Outcome::Error(ToolError::host("NotForRunning"));
+        Completion { outcome, record: CallRecord::default() }
     }
 }
 
