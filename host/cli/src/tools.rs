@@ -67,7 +67,7 @@ impl Tools {
         let files = compose::file_tools(args, config, &specs, protected)?;
         let servers = server_specs(args, config, Login::if_seen())?;
         let engine = compose::engine(global)?;
-        let protected = &[protected, &compose::deciding(&specs)].concat();
+        let protected = &[protected.as_slice(), &compose::deciding(&specs)].concat();
         let loaded = match purpose {
             Purpose::Calling | Purpose::Chatting => loading::load_to_call(&engine, specs).await?,
             Purpose::Looking => loading::load(&engine, specs).await?,
