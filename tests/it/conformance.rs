@@ -20,6 +20,7 @@ mod mcp;
 mod mcp_served;
 mod results;
 mod sessions;
+mod skills;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -41,6 +42,7 @@ const COMPLETE: &[&str] = &[
     "middleware",
     "results",
     "sessions",
+    "skills",
 ];
 
 /// Failing rows that are printed per area.
@@ -63,6 +65,7 @@ fn runner(area: &str) -> Option<Runner> {
         "middleware" => agent_middleware::run,
         "results" => results::run,
         "sessions" => sessions::run,
+        "skills" => skills::run,
         _ => return None,
     })
 }

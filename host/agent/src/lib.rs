@@ -4,7 +4,7 @@
 //! [`Toolset`](cofferdam_tool::Toolset).
 //!
 //! The behaviour is fixed by numbered rules, cited in the code: `LOOP-7` (loop, approvals, budgets), `CHOICE-3`, `MW-12`
-//! (middleware), `SES-6` (sessions and history) and `LBL-9` (information-flow labels).
+//! (middleware), `SES-6` (sessions and history), `LBL-9` (information-flow labels) and `SKILL-7` (skills).
 
 mod agent;
 mod approvals;
@@ -29,6 +29,7 @@ mod run;
 mod script;
 mod session;
 mod settings;
+pub mod skills;
 mod stream;
 
 pub use agent::{Agent, AgentBuilder, InvalidAgent};

@@ -4,6 +4,7 @@ mod author;
 mod chat;
 mod mcp;
 mod serve;
+mod skills;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,7 @@ pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs};
 pub(crate) use self::chat::{ChatArgs, WhenToAsk};
 pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs};
 pub(crate) use self::serve::{Approvals, ServeArgs};
+pub(crate) use self::skills::{SkillsCommand, SkillsDirectoriesArgs};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -22,7 +24,7 @@ Exit codes:
   2    bad usage: flags, unknown tool, arguments that do not decode, errors in the configuration
   3    the call ended in an error: a trap, a limit, a denied capability, an invalid result; a budget is used up
   4    a plugin cannot be loaded or has changed without consent, a server cannot be reached, a call was not approved,
-       a model gives no reply, or `check --strict` has advice
+       a model gives no reply, a skill is invalid, or `check --strict` has advice
   5    the host itself failed
   130  interrupted";
 
@@ -160,6 +162,9 @@ Examples:
   cofferdam embed weather.wasm plugin.toml
   cofferdam embed weather.wasm plugin.toml --output dist/weather.wasm")]
     Embed(EmbedArgs),
+    /// Look at skills: folders of instructions, files and scripts for a model
+    #[command(subcommand)]
+    Skills(SkillsCommand),
     /// Work with configuration files
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -196,6 +201,9 @@ pub(crate) struct PluginArgs {
     /// Offer the file_access tools over a store: a directory, s3://BUCKET/PREFIX or `memory` [`:ro` at the end: only reading]
     #[arg(long, short = 'f', value_name = "[NAME=]STORE")]
     pub(crate) files: Option<String>,
+    /// Offer the skills in a directory, or the one that it is; may be given more than once
+    #[arg(long, value_name = "DIR")]
+    pub(crate) skills: Vec<PathBuf>,
     /// Wall-clock time for one call, such as 500ms, 5s or 2m [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,

@@ -16,6 +16,7 @@ mod mcp;
 mod new;
 mod play;
 mod serve;
+mod skills;
 mod test;
 
 use tokio_util::sync::CancellationToken;
@@ -43,6 +44,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Test(args) => test::run(global, args).await,
         Command::Dev(args) => dev::run(global, *args).await,
         Command::Embed(args) => embed::run(&args),
+        Command::Skills(command) => skills::run(global, command).await,
         Command::Config(ConfigCommand::Check(args)) => config::check(&args),
         Command::Mcp(command) => mcp::run(global, command).await,
         // `main` answers it before there is a runtime.

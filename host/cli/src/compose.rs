@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use cofferdam_agent::skills::SkillTools;
 use cofferdam_engine::{
     Compiler, Component, ComponentFiles, Engine, EngineConfig, Grants, Mount, Plugin, PluginInfo,
     PluginOptions, PoolSize,
@@ -20,7 +21,7 @@ use crate::loading::{PluginError, Progress};
 use crate::offer::Values;
 use crate::servers::Login;
 use crate::stores::Stores;
-use crate::{offer, print, servers, workspace};
+use crate::{offer, print, servers, skills, workspace};
 
 /// Calls that one command makes at the same time, inner ones included.
 const CONCURRENT_CALLS_MAX: u32 = 8;
@@ -99,7 +100,7 @@ pub(crate) fn plugin_specs(
 ) -> anyhow::Result<Vec<PluginSpec>> {
     let specs = any_plugin_specs(args, file, values)?;
     let has_servers = file.is_some_and(|file| !file.config.servers.is_empty());
-    if specs.is_empty() && args.files.is_none() && !has_servers {
+    if specs.is_empty() && args.files.is_none() && !has_servers && !skills::are_named(args, file) {
         return Err(usage("no tools are named; pass --plugin PATH, --config FILE or --files STORE"));
     }
     Ok(specs)
@@ -285,17 +286,19 @@ pub(crate) async fn examine(engine: &Engine, path: &Path) -> anyhow::Result<Exam
     Ok(Examined { info, declarations, was_compiled: progress.has_compiled() })
 }
 
-/// One toolset over `plugins`, the file-access tools and `servers`. Tools of the same name get that of their source before it.
+/// One toolset over `plugins`, the file-access tools, those of skills and `servers`. Tools of the same name get that of their source before it.
 ///
 /// A server that takes a name which is still taken then is left out, with a note: what a stranger calls its tools keeps
 /// nobody else's away.
 pub(crate) fn toolset<'p>(
     plugins: impl IntoIterator<Item = &'p Arc<Plugin>>,
     file_tools: Option<Arc<FileAccessTools>>,
+    skill_tools: Option<Arc<SkillTools>>,
     mut servers: Vec<Arc<RemoteServer>>,
 ) -> anyhow::Result<Toolset> {
     let plugins = plugins.into_iter().map(|plugin| Arc::clone(plugin) as Arc<dyn ToolSource>);
-    let own: Vec<_> = plugins.chain(file_tools.map(|tools| tools as Arc<dyn ToolSource>)).collect();
+    let own = plugins.chain(file_tools.map(|tools| tools as Arc<dyn ToolSource>));
+    let own: Vec<_> = own.chain(skill_tools.map(|tools| tools as Arc<dyn ToolSource>)).collect();
     loop {
         let remote = servers.iter().map(|server| Arc::clone(server) as Arc<dyn ToolSource>);
         let error = match Toolset::join(own.iter().cloned().chain(remote)) {

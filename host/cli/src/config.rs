@@ -1,4 +1,4 @@
-//! `cofferdam.toml`: plugins, remote servers, file stores, models, secrets, grants and limits.
+//! `cofferdam.toml`: plugins, remote servers, file stores, skills, models, secrets, grants and limits.
 //!
 //! The file is only read when it is named: a configuration that lies in the working directory could have come with
 //! someone else's repository. Paths in it are relative to the file. `docs/configuration.md` describes every key.
@@ -9,6 +9,7 @@ mod models;
 mod secrets;
 mod serve;
 mod servers;
+mod skills;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub(crate) use self::models::{ModelTable, Provider};
 pub(crate) use self::secrets::SecretSource;
 pub(crate) use self::serve::{OAuthTable, ServeTable, ToolsetTable};
 pub(crate) use self::servers::{HeaderSource, ServerOAuthTable, ServerTable};
+pub(crate) use self::skills::SkillsTable;
 
 /// Largest configuration file in bytes.
 const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
@@ -47,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// What MCP clients are offered, and who may call over HTTP.
     pub(crate) serve: ServeTable,
+    /// Where skills are, and what their scripts may do.
+    pub(crate) skills: SkillsTable,
     /// Models by name.
     pub(crate) models: BTreeMap<String, ModelTable>,
     /// What of a conversation can be relied on.
@@ -164,7 +168,7 @@ impl ConfigFile {
     /// Whether any plugin is offered to change something in a store.
     pub(crate) fn may_write(&self, store: &str) -> bool {
         let plugins = self.config.plugins.values().map(|plugin| &plugin.grants);
-        plugins.chain([&self.config.grants]).any(|grants| grants.may_write(store))
+        plugins.chain([&self.config.grants, &self.config.skills.grants]).any(|grants| grants.may_write(store))
     }
 
     /// A path of the file, relative to the file.

@@ -24,6 +24,7 @@ mod print;
 mod rebuild;
 mod serve;
 mod servers;
+mod skills;
 mod stores;
 mod terminal;
 mod tools;

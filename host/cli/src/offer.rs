@@ -7,7 +7,7 @@ use cofferdam_engine::{Grants, Mount};
 use cofferdam_files::FileStore;
 use cofferdam_tool::{FileAccess, MountName, SecretText};
 
-use crate::config::{ConfigFile, Offered, PluginConfig, ValueSource};
+use crate::config::{ConfigFile, GrantsTable, Offered, PluginConfig, ValueSource};
 use crate::exit::UsageError;
 use crate::stores::{self, Stores};
 
@@ -33,6 +33,24 @@ pub(crate) fn of_config(
         file.config.grants.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
     }
     plugin.grants.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
+    behind(offered, Reader::new(file, "plugins", name, values), stores)
+}
+
+/// What `[KIND.NAME]` of `file` offers to whoever is offered nothing else.
+pub(crate) fn of_table(
+    file: &ConfigFile,
+    kind: &str,
+    name: &str,
+    table: &GrantsTable,
+    values: Values,
+) -> anyhow::Result<Grants> {
+    let mut offered = Offered::default();
+    table.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
+    behind(offered, Reader::new(file, kind, name, values), &Stores::new(file, values))
+}
+
+/// The stores and values behind what is offered.
+fn behind(offered: Offered, mut reader: Reader<'_>, stores: &Stores<'_>) -> anyhow::Result<Grants> {
     let mut mounts = Vec::new();
     for (mount, access) in &offered.policy.files {
         let span = offered.files_at.get(mount).cloned().unwrap_or_default();
@@ -41,7 +59,6 @@ pub(crate) fn of_config(
             ..Mount::new(mount.clone(), stores.get(mount, span)?, *access)
         });
     }
-    let mut reader = Reader::new(file, "plugins", name, values);
     let headers = offered.policy.http.iter().flat_map(|grant| &grant.headers);
     let bound = headers.flat_map(|header| header.value.secrets());
     for secret in offered.policy.secrets.iter().map(String::as_str).chain(bound) {

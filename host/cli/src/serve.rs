@@ -4,6 +4,7 @@ mod access;
 mod offering;
 mod reload;
 mod running;
+mod skill_offers;
 mod store_resources;
 
 pub(crate) use self::access::http_options;

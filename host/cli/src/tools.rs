@@ -1,8 +1,9 @@
-//! The tools that one command works with: loaded plugins, the file-access tools, connected servers.
+//! The tools that one command works with: loaded plugins, the file-access tools, those of skills, connected servers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cofferdam_agent::skills::SkillTools;
 use cofferdam_engine::{Engine, Plugin};
 use cofferdam_files::FileAccessTools;
 use cofferdam_mcp::client::RemoteServer;
@@ -13,7 +14,7 @@ use crate::config::ConfigFile;
 use crate::exit::ConsentError;
 use crate::offer::Values;
 use crate::servers::{self, Connected, Login, ServerSpec};
-use crate::{ask, compose, loading};
+use crate::{ask, compose, loading, skills};
 
 /// What the tools are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,7 @@ pub(crate) enum Purpose {
 pub(crate) struct Tools {
     pub(crate) plugins: Vec<Arc<Plugin>>,
     pub(crate) files: Option<Arc<FileAccessTools>>,
+    pub(crate) skills: Option<Arc<SkillTools>>,
     pub(crate) connected: Connected,
     pub(crate) toolset: Toolset,
     /// What the plugins run on.
@@ -59,21 +61,25 @@ impl Tools {
             Purpose::Chatting => compose::any_plugin_specs(args, config, Values::Read)?,
             Purpose::Looking => compose::plugin_specs(args, config, Values::Leave)?,
         };
+        let protected = &[protected, &skills::directories(args, config)].concat();
         specs.iter_mut().for_each(|spec| spec.protect(protected));
         compose::check_reach(&specs)?;
         let files = compose::file_tools(args, config, &specs, protected)?;
         let servers = server_specs(args, config, Login::if_seen())?;
         let engine = compose::engine(global)?;
+        let protected = &[protected.as_slice(), &compose::deciding(&specs)].concat();
         let loaded = match purpose {
             Purpose::Calling | Purpose::Chatting => loading::load_to_call(&engine, specs).await?,
             Purpose::Looking => loading::load(&engine, specs).await?,
         };
         loaded.known.save();
+        let values = if purpose == Purpose::Looking { Values::Leave } else { Values::Read };
+        let skills = skills::tools(&engine, args, config, values, protected).await?;
         let plugins: Vec<_> = loaded.plugins.into_iter().map(|(_, plugin)| plugin).collect();
         let connected = servers::connect_all(servers).await;
         connected.note_unreachable();
-        let toolset = compose::toolset(&plugins, files.clone(), connected.servers.clone())?;
-        Ok(Self { plugins, files, connected, toolset, _engine: engine })
+        let toolset = compose::toolset(&plugins, files.clone(), skills.clone(), connected.servers.clone())?;
+        Ok(Self { plugins, files, skills, connected, toolset, _engine: engine })
     }
 
     /// The server that a tool belongs to, if it is one of a server.

@@ -57,6 +57,7 @@ fn tool_failure(failure: Failure, bytes_max: u64) -> Result<ToolFailure, ToolErr
         message: failure.message,
         suggestion: failure.suggestion,
         transient: failure.transient,
+        ..ToolFailure::default()
     })
 }
 

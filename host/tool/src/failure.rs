@@ -18,12 +18,21 @@ pub struct ToolFailure {
     pub transient: Option<bool>,
     /// An error value of the tool's own that is shown instead of message and suggestion.
     pub value: Option<Value>,
+    /// Whether the model is shown the message alone, as a text without the envelope around it. For tools of the host whose
+    /// texts are fixed, such as those of skills; no guest can ask for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_bare: bool,
 }
 
 impl ToolFailure {
     /// A failure with a message and nothing else.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), ..Self::default() }
+    }
+
+    /// A failure whose message is all that the model is shown; it counts as an error all the same.
+    pub fn bare(message: impl Into<String>) -> Self {
+        Self { message: message.into(), is_bare: true, ..Self::default() }
     }
 
     /// The error value that the model is shown under `error` (`RES-2`, `RES-3`).

@@ -50,6 +50,9 @@ impl Outcome {
     pub fn shown(&self) -> Option<Shown> {
         match self {
             Self::Ok(output) => Some(Shown { output: output.clone(), is_error: false }),
+            Self::Failure(failure) if failure.is_bare => {
+                Some(Shown { output: Output::Value(failure.message.clone().into()), is_error: true })
+            }
             Self::Failure(failure) => Some(envelope(failure.error_value())),
             Self::Error(error) => Some(envelope(error.error_value())),
             Self::Cancelled => None,
@@ -154,6 +157,13 @@ mod tests {
             shown.text(),
             r#"{"error":{"message":"An unexpected error occurred (Trap.Unreachable). Please try again."}}"#
         );
+    }
+
+    #[test]
+    fn a_bare_failure_is_its_message_and_counts_as_an_error() {
+        let shown = Outcome::Failure(ToolFailure::bare("Error: no.")).shown().expect("a failure is shown");
+        assert_eq!((shown.text().as_str(), shown.is_error), ("Error: no.", true));
+        assert_eq!(Outcome::Failure(ToolFailure::bare("x")).word(), "failure");
     }
 
     #[test]

@@ -131,6 +131,7 @@ impl Redactor {
             suggestion: failure.suggestion.map(|text| self.string(text)),
             value: failure.value.map(|value| self.value(value)),
             transient: failure.transient,
+            is_bare: failure.is_bare,
         }
     }
 
@@ -284,7 +285,7 @@ mod tests {
             message: SECRET.to_owned(),
             suggestion: Some(SECRET.to_owned()),
             value: Some(json!({ SECRET: [SECRET] })),
-            transient: None,
+            ..ToolFailure::default()
         };
         let contents = vec![
             Content::Text(SECRET.to_owned()),

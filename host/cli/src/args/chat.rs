@@ -23,6 +23,7 @@ Examples:
   cofferdam chat --config cofferdam.toml --session taxes --budget-tokens 200000
   cofferdam chat 'Sum up my mail.' --config cofferdam.toml --labels
   cofferdam chat 'Tidy up.' --model script:demo.jsonl --files memory --approve file_access_delete_file --json
+  cofferdam chat --model openai:gpt-5.2 --skills ./skills
   git diff | cofferdam chat - --system 'Review this change.' --model openai:gpt-5.2";
 
 #[derive(Debug, Clone, Args)]

@@ -15,6 +15,7 @@ Examples:
   cofferdam serve --config cofferdam.toml --toolset reports
   cofferdam serve --config cofferdam.toml --http 127.0.0.1:8391
   cofferdam serve --config cofferdam.toml --search
+  cofferdam serve --skills ./skills
   cofferdam mcp config --host claude --config cofferdam.toml";
 
 #[derive(Debug, Clone, Args)]

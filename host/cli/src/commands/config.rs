@@ -11,31 +11,32 @@ use crate::config::{ConfigError, ConfigFile};
 use crate::exit::Exit;
 use crate::offer::Values;
 use crate::servers::{self, Login, ServerSpec};
-use crate::{models, print};
+use crate::{models, print, skills};
 
 pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
-    let checked: anyhow::Result<(_, _, Vec<String>)> =
+    let checked: anyhow::Result<(_, _, Vec<String>, Option<String>)> =
         ConfigFile::read_ambient(&args.file).map_err(anyhow::Error::from).and_then(|file| {
             let servers = servers::of_config(&file, Values::Leave, Login::Refused)?;
             let models = models::of_config(&file)?;
             let models = models.into_iter().map(|(name, model)| meaning_of_model(name, &model)).collect();
-            Ok((compose::specs_of_config(&file, Values::Leave)?, servers, models))
+            let skills = skills::meaning(&file)?;
+            Ok((compose::specs_of_config(&file, Values::Leave)?, servers, models, skills))
         });
     match checked {
-        Ok((specs, servers, models)) if args.json => {
+        Ok((specs, servers, models, _)) if args.json => {
             let (plugins, servers, models) = (specs.len(), servers.len(), models.len());
             let counts = json!({"ok": true, "plugins": plugins, "servers": servers, "models": models});
             print::result(&counts.to_string())?;
         }
-        Ok((specs, servers, models)) => {
+        Ok((specs, servers, models, skills)) => {
             for spec in &specs {
                 print::result(&meaning(spec))?;
             }
             for server in &servers {
                 print::result(&meaning_of_server(server))?;
             }
-            for model in &models {
-                print::result(model)?;
+            for text in skills.iter().chain(&models) {
+                print::result(text)?;
             }
             let mut counts = print::counted(specs.len(), "plugin");
             for (count, word) in [(servers.len(), "server"), (models.len(), "model")] {

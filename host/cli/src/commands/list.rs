@@ -50,12 +50,17 @@ fn sections(tools: &Tools) -> Vec<Section> {
         let source = files.name().to_owned();
         Section { title: format!("files in {source}"), source, members: json!({}) }
     });
+    let skills = tools.skills.iter().map(|skills| {
+        let source = skills.name().to_owned();
+        let title = format!("{source}  ({})", print::counted(skills.skills().skills().len(), "skill"));
+        Section { title, source, members: json!({}) }
+    });
     let servers = tools.connected.servers.iter().map(|server| {
         let source = server.name().to_owned();
         let members = json!({"server": source});
         Section { title: format!("{source}  (server)"), source, members }
     });
-    plugins.chain(files).chain(servers).collect()
+    plugins.chain(files).chain(skills).chain(servers).collect()
 }
 
 impl Section {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::Context;
+use cofferdam_agent::skills::SkillTools;
 use cofferdam_engine::{ComponentFiles, Engine, Plugin};
 use cofferdam_files::FileAccessTools;
 use cofferdam_mcp::{
@@ -15,6 +16,7 @@ use cofferdam_mcp::{
 use cofferdam_tool::{MountName, Refused, ToolSource as _, Toolset};
 use sha2::{Digest, Sha256};
 
+use super::skill_offers::{SkillPrompts, SkillResources};
 use super::store_resources::StoreResources;
 use crate::args::ServeArgs;
 use crate::compose::{self, PluginSpec};
@@ -24,13 +26,14 @@ use crate::loading::Loaded;
 use crate::offer::Values;
 use crate::servers::{self, Kept, Login, News};
 use crate::stores::Stores;
-use crate::{columns, consent, loading, offer, tools};
+use crate::{columns, consent, loading, offer, skills, tools};
 
 /// Everything that is loaded. A copy shares the plugins, and can be changed without the original.
 #[derive(Clone)]
 pub(crate) struct Offering {
     plugins: Vec<(PluginSpec, Arc<Plugin>)>,
     files: Option<Arc<FileAccessTools>>,
+    skills: Option<Arc<SkillTools>>,
     config: Option<Arc<ConfigFile>>,
     resources: Vec<Arc<dyn ResourceSource>>,
     /// What other files were like before they were read.
@@ -52,16 +55,22 @@ impl Offering {
     ) -> anyhow::Result<Self> {
         let mut stamps: Vec<_> = args.plugins.config.iter().map(|path| (path.clone(), stamp(path))).collect();
         let config = compose::config(&args.plugins)?;
-        let specs = compose::plugin_specs(&args.plugins, config.as_ref(), Values::Read)?;
+        let mut specs = compose::plugin_specs(&args.plugins, config.as_ref(), Values::Read)?;
+        let skill_directories = skills::directories(&args.plugins, config.as_ref());
+        specs.iter_mut().for_each(|spec| spec.protect(&skill_directories));
+        compose::check_reach(&specs)?;
         // Where the system does not say which version of a file there is.
         let unclear = specs.iter().filter(|spec| spec.files.is_none()).map(|spec| &spec.path);
         let unclear = unclear.flat_map(|path| [path.clone(), path.with_extension("toml")]);
         stamps.extend(unclear.map(|path| (path.clone(), stamp(&path))));
         let files = match before.and_then(|before| before.files.clone()) {
             Some(files) => Some(files),
-            None => compose::file_tools(&args.plugins, config.as_ref(), &specs, &[])?,
+            None => compose::file_tools(&args.plugins, config.as_ref(), &specs, &skill_directories)?,
         };
-        let resources = config.as_ref().map(stores).transpose()?.unwrap_or_default();
+        let mut resources = config.as_ref().map(stores).transpose()?.unwrap_or_default();
+        let protected = [skill_directories, compose::deciding(&specs)].concat();
+        let skills = skills::tools(engine, &args.plugins, config.as_ref(), Values::Read, &protected).await?;
+        resources.extend(skills.iter().map(|skills| Arc::new(SkillResources(Arc::clone(skills))) as Arc<_>));
         let Loaded { plugins, known } = loading::load(engine, specs).await?;
         // For the next start: this one does not wait for it.
         tokio::task::spawn_blocking(move || known.save());
@@ -69,7 +78,7 @@ impl Offering {
         let config = config.map(Arc::new);
         let before = before.map(|before| before.servers.as_slice()).unwrap_or_default();
         let servers = servers::start_all(servers, before, news).await;
-        Ok(Self { plugins, files, config, resources, stamps, servers })
+        Ok(Self { plugins, files, skills, config, resources, stamps, servers })
     }
 
     /// Loads the plugin of one file again. The others, and what they were granted, stay as they are.
@@ -141,7 +150,7 @@ impl Offering {
     pub(crate) fn offer(&self, args: &ServeArgs) -> anyhow::Result<Offer> {
         let plugins = self.plugins.iter().map(|(_, plugin)| plugin);
         let servers = self.servers.iter().filter_map(|kept| kept.server()).collect();
-        let toolset = compose::toolset(plugins, self.files.clone(), servers)?;
+        let mut toolset = compose::toolset(plugins, self.files.clone(), self.skills.clone(), servers)?;
         let facts = |(_, plugin): &(PluginSpec, Arc<Plugin>)| {
             let (icons, plugin) = (plugin.icons().to_vec(), Arc::clone(plugin));
             let name = plugin.name().to_owned();
@@ -149,7 +158,14 @@ impl Offering {
             (name, SourceFacts { policy_digest, icons })
         };
         let sources: HashMap<_, _> = self.plugins.iter().map(facts).collect();
-        let (prompts, resources) = self.made(&toolset)?;
+        let (mut prompts, resources) = self.made(&toolset)?;
+        if let Some(skills) = &self.skills {
+            // A prompt that the configuration makes stays what it is.
+            let of_skills =
+                SkillPrompts::new(skills, |name| prompts.iter().any(|prompt| prompt.name == name))?;
+            prompts.extend(of_skills.offers());
+            toolset.add(Arc::new(of_skills)).map_err(|error| usage(error.to_string()))?;
+        }
         Ok(Offer {
             only: self.only(args, &toolset)?,
             toolset,

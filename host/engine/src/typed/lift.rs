@@ -68,7 +68,7 @@ impl Lifting {
                     message: text("message").unwrap_or_default(),
                     suggestion: text("suggestion"),
                     transient: members.get("transient").and_then(Value::as_bool),
-                    value: None,
+                    ..ToolFailure::default()
                 }
             }
             (_, value) => {

@@ -1,0 +1,266 @@
+//! A skill that is a directory of a file store (`SKILL-8` to `SKILL-10`).
+
+use std::fmt;
+use std::sync::Arc;
+
+use cofferdam_files::{EntryKind, FileError, FileStore, ReadOnly, Scope, StorePath, Subtree};
+
+use super::discover::SkipReason;
+use super::{FrontMatter, InvalidSkill, SKILL_FILE, ScriptFile, SkillLimits};
+
+/// Endings of resources (`SKILL-8`).
+const RESOURCE_EXTENSIONS: [&str; 7] = ["md", "json", "yaml", "yml", "csv", "xml", "txt"];
+/// Endings of files that are scripts, whether anybody runs them or not (`SKILL-9`).
+const SCRIPT_EXTENSIONS: [&str; 11] =
+    ["wasm", "py", "js", "ts", "sh", "ps1", "bat", "cmd", "rb", "pl", "exe"];
+
+/// A skill that is a directory of a file store, as it was when it was found. Its files are read at each use.
+pub struct FileSkill {
+    /// Which of the roots it was found under.
+    root: usize,
+    folder: Folder,
+    front: FrontMatter,
+    /// Sorted bytewise, like the other two.
+    resources: Vec<Named>,
+    scripts: Vec<Named>,
+    without_runner: Vec<Named>,
+    skill_bytes_max: u64,
+    resource_bytes_max: u64,
+}
+
+/// A file under the name that a model calls it by.
+struct Named {
+    name: String,
+    path: StorePath,
+}
+
+/// The directory of a skill, for reading alone.
+pub(super) struct Folder {
+    store: Arc<dyn FileStore>,
+    /// Where it is, for people.
+    directory: StorePath,
+    /// What it is called.
+    name: String,
+}
+
+/// A `SKILL.md`.
+pub(super) struct SkillFile {
+    pub(super) front: FrontMatter,
+    pub(super) text: String,
+}
+
+/// Why there is no skill in a directory.
+pub(super) enum Read {
+    Invalid(InvalidSkill),
+    Failed(FileError),
+}
+
+impl Folder {
+    pub(super) fn new(store: &Arc<dyn FileStore>, directory: &StorePath, name: String) -> Self {
+        let below: Arc<dyn FileStore> = if directory.is_root() {
+            Arc::clone(store)
+        } else {
+            Arc::new(Subtree::new(Arc::clone(store), directory.clone()))
+        };
+        Self { store: Arc::new(ReadOnly::new(below)), directory: directory.clone(), name }
+    }
+
+    /// Reads the `SKILL.md` that is there now.
+    pub(super) async fn front_matter(&self, limits: &SkillLimits) -> Result<SkillFile, Read> {
+        self.skill_file(limits.skill_bytes_max).await
+    }
+
+    async fn skill_file(&self, bytes_max: u64) -> Result<SkillFile, Read> {
+        let path = StorePath::ROOT.child(SKILL_FILE).map_err(|error| Read::Failed(error.into()))?;
+        let bytes = self.store.read(&path, bytes_max).await.map_err(Read::Failed)?;
+        let text = String::from_utf8(bytes).map_err(|_| Read::Invalid(InvalidSkill::NotText))?;
+        let front = FrontMatter::parse(&text, &self.name).map_err(Read::Invalid)?;
+        Ok(SkillFile { front, text })
+    }
+}
+
+/// The files of a skill by what they are.
+#[derive(Default)]
+struct Files {
+    resources: Vec<Named>,
+    scripts: Vec<Named>,
+    without_runner: Vec<Named>,
+    partly: Vec<SkipReason>,
+}
+
+impl Files {
+    fn add(&mut self, path: StorePath, extensions: &[String], limits: &SkillLimits) {
+        if path.name() == SKILL_FILE {
+            return;
+        }
+        // A name that begins with its only dot has no extension.
+        let Some((stem, extension)) = path.name().rsplit_once('.') else { return };
+        if stem.is_empty() {
+            return;
+        }
+        let extension = extension.to_ascii_lowercase();
+        let scripts = self.scripts.len().saturating_add(self.without_runner.len());
+        let resources = self.resources.len();
+        let (list, count, count_max, what) = if extensions.contains(&extension) {
+            (&mut self.scripts, scripts, limits.scripts_max, "scripts")
+        } else if SCRIPT_EXTENSIONS.contains(&extension.as_str()) {
+            (&mut self.without_runner, scripts, limits.scripts_max, "scripts")
+        } else if RESOURCE_EXTENSIONS.contains(&extension.as_str()) {
+            (&mut self.resources, resources, limits.resources_max, "resources")
+        } else {
+            return;
+        };
+        if count < count_max {
+            list.push(Named { name: path.to_string(), path });
+        } else {
+            self.too_many(what, count_max);
+        }
+    }
+
+    fn too_many(&mut self, what: &'static str, count_max: usize) {
+        let is_told =
+            |reason: &SkipReason| matches!(reason, SkipReason::TooMany { what: told, .. } if *told == what);
+        if !self.partly.iter().any(is_told) {
+            self.partly.push(SkipReason::TooMany { what, count_max });
+        }
+    }
+
+    fn sort(&mut self) {
+        for list in [&mut self.resources, &mut self.scripts, &mut self.without_runner] {
+            list.sort_unstable_by(|left, right| left.name.cmp(&right.name));
+        }
+    }
+}
+
+impl FileSkill {
+    /// The skill in `folder`, and what of it is left out.
+    pub(super) async fn find(
+        root: usize,
+        folder: Folder,
+        front: FrontMatter,
+        extensions: &[String],
+        limits: &SkillLimits,
+    ) -> (Self, Vec<SkipReason>) {
+        let mut files = Files::default();
+        let mut directories = vec![StorePath::ROOT];
+        let mut is_top = true;
+        while let Some(directory) = directories.pop() {
+            match folder.store.list(&directory, Scope::Children).await {
+                Ok(listing) => {
+                    if listing.is_truncated {
+                        files.too_many("files", limits.resources_max);
+                    }
+                    for entry in listing.entries {
+                        let Ok(path) = directory.child(&entry.name) else { continue };
+                        match entry.kind {
+                            EntryKind::File => files.add(path, extensions, limits),
+                            EntryKind::Directory if is_top => directories.push(path),
+                            EntryKind::Directory => {}
+                        }
+                    }
+                }
+                Err(error) => files.partly.push(SkipReason::Unreadable(Arc::new(error))),
+            }
+            if is_top {
+                is_top = false;
+                // In the order of their names, so that a limit leaves out what comes last.
+                directories.sort_unstable_by(|left, right| right.cmp(left));
+                if directories.len() > limits.directories_max {
+                    files.too_many("directories", limits.directories_max);
+                    directories.drain(..directories.len() - limits.directories_max);
+                }
+            }
+        }
+        files.sort();
+        let Files { resources, scripts, without_runner, partly } = files;
+        let SkillLimits { skill_bytes_max, resource_bytes_max, .. } = *limits;
+        let skill = Self {
+            root,
+            folder,
+            front,
+            resources,
+            scripts,
+            without_runner,
+            skill_bytes_max,
+            resource_bytes_max,
+        };
+        (skill, partly)
+    }
+
+    /// What the skill says about itself.
+    #[must_use]
+    pub fn front_matter(&self) -> &FrontMatter {
+        &self.front
+    }
+
+    /// Which of the roots it was found under, counted from 0.
+    #[must_use]
+    pub fn root(&self) -> usize {
+        self.root
+    }
+
+    /// Where it is in its store.
+    #[must_use]
+    pub fn directory(&self) -> &StorePath {
+        &self.folder.directory
+    }
+
+    /// Its resources by name (`SKILL-8`).
+    pub fn resources(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.resources.iter().map(|named| named.name.as_str())
+    }
+
+    /// The scripts that can be run (`SKILL-9`).
+    pub fn scripts(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.scripts.iter().map(|named| named.name.as_str())
+    }
+
+    /// The files that are scripts and that nobody here runs (`SKILL-19`).
+    pub fn scripts_without_runner(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.without_runner.iter().map(|named| named.name.as_str())
+    }
+
+    /// The whole `SKILL.md` as it is now; `None` if that is no longer this skill.
+    pub(super) async fn text(&self) -> Option<String> {
+        let file = self.folder.skill_file(self.skill_bytes_max).await.ok()?;
+        (file.front.name == self.front.name).then_some(file.text)
+    }
+
+    /// The text of a resource by its exact name.
+    ///
+    /// # Errors
+    /// [`FileError::NotFound`] for what is no resource; those of the store, which opens no link (`SKILL-10`);
+    /// [`FileError::NotText`].
+    pub async fn read_resource(&self, name: &str) -> Result<String, FileError> {
+        match self.resources.iter().find(|named| named.name == name) {
+            Some(resource) => self.read(resource).await,
+            None => Err(FileError::NotFound),
+        }
+    }
+
+    async fn read(&self, resource: &Named) -> Result<String, FileError> {
+        let bytes = self.folder.store.read(&resource.path, self.resource_bytes_max).await?;
+        String::from_utf8(bytes).map_err(|_| FileError::not_text(&resource.path))
+    }
+
+    /// A script for its runner.
+    #[must_use]
+    pub fn script(&self, name: &str) -> Option<ScriptFile> {
+        let named = self.scripts.iter().find(|named| named.name == name)?;
+        Some(ScriptFile {
+            skill: self.front.name.clone(),
+            name: named.name.clone(),
+            path: named.path.clone(),
+            folder: Arc::clone(&self.folder.store),
+        })
+    }
+}
+
+impl fmt::Debug for FileSkill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileSkill")
+            .field("front", &self.front)
+            .field("directory", &self.folder.directory)
+            .finish_non_exhaustive()
+    }
+}

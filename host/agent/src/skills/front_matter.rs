@@ -1,0 +1,115 @@
+//! The head of a `SKILL.md` (`SKILL-1` to `SKILL-5`).
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::rules::{InvalidSkill, check_compatibility, check_description, check_name, quoted};
+use super::yaml::{self, Node};
+
+/// What a skill says about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct FrontMatter {
+    /// The name, which is that of its directory.
+    pub name: String,
+    /// What it does and when to use it, for the model.
+    pub description: String,
+    /// Under which licence it may be used.
+    pub license: Option<String>,
+    /// What it needs, in its author's words.
+    pub compatibility: Option<String>,
+    /// Tools that its author expects, as one text. It is shown and grants nothing (`SKILL-22`).
+    pub allowed_tools: Option<String>,
+    /// Everything else that the author wanted to say; values that are no texts are left out.
+    pub metadata: Option<BTreeMap<String, String>>,
+}
+
+impl FrontMatter {
+    /// Reads the front matter of `text`, the whole of a `SKILL.md` that is in a directory called `directory`.
+    ///
+    /// # Errors
+    /// The first rule that it breaks. That ends in no error for a user: an invalid skill is passed over (`SKILL-6`).
+    pub fn parse(text: &str, directory: &str) -> Result<Self, InvalidSkill> {
+        let head = yaml::read(head(text)?)?;
+        let entries = match &*head {
+            Node::Map(entries) => entries.as_slice(),
+            Node::Null => &[],
+            Node::Text(_) | Node::List => return Err(InvalidSkill::NotAMap),
+        };
+        let field = |name: &str| {
+            entries.iter().find_map(|(key, value)| (text_of(key) == Some(name)).then_some(&**value))
+        };
+        let name = required(field("name"), "name")?;
+        let description = required(field("description"), "description")?;
+        check_name(&name)?;
+        if name != directory {
+            return Err(InvalidSkill::OtherDirectory { name, directory: quoted(directory) });
+        }
+        check_description(&name, &description)?;
+        let compatibility = optional(field("compatibility"), "compatibility")?;
+        compatibility.as_deref().map_or(Ok(()), check_compatibility)?;
+        Ok(Self {
+            name,
+            description,
+            license: optional(field("license"), "license")?,
+            compatibility,
+            allowed_tools: optional(field("allowed-tools"), "allowed-tools")?,
+            metadata: field("metadata").and_then(metadata),
+        })
+    }
+}
+
+/// The lines between the first two lines `---`.
+fn head(text: &str) -> Result<&str, InvalidSkill> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (first, rest) = text.split_once('\n').ok_or(InvalidSkill::NoFrontMatter)?;
+    if !is_fence(first) {
+        return Err(InvalidSkill::NoFrontMatter);
+    }
+    let mut end = 0_usize;
+    for line in rest.split_inclusive('\n') {
+        if is_fence(line) {
+            return Ok(rest.get(..end).unwrap_or_default());
+        }
+        end = end.saturating_add(line.len());
+    }
+    Err(InvalidSkill::Unclosed)
+}
+
+/// Whether a line is `---`, with its end and with white space before that.
+fn is_fence(line: &str) -> bool {
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    line.trim_end_matches([' ', '\t']) == "---"
+}
+
+/// A field that a check of its own finds missing.
+fn required(value: Option<&Node>, field: &'static str) -> Result<String, InvalidSkill> {
+    optional(value, field).map(Option::unwrap_or_default)
+}
+
+fn optional(value: Option<&Node>, field: &'static str) -> Result<Option<String>, InvalidSkill> {
+    match value {
+        None | Some(Node::Null) => Ok(None),
+        Some(Node::Text(text)) => Ok(Some(text.clone())),
+        Some(Node::List | Node::Map(_)) => Err(InvalidSkill::NotAText { field }),
+    }
+}
+
+/// The texts of a map; anything else counts as absent (`SKILL-4`).
+fn metadata(value: &Node) -> Option<BTreeMap<String, String>> {
+    let Node::Map(entries) = value else { return None };
+    let text =
+        |(key, value): &(Rc<Node>, Rc<Node>)| Some((text_of(key)?.to_owned(), text_of(value)?.to_owned()));
+    Some(entries.iter().filter_map(text).collect())
+}
+
+fn text_of(node: &Node) -> Option<&str> {
+    match node {
+        Node::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

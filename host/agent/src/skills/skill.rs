@@ -1,0 +1,203 @@
+//! A skill of either kind, as the tools see it.
+
+use std::sync::Arc;
+
+use cofferdam_tool::{CallContext, Completion};
+use serde_json::Value;
+
+use super::xml::{escaped, escaped_in_element, list};
+use super::{FileSkill, ProgramSkill, ScriptRunner};
+
+/// Scripts of one skill that are asked for their schema when it is loaded: each may have to be compiled for that.
+const DESCRIBED_MAX: usize = 16;
+/// Length of the schemas of one skill together, in bytes.
+const SCHEMA_BYTES_MAX: usize = 64 * 1024;
+
+/// A skill: a directory of a file store, or a part of the program.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Skill {
+    /// A directory with a `SKILL.md`.
+    File(Arc<FileSkill>),
+    /// A part of the program.
+    Program(Arc<ProgramSkill>),
+}
+
+/// Who runs which files, in the order in which the program has added them. The first that takes an ending runs its scripts.
+#[derive(Clone, Default)]
+pub(super) struct Runners(Vec<Arc<dyn ScriptRunner>>);
+
+/// What there is under the name of a script.
+pub(super) enum Found {
+    Nothing,
+    WithoutRunner,
+    /// What runs it, by its place among the skill's scripts.
+    Script(String),
+}
+
+impl Runners {
+    pub(super) fn push(&mut self, runner: Arc<dyn ScriptRunner>) {
+        self.0.push(runner);
+    }
+
+    pub(super) fn extensions(&self) -> Vec<String> {
+        self.0.iter().flat_map(|runner| runner.extensions()).map(|&extension| extension.to_owned()).collect()
+    }
+
+    fn of(&self, script: &str) -> Option<&Arc<dyn ScriptRunner>> {
+        let (_, extension) = script.rsplit_once('.')?;
+        let extension = extension.to_ascii_lowercase();
+        self.0.iter().find(|runner| runner.extensions().contains(&extension.as_str()))
+    }
+}
+
+impl Skill {
+    /// The name (`SKILL-2`).
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::File(skill) => &skill.front_matter().name,
+            Self::Program(skill) => skill.name(),
+        }
+    }
+
+    /// What it does and when to use it (`SKILL-3`).
+    #[must_use]
+    pub fn description(&self) -> &str {
+        match self {
+            Self::File(skill) => &skill.front_matter().description,
+            Self::Program(skill) => skill.description(),
+        }
+    }
+
+    /// Tools that its author expects. It grants nothing (`SKILL-22`).
+    #[must_use]
+    pub fn allowed_tools(&self) -> Option<&str> {
+        match self {
+            Self::File(skill) => skill.front_matter().allowed_tools.as_deref(),
+            Self::Program(_) => None,
+        }
+    }
+
+    /// The names of its resources, sorted bytewise.
+    #[must_use]
+    pub fn resources(&self) -> Vec<&str> {
+        match self {
+            Self::File(skill) => skill.resources().collect(),
+            Self::Program(skill) => skill.resources().collect(),
+        }
+    }
+
+    /// The names of the scripts that can be run, sorted bytewise.
+    #[must_use]
+    pub fn scripts(&self) -> Vec<&str> {
+        match self {
+            Self::File(skill) => skill.scripts().collect(),
+            Self::Program(skill) => skill.scripts().collect(),
+        }
+    }
+
+    /// What `load_skill` gives (`SKILL-16`, `SKILL-17`); `None` if the skill is not there any more.
+    pub(super) async fn loaded(&self, runners: &Runners) -> Option<String> {
+        let head = match self {
+            Self::File(skill) => skill.text().await?,
+            Self::Program(skill) => skill.text(),
+        };
+        let resource = |name: &&str| format!("  <resource name=\"{}\"/>", escaped(name));
+        let resources: Vec<_> = self.resources().iter().map(resource).collect();
+        let (mut scripts, mut room) = (Vec::new(), SCHEMA_BYTES_MAX);
+        for (number, name) in self.scripts().into_iter().enumerate() {
+            let parameters = if number < DESCRIBED_MAX { self.parameters(name, runners).await } else { None };
+            // Of what does not fit the model is told when it calls.
+            let schema = parameters.map(|schema| schema.to_string()).filter(|schema| schema.len() <= room);
+            room = room.saturating_sub(schema.as_ref().map_or(0, String::len));
+            scripts.push(script_entry(name, schema.as_deref()));
+        }
+        let (resources, scripts) =
+            (list("available_resources", &resources), list("available_scripts", &scripts));
+        Some(format!("{head}\n\n{resources}\n\n{scripts}"))
+    }
+
+    /// The schema of what a script takes, if it takes something of its own.
+    async fn parameters(&self, script: &str, runners: &Runners) -> Option<Value> {
+        match self {
+            Self::File(skill) => runners.of(script)?.parameters(&skill.script(script)?).await,
+            Self::Program(skill) => skill.parameters(script).cloned(),
+        }
+    }
+
+    /// The name of the resource that `given` stands for, which is the same but for case (`SKILL-14`).
+    pub(super) fn resource_named(&self, given: &str) -> Option<String> {
+        named(given, self.resources().into_iter()).map(str::to_owned)
+    }
+
+    /// The text of a resource by its own name; `None` if it cannot be read (`SKILL-18`).
+    pub(super) async fn read(&self, resource: &str) -> Option<String> {
+        match self {
+            Self::File(skill) => match skill.read_resource(resource).await {
+                Ok(text) => Some(text),
+                Err(error) => {
+                    tracing::warn!(skill = self.name(), resource, %error, "a resource cannot be read");
+                    None
+                }
+            },
+            Self::Program(skill) => skill.read(resource).await,
+        }
+    }
+
+    /// What there is under the name of a script that a model gave.
+    pub(super) fn script_named(&self, given: &str) -> Found {
+        if let Some(name) = named(given, self.scripts().into_iter()) {
+            return Found::Script(name.to_owned());
+        }
+        match self {
+            Self::File(skill) if named(given, skill.scripts_without_runner()).is_some() => {
+                Found::WithoutRunner
+            }
+            _ => Found::Nothing,
+        }
+    }
+
+    /// Runs a script by its own name. `given` is how the model has written it. `None` if there is nobody to run it.
+    pub(super) async fn run(
+        &self,
+        script: &str,
+        given: &str,
+        args: Value,
+        runners: &Runners,
+        context: &CallContext,
+    ) -> Option<Completion> {
+        match self {
+            Self::File(skill) => Some(runners.of(script)?.run(&skill.script(script)?, args, context).await),
+            Self::Program(skill) => Some(skill.run(script, given, args, context).await),
+        }
+    }
+}
+
+/// The name that is written like `given`; if there is none, the first that is the same but for case.
+pub(super) fn named<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let folded = given.to_lowercase();
+    let mut found = None;
+    for name in names {
+        if name == given {
+            return Some(name);
+        }
+        if found.is_none() && name.to_lowercase() == folded {
+            found = Some(name);
+        }
+    }
+    found
+}
+
+fn script_entry(name: &str, schema: Option<&str>) -> String {
+    let name = escaped(name);
+    match schema {
+        None => format!("  <script name=\"{name}\"/>"),
+        Some(schema) => {
+            let schema = escaped_in_element(schema);
+            format!(
+                "  <script name=\"{name}\">\n    <parameters_schema>{schema}</parameters_schema>\n  </script>"
+            )
+        }
+    }
+}

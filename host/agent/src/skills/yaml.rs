@@ -1,0 +1,204 @@
+//! The YAML of a front matter as a tree of texts (`SKILL-5`).
+//!
+//! A reader of types would have made a number of `1.0` before anybody could ask for its text, so the tree is put together from
+//! the parser's events. Nodes are shared with their aliases: what an alias repeats is counted and never copied. The parser
+//! limits how deep values are nested, which bounds the recursion here.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, ScanError, StrInput, Tag};
+
+use super::rules::{InvalidSkill, quoted};
+
+/// How large aliases may make a front matter, in bytes (`SKILL-5`).
+const ALIASED_BYTES_MAX: usize = 64 * 1024;
+/// How deep values may be nested. A front matter has three levels.
+const LEVELS_MAX: usize = 32;
+
+/// A value.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    /// Null, or nothing.
+    Null,
+    /// The text of a scalar, whatever type it looks like.
+    Text(String),
+    /// Its items do not matter: nothing in a front matter is a list.
+    List,
+    /// In the order in which it is written.
+    Map(Vec<(Rc<Node>, Rc<Node>)>),
+}
+
+/// A node and how large it is with everything in it.
+#[derive(Clone)]
+struct Built {
+    node: Rc<Node>,
+    bytes: usize,
+    /// What tells it apart from another key of the same map.
+    key: Rc<str>,
+}
+
+struct Reader<'t> {
+    parser: Parser<'t, StrInput<'t>>,
+    anchors: HashMap<usize, Built>,
+    /// The text itself and everything that aliases repeat of it.
+    bytes: usize,
+    line: usize,
+}
+
+/// Reads one document; nothing is null. Lines in errors are counted from the one before the text.
+pub(super) fn read(text: &str) -> Result<Rc<Node>, InvalidSkill> {
+    let options = granit_parser::options! {
+        emit_comments: false,
+        flow_nesting_limit: LEVELS_MAX,
+        block_nesting_limit: LEVELS_MAX,
+    };
+    let parser = Parser::new_from_str_with_options(text, options);
+    let mut reader = Reader { parser, anchors: HashMap::new(), bytes: text.len(), line: 1 };
+    let mut document = None;
+    loop {
+        match reader.event()? {
+            Event::StreamEnd => return Ok(document.unwrap_or(Rc::new(Node::Null))),
+            Event::StreamStart | Event::DocumentEnd => {}
+            Event::DocumentStart(..) if document.is_some() => return Err(reader.broken("a second document")),
+            Event::DocumentStart(..) => {
+                let event = reader.event()?;
+                document = Some(reader.node(event, 0)?.node);
+            }
+            _ => return Err(reader.broken("more than one value")),
+        }
+    }
+}
+
+impl<'t> Reader<'t> {
+    /// The next event. Comments are not among them.
+    fn event(&mut self) -> Result<Event<'t>, InvalidSkill> {
+        match self.parser.next_event() {
+            Some(Ok((event, span))) => {
+                self.line = span.start.line().saturating_add(1);
+                Ok(event)
+            }
+            Some(Err(error)) => Err(not_yaml(&error)),
+            None => Ok(Event::StreamEnd),
+        }
+    }
+
+    fn node(&mut self, event: Event<'t>, level: usize) -> Result<Built, InvalidSkill> {
+        if level > LEVELS_MAX {
+            return Err(self.broken("values are nested too deep"));
+        }
+        let (anchor, tag) = (event.anchor_id(), event.tag().cloned());
+        let built = match event {
+            Event::Alias(id) => return self.alias(id),
+            Event::Scalar(text, style, ..) => self.scalar(&text, style, tag.as_ref())?,
+            Event::SequenceStart(..) => {
+                self.check_tag(tag.as_ref(), "seq")?;
+                self.list(level)?
+            }
+            Event::MappingStart(..) => {
+                self.check_tag(tag.as_ref(), "map")?;
+                self.map(level)?
+            }
+            _ => return Err(self.broken("a value is missing")),
+        };
+        if let Some(anchor) = anchor {
+            self.anchors.insert(anchor, built.clone());
+        }
+        Ok(built)
+    }
+
+    fn alias(&mut self, id: usize) -> Result<Built, InvalidSkill> {
+        let built = self.anchors.get(&id).cloned().ok_or(InvalidSkill::Alias { line: self.line })?;
+        self.bytes = self.bytes.saturating_add(built.bytes);
+        if self.bytes > ALIASED_BYTES_MAX {
+            return Err(InvalidSkill::AliasedTooMuch { bytes_max: ALIASED_BYTES_MAX });
+        }
+        Ok(built)
+    }
+
+    fn scalar(&self, text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Built, InvalidSkill> {
+        const TEXTS: [&str; 4] = ["str", "int", "float", "bool"];
+        let is_empty_word = matches!(text, "" | "~" | "null" | "Null" | "NULL");
+        let is_null = match tag {
+            None => style == ScalarStyle::Plain && is_empty_word,
+            // What has only `!` is a text (YAML 1.2.2, 6.9.1).
+            Some(tag) if is_non_specific(tag) => false,
+            Some(tag) => match tag.core_suffix() {
+                Some("null") if is_empty_word => true,
+                Some(kind) if TEXTS.contains(&kind) => false,
+                _ => return Err(self.tagged(tag)),
+            },
+        };
+        let node = if is_null { Node::Null } else { Node::Text(text.to_owned()) };
+        let key = if is_null { "null".into() } else { format!("text {text}").into() };
+        Ok(Built { node: Rc::new(node), bytes: text.len().saturating_add(1), key })
+    }
+
+    fn list(&mut self, level: usize) -> Result<Built, InvalidSkill> {
+        let (mut bytes, mut key) = (1_usize, String::from("list"));
+        loop {
+            let event = self.event()?;
+            if matches!(event, Event::SequenceEnd) {
+                return Ok(Built { node: Rc::new(Node::List), bytes, key: key.into() });
+            }
+            let item = self.node(event, level + 1)?;
+            bytes = bytes.saturating_add(item.bytes);
+            self.join(&mut key, &item)?;
+        }
+    }
+
+    fn map(&mut self, level: usize) -> Result<Built, InvalidSkill> {
+        let (mut entries, mut known) = (Vec::new(), HashSet::new());
+        let (mut bytes, mut joined) = (1_usize, String::from("map"));
+        loop {
+            let event = self.event()?;
+            if matches!(event, Event::MappingEnd) {
+                let node = Rc::new(Node::Map(entries));
+                return Ok(Built { node, bytes, key: joined.into() });
+            }
+            let key = self.node(event, level + 1)?;
+            if !known.insert(Rc::clone(&key.key)) {
+                let name = match &*key.node {
+                    Node::Text(text) => quoted(text),
+                    _ => "null".to_owned(),
+                };
+                return Err(InvalidSkill::DuplicateKey { line: self.line, key: name });
+            }
+            let event = self.event()?;
+            let value = self.node(event, level + 1)?;
+            bytes = bytes.saturating_add(key.bytes).saturating_add(value.bytes);
+            self.join(&mut joined, &key)?;
+            self.join(&mut joined, &value)?;
+            entries.push((key.node, value.node));
+        }
+    }
+
+    /// Adds what tells one key apart from another to what tells the whole apart. Lengths keep it from being read in two ways.
+    fn join(&self, whole: &mut String, part: &Built) -> Result<(), InvalidSkill> {
+        use std::fmt::Write as _;
+        write!(whole, " {}:{}", part.key.len(), part.key).map_err(|_| self.broken("a key is too long"))
+    }
+
+    fn check_tag(&self, tag: Option<&Tag>, kind: &str) -> Result<(), InvalidSkill> {
+        match tag {
+            Some(tag) if !is_non_specific(tag) && tag.core_suffix() != Some(kind) => Err(self.tagged(tag)),
+            _ => Ok(()),
+        }
+    }
+
+    fn tagged(&self, tag: &Tag) -> InvalidSkill {
+        InvalidSkill::Tag { line: self.line, tag: quoted(&tag.original()) }
+    }
+
+    fn broken(&self, reason: &str) -> InvalidSkill {
+        InvalidSkill::Yaml { line: self.line, reason: reason.to_owned() }
+    }
+}
+
+fn is_non_specific(tag: &Tag) -> bool {
+    tag.handle().is_empty() && tag.suffix() == "!"
+}
+
+fn not_yaml(error: &ScanError) -> InvalidSkill {
+    InvalidSkill::Yaml { line: error.marker().line().saturating_add(1), reason: quoted(&error.info()) }
+}
