@@ -19,6 +19,7 @@ mod mcp;
 mod mcp_served;
 mod results;
 mod sessions;
+mod workflows;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -39,6 +40,7 @@ const COMPLETE: &[&str] = &[
     "middleware",
     "results",
     "sessions",
+    "workflows",
 ];
 
 /// Failing rows that are printed per area.
@@ -60,6 +62,7 @@ fn runner(area: &str) -> Option<Runner> {
         "middleware" => agent_middleware::run,
         "results" => results::run,
         "sessions" => sessions::run,
+        "workflows" => workflows::run,
         _ => return None,
     })
 }

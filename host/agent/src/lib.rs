@@ -4,7 +4,7 @@
 //! [`Toolset`](cofferdam_tool::Toolset).
 //!
 //! The behaviour is fixed by numbered rules, cited in the code: `LOOP-7` (loop, approvals, budgets), `CHOICE-3`, `MW-12`
-//! (middleware) and `SES-6` (sessions and history).
+//! (middleware), `SES-6` (sessions and history) and `WF-5` (workflows).
 
 mod agent;
 mod approvals;
@@ -29,6 +29,7 @@ mod script;
 mod session;
 mod settings;
 mod stream;
+pub mod workflow;
 
 pub use agent::{Agent, AgentBuilder, InvalidAgent};
 pub use approvals::{ApprovalMode, Approvals, Scope, allow_always, forbid_again, standing_rules};

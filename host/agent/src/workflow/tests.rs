@@ -1,0 +1,1 @@
+//! Workflows as a program builds and runs them.
