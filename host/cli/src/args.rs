@@ -4,6 +4,7 @@ mod author;
 mod chat;
 mod mcp;
 mod serve;
+mod workflow;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,9 @@ pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs};
 pub(crate) use self::chat::{ChatArgs, WhenToAsk};
 pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs};
 pub(crate) use self::serve::{Approvals, ServeArgs};
+pub(crate) use self::workflow::{
+    WorkflowCheckpointsArgs, WorkflowCommand, WorkflowFileArgs, WorkflowRunArgs,
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -22,7 +26,7 @@ Exit codes:
   2    bad usage: flags, unknown tool, arguments that do not decode, errors in the configuration
   3    the call ended in an error: a trap, a limit, a denied capability, an invalid result; a budget is used up
   4    a plugin cannot be loaded or has changed without consent, a server cannot be reached, a call was not approved,
-       a model gives no reply, or `check --strict` has advice
+       a model gives no reply, a workflow waits for an answer, or `check --strict` has advice
   5    the host itself failed
   130  interrupted";
 
@@ -103,6 +107,9 @@ Examples:
     /// Talk to a model that calls tools
     #[command(after_help = chat::EXAMPLES)]
     Chat(Box<ChatArgs>),
+    /// Run workflows: agents that work together as a file says
+    #[command(subcommand)]
+    Workflow(WorkflowCommand),
     /// Serve tools to MCP clients
     #[command(after_help = serve::EXAMPLES)]
     Serve(ServeArgs),

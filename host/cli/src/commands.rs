@@ -17,6 +17,7 @@ mod new;
 mod play;
 mod serve;
 mod test;
+mod workflow;
 
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +35,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Args(args) => args::run(global, args).await,
         Command::Play(args) => play::run(global, args).await,
         Command::Chat(args) => chat::run(global, &args).await,
+        Command::Workflow(command) => workflow::run(global, command).await,
         Command::Serve(args) => serve::run(global, args).await,
         Command::Grant(args) => grant::grant(global, args).await,
         Command::Revoke(args) => grant::revoke(global, args).await,

@@ -168,9 +168,10 @@ impl Keeper {
         Ok(Self { checkpoints, run: format!("{millis:012x}{}", hex(&random)) })
     }
 
-    pub(super) async fn keep(&self, snapshot: &Snapshot) -> Result<(), CheckpointError> {
+    pub(super) async fn keep(&self, snapshot: &Snapshot) -> Result<CheckpointId, CheckpointError> {
         let id = CheckpointId { run: self.run.clone(), superstep: snapshot.superstep() };
-        self.checkpoints.save(&id, snapshot).await
+        self.checkpoints.save(&id, snapshot).await?;
+        Ok(id)
     }
 }
 
@@ -208,6 +209,12 @@ impl FromStr for CheckpointId {
         let is_number = superstep.len() >= 6 && superstep.chars().all(|c| c.is_ascii_digit());
         let superstep = superstep.parse().ok().filter(|_| is_run && is_number).ok_or_else(wrong)?;
         Ok(Self { run: run.to_owned(), superstep })
+    }
+}
+
+impl Serialize for CheckpointId {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
 }
 

@@ -50,7 +50,9 @@ impl Condition {
         &self.name
     }
 
-    pub(super) fn holds(&self, value: &Value) -> bool {
+    /// Whether it holds for a value.
+    #[must_use]
+    pub fn holds(&self, value: &Value) -> bool {
         (self.holds)(value)
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::checkpoint::CheckpointId;
 use super::message::Payload;
 use super::snapshot::Request;
 
@@ -21,6 +22,9 @@ pub enum WorkflowEvent {
     SuperstepCompleted {
         /// Its number.
         superstep: u64,
+        /// The checkpoint.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        checkpoint: Option<CheckpointId>,
     },
     /// An executor is given a message.
     ExecutorInvoked {
@@ -53,7 +57,6 @@ pub struct Produced {
     /// Which one.
     pub executor: String,
     /// What.
-    #[serde(flatten)]
     pub value: Payload,
 }
 
@@ -69,7 +72,7 @@ impl fmt::Display for WorkflowEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SuperstepStarted { superstep } => write!(f, "superstep_started#{superstep}"),
-            Self::SuperstepCompleted { superstep } => write!(f, "superstep_completed#{superstep}"),
+            Self::SuperstepCompleted { superstep, .. } => write!(f, "superstep_completed#{superstep}"),
             Self::ExecutorInvoked { executor } => write!(f, "executor_invoked:{executor}"),
             Self::ExecutorCompleted { executor } => write!(f, "executor_completed:{executor}"),
             Self::ExecutorFailed { executor, .. } => write!(f, "executor_failed:{executor}"),

@@ -75,10 +75,11 @@ impl Going {
         publish(&graph, &mut self.snapshot, effects)?;
         self.snapshot.superstep = superstep;
         self.snapshot.check_limits(&graph)?;
-        if let Some(keeper) = &self.keeper {
-            keeper.keep(&self.snapshot).await?;
-        }
-        self.tell(WorkflowEvent::SuperstepCompleted { superstep }).await;
+        let checkpoint = match &self.keeper {
+            Some(keeper) => Some(keeper.keep(&self.snapshot).await?),
+            None => None,
+        };
+        self.tell(WorkflowEvent::SuperstepCompleted { superstep, checkpoint }).await;
         Ok(())
     }
 
