@@ -17,8 +17,10 @@ pub struct Condition {
 #[derive(Clone)]
 pub struct Selection {
     name: String,
-    select: Arc<dyn Fn(&Value, &[String]) -> Vec<String> + Send + Sync>,
+    select: Select,
 }
+
+type Select = Arc<dyn Fn(&Value, &[String]) -> Vec<String> + Send + Sync>;
 
 /// The cases of a switch, in order, and what happens if none holds (`WF-3`).
 #[derive(Debug, Clone, Default)]

@@ -16,7 +16,7 @@ use cofferdam_agent::RunError;
 use cofferdam_agent::workflow::{
     CheckpointError, CheckpointId, Checkpoints, Payload, Snapshot, Workflow, WorkflowError, WorkflowRun,
 };
-use cofferdam_files::{DirectoryOptions, DirectoryStore};
+use cofferdam_files::{DirectoryOptions, DirectoryStore, Quota};
 use futures_util::StreamExt as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,10 @@ use crate::args::{Global, WorkflowCheckpointsArgs, WorkflowCommand, WorkflowFile
 use crate::exit::{Exit, UsageError};
 use crate::tools::{Purpose, Tools};
 use crate::{compose, print};
+
+/// What a directory of checkpoints may hold: some thousand of usual runs, and the largest that there can be.
+const QUOTA: Quota =
+    Quota { bytes_max: 16 << 30, entries_max: 1_000_000, file_bytes_max: 256 << 20, depth_max: 4 };
 
 pub(crate) async fn run(global: &Global, command: WorkflowCommand) -> anyhow::Result<Exit> {
     match command {
@@ -163,7 +167,8 @@ impl Kept {
     }
 
     fn open_existing(directory: &Path) -> anyhow::Result<Self> {
-        let store = DirectoryStore::open_ambient(directory, DirectoryOptions::default())
+        let options = DirectoryOptions { quota: QUOTA, ..DirectoryOptions::default() };
+        let store = DirectoryStore::open_ambient(directory, options)
             .map_err(|error| UsageError(format!("{:#}", anyhow::Error::from(error))))?;
         Ok(Self { directory: directory.to_owned(), checkpoints: Checkpoints::new(Arc::new(store)) })
     }

@@ -48,7 +48,7 @@ fn names(row: &Row) -> Result<Vec<String>, String> {
 
 /// The kind of orchestration that a row is about.
 fn kind(row: &Row) -> Option<&str> {
-    let names = ["kind", "pattern", "orchestration", "type", "what", "scenario", "case"];
+    let names = ["kind", "pattern", "orchestration", "type", "mode", "builder", "what", "scenario", "case"];
     names.iter().find_map(|name| row.get(name)).and_then(Value::as_str)
 }
 
@@ -59,12 +59,13 @@ pub(super) fn orchestration(row: &Row) -> Result<(), String> {
     let agents = team.agents.clone();
     let kind = kind(row).ok_or("the row names no kind of orchestration")?;
     let is_only = row.flag("chain_only_responses") || kind.contains("only");
-    let workflow = match kind.split([' ', ',', '(']).next().unwrap_or_default() {
-        word if word.starts_with("sequential") => {
+    let kind = kind.to_lowercase();
+    let workflow = match kind.as_str() {
+        kind if kind.starts_with("sequential") => {
             Sequential::new(agents).chain_only_responses(is_only).build()
         }
-        "concurrent" => Concurrent::new(agents).build(),
-        "group_chat" | "group-chat" | "group" => group_chat(row, agents)?,
+        kind if kind.starts_with("concurrent") => Concurrent::new(agents).build(),
+        kind if kind.starts_with("group") => group_chat(row, agents)?,
         other => return Err(format!("unknown orchestration `{other}`")),
     };
     let ended = finished(workflow.map_err(|error| error.to_string())?, row)?;
@@ -159,15 +160,22 @@ fn shaped(expected: &Value, saw: Value) -> Value {
     }
 }
 
-/// The agent of a key such as `seen_by_b`, `b_saw` or `tools_of_a`.
+/// The agent whose sight a key is about: `b`, `seen_by_b`, `b_saw`, `second_sees`, `input_of_b`.
 fn about_agent<'t>(key: &str, team: &'t Team) -> Option<&'t str> {
-    let about = |name: &&str| {
-        let before = key.strip_suffix(name).and_then(|rest| rest.strip_suffix('_'));
-        let after = key.strip_prefix(name).and_then(|rest| rest.strip_prefix('_'));
-        let words = ["seen_by", "seen", "saw", "sees", "input_of", "input", "messages_of", "messages"];
-        before.or(after).is_some_and(|rest| words.contains(&rest))
-    };
-    team.models.iter().map(|(name, _)| name.as_str()).find(about)
+    let names: Vec<_> = team.models.iter().map(|(name, _)| name.as_str()).collect();
+    if let Some(name) = names.iter().find(|name| **name == key) {
+        return Some(*name);
+    }
+    let mut words: Vec<_> = key.split('_').collect();
+    let sights =
+        ["see", "sees", "seen", "saw", "input", "inputs", "messages", "gets", "got", "received", "receives"];
+    let is_about_sight = words.iter().any(|word| sights.contains(word));
+    words.retain(|word| !sights.contains(word) && !["by", "of", "agent", "model", "the"].contains(word));
+    let [word] = words.as_slice() else { return None };
+    let ordinals = [("first", 0), ("second", 1), ("third", 2), ("last", names.len().saturating_sub(1))];
+    let place = ordinals.iter().find(|(ordinal, _)| ordinal == word).map(|(_, place)| *place);
+    let named = names.iter().position(|name| name == word);
+    named.or(place).filter(|_| is_about_sight).and_then(|place| names.get(place).copied())
 }
 
 /// What cannot be built.

@@ -16,25 +16,35 @@ use super::{Came, Row, expect, input, same};
 /// What rows call a run that asks.
 pub(super) const ASKS: &str = "an executor asks; the answer resumes it";
 
-/// Keys of `expect` about the pause itself; everything else is about what came in the end.
-const ABOUT_PAUSE: &[&str] = &[
-    "pending",
-    "requests",
-    "paused",
-    "pauses",
-    "state",
-    "status",
-    "outputs_before",
-    "resumed",
-    "request",
-    "prompt",
-    "question",
-    "done",
-    "completed",
-    "pending_after",
-    "requests_after",
-    "answered",
-];
+/// What a key of `expect` is about, by the words in it.
+enum About {
+    /// How many requests are open when the run pauses, or which.
+    Open,
+    /// The same when it was answered.
+    OpenAfter,
+    /// Whether it pauses.
+    Pauses,
+    /// Whether it is through in the end.
+    Ends,
+    Asked,
+    OutputsBefore,
+    /// Everything else is about what came in the end.
+    End,
+}
+
+fn about(key: &str, value: &Value) -> About {
+    let has = |words: &[&str]| words.iter().any(|word| key.contains(word));
+    match key {
+        _ if has(&["output", "yield", "result"]) && has(&["before", "first", "paus"]) => About::OutputsBefore,
+        _ if has(&["pending", "request"]) && has(&["after", "resum"]) => About::OpenAfter,
+        "question" | "prompt" | "asked" => About::Asked,
+        "request" if !value.is_number() && !value.is_boolean() => About::Asked,
+        _ if has(&["paus", "state", "status", "idle"]) => About::Pauses,
+        _ if has(&["pending", "request"]) => About::Open,
+        "resumed" | "done" | "completed" | "answered" | "finished" => About::Ends,
+        _ => About::End,
+    }
+}
 
 /// An executor asks; the answer resumes it, in the run that asked and in one that was restored meanwhile.
 pub(super) fn request(row: &Row) -> Result<(), String> {
@@ -69,7 +79,8 @@ fn text(error: WorkflowError) -> String {
 /// What is yielded of the answer: the answer itself, unless the row shows other words around it.
 fn wording(row: &Row, answer: &Value) -> Option<(String, String)> {
     let answer = answer.as_str()?;
-    let outputs = ["outputs", "output", "outputs_after"].iter().find_map(|name| row.expect.get(*name))?;
+    let outputs =
+        ["outputs", "output", "outputs_after", "result"].iter().find_map(|name| row.expect.get(*name))?;
     let last = outputs.as_array().map_or(Some(outputs), |list| list.last())?.as_str()?;
     let (before, after) = last.split_once(answer)?;
     Some((before.to_owned(), after.to_owned()))
@@ -105,30 +116,24 @@ fn expect_pause(
     let mut in_the_end = row.clone();
     in_the_end.expect = json!({});
     for (name, value) in expected {
-        if !ABOUT_PAUSE.contains(&name.as_str()) {
-            let name = if name == "outputs_after" { "outputs" } else { name };
-            in_the_end.expect[name] = value.clone();
-            continue;
-        }
         let before: Vec<_> = paused.outputs().map(|output| &output.value.value).collect();
-        let holds = match (name.as_str(), value) {
-            ("pending" | "requests", Value::Number(_)) => same(value, &json!(paused.requests().len())),
-            ("pending" | "requests", Value::Array(list)) => list.len() == paused.requests().len(),
-            ("pending_after" | "requests_after", Value::Number(_)) => {
-                same(value, &json!(ended.requests().len()))
+        let holds = match (about(name, value), value) {
+            (About::End, _) => {
+                let is_output = ["output", "result"].iter().any(|word| name.contains(word));
+                let name = if is_output { "outputs" } else { name };
+                in_the_end.expect[name] = value.clone();
+                continue;
             }
-            ("pending" | "requests" | "paused" | "pauses", Value::Bool(is_paused)) => {
-                *is_paused != paused.snapshot.is_done()
-            }
-            ("resumed" | "done" | "completed" | "answered", Value::Bool(is_done)) => {
-                *is_done == ended.snapshot.is_done()
-            }
-            ("outputs_before", list) => same(list, &json!(before)),
-            ("request" | "prompt" | "question", asked) => {
+            (About::Open, Value::Number(_)) => same(value, &json!(paused.requests().len())),
+            (About::Open, Value::Array(list)) => list.len() == paused.requests().len(),
+            (About::OpenAfter, Value::Number(_)) => same(value, &json!(ended.requests().len())),
+            (About::OpenAfter, Value::Array(list)) => list.len() == ended.requests().len(),
+            (About::Open | About::Pauses, Value::Bool(pauses)) => *pauses != paused.snapshot.is_done(),
+            (About::Pauses, Value::String(_)) => !paused.snapshot.is_done(),
+            (About::Ends, Value::Bool(is_done)) => *is_done == ended.snapshot.is_done(),
+            (About::OutputsBefore, list) => same(list, &json!(before)),
+            (About::Asked, asked) => {
                 same(asked, &request.prompt.value) && same(question, &request.prompt.value)
-            }
-            ("state" | "status", Value::String(word)) => {
-                word.contains("pending") || word.contains("paus") || word.contains("idle")
             }
             _ => return Err(format!("`{name}` is {value}, which is not understood")),
         };
