@@ -21,6 +21,7 @@ mod mcp_served;
 mod results;
 mod sessions;
 mod skills;
+mod workflows;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -43,6 +44,7 @@ const COMPLETE: &[&str] = &[
     "results",
     "sessions",
     "skills",
+    "workflows",
 ];
 
 /// Failing rows that are printed per area.
@@ -66,6 +68,7 @@ fn runner(area: &str) -> Option<Runner> {
         "results" => results::run,
         "sessions" => sessions::run,
         "skills" => skills::run,
+        "workflows" => workflows::run,
         _ => return None,
     })
 }

@@ -53,3 +53,16 @@ fn a_long_run_is_made_shorter_and_the_response_keeps_everything() {
     assert_eq!(messages, ["1", "3", "5", "4", "model:"], "{shown}");
     assert_eq!(lines[4], "model: It is about nothing. (7 messages in all)");
 }
+
+#[test]
+fn a_workflow_waits_for_a_person_and_goes_on_from_its_checkpoint() {
+    let shown = run("workflow", &[]);
+    let lines: Vec<_> = shown.lines().collect();
+    assert_eq!(lines[0], "superstep_started#1");
+    let end = [
+        "asked: Print `Tides rise and fall.`?",
+        "restored after superstep 3",
+        "output: printed: Tides rise and fall.",
+    ];
+    assert_eq!(lines[lines.len() - 3..], end, "{shown}");
+}

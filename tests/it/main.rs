@@ -25,6 +25,7 @@
 //! | `cli_chat` | the binary and models: text and calls, approvals, sessions, Ctrl-C |
 //! | `cli_mcp` | the binary and MCP hosts: entries of their files, bundles |
 //! | `cli_skills` | the binary and skills: list, check, scripts, approval, MCP |
+//! | `cli_workflow` | the binary and workflows: files, runs, answers, checkpoints, a kill |
 //! | `wire` | no tests: a server that speaks MCP, and raw bytes to and from it |
 //! | `serve` | MCP line by line: both revisions, both transports, how it ends |
 //! | `servers` | remote MCP servers in a configuration: tools, names, secrets, approval, ends |
@@ -54,6 +55,7 @@ mod cli_files;
 mod cli_grants;
 mod cli_mcp;
 mod cli_skills;
+mod cli_workflow;
 mod client;
 mod conformance;
 mod ends;

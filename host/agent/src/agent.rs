@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cofferdam_tool::{DeclarationError, ToolDefinition, Toolset};
+use cofferdam_tool::{DeclarationError, DuplicateTool, ToolDefinition, ToolSource, Toolset};
 
 use crate::approvals::Approvals;
 use crate::labels::{self, LabelPolicy};
@@ -20,6 +20,7 @@ pub struct Agent {
 }
 
 /// What an agent consists of.
+#[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) client: Arc<dyn ChatClient>,
     pub(crate) name: String,
@@ -107,6 +108,13 @@ impl Agent {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.parts.name
+    }
+
+    /// The same agent with the tools of another source beside its own.
+    pub(crate) fn with_source(&self, source: Arc<dyn ToolSource>) -> Result<Self, DuplicateTool> {
+        let mut parts = Parts::clone(&self.parts);
+        parts.toolset.add(source)?;
+        Ok(Self { parts: Arc::new(parts) })
     }
 
     /// A run: from new messages to an answer. Nothing happens until it is awaited or its stream is read.

@@ -4,7 +4,7 @@
 //! [`Toolset`](cofferdam_tool::Toolset).
 //!
 //! The behaviour is fixed by numbered rules, cited in the code: `LOOP-7` (loop, approvals, budgets), `CHOICE-3`, `MW-12`
-//! (middleware), `SES-6` (sessions and history), `LBL-9` (information-flow labels) and `SKILL-7` (skills).
+//! (middleware), `SES-6` (sessions and history), `LBL-9` (information-flow labels), `SKILL-7` (skills) and `WF-5` (workflows).
 
 mod agent;
 mod approvals;
@@ -31,6 +31,7 @@ mod session;
 mod settings;
 pub mod skills;
 mod stream;
+pub mod workflow;
 
 pub use agent::{Agent, AgentBuilder, InvalidAgent};
 pub use approvals::{ApprovalMode, Approvals, Scope, allow_always, forbid_again, standing_rules};

@@ -5,6 +5,7 @@ mod chat;
 mod mcp;
 mod serve;
 mod skills;
+mod workflow;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +17,9 @@ pub(crate) use self::chat::{ChatArgs, WhenToAsk};
 pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs};
 pub(crate) use self::serve::{Approvals, ServeArgs};
 pub(crate) use self::skills::{SkillsCommand, SkillsDirectoriesArgs};
+pub(crate) use self::workflow::{
+    WorkflowCheckpointsArgs, WorkflowCommand, WorkflowFileArgs, WorkflowRunArgs,
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -24,7 +28,7 @@ Exit codes:
   2    bad usage: flags, unknown tool, arguments that do not decode, errors in the configuration
   3    the call ended in an error: a trap, a limit, a denied capability, an invalid result; a budget is used up
   4    a plugin cannot be loaded or has changed without consent, a server cannot be reached, a call was not approved,
-       a model gives no reply, a skill is invalid, or `check --strict` has advice
+       a model gives no reply, a skill is invalid, a workflow waits for an answer, or `check --strict` has advice
   5    the host itself failed
   130  interrupted";
 
@@ -105,6 +109,9 @@ Examples:
     /// Talk to a model that calls tools
     #[command(after_help = chat::EXAMPLES)]
     Chat(Box<ChatArgs>),
+    /// Run workflows: agents that work together as a file says
+    #[command(subcommand)]
+    Workflow(WorkflowCommand),
     /// Serve tools to MCP clients
     #[command(after_help = serve::EXAMPLES)]
     Serve(ServeArgs),

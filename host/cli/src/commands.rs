@@ -18,6 +18,7 @@ mod play;
 mod serve;
 mod skills;
 mod test;
+mod workflow;
 
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +36,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Args(args) => args::run(global, args).await,
         Command::Play(args) => play::run(global, args).await,
         Command::Chat(args) => chat::run(global, &args).await,
+        Command::Workflow(command) => workflow::run(global, command).await,
         Command::Serve(args) => serve::run(global, args).await,
         Command::Grant(args) => grant::grant(global, args).await,
         Command::Revoke(args) => grant::revoke(global, args).await,

@@ -145,7 +145,7 @@ fn tool_mode(word: &str, toolset: &Toolset) -> anyhow::Result<ToolMode> {
     })
 }
 
-fn known<'n>(name: &'n str, toolset: &Toolset) -> anyhow::Result<&'n str> {
+pub(super) fn known<'n>(name: &'n str, toolset: &Toolset) -> anyhow::Result<&'n str> {
     match toolset.definition(name) {
         Ok(_) => Ok(name),
         Err(refused) => Err(UsageError(commands::call::explained(&refused)).into()),
@@ -159,24 +159,29 @@ fn exit_of(end: &End) -> Exit {
         End::Unapproved => Exit::Plugin,
         End::Blocked => Exit::ToolError,
         End::Stopped => Exit::Interrupted,
-        End::Failed(error) => match error {
-            RunError::Chat(error) if error.kind == ChatErrorKind::Configuration => Exit::Usage,
-            RunError::Chat(_) => Exit::Plugin,
-            RunError::BudgetExceeded(_) | RunError::Calls(_) | RunError::FailClosed(_) => Exit::ToolError,
-            RunError::Cancelled => Exit::Interrupted,
-            _ => Exit::Internal,
-        },
+        End::Failed(error) => exit_of_error(error),
     }
 }
 
-fn text_or_stdin(text: &str) -> anyhow::Result<String> {
+/// The exit code for a run without a response.
+pub(super) fn exit_of_error(error: &RunError) -> Exit {
+    match error {
+        RunError::Chat(error) if error.kind == ChatErrorKind::Configuration => Exit::Usage,
+        RunError::Chat(_) => Exit::Plugin,
+        RunError::BudgetExceeded(_) | RunError::Calls(_) | RunError::FailClosed(_) => Exit::ToolError,
+        RunError::Cancelled => Exit::Interrupted,
+        _ => Exit::Internal,
+    }
+}
+
+pub(super) fn text_or_stdin(text: &str) -> anyhow::Result<String> {
     if text != "-" {
         return Ok(text.to_owned());
     }
     read(std::io::stdin(), "standard input")
 }
 
-fn text_or_file(text: &str) -> anyhow::Result<String> {
+pub(super) fn text_or_file(text: &str) -> anyhow::Result<String> {
     let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
     let file = std::fs::File::open(path).map_err(|error| UsageError(format!("{path}: {error}")))?;
     read(file, path)

@@ -1,0 +1,225 @@
+//! Checkpoints: where a run was after each superstep, in a file store (`WF-12`).
+//!
+//! A checkpoint is one file, written whole or not at all. Every run has an id of its own, and so has one that goes on from a
+//! checkpoint: what was kept before is never changed. They hold what was said in plain text, and decide what a workflow does
+//! when it is resumed; no tool may write where they are.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cofferdam_files::{FileError, FileStore, PathError, Scope, StorePath, WriteMode};
+use serde::{Deserialize, Serialize};
+
+use super::snapshot::Snapshot;
+use crate::hex::hex;
+use crate::history::file_stem;
+
+/// Largest checkpoint that is read, in bytes: that of a run at the limit of what it may hold, with room for escapes.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+const ENDING: &str = ".json";
+/// Digits of a run's id: 12 of the time in milliseconds, 8 random ones.
+const RUN_DIGITS: usize = 20;
+
+/// Where checkpoints are kept: a directory per workflow, by its name. Clones are the same place.
+#[derive(Clone)]
+pub struct Checkpoints {
+    store: Arc<dyn FileStore>,
+}
+
+/// Which checkpoint: of which run, after which superstep. The text form is `0193c0ffee00a1b2c3d4-000002`; in order of text they
+/// are in order of time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CheckpointId {
+    run: String,
+    superstep: u64,
+}
+
+/// What stands in a file.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    #[serde(rename = "type")]
+    record: RecordType,
+    snapshot: Snapshot,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RecordType {
+    WorkflowCheckpoint,
+}
+
+/// Why there is no checkpoint.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// The store fails.
+    #[error("checkpoints cannot be kept: {0}")]
+    Store(#[from] FileError),
+    /// No path can be made of an id.
+    #[error("checkpoints cannot be kept: {0}")]
+    Path(#[from] PathError),
+    /// There is no such checkpoint.
+    #[error("there is no checkpoint `{id}` of the workflow `{workflow}`")]
+    Missing {
+        /// The workflow.
+        workflow: String,
+        /// The checkpoint.
+        id: CheckpointId,
+    },
+    /// What is there is no checkpoint.
+    #[error("the checkpoint `{id}` cannot be read: {source}")]
+    Unreadable {
+        /// The checkpoint.
+        id: CheckpointId,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// A snapshot cannot be written as JSON.
+    #[error("a checkpoint cannot be written: {0}")]
+    Unwritable(serde_json::Error),
+    /// A text is no id.
+    #[error("`{text}` is no checkpoint; ids are written like 0193c0ffee00a1b2c3d4-000002")]
+    Id {
+        /// The text.
+        text: String,
+    },
+    /// There is no randomness for ids.
+    #[error("a run cannot be given an id: {0}")]
+    Random(getrandom::Error),
+}
+
+impl Checkpoints {
+    /// Checkpoints in a store. Nothing else is to be in it.
+    pub fn new(store: Arc<dyn FileStore>) -> Self {
+        Self { store }
+    }
+
+    /// The checkpoints of a workflow, by its name, in order of time.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn list(&self, workflow: &str) -> Result<Vec<CheckpointId>, CheckpointError> {
+        let listing = self.store.list(&directory(workflow)?, Scope::Children).await?;
+        let names = listing.entries.iter().filter_map(|entry| entry.name.strip_suffix(ENDING));
+        let mut ids: Vec<CheckpointId> = names.filter_map(|name| name.parse().ok()).collect();
+        ids.sort();
+        Ok(ids)
+    }
+
+    /// The checkpoint that was taken last.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn latest(&self, workflow: &str) -> Result<Option<CheckpointId>, CheckpointError> {
+        Ok(self.list(workflow).await?.pop())
+    }
+
+    /// Reads a checkpoint, for [`Workflow::resume`](super::Workflow::resume).
+    ///
+    /// # Errors
+    /// There is none, or what is there is none.
+    pub async fn load(&self, workflow: &str, id: &CheckpointId) -> Result<Snapshot, CheckpointError> {
+        let bytes = match self.store.read(&path(workflow, id)?, FILE_BYTES_MAX).await {
+            Err(FileError::NotFound) => {
+                return Err(CheckpointError::Missing { workflow: workflow.to_owned(), id: id.clone() });
+            }
+            read => read?,
+        };
+        let record: Record = serde_json::from_slice(&bytes)
+            .map_err(|source| CheckpointError::Unreadable { id: id.clone(), source })?;
+        Ok(record.snapshot)
+    }
+
+    /// Takes a checkpoint away.
+    ///
+    /// # Errors
+    /// There is none, or the store fails.
+    pub async fn delete(&self, workflow: &str, id: &CheckpointId) -> Result<(), CheckpointError> {
+        match self.store.delete(&path(workflow, id)?).await {
+            Err(FileError::NotFound) => {
+                Err(CheckpointError::Missing { workflow: workflow.to_owned(), id: id.clone() })
+            }
+            deleted => Ok(deleted?),
+        }
+    }
+
+    async fn save(&self, id: &CheckpointId, snapshot: &Snapshot) -> Result<(), CheckpointError> {
+        let record = Record { record: RecordType::WorkflowCheckpoint, snapshot: snapshot.clone() };
+        let bytes = serde_json::to_vec(&record).map_err(CheckpointError::Unwritable)?;
+        Ok(self.store.write(&path(snapshot.workflow(), id)?, bytes, WriteMode::Replace).await?)
+    }
+}
+
+/// Keeps the checkpoints of one run.
+pub(super) struct Keeper {
+    checkpoints: Checkpoints,
+    run: String,
+}
+
+impl Keeper {
+    pub(super) fn new(checkpoints: Checkpoints) -> Result<Self, CheckpointError> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut random = [0; 4];
+        getrandom::fill(&mut random).map_err(CheckpointError::Random)?;
+        // 48 bits last for ten thousand years.
+        let millis = since.as_millis() & 0xffff_ffff_ffff;
+        Ok(Self { checkpoints, run: format!("{millis:012x}{}", hex(&random)) })
+    }
+
+    pub(super) async fn keep(&self, snapshot: &Snapshot) -> Result<CheckpointId, CheckpointError> {
+        let id = CheckpointId { run: self.run.clone(), superstep: snapshot.superstep() };
+        self.checkpoints.save(&id, snapshot).await?;
+        Ok(id)
+    }
+}
+
+fn directory(workflow: &str) -> Result<StorePath, PathError> {
+    StorePath::directory(&file_stem(Some(workflow)))
+}
+
+fn path(workflow: &str, id: &CheckpointId) -> Result<StorePath, PathError> {
+    StorePath::file(&format!("{}/{id}{ENDING}", file_stem(Some(workflow))))
+}
+
+impl fmt::Display for CheckpointId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{:06}", self.run, self.superstep)
+    }
+}
+
+impl CheckpointId {
+    /// The superstep after which it was taken.
+    #[must_use]
+    pub fn superstep(&self) -> u64 {
+        self.superstep
+    }
+}
+
+/// Nothing but digits gets through: an id is a part of a path.
+impl FromStr for CheckpointId {
+    type Err = CheckpointError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || CheckpointError::Id { text: text.to_owned() };
+        let (run, superstep) = text.split_once('-').ok_or_else(wrong)?;
+        let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+        let is_run = run.len() == RUN_DIGITS && run.chars().all(is_hex);
+        let is_number = superstep.len() >= 6 && superstep.chars().all(|c| c.is_ascii_digit());
+        let superstep = superstep.parse().ok().filter(|_| is_run && is_number).ok_or_else(wrong)?;
+        Ok(Self { run: run.to_owned(), superstep })
+    }
+}
+
+impl Serialize for CheckpointId {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl fmt::Debug for Checkpoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checkpoints").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,143 @@
+//! The kinds of edges (`WF-1`).
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// Whether a message takes an edge. The name stands for it in graphs and in the structure that checkpoints are compared by: who
+/// changes what it decides gives it another one.
+#[derive(Clone)]
+pub struct Condition {
+    name: String,
+    holds: Arc<dyn Fn(&Value) -> bool + Send + Sync>,
+}
+
+/// Which targets a message goes to, as a list of their ids (`WF-4`). The name is used as that of a [`Condition`] is.
+#[derive(Clone)]
+pub struct Selection {
+    name: String,
+    select: Select,
+}
+
+type Select = Arc<dyn Fn(&Value, &[String]) -> Vec<String> + Send + Sync>;
+
+/// The cases of a switch, in order, and what happens if none holds (`WF-3`).
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct Switch {
+    pub(super) cases: Vec<(Condition, String)>,
+    pub(super) default: Option<String>,
+}
+
+/// Edges that belong together, as they were declared.
+#[derive(Debug, Clone)]
+pub(super) enum EdgeGroup {
+    Single { from: String, to: String, condition: Option<Condition> },
+    FanOut { from: String, to: Vec<String> },
+    Select { from: String, to: Vec<String>, selection: Selection },
+    Switch { from: String, cases: Vec<(Condition, String)>, default: String },
+    FanIn { from: Vec<String>, to: String },
+}
+
+impl Condition {
+    /// A condition with a name.
+    pub fn new(name: impl Into<String>, holds: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
+        Self { name: name.into(), holds: Arc::new(holds) }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it holds for a value.
+    #[must_use]
+    pub fn holds(&self, value: &Value) -> bool {
+        (self.holds)(value)
+    }
+}
+
+impl Selection {
+    /// A selection with a name. It is given the value and the ids of all targets.
+    pub fn new(
+        name: impl Into<String>,
+        select: impl Fn(&Value, &[String]) -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into(), select: Arc::new(select) }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn select(&self, value: &Value, targets: &[String]) -> Vec<String> {
+        (self.select)(value, targets)
+    }
+}
+
+impl Switch {
+    /// A switch without cases yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a case after those that are there.
+    pub fn case(mut self, condition: Condition, target: impl Into<String>) -> Self {
+        self.cases.push((condition, target.into()));
+        self
+    }
+
+    /// Where a message goes for which no case holds.
+    pub fn default_to(mut self, target: impl Into<String>) -> Self {
+        self.default = Some(target.into());
+        self
+    }
+}
+
+impl EdgeGroup {
+    /// The edges, each as where it begins and where it ends, in declared order.
+    pub(super) fn edges(&self) -> Vec<(&str, &str)> {
+        match self {
+            Self::Single { from, to, .. } => vec![(from, to)],
+            Self::FanOut { from, to } | Self::Select { from, to, .. } => {
+                to.iter().map(|to| (from.as_str(), to.as_str())).collect()
+            }
+            Self::Switch { from, cases, default } => {
+                let targets = cases.iter().map(|(_, to)| to).chain([default]);
+                targets.map(|to| (from.as_str(), to.as_str())).collect()
+            }
+            Self::FanIn { from, to } => from.iter().map(|from| (from.as_str(), to.as_str())).collect(),
+        }
+    }
+
+    /// Whether messages of `source` take these edges.
+    pub(super) fn begins_at(&self, source: &str) -> bool {
+        match self {
+            Self::Single { from, .. }
+            | Self::FanOut { from, .. }
+            | Self::Select { from, .. }
+            | Self::Switch { from, .. } => from == source,
+            Self::FanIn { from, .. } => from.iter().any(|from| from == source),
+        }
+    }
+
+    pub(super) fn is_fan_in(&self) -> bool {
+        matches!(self, Self::FanIn { .. })
+    }
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Condition({})", self.name)
+    }
+}
+
+impl fmt::Debug for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Selection({})", self.name)
+    }
+}

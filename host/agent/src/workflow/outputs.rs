@@ -1,0 +1,167 @@
+//! Which yields are output (`WF-9`, `WF-10`).
+
+use std::collections::BTreeSet;
+
+use super::error::InvalidWorkflow;
+
+/// Whose yields are the output of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OutputFrom {
+    /// Everybody's.
+    All,
+    /// Those of these executors.
+    List(Vec<String>),
+    /// A word as somebody wrote it; `all` alone means something.
+    Word(String),
+}
+
+/// Whose yields are shown as intermediate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IntermediateFrom {
+    /// Those of every executor that is not selected for output.
+    AllOther,
+    /// Those of these executors.
+    List(Vec<String>),
+    /// A word as somebody wrote it; `all_other` alone means something.
+    Word(String),
+}
+
+/// What becomes of a yield.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    Output,
+    Intermediate,
+    Hidden,
+}
+
+/// The executors that are designated. `None` for both means that nobody said anything.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Designated {
+    output: Option<BTreeSet<String>>,
+    intermediate: Option<BTreeSet<String>>,
+}
+
+impl Designated {
+    /// What the designations mean for a workflow of these executors.
+    pub(super) fn resolve(
+        output: Option<OutputFrom>,
+        intermediate: Option<IntermediateFrom>,
+        ids: &[String],
+    ) -> Result<Self, InvalidWorkflow> {
+        if output.is_none() && intermediate.is_none() {
+            return Ok(Self::default());
+        }
+        // All words are looked at before any list: a word that means nothing says nothing about the rest.
+        let output = output.map(|output| output.known(ids)).transpose()?;
+        let intermediate = intermediate.map(IntermediateFrom::known).transpose()?;
+        let chosen = output.clone().unwrap_or_default();
+        let intermediate = match intermediate {
+            Some(None) => Some(ids.iter().filter(|id| !chosen.contains(id)).cloned().collect()),
+            Some(list) => list,
+            None => None,
+        };
+        let shown = intermediate.clone().unwrap_or_default();
+        if chosen.is_empty() && shown.is_empty() {
+            return Err(InvalidWorkflow::EmptyDesignation);
+        }
+        check_repeated("output", &chosen)?;
+        check_repeated("intermediate", &shown)?;
+        let outputs: BTreeSet<_> = chosen.iter().cloned().collect();
+        let intermediates: BTreeSet<_> = shown.iter().cloned().collect();
+        let both: Vec<_> = outputs.intersection(&intermediates).cloned().collect();
+        if !both.is_empty() {
+            return Err(InvalidWorkflow::Overlap { ids: both });
+        }
+        check_known("Output", &chosen, ids)?;
+        check_known("Intermediate", &shown, ids)?;
+        Ok(Self { output: Some(outputs), intermediate: Some(intermediates) })
+    }
+
+    /// What becomes of a yield of this executor.
+    pub(super) fn of(&self, executor: &str) -> Shown {
+        let is_in = |set: &Option<BTreeSet<String>>| set.as_ref().is_some_and(|set| set.contains(executor));
+        match (&self.output, &self.intermediate) {
+            (None, None) => Shown::Output,
+            _ if is_in(&self.output) => Shown::Output,
+            _ if is_in(&self.intermediate) => Shown::Intermediate,
+            _ => Shown::Hidden,
+        }
+    }
+
+    /// The ids, for the structure of the workflow; null for what nobody said.
+    pub(super) fn listed(&self) -> [Option<Vec<&str>>; 2] {
+        [listed(&self.output), listed(&self.intermediate)]
+    }
+}
+
+fn listed(set: &Option<BTreeSet<String>>) -> Option<Vec<&str>> {
+    set.as_ref().map(|set| set.iter().map(String::as_str).collect())
+}
+
+impl OutputFrom {
+    /// The ids, as often as they are written.
+    fn known(self, ids: &[String]) -> Result<Vec<String>, InvalidWorkflow> {
+        match self {
+            Self::List(list) => Ok(list),
+            Self::All => Ok(ids.to_vec()),
+            Self::Word(word) if word == "all" => Ok(ids.to_vec()),
+            Self::Word(word) => Err(InvalidWorkflow::OutputWord { word }),
+        }
+    }
+}
+
+impl IntermediateFrom {
+    /// The ids, as often as they are written; `None` for all others.
+    fn known(self) -> Result<Option<Vec<String>>, InvalidWorkflow> {
+        match self {
+            Self::List(list) => Ok(Some(list)),
+            Self::AllOther => Ok(None),
+            Self::Word(word) if word == "all_other" => Ok(None),
+            Self::Word(word) => Err(InvalidWorkflow::IntermediateWord { word }),
+        }
+    }
+}
+
+fn check_repeated(kind: &'static str, list: &[String]) -> Result<(), InvalidWorkflow> {
+    let mut seen = BTreeSet::new();
+    let repeated: BTreeSet<_> = list.iter().filter(|id| !seen.insert(*id)).cloned().collect();
+    if repeated.is_empty() {
+        return Ok(());
+    }
+    Err(InvalidWorkflow::DuplicateDesignation { kind, ids: repeated.into_iter().collect() })
+}
+
+fn check_known(kind: &'static str, list: &[String], ids: &[String]) -> Result<(), InvalidWorkflow> {
+    match list.iter().find(|id| !ids.contains(id)) {
+        Some(id) => Err(InvalidWorkflow::UnknownDesignation { kind, id: id.clone() }),
+        None => Ok(()),
+    }
+}
+
+macro_rules! from_lists_and_words {
+    ($($designation:ident),*) => {
+        $(
+            impl From<&str> for $designation {
+                fn from(word: &str) -> Self {
+                    Self::Word(word.to_owned())
+                }
+            }
+
+            impl From<Vec<String>> for $designation {
+                fn from(list: Vec<String>) -> Self {
+                    Self::List(list)
+                }
+            }
+
+            impl<const N: usize> From<[&str; N]> for $designation {
+                fn from(list: [&str; N]) -> Self {
+                    Self::List(list.into_iter().map(str::to_owned).collect())
+                }
+            }
+        )*
+    };
+}
+
+from_lists_and_words!(OutputFrom, IntermediateFrom);

@@ -1,0 +1,206 @@
+//! A run, from outside: started, read, answered.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::{Stream, StreamExt as _};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::builder::Workflow;
+use super::checkpoint::{Checkpoints, Keeper};
+use super::error::WorkflowError;
+use super::event::{Produced, WorkflowEvent};
+use super::message::Payload;
+use super::routing;
+use super::snapshot::{Request, Snapshot};
+use super::superstep::Going;
+
+/// Events that may wait to be read before the run waits for its reader.
+const EVENTS_AHEAD_MAX: usize = 1;
+
+type Running = Pin<Box<dyn Future<Output = Result<Snapshot, WorkflowError>> + Send>>;
+
+/// A run that has not begun. Await it for everything that came of it, or read its [`stream`](WorkflowRun::stream).
+#[must_use = "a run does nothing unless it is awaited or its stream is read"]
+pub struct WorkflowRun {
+    workflow: Workflow,
+    from: From,
+    answers: Vec<(String, Payload)>,
+    cancellation: CancellationToken,
+    checkpoints: Option<Checkpoints>,
+}
+
+enum From {
+    Input(Payload),
+    Snapshot(Box<Snapshot>),
+}
+
+/// What came of a run: it is through, or it waits for answers.
+#[derive(Debug, Clone)]
+#[must_use = "a run may wait for answers"]
+pub struct Ended {
+    /// Everything that has happened, in order.
+    pub events: Vec<WorkflowEvent>,
+    /// Where the run is: what it is [resumed](Workflow::resume) from.
+    pub snapshot: Snapshot,
+}
+
+/// A run that is read while it goes on: nothing happens unless it is. Dropping it ends the run.
+pub struct WorkflowStream {
+    run: Option<Running>,
+    events: mpsc::Receiver<WorkflowEvent>,
+    ended: Option<Result<Snapshot, WorkflowError>>,
+}
+
+impl WorkflowRun {
+    pub(super) fn beginning(workflow: Workflow, input: Payload) -> Self {
+        Self::of(workflow, From::Input(input))
+    }
+
+    pub(super) fn resumed(workflow: Workflow, snapshot: Snapshot) -> Self {
+        Self::of(workflow, From::Snapshot(Box::new(snapshot)))
+    }
+
+    fn of(workflow: Workflow, from: From) -> Self {
+        Self {
+            workflow,
+            from,
+            answers: Vec::new(),
+            cancellation: CancellationToken::new(),
+            checkpoints: None,
+        }
+    }
+
+    /// Answers a request (`WF-12`). Requests that are not answered stay open.
+    pub fn answer(mut self, id: impl Into<String>, answer: impl Into<Payload>) -> Self {
+        self.answers.push((id.into(), answer.into()));
+        self
+    }
+
+    /// Ends the run when it is cancelled: the superstep that is going on has no effect then, unless its executors end in time.
+    pub fn cancellation(mut self, cancellation: CancellationToken) -> Self {
+        self.cancellation = cancellation;
+        self
+    }
+
+    /// Keeps a checkpoint after each superstep (`WF-12`).
+    pub fn checkpoints(mut self, checkpoints: &Checkpoints) -> Self {
+        self.checkpoints = Some(checkpoints.clone());
+        self
+    }
+
+    /// The run event by event.
+    #[must_use]
+    pub fn stream(self) -> WorkflowStream {
+        let (sender, events) = mpsc::channel(EVENTS_AHEAD_MAX);
+        let run: Running = Box::pin(async move { self.begin(sender)?.run().await });
+        WorkflowStream { run: Some(run), events, ended: None }
+    }
+
+    /// Checks the input and takes the answers: all of it before anything runs.
+    fn begin(self, events: mpsc::Sender<WorkflowEvent>) -> Result<Going, WorkflowError> {
+        let Self { workflow, from, answers, cancellation, checkpoints } = self;
+        let mut snapshot = match from {
+            From::Input(input) => beginning(&workflow, input)?,
+            From::Snapshot(snapshot) => *snapshot,
+        };
+        for (id, answer) in answers {
+            snapshot.answer(&id, answer)?;
+        }
+        let keeper = checkpoints.map(Keeper::new).transpose()?;
+        Ok(Going { workflow, snapshot, cancellation, keeper, events })
+    }
+}
+
+fn beginning(workflow: &Workflow, input: Payload) -> Result<Snapshot, WorkflowError> {
+    let graph = &workflow.graph;
+    if !routing::takes(graph, &graph.start, &input) {
+        let takes = graph.executor(&graph.start).map(|start| start.takes()).unwrap_or_default();
+        return Err(WorkflowError::Input { executor: graph.start.clone(), takes, given: input.message_type });
+    }
+    let snapshot = Snapshot::beginning(graph, input);
+    snapshot.check_limits(graph)?;
+    Ok(snapshot)
+}
+
+impl IntoFuture for WorkflowRun {
+    type Output = Result<Ended, WorkflowError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let mut stream = self.stream();
+            let mut events = Vec::new();
+            while let Some(event) = stream.next().await {
+                events.push(event);
+            }
+            Ok(Ended { events, snapshot: stream.finish().await? })
+        })
+    }
+}
+
+impl Ended {
+    /// The outputs in order (`WF-9`).
+    pub fn outputs(&self) -> impl Iterator<Item = &Produced> {
+        self.events.iter().filter_map(|event| match event {
+            WorkflowEvent::Output(produced) => Some(produced),
+            _ => None,
+        })
+    }
+
+    /// What was designated as intermediate, in order (`WF-9`).
+    pub fn intermediates(&self) -> impl Iterator<Item = &Produced> {
+        self.events.iter().filter_map(|event| match event {
+            WorkflowEvent::Intermediate(produced) => Some(produced),
+            _ => None,
+        })
+    }
+
+    /// What a person is asked before the run can go on (`WF-12`).
+    #[must_use]
+    pub fn requests(&self) -> &[Request] {
+        self.snapshot.requests()
+    }
+
+    /// The last output as a person reads it; empty if there is none.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.outputs().last().map(Produced::text).unwrap_or_default()
+    }
+}
+
+impl WorkflowStream {
+    /// Reads what is left, and gives what the run has come to.
+    ///
+    /// # Errors
+    /// Why it is not through.
+    pub async fn finish(mut self) -> Result<Snapshot, WorkflowError> {
+        while self.next().await.is_some() {}
+        self.ended.unwrap_or(Err(WorkflowError::Cancelled))
+    }
+}
+
+impl Stream for WorkflowStream {
+    type Item = WorkflowEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if let Poll::Ready(event) = self.events.poll_recv(context)
+                && (event.is_some() || self.run.is_none())
+            {
+                return Poll::Ready(event);
+            }
+            let Some(run) = &mut self.run else { return Poll::Ready(None) };
+            match run.as_mut().poll(context) {
+                Poll::Ready(ended) => {
+                    self.ended = Some(ended);
+                    // With it goes the sender: what is left to be read ends by itself.
+                    self.run = None;
+                }
+                Poll::Pending => return self.events.poll_recv(context),
+            }
+        }
+    }
+}

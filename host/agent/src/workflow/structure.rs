@@ -1,0 +1,51 @@
+//! What two workflows have in common if a run of one can go on in the other (`WF-12`).
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::edges::EdgeGroup;
+use super::executor::Executor;
+use super::outputs::Designated;
+use crate::hex::hex;
+
+/// A digest of executors, their kinds and types, edges in their order, and output selection. Limits are no part of it: they
+/// may be raised for a run that came to its end too early.
+pub(super) fn digest(
+    start: &str,
+    executors: &[Arc<dyn Executor>],
+    edges: &[EdgeGroup],
+    designated: &Designated,
+) -> String {
+    let mut listed: Vec<_> = executors.iter().map(|executor| written(executor.as_ref())).collect();
+    // In which order executors are added means nothing.
+    listed.sort_by_key(|executor| executor.to_string());
+    let form = json!({
+        "start": start,
+        "executors": listed,
+        "edges": edges.iter().map(edge).collect::<Vec<_>>(),
+        "outputs": designated.listed(),
+    });
+    hex(&Sha256::digest(form.to_string().as_bytes()))
+}
+
+fn written(executor: &dyn Executor) -> Value {
+    json!([executor.id(), executor.kind(), executor.takes(), executor.sends(), executor.yields()])
+}
+
+fn edge(group: &EdgeGroup) -> Value {
+    match group {
+        EdgeGroup::Single { from, to, condition: None } => json!(["single", from, to]),
+        EdgeGroup::Single { from, to, condition: Some(condition) } => {
+            json!(["if", from, to, condition.name()])
+        }
+        EdgeGroup::FanOut { from, to } => json!(["fan-out", from, to]),
+        EdgeGroup::Select { from, to, selection } => json!(["select", from, to, selection.name()]),
+        EdgeGroup::Switch { from, cases, default } => {
+            let cases: Vec<_> = cases.iter().map(|(condition, to)| json!([condition.name(), to])).collect();
+            json!(["switch", from, cases, default])
+        }
+        EdgeGroup::FanIn { from, to } => json!(["fan-in", from, to]),
+    }
+}

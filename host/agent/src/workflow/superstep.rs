@@ -1,0 +1,207 @@
+//! How a run goes: superstep by superstep (`WF-5`, `WF-6`, `WF-11`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::builder::{Graph, Workflow};
+use super::checkpoint::Keeper;
+use super::error::WorkflowError;
+use super::event::WorkflowEvent;
+use super::executor::Executor;
+use super::routing;
+use super::snapshot::{Delivery, Snapshot};
+use super::step::{Beginning, Effects, Step};
+
+/// How long executors have to end by themselves when a run is cancelled: longer than an agent gives its tools.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// A run that is going on.
+pub(super) struct Going {
+    pub(super) workflow: Workflow,
+    pub(super) snapshot: Snapshot,
+    pub(super) cancellation: CancellationToken,
+    pub(super) keeper: Option<Keeper>,
+    pub(super) events: mpsc::Sender<WorkflowEvent>,
+}
+
+/// One executor's messages in one superstep.
+struct Turn {
+    executor: Arc<dyn Executor>,
+    deliveries: Vec<Delivery>,
+    step: Step,
+}
+
+impl Going {
+    /// Runs until no messages are left (`WF-5`).
+    pub(super) async fn run(mut self) -> Result<Snapshot, WorkflowError> {
+        let max_iterations = self.workflow.graph.limits.max_iterations;
+        while !self.snapshot.queue.is_empty() {
+            if self.cancellation.is_cancelled() {
+                return Err(WorkflowError::Cancelled);
+            }
+            if self.snapshot.superstep.saturating_sub(self.snapshot.counted_from) >= max_iterations {
+                return Err(WorkflowError::NotConverged { max_iterations });
+            }
+            self.superstep().await?;
+        }
+        Ok(self.snapshot)
+    }
+
+    async fn superstep(&mut self) -> Result<(), WorkflowError> {
+        let graph = Arc::clone(&self.workflow.graph);
+        let superstep = self.snapshot.superstep.saturating_add(1);
+        self.tell(WorkflowEvent::SuperstepStarted { superstep }).await;
+        let (turns, events) = self.turns(&graph, superstep)?;
+        let steps: Vec<_> = turns.iter().map(|turn| turn.step.clone()).collect();
+        let work = async {
+            let worked = tokio::select! {
+                biased;
+                worked = try_join_all(turns.into_iter().map(Turn::take)) => worked.map(drop),
+                () = long_cancelled(&self.cancellation) => Err(WorkflowError::Cancelled),
+            };
+            // Whoever still holds a step can do nothing with it, and nobody waits for what it would tell.
+            let effects: Vec<_> = steps.iter().map(|step| (step.executor().to_owned(), step.end())).collect();
+            worked.map(|()| effects)
+        };
+        let (worked, ()) = tokio::join!(work, forward(events, &self.events));
+        let effects = match worked {
+            Err(_) if self.cancellation.is_cancelled() => return Err(WorkflowError::Cancelled),
+            worked => worked?,
+        };
+        publish(&graph, &mut self.snapshot, effects)?;
+        self.snapshot.superstep = superstep;
+        self.snapshot.check_limits(&graph)?;
+        let checkpoint = match &self.keeper {
+            Some(keeper) => Some(keeper.keep(&self.snapshot).await?),
+            None => None,
+        };
+        self.tell(WorkflowEvent::SuperstepCompleted { superstep, checkpoint }).await;
+        Ok(())
+    }
+
+    /// Who works in the superstep, in the order in which the first message of each was sent, and where each tells of it.
+    fn turns(
+        &mut self,
+        graph: &Graph,
+        superstep: u64,
+    ) -> Result<(Vec<Turn>, Vec<mpsc::UnboundedReceiver<WorkflowEvent>>), WorkflowError> {
+        let state = Arc::new(self.snapshot.state.clone());
+        let (mut turns, mut all_events) = (Vec::<Turn>::new(), Vec::new());
+        for delivery in std::mem::take(&mut self.snapshot.queue) {
+            if let Some(turn) = turns.iter_mut().find(|turn| turn.executor.id() == delivery.to) {
+                turn.deliveries.push(delivery);
+                continue;
+            }
+            let executor = graph.executor(&delivery.to).ok_or(WorkflowError::Structure)?;
+            let (events, receiver) = mpsc::unbounded_channel();
+            let step = Step::new(Beginning {
+                executor: delivery.to.clone(),
+                superstep,
+                sends: executor.sends(),
+                yields: executor.yields(),
+                targets: targets(graph, &delivery.to),
+                shown: graph.designated.of(&delivery.to),
+                limits: graph.limits,
+                cancellation: self.cancellation.clone(),
+                state: Arc::clone(&state),
+                own: self.snapshot.own.get(&delivery.to).cloned().unwrap_or_default(),
+                asked: self.snapshot.asked.get(&delivery.to).copied().unwrap_or_default(),
+                events,
+            });
+            turns.push(Turn { executor: Arc::clone(executor), deliveries: vec![delivery], step });
+            all_events.push(receiver);
+        }
+        Ok((turns, all_events))
+    }
+
+    async fn tell(&self, event: WorkflowEvent) {
+        // Whoever reads the events may have seen enough; the run ends with its stream and not here.
+        let _ = self.events.send(event).await;
+    }
+}
+
+impl Turn {
+    /// Handles the messages one after another.
+    async fn take(self) -> Result<(), WorkflowError> {
+        let Self { executor, deliveries, step } = self;
+        let id = || executor.id().to_owned();
+        for Delivery { from, message, request, .. } in deliveries {
+            step.begin(&from);
+            step.tell(WorkflowEvent::ExecutorInvoked { executor: id() });
+            let handled = match request {
+                Some(request) => executor.answered(request, message, &step).await,
+                None => executor.handle(message, &step).await,
+            };
+            if let Err(source) = handled {
+                let error = source.to_string();
+                step.tell(WorkflowEvent::ExecutorFailed { executor: id(), error });
+                return Err(WorkflowError::Executor { executor: id(), source });
+            }
+            step.tell(WorkflowEvent::ExecutorCompleted { executor: id() });
+        }
+        Ok(())
+    }
+}
+
+/// Hands events on as they come, those of one executor after those of the one before it: what is told is the same however
+/// long each of them takes.
+async fn forward(events: Vec<mpsc::UnboundedReceiver<WorkflowEvent>>, to: &mpsc::Sender<WorkflowEvent>) {
+    for mut of_executor in events {
+        while let Some(event) = of_executor.recv().await {
+            let _ = to.send(event).await;
+        }
+    }
+}
+
+/// Makes what the executors did visible: state, requests, messages, in their order.
+fn publish(
+    graph: &Graph,
+    snapshot: &mut Snapshot,
+    effects: Vec<(String, Effects)>,
+) -> Result<(), WorkflowError> {
+    for (executor, effects) in effects {
+        for (key, value) in effects.state {
+            if value.is_null() {
+                snapshot.state.shift_remove(&key);
+            } else {
+                snapshot.state.insert(key, value);
+            }
+        }
+        if effects.own.is_null() {
+            snapshot.own.remove(&executor);
+        } else {
+            snapshot.own.insert(executor.clone(), effects.own);
+        }
+        if effects.asked > 0 {
+            snapshot.asked.insert(executor.clone(), effects.asked);
+        }
+        snapshot.requests.extend(effects.requests);
+        for (message, target) in effects.sent {
+            routing::send(graph, snapshot, &executor, &message, target.as_deref())?;
+            if snapshot.queue.len() > graph.limits.messages_max {
+                return Err(WorkflowError::TooMuch { what: "messages", max: graph.limits.messages_max });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whom an executor has edges to, each once.
+fn targets(graph: &Graph, source: &str) -> Vec<String> {
+    let mut targets = Vec::new();
+    for (from, to) in graph.edges.iter().flat_map(|group| group.edges()) {
+        if from == source && !targets.iter().any(|known| known == to) {
+            targets.push(to.to_owned());
+        }
+    }
+    targets
+}
+
+async fn long_cancelled(cancellation: &CancellationToken) {
+    cancellation.cancelled().await;
+    tokio::time::sleep(GRACE).await;
+}

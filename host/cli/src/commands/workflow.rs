@@ -1,0 +1,283 @@
+//! `cofferdam workflow`: agents that work together as a YAML file says.
+
+mod agents;
+mod answers;
+mod build;
+mod file;
+mod person;
+mod show;
+mod when;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use cofferdam_agent::RunError;
+use cofferdam_agent::workflow::{
+    CheckpointError, CheckpointId, Checkpoints, Payload, Snapshot, Workflow, WorkflowError, WorkflowRun,
+};
+use cofferdam_files::{DirectoryOptions, DirectoryStore, Quota};
+use futures_util::StreamExt as _;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use self::agents::Makings;
+use self::answers::Answers;
+use self::file::WorkflowFile;
+use self::show::End;
+use super::chat;
+use crate::args::{Global, WorkflowCheckpointsArgs, WorkflowCommand, WorkflowFileArgs, WorkflowRunArgs};
+use crate::exit::{Exit, UsageError};
+use crate::tools::{Purpose, Tools};
+use crate::{compose, print};
+
+/// What a directory of checkpoints may hold: some thousand of usual runs, and the largest that there can be.
+const QUOTA: Quota =
+    Quota { bytes_max: 16 << 30, entries_max: 1_000_000, file_bytes_max: 256 << 20, depth_max: 4 };
+
+pub(crate) async fn run(global: &Global, command: WorkflowCommand) -> anyhow::Result<Exit> {
+    match command {
+        WorkflowCommand::Run(args) => run_file(global, &args).await,
+        WorkflowCommand::Graph(args) => graph(&args),
+        WorkflowCommand::Check(args) => check(&args),
+        WorkflowCommand::Checkpoints(args) => checkpoints(&args).await,
+    }
+}
+
+async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exit> {
+    let file = WorkflowFile::read_ambient(&args.file)?;
+    let input = args.input.as_deref().map(chat::text_or_stdin).transpose()?;
+    let mut answers = Answers::new(args)?;
+    let config = compose::config(&args.plugins)?;
+    let kept = args.checkpoints.as_deref().map(Kept::open).transpose()?;
+    // What decides what a workflow does is not for its tools to write.
+    let mut protected = vec![args.file.clone()];
+    protected.extend(kept.iter().map(|kept| kept.directory.clone()));
+    let tools = Tools::load_apart(global, &args.plugins, Purpose::Chatting, &protected).await?;
+    for name in &args.approve {
+        chat::known(name, &tools.toolset)?;
+    }
+    let makings = Makings { file: &file, args, config: config.as_ref(), toolset: &tools.toolset };
+    let max_iterations = args.max_iterations.map(std::num::NonZeroU64::get);
+    let workflow = build::workflow(&file, max_iterations, |id| makings.agent(id))?;
+    let begun = match (input, &args.resume, &kept) {
+        (Some(input), ..) => Begun::Run(workflow.run(Payload::text(input))),
+        (None, Some(id), Some(kept)) => Begun::Snapshot(Box::new(kept.load(workflow.name(), id).await?)),
+        _ => return Err(UsageError("pass an input, or --checkpoints DIR with --resume".to_owned()).into()),
+    };
+    let end = Going { workflow, kept, is_json: args.json }.to_its_end(begun, &mut answers).await?;
+    show::end(&end, args.json)?;
+    for id in answers.left() {
+        print::note(&format!("warning: the answer to `{id}` was not used: nothing of that name was asked"));
+    }
+    note_how_to_go_on(&end, args);
+    Ok(exit_of(&end))
+}
+
+/// What a run begins with.
+enum Begun {
+    Run(WorkflowRun),
+    Snapshot(Box<Snapshot>),
+}
+
+/// A run and everything around it.
+struct Going {
+    workflow: Workflow,
+    kept: Option<Kept>,
+    is_json: bool,
+}
+
+impl Going {
+    /// Runs until nothing is left, or nobody answers.
+    async fn to_its_end(&self, begun: Begun, answers: &mut Answers) -> anyhow::Result<End> {
+        let cancellation = super::cancelled_by_ctrl_c();
+        let mut snapshot = match begun {
+            Begun::Run(run) => match self.read(run, &cancellation).await? {
+                Ok(snapshot) => snapshot,
+                Err(error) => return Ok(End::Failed(error)),
+            },
+            Begun::Snapshot(snapshot) => {
+                let resumed = match self.workflow.resume((*snapshot).clone()) {
+                    Ok(run) => run,
+                    Err(error) => return Ok(End::Failed(error)),
+                };
+                // What waits besides the requests goes on at once.
+                match self.read(resumed, &cancellation).await? {
+                    Ok(snapshot) => snapshot,
+                    Err(error) => return Ok(End::Failed(error)),
+                }
+            }
+        };
+        loop {
+            if snapshot.is_done() {
+                return Ok(End::Done);
+            }
+            let given = answers.to(snapshot.requests(), &cancellation).await?;
+            if cancellation.is_cancelled() {
+                return Ok(End::Failed(WorkflowError::Cancelled));
+            }
+            if given.is_empty() {
+                return Ok(End::Paused(snapshot.requests().to_vec()));
+            }
+            let mut run = self.workflow.resume(snapshot)?;
+            for (id, answer) in given {
+                run = run.answer(id, answer);
+            }
+            snapshot = match self.read(run, &cancellation).await? {
+                Ok(snapshot) => snapshot,
+                Err(error) => return Ok(End::Failed(error)),
+            };
+        }
+    }
+
+    /// Shows a run while it goes on.
+    async fn read(
+        &self,
+        run: WorkflowRun,
+        cancellation: &CancellationToken,
+    ) -> anyhow::Result<Result<Snapshot, WorkflowError>> {
+        let mut run = run.cancellation(cancellation.clone());
+        if let Some(kept) = &self.kept {
+            run = run.checkpoints(&kept.checkpoints);
+        }
+        let mut stream = run.stream();
+        while let Some(event) = stream.next().await {
+            show::event(&event, self.is_json)?;
+        }
+        Ok(stream.finish().await)
+    }
+}
+
+/// Where checkpoints are kept: a directory that is the user's alone.
+struct Kept {
+    directory: PathBuf,
+    checkpoints: Checkpoints,
+}
+
+impl Kept {
+    fn open(directory: &Path) -> anyhow::Result<Self> {
+        let mut builder = std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        let made = builder.recursive(true).create(directory);
+        made.map_err(|error| {
+            UsageError(format!("checkpoints cannot be kept in {}: {error}", directory.display()))
+        })?;
+        Self::open_existing(directory)
+    }
+
+    fn open_existing(directory: &Path) -> anyhow::Result<Self> {
+        let options = DirectoryOptions { quota: QUOTA, ..DirectoryOptions::default() };
+        let store = DirectoryStore::open_ambient(directory, options)
+            .map_err(|error| UsageError(format!("{:#}", anyhow::Error::from(error))))?;
+        Ok(Self { directory: directory.to_owned(), checkpoints: Checkpoints::new(Arc::new(store)) })
+    }
+
+    /// A checkpoint; the last one if none is named.
+    async fn load(&self, workflow: &str, id: &str) -> anyhow::Result<Snapshot> {
+        let id = match id {
+            "" => self.checkpoints.latest(workflow).await?.ok_or_else(|| {
+                let directory = self.directory.display();
+                UsageError(format!("there is no checkpoint of the workflow `{workflow}` in {directory}"))
+            })?,
+            id => id.parse::<CheckpointId>().map_err(|error| UsageError(error.to_string()))?,
+        };
+        print::note(&format!("going on from the checkpoint {id}"));
+        self.checkpoints.load(workflow, &id).await.map_err(|error| match error {
+            CheckpointError::Missing { .. } | CheckpointError::Unreadable { .. } => {
+                UsageError(error.to_string()).into()
+            }
+            other => other.into(),
+        })
+    }
+}
+
+fn note_how_to_go_on(end: &End, args: &WorkflowRunArgs) {
+    let End::Paused(requests) = end else { return };
+    let answers: Vec<_> = requests.iter().map(|request| format!("--answer {}=TEXT", request.id)).collect();
+    let answers = answers.join(" ");
+    print::note(&match &args.checkpoints {
+        Some(directory) => {
+            format!("go on with --checkpoints {} --resume {answers}", directory.display())
+        }
+        None => format!("nobody is there to answer; pass {answers}, or --checkpoints DIR to go on later"),
+    });
+}
+
+fn exit_of(end: &End) -> Exit {
+    match end {
+        End::Done => Exit::Ok,
+        End::Paused(_) => Exit::Plugin,
+        End::Failed(error) => match error {
+            WorkflowError::Executor { source, .. } => match source.downcast_ref::<RunError>() {
+                Some(error) => chat::exit_of_error(error),
+                None => Exit::ToolError,
+            },
+            WorkflowError::Cancelled => Exit::Interrupted,
+            WorkflowError::Checkpoint(_) => Exit::Internal,
+            WorkflowError::Selection { .. }
+            | WorkflowError::NotConverged { .. }
+            | WorkflowError::TooMuch { .. } => Exit::ToolError,
+            _ => Exit::Usage,
+        },
+    }
+}
+
+fn drawn(path: &Path) -> anyhow::Result<Workflow> {
+    let file = WorkflowFile::read_ambient(path)?;
+    build::workflow(&file, None, agents::stand_in)
+}
+
+fn graph(args: &WorkflowFileArgs) -> anyhow::Result<Exit> {
+    let workflow = drawn(&args.file)?;
+    if args.json {
+        print::result(&json!({"name": workflow.name(), "mermaid": workflow.mermaid()}).to_string())?;
+    } else {
+        print::more(&workflow.mermaid())?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn check(args: &WorkflowFileArgs) -> anyhow::Result<Exit> {
+    let workflow = drawn(&args.file)?;
+    let executors: Vec<_> = workflow.executors().collect();
+    let max_iterations = workflow.limits().max_iterations;
+    if args.json {
+        let described = json!({
+            "name": workflow.name(),
+            "executors": executors,
+            "max_iterations": max_iterations,
+            "structure": workflow.structure(),
+        });
+        print::result(&described.to_string())?;
+    } else {
+        let counted = print::counted(executors.len(), "executor");
+        print::result(&format!("{}: {counted}, at most {max_iterations} supersteps", workflow.name()))?;
+    }
+    Ok(Exit::Ok)
+}
+
+async fn checkpoints(args: &WorkflowCheckpointsArgs) -> anyhow::Result<Exit> {
+    let name = WorkflowFile::read_ambient(&args.file)?.name();
+    let kept = Kept::open_existing(&args.checkpoints)?;
+    for id in kept.checkpoints.list(&name).await.context("the checkpoints cannot be listed")? {
+        let snapshot = kept.checkpoints.load(&name, &id).await;
+        let state = match &snapshot {
+            Ok(snapshot) if snapshot.is_done() => "done".to_owned(),
+            Ok(snapshot) if !snapshot.requests().is_empty() => {
+                let ids: Vec<_> = snapshot.requests().iter().map(|request| request.id.as_str()).collect();
+                format!("waits for {}", ids.join(", "))
+            }
+            Ok(_) => "goes on".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        if args.json {
+            let requests = snapshot.as_ref().map(|snapshot| json!(snapshot.requests())).unwrap_or_default();
+            let line = json!({"id": id, "superstep": id.superstep(), "state": state, "requests": requests});
+            print::result(&line.to_string())?;
+        } else {
+            print::result(&format!("{id}  superstep {}, {state}", id.superstep()))?;
+        }
+    }
+    Ok(Exit::Ok)
+}

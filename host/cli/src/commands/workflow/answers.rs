@@ -1,0 +1,88 @@
+//! Who answers the requests of a run: the command line, or the person at the terminal.
+
+use anyhow::Result;
+use cofferdam_agent::workflow::{MessageType, Payload, Request};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::person::is_yes;
+use super::show;
+use crate::args::WorkflowRunArgs;
+use crate::exit::UsageError;
+use crate::{ask, print};
+
+/// The answers of one run.
+pub(super) struct Answers {
+    /// By request; each is given once.
+    given: Vec<(String, String)>,
+    approves_all: bool,
+    approved: Vec<String>,
+}
+
+impl Answers {
+    /// What was typed.
+    pub(super) fn new(args: &WorkflowRunArgs) -> Result<Self> {
+        let given = args.answer.iter().map(|typed| match typed.split_once('=') {
+            Some((id, text)) if !id.is_empty() => Ok((id.to_owned(), text.to_owned())),
+            _ => Err(UsageError(format!("`{typed}` is no answer; write --answer ID=TEXT")).into()),
+        });
+        let given: Vec<_> = given.collect::<Result<_>>()?;
+        Ok(Self { given, approves_all: args.yes, approved: args.approve.clone() })
+    }
+
+    /// Answers to as many requests as there is somebody to answer. None if the run is stopped meanwhile.
+    pub(super) async fn to(
+        &mut self,
+        requests: &[Request],
+        cancellation: &CancellationToken,
+    ) -> Result<Vec<(String, Payload)>> {
+        let mut answers = Vec::new();
+        for request in requests {
+            let answer = tokio::select! {
+                answer = self.answer(request) => answer?,
+                () = cancellation.cancelled() => return Ok(Vec::new()),
+            };
+            if let Some(answer) = answer {
+                answers.push((request.id.clone(), answer));
+            }
+        }
+        Ok(answers)
+    }
+
+    /// What was typed for requests that nobody has made.
+    pub(super) fn left(&self) -> impl Iterator<Item = &str> {
+        self.given.iter().map(|(id, _)| id.as_str())
+    }
+
+    async fn answer(&mut self, request: &Request) -> Result<Option<Payload>> {
+        if let Some(place) = self.given.iter().position(|(id, _)| *id == request.id) {
+            let (_, text) = self.given.remove(place);
+            return read(request, &text).map(Some);
+        }
+        if let Some((tool, _)) = show::approval(request)
+            && (self.approves_all || self.approved.iter().any(|approved| approved == tool))
+        {
+            return Ok(Some(Payload::json(json!(true))));
+        }
+        if !ask::is_possible() {
+            return Ok(None);
+        }
+        print::note(&show::marked(&format!("{} asks:", request.executor), &show::question(request)));
+        let is_approval = show::approval(request).is_some();
+        let typed = ask::line_later(if is_approval { "Allow it? [y]es, [N]o: " } else { "Answer: " }).await;
+        read(request, &typed).map(Some)
+    }
+}
+
+/// An answer of the type that is asked for: a text as it is typed, everything else as JSON.
+fn read(request: &Request, text: &str) -> Result<Payload> {
+    if show::approval(request).is_some() {
+        return Ok(Payload::json(is_yes(text).into()));
+    }
+    if MessageType::Text.fits(&request.answer) {
+        return Ok(Payload::text(text));
+    }
+    let value: Value = serde_json::from_str(text)
+        .map_err(|_| UsageError(format!("the answer to `{}` is to be {}", request.id, request.answer)))?;
+    Ok(Payload::json(value))
+}

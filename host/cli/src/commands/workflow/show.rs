@@ -1,0 +1,124 @@
+//! What a person, or a program, sees of a run.
+
+use std::time::Instant;
+
+use async_trait::async_trait;
+use cofferdam_agent::middleware::{FunctionContext, FunctionSignal, FunctionValue};
+use cofferdam_agent::workflow::{Request, WorkflowError, WorkflowEvent};
+use cofferdam_agent::{Middleware, Next};
+use serde_json::json;
+
+use crate::print;
+
+/// Characters of arguments that are shown of a call.
+const SHOWN_CHARS_MAX: usize = 160;
+
+/// How a run ended.
+pub(super) enum End {
+    Done,
+    /// It waits for answers to these.
+    Paused(Vec<Request>),
+    Failed(WorkflowError),
+}
+
+/// Shows one event: outputs on standard output and the rest on standard error, or everything as JSON on standard output.
+pub(super) fn event(event: &WorkflowEvent, is_json: bool) -> anyhow::Result<()> {
+    if is_json {
+        return print::result(&serde_json::to_string(event)?);
+    }
+    match event {
+        WorkflowEvent::Output(produced) => return print::result(&produced.text()),
+        WorkflowEvent::SuperstepStarted { superstep } => print::note(&format!("superstep {superstep}")),
+        WorkflowEvent::ExecutorInvoked { executor } => print::note(&format!("> {executor}")),
+        WorkflowEvent::ExecutorCompleted { executor } => print::note(&format!("  {executor} is done")),
+        WorkflowEvent::ExecutorFailed { executor, error } => {
+            print::note(&format!("  {executor} has failed: {error}"));
+        }
+        WorkflowEvent::Intermediate(produced) => {
+            print::note(&marked(&format!("  {}:", produced.executor), &produced.text()));
+        }
+        WorkflowEvent::SuperstepCompleted { checkpoint: Some(checkpoint), .. } => {
+            print::note(&format!("  checkpoint {checkpoint}"));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Says how the run ended.
+pub(super) fn end(end: &End, is_json: bool) -> anyhow::Result<()> {
+    if is_json {
+        let line = match end {
+            End::Done => json!({"type": "end", "outcome": "done"}),
+            End::Paused(requests) => json!({"type": "end", "outcome": "paused", "requests": requests}),
+            End::Failed(WorkflowError::Cancelled) => json!({"type": "end", "outcome": "stopped"}),
+            End::Failed(error) => json!({"type": "end", "outcome": "failed", "error": error.to_string()}),
+        };
+        print::result(&line.to_string())?;
+    }
+    match end {
+        End::Done => {}
+        End::Paused(requests) => {
+            for request in requests {
+                print::note(&marked(&format!("{} waits for an answer:", request.id), &question(request)));
+            }
+        }
+        End::Failed(WorkflowError::Cancelled) => print::note("stopped"),
+        End::Failed(error) => print::note(&format!("error: {error}")),
+    }
+    Ok(())
+}
+
+/// What is asked, as a person reads it.
+pub(super) fn question(request: &Request) -> String {
+    match approval(request) {
+        Some((tool, arguments)) => {
+            format!("the agent `{}` wants to call `{tool}` with {arguments}", request.executor)
+        }
+        None => request.prompt.shown(),
+    }
+}
+
+/// The tool and the arguments of a call that is to be approved, if the request is about one. No agent can make a request that
+/// looks like it: what agents say is text.
+pub(super) fn approval(request: &Request) -> Option<(&str, &str)> {
+    let prompt = request.prompt.value.as_object()?;
+    (prompt.get("kind")? == "approval").then_some(())?;
+    Some((prompt.get("tool")?.as_str()?, prompt.get("arguments")?.as_str()?))
+}
+
+/// Marked line by line: no text of a model looks like one of the host.
+pub(super) fn marked(first: &str, text: &str) -> String {
+    let lines: String = text.lines().map(|line| format!("\n  | {line}")).collect();
+    format!("{first}{lines}")
+}
+
+/// Shows each call of an agent when it starts and how it ended.
+pub(super) struct ShowCalls {
+    pub(super) agent: String,
+}
+
+#[async_trait]
+impl Middleware<FunctionContext> for ShowCalls {
+    async fn process(
+        &self,
+        context: &mut FunctionContext,
+        next: Next<'_, FunctionContext>,
+    ) -> Result<(), FunctionSignal> {
+        let (agent, tool) = (&self.agent, context.tool.name.as_str().to_owned());
+        let arguments: String =
+            context.arguments.to_text().replace('\n', " ").chars().take(SHOWN_CHARS_MAX).collect();
+        print::note(&format!("  {agent} calls {tool} {arguments}"));
+        let started = Instant::now();
+        let ended = next.run(context).await;
+        let end = match &ended {
+            Ok(()) if matches!(context.result, Some(FunctionValue::Error(_))) => "error",
+            Ok(()) => "ok",
+            Err(FunctionSignal::Cancelled) => "stopped",
+            Err(FunctionSignal::Terminate(_)) => "ok, and the turn ends",
+            Err(_) => "failed",
+        };
+        print::note(&format!("  {agent}: {tool}: {end}, {}", print::time(started.elapsed())));
+        ended
+    }
+}

@@ -1,0 +1,65 @@
+//! A workflow of functions and an agent that asks a person, is stopped, and goes on from its checkpoint.
+
+#![expect(clippy::print_stdout, reason = "a program shows what came of it")]
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use cofferdam_agent::workflow::{
+    AgentExecutor, Checkpoints, MessageType, Payload, Request, Step, Workflow, executor_fn,
+};
+use cofferdam_agent::{Agent, ScriptedClient};
+use cofferdam_files::{MemoryStore, Quota};
+use futures_util::StreamExt as _;
+
+const SCRIPT: &str = r#"{"text":"Tides rise and fall."}"#;
+
+fn workflow() -> anyhow::Result<Workflow> {
+    let model = ScriptedClient::read("script", SCRIPT.as_bytes())?;
+    let writer =
+        AgentExecutor::new("writer", Agent::builder(model).instructions("Write a sentence.").build()?);
+    let topic = executor_fn("topic", async |word: String, step: Step| {
+        Ok(step.send(&format!("Write about {}.", word.to_lowercase()))?)
+    });
+    let printer = executor_fn("printer", async |text: String, step: Step| {
+        step.set_own(text.clone())?;
+        step.request(Payload::text(format!("Print `{text}`?")), MessageType::Boolean)?;
+        Ok(())
+    });
+    let printer = printer.answered(async |_: Request, answer: Payload, step: Step| {
+        let text: String = serde_json::from_value(step.own())?;
+        let done = if answer.read::<bool>()? { "printed" } else { "thrown away" };
+        Ok(step.output(&format!("{done}: {text}"))?)
+    });
+    let workflow = Workflow::builder("paper")
+        .executor(topic.sending::<String>())
+        .executor(writer)
+        .executor(printer.yielding::<String>())
+        .start("topic")
+        .chain(["topic", "writer", "printer"])
+        .output_from(["printer"])
+        .build()?;
+    Ok(workflow)
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let checkpoints = Checkpoints::new(Arc::new(MemoryStore::new(Quota::default())));
+    let mut stream = workflow()?.run("Tides").checkpoints(&checkpoints).stream();
+    while let Some(event) = stream.next().await {
+        println!("{event}");
+    }
+    let paused = stream.finish().await?;
+    for request in paused.requests() {
+        println!("asked: {}", request.prompt.shown());
+    }
+    // As another process would: nothing is left but the file.
+    let latest = checkpoints.latest("paper").await?.context("no checkpoint")?;
+    println!("restored after superstep {}", latest.superstep());
+    let snapshot = checkpoints.load("paper", &latest).await?;
+    let ended = workflow()?.resume(snapshot)?.answer("printer-1", serde_json::json!(true)).await?;
+    for output in ended.outputs() {
+        println!("output: {}", output.text());
+    }
+    Ok(())
+}
