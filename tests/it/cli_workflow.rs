@@ -1,5 +1,7 @@
 //! `cofferdam workflow` with scripted models: what is printed, how it ends, and what a run leaves behind.
 
+mod labels;
+
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

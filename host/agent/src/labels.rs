@@ -28,4 +28,5 @@ pub use policy::LabelPolicy;
 pub use store::context_of;
 
 pub(crate) use flow::{CallFlow, Flow, FlowLayer, label_result};
+pub(crate) use store::taint;
 pub(crate) use tools::{INSPECT, QUARANTINE, VariableTools, definitions};

@@ -11,6 +11,7 @@ mod dev;
 mod embed;
 mod grant;
 mod inspect;
+mod labels;
 mod list;
 mod mcp;
 mod new;

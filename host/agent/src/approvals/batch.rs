@@ -5,12 +5,11 @@ use serde_json::Value;
 
 use crate::hex::hex;
 use crate::labels::Violation;
+use crate::message::VIOLATIONS;
 use crate::{ApprovalAnswer, ApprovalRequest, FunctionCall, Session};
 
 /// The part of a session's state that holds the batch.
 const PART: &str = "open_approvals";
-/// The field of a request that says what the label policy has against the call.
-const VIOLATIONS: &str = "policy_violations";
 
 /// Calls of one reply of which some wait for a person (`LOOP-36`). What runs in the end is what stands here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -80,6 +80,13 @@ pub fn context_of(session: &Session) -> Label {
     state(session).context
 }
 
+/// Combines a label into that of a session's context: for what it is told from outside of its calls.
+pub(crate) fn taint(session: &Session, label: &Label) {
+    if *label != Label::default() {
+        Store::new(session.clone()).taint(label);
+    }
+}
+
 fn state(session: &Session) -> State {
     match session.part(PART) {
         Value::Null => State::default(),

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+/// The field of an approval request that says what the label policy has against the call.
+pub(crate) const VIOLATIONS: &str = "policy_violations";
+
 /// One part of a message. Every part keeps the fields of its record that are not known here (`SES-10`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -207,6 +210,12 @@ impl ApprovalRequest {
     #[must_use]
     pub fn refuse(&self, reason: Option<String>) -> Content {
         self.answer(false, reason)
+    }
+
+    /// What the label policy has against the call, in its words: nothing unless it is asked about for that (`LBL-11`).
+    pub fn violations(&self) -> impl Iterator<Item = &str> {
+        let violations = self.extra.get(VIOLATIONS).and_then(Value::as_array);
+        violations.into_iter().flatten().filter_map(Value::as_str)
     }
 
     fn answer(&self, approved: bool, reason: Option<String>) -> Content {

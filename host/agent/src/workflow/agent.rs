@@ -1,7 +1,8 @@
 //! An agent as an executor.
 //!
 //! Calls that a person has to approve become requests of the workflow, one each; the agent goes on when all of them are
-//! answered. An answer approves if it is `true`, or an object with `"approved": true`; everything else refuses (`LOOP-38`).
+//! answered. The prompt is `{"kind": "approval", "tool", "arguments"}`, with `against` where the label policy has something against the
+//! call. An answer approves if it is `true`, or an object with `"approved": true`; everything else refuses (`LOOP-38`).
 //! What waits is kept in the executor's own state and so in checkpoints, the session with the recorded calls included.
 
 use std::collections::BTreeMap;
@@ -16,7 +17,9 @@ use super::message::{MessageType, Payload};
 use super::snapshot::Request;
 use super::step::Step;
 use crate::run::IntoMessages;
-use crate::{Agent, ApprovalRequest, BoxError, Content, FunctionCall, Message, Response, Session};
+use crate::{
+    Agent, ApprovalRequest, BoxError, Content, FunctionCall, Message, Response, RunError, Session, labels,
+};
 
 /// An agent as an executor.
 pub struct AgentExecutor {
@@ -119,8 +122,7 @@ impl AgentExecutor {
 
     async fn run(&self, messages: impl IntoMessages, own: &mut Own, step: &Step) -> Result<(), BoxError> {
         let session = own.session.get_or_insert_default().clone();
-        let run = self.agent.run(messages).session(&session).cancellation(step.cancellation().clone());
-        let response = run.await?;
+        let response = turn_of(&self.agent, messages, &session, step).await?;
         if let Some(call) = response.caller_requests().next() {
             return Err(NotHere::CallerRequest(call.name.clone()).into());
         }
@@ -174,6 +176,28 @@ impl AgentExecutor {
     }
 }
 
+/// A turn of an agent that knows the label of what others may have told it, and tells that of what it has learned.
+async fn turn_of(
+    agent: &Agent,
+    messages: impl IntoMessages,
+    session: &Session,
+    step: &Step,
+) -> Result<Response, RunError> {
+    labels::taint(session, &step.label());
+    let response = agent.run(messages).session(session).cancellation(step.cancellation().clone()).await?;
+    step.taint(&labels::context_of(session));
+    Ok(response)
+}
+
+/// A turn of an agent that keeps nothing of it.
+pub(super) async fn turn_apart(
+    agent: &Agent,
+    messages: impl IntoMessages,
+    step: &Step,
+) -> Result<Response, RunError> {
+    turn_of(agent, messages, &Session::new(), step).await
+}
+
 /// Asks for approvals, one request each.
 fn ask(requests: Vec<ApprovalRequest>, own: &mut Own, step: &Step) -> Result<(), BoxError> {
     let open = own.open.get_or_insert_default();
@@ -181,7 +205,13 @@ fn ask(requests: Vec<ApprovalRequest>, own: &mut Own, step: &Step) -> Result<(),
     open.answers.clear();
     for request in requests {
         let call = &request.function_call;
-        let prompt = json!({"kind": "approval", "tool": call.name, "arguments": call.arguments});
+        let against: Vec<_> = request.violations().collect();
+        let prompt = match against.is_empty() {
+            true => json!({"kind": "approval", "tool": call.name, "arguments": call.arguments}),
+            false => {
+                json!({"kind": "approval", "tool": call.name, "arguments": call.arguments, "against": against})
+            }
+        };
         let id = step.request(Payload::json(prompt), MessageType::Any)?;
         open.approvals.insert(id, request);
     }

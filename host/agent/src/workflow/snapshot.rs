@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cofferdam_tool::Label;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -45,6 +46,9 @@ pub struct Snapshot {
     /// What a person is asked.
     #[serde(default)]
     pub(super) requests: Vec<Request>,
+    /// Of everything that executors have learned.
+    #[serde(default)]
+    pub(super) label: Label,
 }
 
 /// A message on its way.
@@ -90,6 +94,7 @@ impl Snapshot {
             queue: vec![input],
             joins: BTreeMap::new(),
             requests: Vec::new(),
+            label: Label::default(),
         }
     }
 
@@ -155,6 +160,12 @@ impl Snapshot {
     #[must_use]
     pub fn state(&self, key: &str) -> Value {
         self.state.get(key).cloned().unwrap_or_default()
+    }
+
+    /// The label of everything that the run has learned.
+    #[must_use]
+    pub fn label(&self) -> &Label {
+        &self.label
     }
 
     /// Takes an answer: it arrives in the next superstep.

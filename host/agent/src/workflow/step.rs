@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cofferdam_tool::Label;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +35,8 @@ struct Inner {
     cancellation: CancellationToken,
     /// The state as it was when the superstep began.
     state: Arc<Map<String, Value>>,
+    /// That of the run when the superstep began.
+    label: Label,
     work: Mutex<Work>,
 }
 
@@ -57,6 +60,8 @@ pub(super) struct Effects {
     pub(super) own: Value,
     pub(super) asked: u64,
     pub(super) requests: Vec<Request>,
+    /// Of what it has learned.
+    pub(super) label: Label,
 }
 
 /// What a step begins with.
@@ -70,6 +75,7 @@ pub(super) struct Beginning {
     pub(super) limits: WorkflowLimits,
     pub(super) cancellation: CancellationToken,
     pub(super) state: Arc<Map<String, Value>>,
+    pub(super) label: Label,
     pub(super) own: Value,
     pub(super) asked: u64,
     pub(super) events: mpsc::UnboundedSender<WorkflowEvent>,
@@ -144,6 +150,7 @@ impl Step {
                 limits: beginning.limits,
                 cancellation: beginning.cancellation,
                 state: beginning.state,
+                label: beginning.label,
                 work: Mutex::new(work),
             }),
         }
@@ -295,6 +302,19 @@ impl Step {
         work.tell(WorkflowEvent::Request(request.clone()));
         work.effects.requests.push(request);
         Ok(id)
+    }
+
+    /// The label of everything that the run has learned ([labels](crate::labels)): of all executors until this superstep, and of this one.
+    /// What comes from one of them may be in any message, so the whole run has one.
+    #[must_use]
+    pub fn label(&self) -> Label {
+        Label::combine([&self.inner.label, &self.work().effects.label])
+    }
+
+    /// Says that the executor has learned something with this label. An agent's context counts by itself; this is for executors that read
+    /// something elsewhere.
+    pub fn taint(&self, label: &Label) {
+        self.work().effects.label.add(label);
     }
 
     /// Begins with the next message.

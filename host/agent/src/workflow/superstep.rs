@@ -108,6 +108,7 @@ impl Going {
                 limits: graph.limits,
                 cancellation: self.cancellation.clone(),
                 state: Arc::clone(&state),
+                label: self.snapshot.label.clone(),
                 own: self.snapshot.own.get(&delivery.to).cloned().unwrap_or_default(),
                 asked: self.snapshot.asked.get(&delivery.to).copied().unwrap_or_default(),
                 events,
@@ -180,6 +181,7 @@ fn publish(
             snapshot.asked.insert(executor.clone(), effects.asked);
         }
         snapshot.requests.extend(effects.requests);
+        snapshot.label.add(&effects.label);
         for (message, target) in effects.sent {
             routing::send(graph, snapshot, &executor, &message, target.as_deref())?;
             if snapshot.queue.len() > graph.limits.messages_max {

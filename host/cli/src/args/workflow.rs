@@ -81,6 +81,9 @@ pub(crate) struct WorkflowRunArgs {
     /// Approve every call
     #[arg(long, short)]
     pub(crate) yes: bool,
+    /// Use information-flow labels, as the [labels] of the configuration say; the whole run has one label
+    #[arg(long)]
+    pub(crate) labels: bool,
     /// Supersteps of one run, counted anew after each answer [default: what the file says, or 100]
     #[arg(long, value_name = "N")]
     pub(crate) max_iterations: Option<NonZeroU64>,

@@ -26,6 +26,7 @@ use self::answers::Answers;
 use self::file::WorkflowFile;
 use self::show::End;
 use super::chat;
+use super::labels::{self, Decisions};
 use crate::args::{Global, WorkflowCheckpointsArgs, WorkflowCommand, WorkflowFileArgs, WorkflowRunArgs};
 use crate::exit::{Exit, UsageError};
 use crate::tools::{Purpose, Tools};
@@ -57,7 +58,9 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     for name in &args.approve {
         chat::known(name, &tools.toolset)?;
     }
-    let makings = Makings { file: &file, args, config: config.as_ref(), toolset: &tools.toolset };
+    let decisions = Decisions::new(args.json);
+    let policy = labels::policy(args.labels, config.as_ref(), &tools, &decisions)?;
+    let makings = Makings { file: &file, args, config: config.as_ref(), toolset: &tools.toolset, policy };
     let max_iterations = args.max_iterations.map(std::num::NonZeroU64::get);
     let workflow = build::workflow(&file, max_iterations, |id| makings.agent(id))?;
     let begun = match (input, &args.resume, &kept) {
@@ -71,7 +74,13 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
         print::note(&format!("warning: the answer to `{id}` was not used: nothing of that name was asked"));
     }
     note_how_to_go_on(&end, args);
-    Ok(exit_of(&end))
+    Ok(match exit_of(&end) {
+        Exit::Ok if decisions.take_blocked() => {
+            print::note("the label policy has blocked calls of this run");
+            Exit::ToolError
+        }
+        exit => exit,
+    })
 }
 
 /// What a run begins with.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
-use super::super::agent::{AgentExecutor, Passes};
+use super::super::agent::{AgentExecutor, Passes, turn_apart};
 use super::super::builder::Workflow;
 use super::super::conversation;
 use super::super::executor::Executor;
@@ -27,7 +26,8 @@ const ATTEMPTS_MAX: u32 = 3;
 /// Says who speaks next.
 #[async_trait]
 pub trait Selector: Send + Sync {
-    /// The name of who speaks next; `None` ends the chat. Asked before each turn, with everything that was said.
+    /// The name of who speaks next; `None` ends the chat. Asked before each turn, with everything that was said, and
+    /// within the step of the one who asks.
     ///
     /// # Errors
     /// Any; the run ends with it.
@@ -35,7 +35,7 @@ pub trait Selector: Send + Sync {
         &self,
         chat: &[Message],
         participants: &[String],
-        cancellation: &CancellationToken,
+        step: &Step,
     ) -> Result<Option<String>, BoxError>;
 }
 
@@ -57,7 +57,7 @@ where
         &self,
         chat: &[Message],
         participants: &[String],
-        _: &CancellationToken,
+        _: &Step,
     ) -> Result<Option<String>, BoxError> {
         Ok((self.0)(chat, participants))
     }
@@ -93,7 +93,7 @@ impl Selector for AgentSelector {
         &self,
         chat: &[Message],
         participants: &[String],
-        cancellation: &CancellationToken,
+        step: &Step,
     ) -> Result<Option<String>, BoxError> {
         let known = participants.join(", ");
         let mut prompt = format!(
@@ -103,7 +103,7 @@ impl Selector for AgentSelector {
         );
         let mut named = String::new();
         for _ in 0..ATTEMPTS_MAX {
-            let response = self.agent.run(prompt.clone()).cancellation(cancellation.clone()).await?;
+            let response = turn_apart(&self.agent, prompt.clone(), step).await?;
             match read(&response.text(), participants) {
                 Ok(next) => return Ok(next),
                 Err(other) => named = other,
@@ -240,7 +240,7 @@ impl Executor for Chair {
             chat.input = chat.said.len();
         }
         let next = match chat.rounds < self.max_rounds {
-            true => self.selector.next(&chat.said, &self.participants, step.cancellation()).await?,
+            true => self.selector.next(&chat.said, &self.participants, step).await?,
             false => None,
         };
         match next {

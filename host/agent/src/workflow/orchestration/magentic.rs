@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use self::ledger::Ledger;
-use super::super::agent::{AgentExecutor, Passes};
+use super::super::agent::{AgentExecutor, Passes, turn_apart};
 use super::super::builder::Workflow;
 use super::super::conversation;
 use super::super::executor::Executor;
@@ -152,8 +152,7 @@ impl Planner {
     async fn ask(&self, said: &[Message], question: String, step: &Step) -> Result<String, BoxError> {
         let mut messages = conversation::heard_by(said, PLANNER, true);
         messages.push(Message::user(question));
-        let run = self.agent.run(messages).cancellation(step.cancellation().clone());
-        Ok(run.await?.text())
+        Ok(turn_apart(&self.agent, messages, step).await?.text())
     }
 
     /// What is known, and what is to be done.

@@ -26,7 +26,7 @@ pub(super) struct Answered {
 /// Gets an answer to a request. Dropping the future is no answer.
 pub(super) async fn answer(request: &ApprovalRequest, approved: &Approved, session: &Session) -> Answered {
     let call = &request.function_call;
-    let against = against(request);
+    let against: Vec<_> = request.violations().collect();
     // Flags were written before anybody could know what the model would have seen by now.
     if against.is_empty() && (approved.all || approved.tools.contains(&call.name)) {
         return Answered { answer: request.approve(), is_unasked: false };
@@ -54,15 +54,8 @@ pub(super) async fn answer(request: &ApprovalRequest, approved: &Approved, sessi
     Answered { answer, is_unasked: false }
 }
 
-/// What the label policy has against a call.
-fn against(request: &ApprovalRequest) -> Vec<String> {
-    let reasons = request.extra.get("policy_violations").and_then(|reasons| reasons.as_array());
-    let reasons = reasons.into_iter().flatten();
-    reasons.filter_map(|reason| reason.as_str().map(str::to_owned)).collect()
-}
-
 /// Asks about one call that the label policy would block. Nothing of this kind is allowed for always (`LBL-11`).
-async fn asked_despite(request: &ApprovalRequest, against: &[String]) -> Content {
+async fn asked_despite(request: &ApprovalRequest, against: &[&str]) -> Content {
     show(request);
     against.iter().for_each(|reason| print::note(&format!("  against it: {reason}")));
     for _ in 0..ATTEMPTS_MAX {

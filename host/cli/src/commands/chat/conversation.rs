@@ -97,7 +97,7 @@ fn run_command(command: &str, talk: &mut Talk, toolset: &Toolset, is_saved: bool
         "/tools" => show_tools(toolset),
         "/rules" => show_rules(&talk.session),
         "/labels" if talk.decisions.is_none() => print::note("labels are off; switch them on with --labels"),
-        "/labels" => super::labels::show(&talk.session),
+        "/labels" => crate::commands::labels::show(&talk.session),
         "/forget" => {
             for rule in standing_rules(&talk.session) {
                 forbid_again(&talk.session, &rule);

@@ -176,7 +176,7 @@ fn time(time: Duration) -> String {
 }
 
 /// The beginning of a text, in one line.
-pub(super) fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     let line = text.replace(['\n', '\t'], " ");
     match line.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),

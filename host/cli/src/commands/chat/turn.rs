@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::approve::{self, Approved};
 use super::interrupts::Interrupts;
-use super::labels::Decisions;
 use super::screen::{Screen, ShowProgress};
 use super::transcript::{self, Transcript};
+use crate::commands::labels::Decisions;
 use crate::exit::Exit;
 use crate::{print, terminal};
 

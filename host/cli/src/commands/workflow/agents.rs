@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::Result;
+use cofferdam_agent::labels::LabelPolicy;
 use cofferdam_agent::{Agent, ApprovalMode, Approvals, Layer, LoopSettings, ScriptedClient, ScriptedReply};
 use cofferdam_tool::Toolset;
 
@@ -21,6 +22,7 @@ pub(super) struct Makings<'a> {
     pub(super) args: &'a WorkflowRunArgs,
     pub(super) config: Option<&'a ConfigFile>,
     pub(super) toolset: &'a Toolset,
+    pub(super) policy: Option<LabelPolicy>,
 }
 
 impl Makings<'_> {
@@ -46,6 +48,9 @@ impl Makings<'_> {
             .settings(settings)
             .approvals(Approvals::by_default(approvals))
             .layer(Layer::function(ShowCalls { agent: id.to_owned() }));
+        if let Some(policy) = &self.policy {
+            builder = builder.labels(policy.clone());
+        }
         if let Some(instructions) = &table.instructions {
             builder = builder.instructions(self.text(&instructions.value)?);
         }

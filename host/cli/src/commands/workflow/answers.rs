@@ -60,6 +60,8 @@ impl Answers {
             return read(request, &text).map(Some);
         }
         if let Some((tool, _)) = show::approval(request)
+            // Flags were written before anybody could know what the model would have seen by now.
+            && show::against(request).is_empty()
             && (self.approves_all || self.approved.iter().any(|approved| approved == tool))
         {
             return Ok(Some(Payload::json(json!(true))));

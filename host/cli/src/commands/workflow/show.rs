@@ -73,7 +73,10 @@ pub(super) fn end(end: &End, is_json: bool) -> anyhow::Result<()> {
 pub(super) fn question(request: &Request) -> String {
     match approval(request) {
         Some((tool, arguments)) => {
-            format!("the agent `{}` wants to call `{tool}` with {arguments}", request.executor)
+            let mut question =
+                format!("the agent `{}` wants to call `{tool}` with {arguments}", request.executor);
+            against(request).iter().for_each(|reason| question.push_str(&format!("\nagainst it: {reason}")));
+            question
         }
         None => request.prompt.shown(),
     }
@@ -85,6 +88,12 @@ pub(super) fn approval(request: &Request) -> Option<(&str, &str)> {
     let prompt = request.prompt.value.as_object()?;
     (prompt.get("kind")? == "approval").then_some(())?;
     Some((prompt.get("tool")?.as_str()?, prompt.get("arguments")?.as_str()?))
+}
+
+/// What the label policy has against a call that is to be approved.
+pub(super) fn against(request: &Request) -> Vec<&str> {
+    let against = request.prompt.value.get("against").and_then(serde_json::Value::as_array);
+    against.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
 }
 
 /// Marked line by line: no text of a model looks like one of the host.

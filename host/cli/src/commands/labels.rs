@@ -1,4 +1,4 @@
-//! Information-flow labels in a conversation: the policy of the configuration, and lines about what it decides.
+//! Information-flow labels in conversations and workflows: the policy of the configuration, and lines about what it decides.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -135,7 +135,7 @@ fn line(decision: &LabelDecision<'_>) -> Option<String> {
 fn words(label: &Label) -> String {
     let mut words = format!("{}, {}", label.integrity.word(), label.confidentiality.word());
     for principal in &label.principals {
-        words.push_str(&format!(" of {}", super::screen::short(principal)));
+        words.push_str(&format!(" of {}", super::chat::short(principal)));
     }
     words
 }
