@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    Asked, CallContext, CallRecord, Completion, Declaration, ErrorType, Granted, Limits, Outcome, Output,
-    PluginIdentity, PluginName, Policy, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource,
+    Asked, CallContext, Completion, Declaration, ErrorType, Granted, Limits, Outcome, Output, PluginIdentity,
+    PluginName, Policy, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource,
 };
 
 use crate::call::Invocation;
@@ -261,7 +261,7 @@ impl ToolSource for Plugin {
         };
         let mut completion = match code {
             Ok(code) => self.run(code, &call, context).await,
-            Err(outcome) => ended(outcome, context),
+            Err(outcome) => Completion::ended(outcome, context),
         };
         completion.record.plugin = Some(self.identity.clone());
         completion.record.tool = Some(call.tool.name.clone());
@@ -277,7 +277,7 @@ impl Plugin {
             let detail =
                 "the call has an instruction budget and the plugin has none, so that its code does not count";
             let error = ToolError::new(ErrorType::PluginUnavailable).with_detail(detail);
-            return ended(Outcome::Error(error), context);
+            return Completion::ended(Outcome::Error(error), context);
         }
         // Every definition has an entry.
         let unknown = AtomicBool::default();
@@ -321,16 +321,6 @@ fn broken_schema(tool: &ToolDefinition, outcome: &Outcome) -> Option<ToolError> 
         Output::Contents(_) => Err("the result is a list of contents and not one value".to_owned()),
     };
     checked.err().map(|detail| ToolError::new(ErrorType::InvalidResult).with_detail(detail))
-}
-
-/// A call that ended without a guest.
-pub(crate) fn ended(outcome: Outcome, context: &CallContext) -> Completion {
-    let mut record = CallRecord::default();
-    record.attempts = 1;
-    record.call_id.clone_from(&context.call_id);
-    record.session.clone_from(&context.session);
-    record.set_outcome(&outcome);
-    Completion { outcome, record }
 }
 
 fn capabilities(imports: &[String]) -> Vec<Capability> {

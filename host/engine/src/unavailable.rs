@@ -8,7 +8,6 @@ use cofferdam_tool::{
 };
 
 use crate::LoadError;
-use crate::plugin::ended;
 
 /// Stands in for a plugin that does not load, with the tools that are known of it from before: a file that was replaced
 /// by a broken one, a component that a new version of the host no longer takes.
@@ -42,7 +41,7 @@ impl ToolSource for UnavailablePlugin {
     async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
         let detail = format!("the plugin `{}` {}", self.name, self.reason);
         let error = ToolError::new(ErrorType::PluginUnavailable).with_detail(detail);
-        let mut completion = ended(Outcome::Error(error), context);
+        let mut completion = Completion::ended(Outcome::Error(error), context);
         completion.record.tool = Some(call.tool.name.clone());
         completion
     }

@@ -210,7 +210,7 @@ impl ToolSource for FileAccessTools {
             () = context.given_up() => None,
             answered = self.answer(&call, context) => Some(answered),
         };
-        let mut record = CallRecord::default();
+        let mut record = CallRecord::begun(context);
         let outcome = match answered {
             None => Outcome::Cancelled,
             Some(Err(error)) => Outcome::Error(error),
@@ -219,10 +219,7 @@ impl ToolSource for FileAccessTools {
                 Outcome::Ok(Output::Value(answer.value))
             }
         };
-        record.call_id.clone_from(&context.call_id);
-        record.session.clone_from(&context.session);
         record.tool = Some(call.tool.name.clone());
-        record.attempts = 1;
         record.phases.run = started.elapsed();
         record.set_outcome(&outcome);
         Completion { outcome, record }

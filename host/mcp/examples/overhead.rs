@@ -14,7 +14,7 @@ use anyhow::{Context, bail, ensure};
 use async_trait::async_trait;
 use cofferdam_mcp::{Access, HttpOptions, Offer, Rate, Server, ServerOptions};
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Declaration, Outcome, Output, PluginIdentity, PluginName, ToolCall,
+    CallContext, Completion, Declaration, Outcome, Output, PluginIdentity, PluginName, ToolCall,
     ToolDefinition, ToolSource, Toolset,
 };
 use http_body_util::{BodyExt, Full};
@@ -243,14 +243,10 @@ impl ToolSource for EchoSource {
     async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
         let tool = call.tool.name.clone();
         let outcome = Outcome::Ok(Output::Value(json!({"echoed": call.arguments.into_value()})));
-        let mut record = CallRecord::default();
-        record.call_id.clone_from(&context.call_id);
-        record.session.clone_from(&context.session);
-        record.plugin = Some(self.identity.clone());
-        record.tool = Some(tool);
-        record.attempts = 1;
-        record.set_outcome(&outcome);
-        Completion { outcome, record }
+        let mut completion = Completion::ended(outcome, context);
+        completion.record.plugin = Some(self.identity.clone());
+        completion.record.tool = Some(tool);
+        completion
     }
 }
 

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::{
-    Arguments, CallContext, CallRecord, Completion, Declaration, DeclarationError, Outcome, Output, StatedBy,
+    Arguments, CallContext, Completion, Declaration, DeclarationError, Outcome, Output, StatedBy,
     StatedLabels, ToolCall, ToolDefinition, ToolError, ToolFailure, ToolName, ToolSource,
 };
 
@@ -136,13 +136,9 @@ impl ToolSource for Functions {
                 },
             },
         };
-        let mut record = CallRecord::default();
-        record.call_id.clone_from(&context.call_id);
-        record.session.clone_from(&context.session);
-        record.tool = Some(call.tool.name.clone());
-        record.attempts = 1;
-        record.set_outcome(&outcome);
-        Completion { outcome, record }
+        let mut completion = Completion::ended(outcome, context);
+        completion.record.tool = Some(call.tool.name.clone());
+        completion
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{CallRecord, Output, ToolError, ToolFailure};
+use crate::{CallContext, CallRecord, Output, ToolError, ToolFailure};
 
 /// How a call ended (`RES-13`). It stays typed until the edge, so that a friendly text never hides the truth.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +42,16 @@ pub struct Completion {
     pub outcome: Outcome,
     /// What the call left behind, for the host alone.
     pub record: CallRecord,
+}
+
+impl Completion {
+    /// A call that ended in its one attempt and left nothing behind but that.
+    #[must_use]
+    pub fn ended(outcome: Outcome, context: &CallContext) -> Self {
+        let mut record = CallRecord::begun(context);
+        record.set_outcome(&outcome);
+        Self { outcome, record }
+    }
 }
 
 impl Outcome {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Label, Outcome, PluginName, ToolName};
+use crate::{CallContext, Label, Outcome, PluginName, ToolName};
 
 /// Hosts that a record lists.
 const HOSTS_MAX: usize = 64;
@@ -264,6 +264,13 @@ impl CallRecord {
         changes.truncate(FILE_CHANGES_MAX);
         self.files = changes;
         self.files_left_out = u64::try_from(left_out).unwrap_or(u64::MAX);
+    }
+
+    /// The record of a call's first attempt, with nothing in it yet but who has made the call.
+    #[must_use]
+    pub fn begun(context: &CallContext) -> Self {
+        let (call_id, session) = (context.call_id.clone(), context.session.clone());
+        Self { call_id, session, attempts: 1, ..Self::default() }
     }
 
     /// Writes how the call ended into the record.

@@ -102,3 +102,20 @@ fn the_flag_hides_what_is_untrusted_from_every_agent() {
     // The reader has seen nothing, so its word can be relied on: the scripts say the same whatever they see.
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
 }
+
+#[test]
+fn a_handoff_is_possible_whatever_was_read_and_hands_the_label_on() {
+    let scene = scene();
+    configured(&scene, "");
+    scene.write(
+        "w.yaml",
+        "name: relay\nagents:\n  reader: {model: 'script:reader.jsonl', tools: [file_access_read_file]}\n  \
+         writer: {model: 'script:writer.jsonl', tools: [file_access_save_file]}\norchestration: handoff\n",
+    );
+    let reads = calls("file_access_read_file", json!({"file_name": "note.md"}));
+    scene.script("reader", &[reads, calls("handoff_to_writer", json!({}))]);
+    let ran = scene.run(&["go", "--files", "notes", "--config", "c.toml"]);
+    assert!(ran.stderr.contains("> writer"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("blocked `file_access_save_file`"), "{}", ran.stderr);
+    assert!(!scene.path("notes/made.md").exists());
+}

@@ -178,7 +178,7 @@ impl ToolSource for VariableTools {
             INSPECT => self.inspect(&arguments),
             _ => self.ask(&arguments, context).await,
         };
-        let mut record = CallRecord::default();
+        let mut record = CallRecord::begun(context);
         let outcome = match ended {
             Ok((output, label)) => {
                 record.label = Some(label);
@@ -186,10 +186,7 @@ impl ToolSource for VariableTools {
             }
             Err(outcome) => *outcome,
         };
-        record.call_id.clone_from(&context.call_id);
-        record.session.clone_from(&context.session);
         record.tool = Some(call.tool.name.clone());
-        record.attempts = 1;
         record.set_outcome(&outcome);
         Completion { outcome, record }
     }

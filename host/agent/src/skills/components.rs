@@ -18,7 +18,7 @@ use cofferdam_tool::{
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::program::{ended, undecoded};
+use super::program::undecoded;
 use super::{ScriptFile, ScriptRunner};
 use crate::BoxError;
 
@@ -207,14 +207,14 @@ impl ScriptRunner for ComponentScripts {
     async fn run(&self, script: &ScriptFile, args: Value, context: &CallContext) -> Completion {
         let loaded = tokio::select! {
             biased;
-            () = context.given_up() => return ended(Outcome::Cancelled, context),
+            () = context.given_up() => return Completion::ended(Outcome::Cancelled, context),
             loaded = self.loaded(script) => loaded,
         };
         let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(error) => {
                 let error = ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string());
-                return ended(Outcome::Error(error), context);
+                return Completion::ended(Outcome::Error(error), context);
             }
         };
         let (tool, arguments) = (loaded.interface.tool.name.as_str(), loaded.interface.arguments(args));

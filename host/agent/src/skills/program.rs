@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use cofferdam_tool::{
-    Arguments, CallContext, CallRecord, Completion, Declaration, FunctionEnd, Functions, Outcome, Refused,
-    ToolError, ToolFailure, ToolSource, Toolset,
+    Arguments, CallContext, Completion, Declaration, FunctionEnd, Functions, Outcome, Refused, ToolError,
+    ToolFailure, ToolSource, Toolset,
 };
 use serde_json::Value;
 
@@ -172,24 +172,14 @@ pub(super) fn undecoded(refused: &Refused, context: &CallContext) -> Completion 
     match refused {
         Refused::UnknownTool { .. } => {
             let error = ToolError::host("UnknownScript").with_detail(refused.to_string());
-            ended(Outcome::Error(error), context)
+            Completion::ended(Outcome::Error(error), context)
         }
         refused => failed(refused.to_string(), context),
     }
 }
 
 fn failed(message: String, context: &CallContext) -> Completion {
-    ended(Outcome::Failure(ToolFailure::new(message)), context)
-}
-
-/// A call that ended without a script.
-pub(super) fn ended(outcome: Outcome, context: &CallContext) -> Completion {
-    let mut record = CallRecord::default();
-    record.call_id.clone_from(&context.call_id);
-    record.session.clone_from(&context.session);
-    record.attempts = 1;
-    record.set_outcome(&outcome);
-    Completion { outcome, record }
+    Completion::ended(Outcome::Failure(ToolFailure::new(message)), context)
 }
 
 impl fmt::Debug for ProgramSkill {

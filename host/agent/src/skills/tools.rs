@@ -13,7 +13,6 @@ use cofferdam_tool::{
 use serde_json::{Map, Value, json};
 
 use super::SkillList;
-use super::program::ended;
 use super::skill::{Found, Runners, Skill};
 
 /// The tools, in the order in which they are offered.
@@ -150,7 +149,7 @@ impl SkillTools {
     async fn answer(&self, call: &ToolCall, context: &CallContext) -> Result<Completion, String> {
         let Some(tool) = SkillTool::named(call.tool.name.as_str()) else {
             let outcome = Outcome::Error(ToolError::host("UnknownFunction"));
-            return Ok(ended(outcome, context));
+            return Ok(Completion::ended(outcome, context));
         };
         let arguments = call.arguments.value();
         let skill = self.skill(arguments)?;
@@ -163,7 +162,7 @@ impl SkillTools {
             SkillTool::ReadResource => read(skill, arguments).await?,
             SkillTool::RunScript => return self.run(skill, arguments, context).await,
         };
-        Ok(ended(Outcome::Ok(Output::Value(text.into())), context))
+        Ok(Completion::ended(Outcome::Ok(Output::Value(text.into())), context))
     }
 
     /// The skill is looked at before anything else (`SKILL-15`).
@@ -251,12 +250,12 @@ impl ToolSource for SkillTools {
         } else {
             tokio::select! {
                 biased;
-                () = context.given_up() => Ok(ended(Outcome::Cancelled, context)),
+                () = context.given_up() => Ok(Completion::ended(Outcome::Cancelled, context)),
                 answered = self.answer(&call, context) => answered,
             }
         };
-        let mut completion =
-            answered.unwrap_or_else(|text| ended(Outcome::Failure(ToolFailure::bare(text)), context));
+        let mut completion = answered
+            .unwrap_or_else(|text| Completion::ended(Outcome::Failure(ToolFailure::bare(text)), context));
         completion.record.tool = Some(call.tool.name.clone());
         if completion.record.phases.run.is_zero() {
             completion.record.phases.run = started.elapsed();

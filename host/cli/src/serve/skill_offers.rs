@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use cofferdam_agent::skills::{Skill, SkillTools};
 use cofferdam_mcp::{ListedResource, PromptOffer, ResourceSource};
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Declaration, Outcome, Output, ResourceBody, ToolCall,
-    ToolDefinition, ToolError, ToolSource,
+    CallContext, Completion, Declaration, Outcome, Output, ResourceBody, ToolCall, ToolDefinition, ToolError,
+    ToolSource,
 };
 use percent_encoding::{percent_decode_str, utf8_percent_encode};
 
@@ -121,12 +121,8 @@ impl ToolSource for SkillPrompts {
                 None => Outcome::Error(ToolError::host("SkillNotFound")),
             },
         };
-        let mut record = CallRecord::default();
-        record.call_id.clone_from(&context.call_id);
-        record.session.clone_from(&context.session);
-        record.tool = Some(call.tool.name.clone());
-        record.attempts = 1;
-        record.set_outcome(&outcome);
-        Completion { outcome, record }
+        let mut completion = Completion::ended(outcome, context);
+        completion.record.tool = Some(call.tool.name.clone());
+        completion
     }
 }

@@ -251,7 +251,7 @@ impl ToolSource for RemoteServer {
 
     async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
         let started = Instant::now();
-        let mut record = CallRecord::default();
+        let mut record = CallRecord::begun(context);
         let result = self.inner.call(&call, context, &mut record).await;
         let outcome = match result {
             Ok(items) => {
@@ -262,10 +262,7 @@ impl ToolSource for RemoteServer {
             }
             Err(error) => error.into_outcome(),
         };
-        record.call_id.clone_from(&context.call_id);
-        record.session.clone_from(&context.session);
         record.tool = Some(call.tool.name.clone());
-        record.attempts = 1;
         record.phases.run = started.elapsed();
         if let Some(contact) = self.inner.contact() {
             record.add_host(contact);

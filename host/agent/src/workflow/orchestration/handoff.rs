@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cofferdam_tool::{Annotations, Declaration, Functions, ToolSource};
+use cofferdam_tool::{Annotations, Declaration, Functions, StatedLabels, ToolSource};
 use serde_json::json;
 
 use super::super::agent::{AgentExecutor, Passes};
@@ -149,8 +149,11 @@ fn tool(
             Ok(told)
         }
     });
-    added.map_err(|source| InvalidOrchestration::HandoffName {
+    let added = added.map_err(|source| InvalidOrchestration::HandoffName {
         name: target.to_owned(),
         source: Box::new(source),
-    })
+    })?;
+    // Nothing leaves by it: whoever is handed off to is told the label of the run.
+    let labels = StatedLabels { accepts_untrusted: Some(true), ..StatedLabels::default() };
+    Ok(added.labelled(&format!("{TOOL}{target}"), labels))
 }
