@@ -87,6 +87,9 @@ pub struct PoolSize {
     pub core_instances_per_call_max: u32,
     /// Elements in one table.
     pub table_elements_max: usize,
+    /// Pools of this size: cores that call side by side have one each, as far as there are cores and 64 TiB of address space. Each
+    /// that is in use holds a copy of the code of the plugins that are called there. With 1 all cores share one.
+    pub pools_max: u32,
 }
 
 impl Default for PoolSize {
@@ -101,6 +104,8 @@ impl Default for PoolSize {
             core_instances_per_call_max: 128,
             // A Python interpreter has tables of some 10 000 functions.
             table_elements_max: 100_000,
+            // What a busy plugin costs in memory is bounded by this; beyond it cores share.
+            pools_max: 8,
         }
     }
 }
@@ -229,6 +234,7 @@ mod tests {
             (1024, 4, 32)
         );
         assert_eq!((pool.core_instances_per_call_max, pool.table_elements_max), (128, 100_000));
+        assert_eq!(pool.pools_max, 8);
     }
 
     #[test]

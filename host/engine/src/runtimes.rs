@@ -22,8 +22,6 @@ use crate::state::CallState;
 use crate::ticker::Ticker;
 use crate::{EngineError, link};
 
-/// Most engines of one kind of code. Each that is in use holds a copy of the code of the plugins that are called there.
-const RUNTIMES_MAX: usize = 8;
 /// Address space for the pools of one kind of code: half of what a process has on x86-64.
 const ADDRESS_BYTES_MAX: u64 = 64 << 40;
 
@@ -68,7 +66,8 @@ impl Runtimes {
         let places = u64::from(pool.concurrent_calls_max).saturating_mul(memories);
         let reserved = places.saturating_mul(MEMORY_RESERVATION_BYTES);
         let fitting = usize::try_from(ADDRESS_BYTES_MAX / reserved.max(1)).unwrap_or(usize::MAX);
-        let others = cores.min(fitting).clamp(1, RUNTIMES_MAX) - 1;
+        let allowed = usize::try_from(pool.pools_max).unwrap_or(usize::MAX);
+        let others = cores.min(fitting).min(allowed).saturating_sub(1);
         Self { metering, pool, first: Place::new(), others: (0..others).map(|_| Place::new()).collect() }
     }
 
@@ -163,11 +162,13 @@ mod tests {
     fn there_are_no_more_than_cores_and_address_space_for() {
         let number = |calls| Runtimes::new(pool(calls), Metering::Time).len();
         let cores = thread::available_parallelism().unwrap().get();
-        assert_eq!(number(8), cores.min(RUNTIMES_MAX));
+        assert_eq!(number(8), cores.min(8));
+        assert_eq!(Runtimes::new(PoolSize { pools_max: 1, ..pool(8) }, Metering::Time).len(), 1);
+        assert_eq!(Runtimes::new(PoolSize { pools_max: 0, ..pool(8) }, Metering::Time).len(), 1);
         // 20 TiB each.
         assert_eq!(number(1024), cores.min(3));
         assert_eq!(number(u32::MAX), 1);
-        assert_eq!(number(0), cores.min(RUNTIMES_MAX));
+        assert_eq!(number(0), cores.min(8));
     }
 
     #[test]

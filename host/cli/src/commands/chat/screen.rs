@@ -124,12 +124,17 @@ impl Middleware<FunctionContext> for ShowCalls {
         self.0.started(&context.call_id, context.tool.name.as_str(), &context.arguments.to_text());
         let started = Instant::now();
         let ended = next.run(context).await;
-        let end = match &ended {
-            Ok(()) => value(context.result.as_ref()),
-            Err(signal) => signalled(signal),
-        };
+        let end = how_it_ended(&ended, context.result.as_ref());
         print::note(&format!("  {end}, {}", time(started.elapsed())));
         ended
+    }
+}
+
+/// How a call ended, in a few words, and why if it did not end well.
+pub(crate) fn how_it_ended(ended: &Result<(), FunctionSignal>, result: Option<&FunctionValue>) -> String {
+    match ended {
+        Ok(()) => value(result),
+        Err(signal) => signalled(signal),
     }
 }
 

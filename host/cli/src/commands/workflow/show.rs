@@ -3,11 +3,12 @@
 use std::time::Instant;
 
 use async_trait::async_trait;
-use cofferdam_agent::middleware::{FunctionContext, FunctionSignal, FunctionValue};
+use cofferdam_agent::middleware::{FunctionContext, FunctionSignal};
 use cofferdam_agent::workflow::{Request, WorkflowError, WorkflowEvent};
 use cofferdam_agent::{Middleware, Next};
 use serde_json::json;
 
+use crate::commands::chat::how_it_ended;
 use crate::print;
 
 /// Characters of arguments that are shown of a call.
@@ -120,13 +121,7 @@ impl Middleware<FunctionContext> for ShowCalls {
         print::note(&format!("  {agent} calls {tool} {arguments}"));
         let started = Instant::now();
         let ended = next.run(context).await;
-        let end = match &ended {
-            Ok(()) if matches!(context.result, Some(FunctionValue::Error(_))) => "error",
-            Ok(()) => "ok",
-            Err(FunctionSignal::Cancelled) => "stopped",
-            Err(FunctionSignal::Terminate(_)) => "ok, and the turn ends",
-            Err(_) => "failed",
-        };
+        let end = how_it_ended(&ended, context.result.as_ref());
         print::note(&format!("  {agent}: {tool}: {end}, {}", print::time(started.elapsed())));
         ended
     }
