@@ -111,9 +111,10 @@ impl Cycle<'_> {
             Some(Decision::ApprovedDespite(violations)) => violations.clone(),
             _ => Vec::new(),
         };
-        let toolset = self.tool(&call.name, tools).map(|(toolset, _)| toolset);
-        let flow = self.flow.as_ref().zip(toolset);
-        let flow = flow.map(|(flow, toolset)| Arc::new(flow.call(toolset, batch_label, waived)));
+        let flow = self.flow.as_ref().and_then(|flow| {
+            let (toolset, _) = self.tool(&call.name, tools)?;
+            Some(Arc::new(flow.call(toolset, batch_label, waived)))
+        });
         let mut done = self.run_decided((call, decision), tools, plan, flow.clone()).await?;
         if self.flow.is_some() {
             label_result(&mut done.result, flow.as_deref());

@@ -28,12 +28,7 @@ pub struct Skills {
 }
 
 struct Inner {
-    sources: Vec<Source>,
-    runners: Runners,
-    freed: BTreeSet<SkillTool>,
-    limits: SkillLimits,
-    refresh_every: Option<Duration>,
-    clock: Arc<dyn Clock>,
+    parts: Parts,
     definitions: Arc<[Arc<ToolDefinition>]>,
     /// Held while the list is read: who comes meanwhile waits for it.
     read: Mutex<Option<Listed>>,
@@ -54,6 +49,11 @@ struct Listed {
 /// Puts [`Skills`] together.
 #[must_use = "nothing is built yet"]
 pub struct SkillsBuilder {
+    parts: Parts,
+}
+
+/// What [`Skills`] are put together from.
+struct Parts {
     sources: Vec<Source>,
     runners: Runners,
     freed: BTreeSet<SkillTool>,
@@ -65,14 +65,15 @@ pub struct SkillsBuilder {
 impl Skills {
     /// Without skills yet.
     pub fn builder() -> SkillsBuilder {
-        SkillsBuilder {
+        let parts = Parts {
             sources: Vec::new(),
             runners: Runners::default(),
             freed: BTreeSet::new(),
             limits: SkillLimits::default(),
             refresh_every: None,
             clock: Arc::new(SystemClock),
-        }
+        };
+        SkillsBuilder { parts }
     }
 
     /// The skills that there are. They are looked for the first time somebody asks, and again when they are older than the refresh
@@ -88,28 +89,28 @@ impl Skills {
 
     /// The tools over the skills that there are now. They stay over these.
     pub async fn tools(&self) -> SkillTools {
-        let Inner { runners, freed, definitions, .. } = &*self.inner;
+        let Inner { parts: Parts { runners, freed, .. }, definitions, .. } = &*self.inner;
         SkillTools::new(self.list().await, runners.clone(), freed.clone(), Arc::clone(definitions))
     }
 
     async fn listed(&self) -> Listed {
         let mut read = self.inner.read.lock().await;
-        let now = self.inner.clock.now();
+        let now = self.inner.parts.clock.now();
         let is_fresh = |listed: &&Listed| {
             let age = now.saturating_duration_since(listed.at);
-            self.inner.refresh_every.is_none_or(|every| age < every)
+            self.inner.parts.refresh_every.is_none_or(|every| age < every)
         };
         if let Some(listed) = read.as_ref().filter(is_fresh) {
             return listed.clone();
         }
-        let (skills, skipped) = self.inner.look().await;
+        let (skills, skipped) = self.inner.parts.look().await;
         let listed = Listed { at: now, skills: Arc::new(skills), skipped: skipped.into() };
         *read = Some(listed.clone());
         listed
     }
 }
 
-impl Inner {
+impl Parts {
     /// Looks for skills, in the order in which they were added.
     async fn look(&self) -> (SkillList, Vec<Skipped>) {
         let roots = self.sources.iter().filter_map(|source| match source {
@@ -138,25 +139,25 @@ impl Inner {
 impl SkillsBuilder {
     /// Adds the skills under a root, after those that are there.
     pub fn root(mut self, root: SkillRoot) -> Self {
-        self.sources.push(Source::Root(root));
+        self.parts.sources.push(Source::Root(root));
         self
     }
 
     /// Adds a skill of the program, after those that are there.
     pub fn skill(mut self, skill: ProgramSkill) -> Self {
-        self.sources.push(Source::Program(Arc::new(skill)));
+        self.parts.sources.push(Source::Program(Arc::new(skill)));
         self
     }
 
     /// Adds who runs scripts of some kinds. Of two that take the same ending the first does.
     pub fn runner(mut self, runner: impl ScriptRunner + 'static) -> Self {
-        self.runners.push(Arc::new(runner));
+        self.parts.runners.push(Arc::new(runner));
         self
     }
 
     /// Lets a model use some of the tools without asking a person. All of them need approval otherwise (`SKILL-13`).
     pub fn free(mut self, tools: impl IntoIterator<Item = SkillTool>) -> Self {
-        self.freed.extend(tools);
+        self.parts.freed.extend(tools);
         self
     }
 
@@ -167,19 +168,19 @@ impl SkillsBuilder {
 
     /// How much is looked at.
     pub fn limits(mut self, limits: SkillLimits) -> Self {
-        self.limits = limits;
+        self.parts.limits = limits;
         self
     }
 
     /// Looks for skills again when the list is older than this. Without it the list is read once (`SKILL-23`).
     pub fn refresh_every(mut self, interval: Duration) -> Self {
-        self.refresh_every = Some(interval);
+        self.parts.refresh_every = Some(interval);
         self
     }
 
     /// What the time is read from.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.clock = Arc::new(clock);
+        self.parts.clock = Arc::new(clock);
         self
     }
 
@@ -188,9 +189,7 @@ impl SkillsBuilder {
     /// # Errors
     /// None of the tools' own declarations is refused by the rules for declarations; that this is so is tested.
     pub fn build(self) -> Result<Skills, DeclarationError> {
-        let Self { sources, runners, freed, limits, refresh_every, clock } = self;
-        let (definitions, read) = (definitions()?, Mutex::default());
-        let inner = Inner { sources, runners, freed, limits, refresh_every, clock, definitions, read };
+        let inner = Inner { parts: self.parts, definitions: definitions()?, read: Mutex::default() };
         Ok(Skills { inner: Arc::new(inner) })
     }
 }
@@ -213,6 +212,6 @@ impl ContextProvider for Skills {
 
 impl fmt::Debug for Skills {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Skills").field("sources", &self.inner.sources.len()).finish_non_exhaustive()
+        f.debug_struct("Skills").field("sources", &self.inner.parts.sources.len()).finish_non_exhaustive()
     }
 }

@@ -50,15 +50,8 @@ pub(crate) struct ChatArgs {
     /// List the sessions that there are, and do nothing else
     #[arg(long, conflicts_with_all = ["prompt", "session"])]
     pub(crate) sessions: bool,
-    /// Which calls you are asked about
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = WhenToAsk::Sources)]
-    pub(crate) ask: WhenToAsk,
-    /// Approve every call of this tool, where that needs approval; may be given more than once
-    #[arg(long, value_name = "TOOL")]
-    pub(crate) approve: Vec<String>,
-    /// Approve every call
-    #[arg(long, short)]
-    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) approval: ApprovalArgs,
     /// Use information-flow labels, as the [labels] of the configuration say: untrusted results are hidden from the model
     #[arg(long)]
     pub(crate) labels: bool,
@@ -77,6 +70,20 @@ pub(crate) struct ChatArgs {
     /// Print the messages of each turn, tokens and outcome as JSON Lines, instead of the text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Which calls of a model a person is asked about, and what they have said already.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ApprovalArgs {
+    /// Which calls you are asked about
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = WhenToAsk::Sources)]
+    pub(crate) ask: WhenToAsk,
+    /// Approve every call of this tool, where that needs approval; may be given more than once
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) approve: Vec<String>,
+    /// Approve every call
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
 /// Which calls a person is asked about.

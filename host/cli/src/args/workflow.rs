@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{PluginArgs, WhenToAsk};
+use super::{ApprovalArgs, PluginArgs};
 
 const RUN_EXAMPLES: &str = "\
 The file says which agents there are, how they speak to each other, and which tools each of them has: an agent has no tool
@@ -72,15 +72,8 @@ pub(crate) struct WorkflowRunArgs {
     /// Answer a request; may be given more than once
     #[arg(long, value_name = "ID=TEXT")]
     pub(crate) answer: Vec<String>,
-    /// Which calls of agents you are asked about
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = WhenToAsk::Sources)]
-    pub(crate) ask: WhenToAsk,
-    /// Approve every call of this tool, where that needs approval; may be given more than once
-    #[arg(long, value_name = "TOOL")]
-    pub(crate) approve: Vec<String>,
-    /// Approve every call
-    #[arg(long, short)]
-    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) approval: ApprovalArgs,
     /// Use information-flow labels, as the [labels] of the configuration say; the whole run has one label
     #[arg(long)]
     pub(crate) labels: bool,

@@ -27,7 +27,7 @@ pub(super) use self::screen::{how_it_ended, short};
 use self::transcript::Transcript;
 use self::turn::{End, Talk};
 use super::labels;
-use crate::args::{ChatArgs, Global, WhenToAsk};
+use crate::args::{ApprovalArgs, ChatArgs, Global, WhenToAsk};
 use crate::config::ConfigFile;
 use crate::exit::{Exit, UsageError};
 use crate::tools::{Purpose, Tools};
@@ -65,7 +65,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         agent,
         session,
         screen,
-        approved: Approved { all: args.yes, tools: args.approve.clone() },
+        approved: Approved { all: args.approval.yes, tools: args.approval.approve.clone() },
         interrupts: Interrupts::listen(),
         transcript,
         is_json: args.json,
@@ -105,20 +105,13 @@ fn agent(
     if let Some(iterations) = args.max_iterations {
         settings.max_iterations = iterations.get();
     }
-    let approvals = match args.ask {
-        WhenToAsk::Sources => ApprovalMode::Never,
-        WhenToAsk::Changes => ApprovalMode::ByAnnotation,
-        WhenToAsk::Always => ApprovalMode::Always,
-    };
-    for name in &args.approve {
-        known(name, toolset)?;
-    }
+    let approvals = approvals(&args.approval, toolset)?;
     let mut builder = Agent::builder(models::client(model)?)
         .name("cofferdam")
         .tools(toolset.clone())
         .options(options)
         .settings(settings)
-        .approvals(Approvals::by_default(approvals))
+        .approvals(approvals)
         .layer(Layer::function(ShowCalls(Arc::clone(around.screen))));
     if let Some(policy) = &around.policy {
         builder = builder.labels(policy.clone());
@@ -137,6 +130,18 @@ fn agent(
     builder.build().map_err(|error| UsageError(error.to_string()).into())
 }
 
+/// Which calls a person is asked about. Who is approved beforehand has to be a tool.
+pub(super) fn approvals(args: &ApprovalArgs, toolset: &Toolset) -> anyhow::Result<Approvals> {
+    for name in &args.approve {
+        known(name, toolset)?;
+    }
+    Ok(Approvals::by_default(match args.ask {
+        WhenToAsk::Sources => ApprovalMode::Never,
+        WhenToAsk::Changes => ApprovalMode::ByAnnotation,
+        WhenToAsk::Always => ApprovalMode::Always,
+    }))
+}
+
 fn tool_mode(word: &str, toolset: &Toolset) -> anyhow::Result<ToolMode> {
     Ok(match word {
         "auto" => ToolMode::Auto,
@@ -146,7 +151,7 @@ fn tool_mode(word: &str, toolset: &Toolset) -> anyhow::Result<ToolMode> {
     })
 }
 
-pub(super) fn known<'n>(name: &'n str, toolset: &Toolset) -> anyhow::Result<&'n str> {
+fn known<'n>(name: &'n str, toolset: &Toolset) -> anyhow::Result<&'n str> {
     match toolset.definition(name) {
         Ok(_) => Ok(name),
         Err(refused) => Err(UsageError(commands::call::explained(&refused)).into()),

@@ -55,12 +55,11 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let mut protected = vec![args.file.clone()];
     protected.extend(kept.iter().map(|kept| kept.directory.clone()));
     let tools = Tools::load_apart(global, &args.plugins, Purpose::Chatting, &protected).await?;
-    for name in &args.approve {
-        chat::known(name, &tools.toolset)?;
-    }
+    let approvals = chat::approvals(&args.approval, &tools.toolset)?;
     let decisions = Decisions::new(args.json);
     let policy = labels::policy(args.labels, config.as_ref(), &tools, &decisions)?;
-    let makings = Makings { file: &file, args, config: config.as_ref(), toolset: &tools.toolset, policy };
+    let makings =
+        Makings { file: &file, args, config: config.as_ref(), toolset: &tools.toolset, approvals, policy };
     let max_iterations = args.max_iterations.map(std::num::NonZeroU64::get);
     let workflow = build::workflow(&file, max_iterations, |id| makings.agent(id))?;
     let begun = match (input, &args.resume, &kept) {

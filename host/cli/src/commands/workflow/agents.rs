@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use cofferdam_agent::labels::LabelPolicy;
-use cofferdam_agent::{Agent, ApprovalMode, Approvals, Layer, LoopSettings, ScriptedClient, ScriptedReply};
+use cofferdam_agent::{Agent, Approvals, Layer, LoopSettings, ScriptedClient, ScriptedReply};
 use cofferdam_tool::Toolset;
 
 use super::file::{AgentTable, Designation, WorkflowFile};
 use super::show::ShowCalls;
-use crate::args::{WhenToAsk, WorkflowRunArgs};
+use crate::args::WorkflowRunArgs;
 use crate::commands::chat::text_or_file;
 use crate::config::ConfigFile;
 use crate::exit::UsageError;
@@ -22,6 +22,8 @@ pub(super) struct Makings<'a> {
     pub(super) args: &'a WorkflowRunArgs,
     pub(super) config: Option<&'a ConfigFile>,
     pub(super) toolset: &'a Toolset,
+    /// Which calls a person is asked about.
+    pub(super) approvals: Approvals,
     pub(super) policy: Option<LabelPolicy>,
 }
 
@@ -36,17 +38,12 @@ impl Makings<'_> {
         if let Some(rounds) = table.max_tool_rounds {
             settings.max_iterations = rounds.get();
         }
-        let approvals = match self.args.ask {
-            WhenToAsk::Sources => ApprovalMode::Never,
-            WhenToAsk::Changes => ApprovalMode::ByAnnotation,
-            WhenToAsk::Always => ApprovalMode::Always,
-        };
         let mut builder = Agent::builder(models::client(&model)?)
             .name(id)
             .tools(self.tools(table)?)
             .options(model.options.clone())
             .settings(settings)
-            .approvals(Approvals::by_default(approvals))
+            .approvals(self.approvals.clone())
             .layer(Layer::function(ShowCalls { agent: id.to_owned() }));
         if let Some(policy) = &self.policy {
             builder = builder.labels(policy.clone());

@@ -27,7 +27,7 @@ impl Answers {
             _ => Err(UsageError(format!("`{typed}` is no answer; write --answer ID=TEXT")).into()),
         });
         let given: Vec<_> = given.collect::<Result<_>>()?;
-        Ok(Self { given, approves_all: args.yes, approved: args.approve.clone() })
+        Ok(Self { given, approves_all: args.approval.yes, approved: args.approval.approve.clone() })
     }
 
     /// Answers to as many requests as there is somebody to answer. None if the run is stopped meanwhile.
