@@ -62,7 +62,7 @@ impl ToolSource for Prices {
         Arc::clone(&self.definitions)
     }
 
-    async fn invoke(&self, call: ToolCall, _context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, _context: &CallContext) -> Completion {
         Completion { outcome: self.price(call.arguments.value()), record: CallRecord::default() }
     }
 }

@@ -11,13 +11,13 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use cofferdam_tool::{
-    Arguments, CallContext, CallRecord, Completion, ErrorType, Limits, Outcome, PluginName, ToolError,
-    Toolset,
+    Arguments, CallContext, CallRecord, Completion, ErrorType, Limits, Outcome, ToolError, Toolset,
 };
 use wasmtime::component::{Instance, Val};
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::compile::one_line;
+use crate::core_copy::CoreCopy;
 use crate::engine::EngineInner;
 use crate::guest::{Content, Failure, Served, ServedPre, ToolDefinition};
 use crate::lane::Job;
@@ -26,7 +26,7 @@ use crate::load::{Code, Entry};
 use crate::places::{Arrival, Place};
 use crate::pulse::Pulse;
 use crate::runtimes::Runtime;
-use crate::state::{CallState, Given};
+use crate::state::CallState;
 use crate::ticker::Ticking;
 use crate::trap::{DeadlinePassed, Stage, tool_error};
 use crate::typed::TypedCode;
@@ -43,8 +43,7 @@ const INNER_PATIENCE: Duration = Duration::from_secs(2);
 /// Everything that one call needs.
 pub(crate) struct Invocation<'a> {
     pub(crate) engine: &'a EngineInner,
-    pub(crate) plugin: &'a PluginName,
-    pub(crate) given: &'a Arc<Given>,
+    pub(crate) core: &'a Arc<CoreCopy>,
     pub(crate) files: &'a CallFiles,
     /// The tools that stand beside the one that is called.
     pub(crate) toolset: Option<&'a Toolset>,
@@ -276,7 +275,7 @@ impl Invocation<'_> {
         };
         let starts_busy = self.was_busy.load(Ordering::Relaxed);
         let (used, interrupt) =
-            self.engine.lane.drive(self.plugin, job, &pulse, starts_busy, interrupt).await;
+            self.engine.lane.drive(self.core.name(), job, &pulse, starts_busy, interrupt).await;
         let is_busy = pulse.used_much();
         // Other cores read it as well: it is written when it changes.
         if is_busy != starts_busy {
@@ -315,7 +314,7 @@ impl Invocation<'_> {
     }
 
     async fn wait_for_place(&self) -> Ended<Place> {
-        let ticket = match self.engine.places.arrive(self.plugin) {
+        let ticket = match self.core.gate.arrive(self.core.name()) {
             Ok(Arrival::Place(place)) => return Ended::Returned(place),
             Ok(Arrival::Ticket(ticket)) => ticket,
             Err(full) => return Ended::Error(unavailable(full.to_string())),

@@ -13,7 +13,7 @@ use cofferdam_tool::Limits;
 use crate::cache::Cache;
 use crate::config::Metering;
 use crate::lane::Lane;
-use crate::places::Places;
+use crate::places::{Gate, Gates};
 use crate::runtimes::{Runtime, Runtimes};
 use crate::{EngineConfig, EngineError};
 
@@ -32,7 +32,7 @@ pub(crate) struct EngineInner {
     /// Of `timed`.
     fingerprint: [u8; 32],
     /// One place for each call that a pool has room for, and the memory of all of them.
-    pub(crate) places: Arc<Places>,
+    gates: Gates,
     /// Where calls go on that compute.
     pub(crate) lane: Lane,
     pub(crate) cache: Option<Cache>,
@@ -57,6 +57,11 @@ impl EngineInner {
         self.runtimes(Metering::under(limits)).first()
     }
 
+    /// Where the calls come in that run in the runtime of that number.
+    pub(crate) fn gate(&self, number: usize) -> &Arc<Gate> {
+        self.gates.at(number)
+    }
+
     /// What compiled code depends on besides the component.
     pub(crate) fn fingerprint(&self) -> [u8; 32] {
         self.fingerprint
@@ -79,11 +84,11 @@ impl Engine {
             [Metering::Time, Metering::Instructions].map(|metering| Runtimes::new(config.pool, metering));
         let fingerprint = timed.first()?.fingerprint;
         let cache = config.cache_directory.as_deref().map(Cache::open_ambient).transpose()?;
-        let places = Places::new(config.pool.concurrent_calls_max, config.budget);
+        let gates = Gates::new(timed.len(), config.pool.concurrent_calls_max, config.budget);
         let lane = Lane::new();
         let client = Client::new(config.network.clone()).map_err(EngineError::Network)?;
         let spill = config.spill.clone().map(Arc::new);
-        let inner = EngineInner { timed, counting, fingerprint, places, lane, cache, config, spill, client };
+        let inner = EngineInner { timed, counting, fingerprint, gates, lane, cache, config, spill, client };
         Ok(Self { inner: Arc::new(inner) })
     }
 

@@ -22,6 +22,7 @@ mod clocks;
 mod codes;
 mod compile;
 mod config;
+mod core_copy;
 mod engine;
 mod error;
 #[cfg(feature = "floor")]

@@ -90,10 +90,10 @@ mod tests {
 
     use super::*;
     use crate::ProcessBudget;
-    use crate::places::{Arrival, Places};
+    use crate::places::{Arrival, Gates};
 
-    fn place(places: &Arc<Places>) -> Arc<Place> {
-        match places.arrive(&PluginName::new("plugin").unwrap()) {
+    fn place(gates: &Gates) -> Arc<Place> {
+        match gates.at(0).arrive(&PluginName::new("plugin").unwrap()) {
             Ok(Arrival::Place(place)) => Arc::new(place),
             _ => panic!("there is room"),
         }
@@ -101,7 +101,7 @@ mod tests {
 
     fn limiter(bytes_max: u64) -> Limiter {
         let budget = ProcessBudget { memory_bytes_max: u64::MAX, ..ProcessBudget::default() };
-        Limiter::new(bytes_max, 4, place(&Places::new(8, budget)))
+        Limiter::new(bytes_max, 4, place(&Gates::new(1, 8, budget)))
     }
 
     #[test]
@@ -126,9 +126,9 @@ mod tests {
     #[test]
     fn a_growth_beyond_the_process_is_refused_until_others_are_done() {
         let budget = ProcessBudget { memory_bytes_max: 800, ..ProcessBudget::default() };
-        let places = Places::new(8, budget);
-        let mut first = Limiter::new(1000, 4, place(&places));
-        let mut second = Limiter::new(1000, 4, place(&places));
+        let gates = Gates::new(1, 8, budget);
+        let mut first = Limiter::new(1000, 4, place(&gates));
+        let mut second = Limiter::new(1000, 4, place(&gates));
         assert!(first.memory_growing(0, 600, None).unwrap());
         assert!(!second.memory_growing(0, 101, None).unwrap());
         assert_eq!(second.refused(), Some(MemoryRefusal::Process));

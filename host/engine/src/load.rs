@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use cofferdam_tool::{Annotations, Asked, CallContext, Declaration, Limits, PluginName};
+use cofferdam_tool::{Annotations, Asked, CallContext, Declaration, Limits, PluginIdentity, PluginName};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use wasmtime::component::Component as WasmComponent;
@@ -14,13 +15,14 @@ use wasmtime::component::Component as WasmComponent;
 use crate::cache::{CacheKey, EntryKind, Lookup};
 use crate::call::Invocation;
 use crate::compile::one_line;
+use crate::core_copy::CoreCopy;
 use crate::engine::EngineInner;
 use crate::guest::{self, ServedPre, TOOLS_EXPORT};
 use crate::imports;
 use crate::manifest::{self, MANIFEST_BYTES_MAX, Manifest};
 use crate::runtimes::Runtime;
 use crate::screen::{Screened, screen};
-use crate::state::CallState;
+use crate::state::{CallState, Given};
 use crate::typed::{self, TypedCode};
 use crate::wasi_files::CallFiles;
 use crate::{Grants, LoadError, link};
@@ -370,10 +372,11 @@ impl<'a> Loading<'a> {
             hostcall_bytes_max: DESCRIBE_BYTES_MAX,
             ..Limits::default()
         };
+        let identity = PluginIdentity { name: self.plugin.clone(), digest: "".into() };
+        let core = CoreCopy::first(self.engine, identity, Given::default(), iter::empty());
         let invocation = Invocation {
             engine: self.engine,
-            plugin: self.plugin,
-            given: &Arc::default(),
+            core: &Arc::new(core),
             files: &CallFiles::new(&Grants::default(), &CallContext::default(), None),
             toolset: None,
             limits: &limits,

@@ -6,23 +6,16 @@ mod http;
 mod ledger;
 mod sockets;
 
-use std::sync::Arc;
-
-use cofferdam_network::Client;
 use cofferdam_tool::{CallRecord, Limits};
-
 use wasmtime_wasi::WasiCtxBuilder;
 
-use crate::Grants;
-use crate::state::Given;
+use crate::core_copy::CoreCopy;
 
 pub(crate) use self::http::explain_body_errors;
 pub(crate) use self::sockets::link_sockets;
 
 /// The network of one call.
 pub(crate) struct Network {
-    grants: Arc<Grants>,
-    client: Client,
     requests_max: u32,
     sent_bytes_max: u64,
     received_bytes_max: u64,
@@ -31,10 +24,8 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) fn new(given: &Given, client: &Client, limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            grants: Arc::clone(&given.grants),
-            client: client.clone(),
             requests_max: limits.http_requests_max,
             sent_bytes_max: limits.http_sent_bytes_max,
             received_bytes_max: limits.http_received_bytes_max,
@@ -54,14 +45,14 @@ impl Network {
     }
 
     /// Lets the sockets of a call go where they were granted to.
-    pub(crate) fn open_sockets(&mut self, builder: &mut WasiCtxBuilder) {
-        if !self.grants.sockets.is_empty() {
-            self.reach().open(builder);
+    pub(crate) fn open_sockets(&mut self, core: &CoreCopy, builder: &mut WasiCtxBuilder) {
+        if !core.given.grants.sockets.is_empty() {
+            self.reach(core).open(builder);
         }
     }
 
-    fn reach(&mut self) -> &sockets::Reach {
-        let (grants, resolver) = (&self.grants, self.client.resolver());
+    fn reach(&mut self, core: &CoreCopy) -> &sockets::Reach {
+        let (grants, resolver) = (&core.given.grants, core.client.resolver());
         self.reach.get_or_insert_with(|| Box::new(sockets::Reach::new(grants, resolver)))
     }
 }

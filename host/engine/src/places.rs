@@ -11,9 +11,12 @@
 //! * **Only a plugin's own queue refuses.** It is full at its length, or at its share of all entries.
 //! * **Everything is given back by dropping**: a [`Place`] with the memory that was reserved through it, and a
 //!   [`Ticket`] with its entry in the queue or, if it came meanwhile, its place.
+//! * **A core keeps the last place for the next call** (see [`kept`]), as long as nobody else needs it.
 //!
 //! A plugin is known here by its name, from its first call that is under way to its last. Listing tools counts as a call of
 //! the plugin that is being loaded.
+
+mod kept;
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -24,6 +27,7 @@ use std::task::{Context, Poll};
 use cofferdam_tool::PluginName;
 use tokio::sync::oneshot;
 
+use self::kept::{Held, KeptPlaces};
 use crate::ProcessBudget;
 
 /// How many times what is left a plugin may have.
@@ -41,6 +45,20 @@ pub(crate) struct Places {
     advance_bytes: u64,
     budget: ProcessBudget,
     books: Mutex<Books>,
+    kept: KeptPlaces,
+}
+
+/// A gate for each core.
+pub(crate) struct Gates {
+    first: Arc<Gate>,
+    others: Box<[Arc<Gate>]>,
+}
+
+/// Where the calls of one core come in. They alone count its users, in memory of their own.
+#[repr(align(128))]
+pub(crate) struct Gate {
+    places: Arc<Places>,
+    core: usize,
 }
 
 /// What is taken, by plugin. A plugin without calls has no entry.
@@ -65,12 +83,13 @@ struct Account {
 
 struct Waiting {
     number: u64,
+    gate: Arc<Gate>,
     grant: oneshot::Sender<Place>,
 }
 
 /// The right to run one call.
 pub(crate) struct Place {
-    places: Arc<Places>,
+    gate: Arc<Gate>,
     plugin: PluginName,
     /// What the call has reserved.
     memory_bytes: AtomicU64,
@@ -80,7 +99,7 @@ pub(crate) struct Place {
 
 /// A place in the queue. Ready when the call may run.
 pub(crate) struct Ticket {
-    places: Arc<Places>,
+    gate: Arc<Gate>,
     plugin: PluginName,
     number: u64,
     granted: oneshot::Receiver<Place>,
@@ -106,51 +125,104 @@ fn leaves_room(has: u64, left: u64) -> bool {
     has <= left.saturating_mul(SHARE)
 }
 
-impl Places {
-    pub(crate) fn new(calls_max: u32, budget: ProcessBudget) -> Arc<Self> {
-        let calls_max = u64::from(calls_max);
-        let share = budget.memory_bytes_max / calls_max.max(1) / ADVANCES_PART;
-        let advance_bytes = share.min(ADVANCE_BYTES_MAX);
-        Arc::new(Self { calls_max, advance_bytes, budget, books: Mutex::default() })
+impl Gates {
+    /// Gates for so many cores, in front of `calls_max` places. One there is in any case.
+    pub(crate) fn new(cores: usize, calls_max: u32, budget: ProcessBudget) -> Self {
+        let places = Arc::new(Places::new(cores, calls_max, budget));
+        let gate = |core| Arc::new(Gate { places: Arc::clone(&places), core });
+        Self { first: gate(0), others: (1..cores).map(gate).collect() }
     }
 
+    /// The gate of the core of that number.
+    pub(crate) fn at(&self, core: usize) -> &Arc<Gate> {
+        core.checked_sub(1).and_then(|other| self.others.get(other)).unwrap_or(&self.first)
+    }
+}
+
+impl Gate {
     /// Gives a place to a call of `plugin`, or an entry in its queue.
     ///
     /// # Errors
     /// [`QueueFull`] when too many of its own calls wait.
     pub(crate) fn arrive(self: &Arc<Self>, plugin: &PluginName) -> Result<Arrival, QueueFull> {
-        let mut books = self.lock();
-        if books.take_place_at_once(plugin, self.calls_max) {
-            let has_advance = books.reserve(plugin, self.advance_bytes, self.budget.memory_bytes_max);
-            drop(books);
-            return Ok(Arrival::Place(self.place(plugin, if has_advance { self.advance_bytes } else { 0 })));
+        let places = &*self.places;
+        let kept = places.kept.take(self.core);
+        if let Some(held) = kept.as_ref().filter(|held| held.plugin == *plugin) {
+            return Ok(Arrival::Place(self.place(plugin, held.memory_bytes)));
         }
-        let number = books.tick();
-        let (grant, granted) = oneshot::channel();
-        books.enqueue(plugin, Waiting { number, grant }, &self.budget)?;
-        Ok(Arrival::Ticket(Ticket { places: Arc::clone(self), plugin: plugin.clone(), number, granted }))
+        let mut books = places.lock();
+        if let Some(held) = &kept {
+            books.give_back(held);
+        }
+        let has_place = books.take_place_at_once(plugin, places.calls_max)
+            || (places.collect_kept(&mut books) && books.take_place_at_once(plugin, places.calls_max));
+        let arrival = if has_place {
+            let has_advance = books.reserve(plugin, places.advance_bytes, places.budget.memory_bytes_max);
+            Ok(Arrival::Place(self.place(plugin, if has_advance { places.advance_bytes } else { 0 })))
+        } else {
+            let number = books.tick();
+            let (grant, granted) = oneshot::channel();
+            let waiting = Waiting { number, gate: Arc::clone(self), grant };
+            let enqueued = books.enqueue(plugin, waiting, &places.budget);
+            enqueued.map(|()| {
+                let (gate, plugin) = (Arc::clone(self), plugin.clone());
+                Arrival::Ticket(Ticket { gate, plugin, number, granted })
+            })
+        };
+        // What was given back is not for this plugin alone.
+        places.hand_out(books);
+        arrival
+    }
+
+    fn place(self: &Arc<Self>, plugin: &PluginName, reserved_bytes: u64) -> Place {
+        let [memory_bytes, unused_bytes] = [reserved_bytes; 2].map(AtomicU64::new);
+        Place { gate: Arc::clone(self), plugin: plugin.clone(), memory_bytes, unused_bytes }
+    }
+}
+
+impl Places {
+    fn new(cores: usize, calls_max: u32, budget: ProcessBudget) -> Self {
+        let calls_max = u64::from(calls_max);
+        let share = budget.memory_bytes_max / calls_max.max(1) / ADVANCES_PART;
+        let advance_bytes = share.min(ADVANCE_BYTES_MAX);
+        Self { calls_max, advance_bytes, budget, books: Mutex::default(), kept: KeptPlaces::new(cores) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn place(self: &Arc<Self>, plugin: &PluginName, reserved_bytes: u64) -> Place {
-        let [memory_bytes, unused_bytes] = [reserved_bytes; 2].map(AtomicU64::new);
-        Place { places: Arc::clone(self), plugin: plugin.clone(), memory_bytes, unused_bytes }
+    /// Gives back what cores keep, because somebody needs it. Until [`Places::hand_out`] nothing is kept from here on. Whether there
+    /// was anything.
+    fn collect_kept(&self, books: &mut Books) -> bool {
+        self.kept.close();
+        let mut has_any = false;
+        for held in self.kept.all() {
+            books.give_back(&held);
+            has_any = true;
+        }
+        has_any
     }
 
     /// Hands over every place that can be given now. A call that has stopped waiting gives its place back at once, which
     /// comes here again: so not under the lock.
-    fn hand_out(self: &Arc<Self>, mut books: MutexGuard<'_, Books>) {
+    fn hand_out(&self, mut books: MutexGuard<'_, Books>) {
         let mut grants = Vec::new();
         while let Some((plugin, waiting)) = books.next(self.calls_max) {
-            grants.push((waiting.grant, self.place(&plugin, 0)));
+            grants.push((waiting.grant, waiting.gate.place(&plugin, 0)));
         }
+        self.kept.open_unless(books.waiting > 0);
         drop(books);
         for (grant, place) in grants {
             let _ = grant.send(place);
         }
+    }
+
+    /// Takes back what a call held.
+    fn take_back(&self, held: &Held) {
+        let mut books = self.lock();
+        books.give_back(held);
+        self.hand_out(books);
     }
 }
 
@@ -226,12 +298,13 @@ impl Books {
     }
 
     /// Gives a place back with the memory that was reserved through it.
-    fn give_back(&mut self, plugin: &PluginName, memory_bytes: u64) {
+    fn give_back(&mut self, held: &Held) {
+        let Held { plugin, memory_bytes } = held;
         self.calls = self.calls.saturating_sub(1);
-        self.memory_bytes = self.memory_bytes.saturating_sub(memory_bytes);
+        self.memory_bytes = self.memory_bytes.saturating_sub(*memory_bytes);
         let Some(account) = self.plugins.get_mut(plugin) else { return };
         account.calls = account.calls.saturating_sub(1);
-        account.memory_bytes = account.memory_bytes.saturating_sub(memory_bytes);
+        account.memory_bytes = account.memory_bytes.saturating_sub(*memory_bytes);
         if account.is_idle() {
             self.plugins.remove(plugin);
         }
@@ -296,8 +369,16 @@ impl Place {
         let unused = self.unused_bytes.load(Ordering::Relaxed);
         let missing = bytes.saturating_sub(unused);
         if missing > 0 {
-            let bytes_max = self.places.budget.memory_bytes_max;
-            if !self.places.lock().reserve(&self.plugin, missing, bytes_max) {
+            let places = &*self.gate.places;
+            let bytes_max = places.budget.memory_bytes_max;
+            let mut books = places.lock();
+            let mut is_reserved = books.reserve(&self.plugin, missing, bytes_max);
+            if !is_reserved {
+                places.collect_kept(&mut books);
+                is_reserved = books.reserve(&self.plugin, missing, bytes_max);
+                places.hand_out(books);
+            }
+            if !is_reserved {
                 return false;
             }
             self.memory_bytes.fetch_add(missing, Ordering::Relaxed);
@@ -309,9 +390,14 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut books = self.places.lock();
-        books.give_back(&self.plugin, self.memory_bytes.load(Ordering::Relaxed));
-        self.places.hand_out(books);
+        let Gate { places, core } = &*self.gate;
+        let held = Held { plugin: self.plugin.clone(), memory_bytes: *self.memory_bytes.get_mut() };
+        // More than came with the place is there for others.
+        let left =
+            if held.memory_bytes > places.advance_bytes { Some(held) } else { places.kept.keep(*core, held) };
+        if let Some(held) = left {
+            places.take_back(&held);
+        }
     }
 }
 
@@ -329,7 +415,10 @@ impl Future for Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.places.lock().stop_waiting(&self.plugin, self.number);
+        let places = &*self.gate.places;
+        let mut books = places.lock();
+        books.stop_waiting(&self.plugin, self.number);
+        places.kept.open_unless(books.waiting > 0);
     }
 }
 

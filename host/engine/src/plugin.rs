@@ -2,7 +2,6 @@
 
 mod load;
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -10,12 +9,13 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use cofferdam_tool::{
     Asked, CallContext, Completion, Declaration, ErrorType, Granted, Limits, Outcome, Output, PluginIdentity,
-    PluginName, Policy, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource,
+    PluginName, Policy, ToolCall, ToolDefinition, ToolError, ToolSource,
 };
 
 use crate::call::Invocation;
 use crate::codes::Codes;
 use crate::config::Metering;
+use crate::core_copy::CoreCopy;
 use crate::engine::EngineInner;
 use crate::imports::{self, Capability};
 use crate::known::Known;
@@ -53,17 +53,13 @@ pub struct Plugin {
     engine: Arc<EngineInner>,
     component: Component,
     digest: [u8; 32],
-    identity: PluginIdentity,
     facts: Facts,
     info: OnceLock<PluginInfo>,
     definitions: Arc<[Arc<ToolDefinition>]>,
-    /// Whether the last call of a tool computed for long.
-    was_busy: HashMap<ToolName, AtomicBool>,
     options: PluginOptions,
     asked: Asked,
     icons: Vec<String>,
     granted: Granted,
-    given: Arc<Given>,
     codes: Codes,
 }
 
@@ -147,25 +143,24 @@ impl Plugin {
     ) -> Result<Self, LoadError> {
         let PluginOptions { name, grants, limits } = &options;
         let granted = parts.asked.granted_of(&grants.policy(limits));
-        let given = Arc::new(Given::new(name, grants.restricted_to(&granted.policy))?);
+        let given = Given::new(grants.restricted_to(&granted.policy))?;
         let identity = PluginIdentity { name: name.clone(), digest: digest_text(&parts.digest).into() };
         let definitions: Arc<[_]> = parts.definitions.into_iter().map(Arc::new).collect();
         let runtimes = engine.inner.runtimes(Metering::under(&granted.policy.limits));
-        let codes = Codes::new(parts.code, runtimes.len(), !grants.sockets.is_empty());
+        let tools = definitions.iter().map(|tool| tool.name.clone());
+        let core = CoreCopy::first(&engine.inner, identity, given, tools);
+        let codes = Codes::new(parts.code, core, runtimes.len(), !grants.sockets.is_empty());
         Ok(Self {
             engine: Arc::clone(&engine.inner),
             component: component.clone(),
             digest: parts.digest,
-            identity,
             facts: parts.facts,
             info: OnceLock::new(),
-            was_busy: definitions.iter().map(|tool| (tool.name.clone(), AtomicBool::default())).collect(),
             definitions,
             options,
             asked: parts.asked,
             icons: parts.icons,
             granted,
-            given,
             codes,
         })
     }
@@ -173,7 +168,7 @@ impl Plugin {
     /// Name and digest.
     #[must_use]
     pub fn identity(&self) -> &PluginIdentity {
-        &self.identity
+        &self.codes.first_core().identity
     }
 
     /// What is known of the component.
@@ -181,7 +176,7 @@ impl Plugin {
     pub fn info(&self) -> &PluginInfo {
         self.info.get_or_init(|| {
             let imports = self.facts.imports.lines().map(str::to_owned).collect();
-            PluginInfo::new(self.identity.clone(), self.facts.component_bytes, imports)
+            PluginInfo::new(self.identity().clone(), self.facts.component_bytes, imports)
         })
     }
 
@@ -248,7 +243,7 @@ impl ToolSource for Plugin {
         Arc::clone(&self.definitions)
     }
 
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let code = match self.codes.first().get() {
             Some(_) if context.is_given_up() => Err(Outcome::Cancelled),
             Some(code) => Ok(code),
@@ -259,18 +254,32 @@ impl ToolSource for Plugin {
                 code = self.code() => code.map_err(Outcome::Error),
             },
         };
-        let mut completion = match code {
-            Ok(code) => self.run(code, &call, context).await,
-            Err(outcome) => Completion::ended(outcome, context),
+        // Every definition has an entry.
+        let unknown = AtomicBool::default();
+        let (core, tool, completion) = match code {
+            Ok(code) => {
+                let (code, core) = self.codes.nearest(code, &self.engine);
+                let (tool, was_busy) = core.tool(&call.tool.name).unwrap_or((&call.tool.name, &unknown));
+                (&**core, tool, self.run(code, core, was_busy, &call, context).await)
+            }
+            Err(outcome) => (self.codes.first_core(), &call.tool.name, Completion::ended(outcome, context)),
         };
-        completion.record.plugin = Some(self.identity.clone());
-        completion.record.tool = Some(call.tool.name.clone());
-        completion
+        let Completion { outcome, mut record } = completion;
+        record.plugin = Some(core.identity.clone());
+        record.tool = Some(tool.clone());
+        Completion { outcome, record }
     }
 }
 
 impl Plugin {
-    async fn run(&self, code: &Code, call: &ToolCall, context: &CallContext) -> Completion {
+    async fn run(
+        &self,
+        code: &Code,
+        core: &Arc<CoreCopy>,
+        was_busy: &AtomicBool,
+        call: &ToolCall<'_>,
+        context: &CallContext,
+    ) -> Completion {
         let narrowed = context.limits.as_ref().map(|asked| asked.applied_to(self.limits()));
         let limits = narrowed.as_ref().unwrap_or(self.limits());
         if limits.fuel_max.is_some() && self.limits().fuel_max.is_none() {
@@ -279,30 +288,26 @@ impl Plugin {
             let error = ToolError::new(ErrorType::PluginUnavailable).with_detail(detail);
             return Completion::ended(Outcome::Error(error), context);
         }
-        // Every definition has an entry.
-        let unknown = AtomicBool::default();
-        let files = CallFiles::new(&self.given.grants, context, self.engine.spill.as_ref());
+        let files = CallFiles::new(&core.given.grants, context, self.engine.spill.as_ref());
         let invocation = Invocation {
             engine: &self.engine,
-            plugin: &self.options.name,
-            given: &self.given,
+            core,
             files: &files,
-            toolset: call.toolset.as_ref(),
+            toolset: call.toolset,
             limits,
             context,
-            was_busy: self.was_busy.get(&call.tool.name).unwrap_or(&unknown),
+            was_busy,
         };
-        let code = self.codes.nearest(code, &self.engine);
         let mut completion = invocation.call_tool(code, call.tool.name.as_str(), &call.arguments).await;
         // The schema of a typed result is derived from the type that lifting has followed: it cannot be broken.
         if matches!(code.entry, Entry::Declared(_))
-            && let Some(error) = broken_schema(&call.tool, &completion.outcome)
+            && let Some(error) = broken_schema(call.tool, &completion.outcome)
         {
             completion.outcome = Outcome::Error(error);
             completion.record.set_outcome(&completion.outcome);
         }
         files.settle(&mut completion, context).await;
-        let redactor = &self.given.redactor;
+        let redactor = &core.given.redactor;
         if !redactor.is_empty() {
             completion.outcome = redactor.outcome(completion.outcome);
             completion.record.set_outcome(&completion.outcome);

@@ -12,6 +12,7 @@ use wasmtime_wasi_config::{WasiConfig, WasiConfigVariables};
 
 use crate::call::Invocation;
 use crate::client::Client;
+use crate::core_copy::CoreCopy;
 use crate::guest::cofferdam::plugin::{call, secrets};
 use crate::imports::Capability;
 use crate::limiter::Limiter;
@@ -33,8 +34,6 @@ const PROGRESS_MESSAGE_BYTES_MAX: usize = 1024;
 /// What every call of a plugin is given.
 #[derive(Default)]
 pub(crate) struct Given {
-    /// The plugin's configured name, for what it is told about grants.
-    pub(crate) plugin: String,
     pub(crate) grants: Arc<Grants>,
     /// Keeps the secrets of `grants` out of texts.
     pub(crate) redactor: Redactor,
@@ -43,13 +42,13 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    pub(crate) fn new(plugin: &PluginName, grants: Grants) -> Result<Self, UnfitSecret> {
+    pub(crate) fn new(grants: Grants) -> Result<Self, UnfitSecret> {
         let redactor = grants.redactor()?;
         let mut config = WasiConfigVariables::new();
         for (key, value) in &grants.config {
             config.insert(key, value.expose());
         }
-        Ok(Self { plugin: plugin.to_string(), grants: Arc::new(grants), redactor, config })
+        Ok(Self { grants: Arc::new(grants), redactor, config })
     }
 }
 
@@ -69,7 +68,7 @@ pub(crate) struct CallState {
     files: CallFiles,
     pub(crate) limiter: Limiter,
     pub(crate) refused: Vec<Refusal>,
-    given: Arc<Given>,
+    pub(crate) core: Arc<CoreCopy>,
     pub(crate) network: Network,
     pub(crate) toolbox: Toolbox,
     pub(crate) client: Client,
@@ -81,7 +80,7 @@ pub(crate) struct CallState {
 impl CallState {
     /// The state of a call that ends when `clock` has passed, and has what it was given and nothing else.
     pub(crate) fn new(call: &Invocation<'_>, clock: Arc<WallClock>, place: Arc<Place>) -> Self {
-        let Invocation { given, files, limits, context, .. } = *call;
+        let Invocation { core, files, limits, context, .. } = *call;
         let mut resources = ResourceTable::new();
         resources.set_max_capacity(usize::try_from(limits.handles_max).unwrap_or(usize::MAX));
         Self {
@@ -92,9 +91,9 @@ impl CallState {
             files: files.clone(),
             limiter: Limiter::new(limits.memory_bytes_max, limits.instances_max, place),
             refused: Vec::new(),
-            given: Arc::clone(given),
-            network: Network::new(given, &call.engine.client, limits),
-            toolbox: Toolbox::new(call.toolset, &given.grants, files.transaction(), context),
+            core: Arc::clone(core),
+            network: Network::new(limits),
+            toolbox: Toolbox::new(call.toolset, &core.given.grants, files.transaction(), context),
             client: Client::new(context),
             context: context.clone(),
             clock,
@@ -113,7 +112,7 @@ impl CallState {
     }
 
     pub(crate) fn grants(&self) -> &Grants {
-        &self.given.grants
+        &self.core.given.grants
     }
 
     pub(crate) fn context(&self) -> &CallContext {
@@ -122,12 +121,12 @@ impl CallState {
 
     /// What keeps the secrets of the call out of texts.
     pub(crate) fn redactor(&self) -> &Redactor {
-        &self.given.redactor
+        &self.core.given.redactor
     }
 
     /// The plugin's configured name.
-    pub(crate) fn plugin(&self) -> &str {
-        &self.given.plugin
+    pub(crate) fn plugin(&self) -> &PluginName {
+        self.core.name()
     }
 
     /// When the call is out of time.
@@ -163,12 +162,13 @@ pub(crate) struct Denied {
 
 impl Wasi {
     fn new(
-        grants: &Grants,
+        core: &CoreCopy,
         network: &mut Network,
         clock: &WallClock,
         log_bytes_max: u64,
         random_bytes_max: u64,
     ) -> Self {
+        let grants = &core.given.grants;
         let log_bytes_max = usize::try_from(log_bytes_max).unwrap_or(usize::MAX);
         let (stdout, stderr) = (LogTail::new(log_bytes_max), LogTail::new(log_bytes_max));
         // The builder's defaults are the empty grant: closed standard input, no environment, no arguments, no
@@ -176,7 +176,7 @@ impl Wasi {
         let mut builder = WasiCtxBuilder::new();
         builder.stdout(stdout.clone()).stderr(stderr.clone());
         builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
-        network.open_sockets(&mut builder);
+        network.open_sockets(core, &mut builder);
         builder.max_random_size(random_bytes_max);
         clocks::configure(&mut builder, grants.clock, clock.started());
         if !grants.random {
@@ -192,21 +192,21 @@ impl Wasi {
 
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let Self { wasi, given, network, clock, log_bytes_max, random_bytes_max, .. } = self;
-        let make = || Box::new(Wasi::new(&given.grants, network, clock, *log_bytes_max, *random_bytes_max));
+        let Self { wasi, core, network, clock, log_bytes_max, random_bytes_max, .. } = self;
+        let make = || Box::new(Wasi::new(core, network, clock, *log_bytes_max, *random_bytes_max));
         WasiCtxView { ctx: &mut wasi.get_or_insert_with(make).context, table: &mut self.resources }
     }
 }
 
 impl CallState {
     pub(crate) fn config(&self) -> WasiConfig<'_> {
-        WasiConfig::new(&self.given.config)
+        WasiConfig::new(&self.core.given.config)
     }
 }
 
 impl secrets::Host for CallState {
     fn get(&mut self, name: String) -> Result<String, secrets::Error> {
-        let grants = &self.given.grants;
+        let grants = self.grants();
         let value = grants.secrets.get(&name).filter(|_| grants.readable_secrets.contains(&name));
         if let Some(value) = value {
             return Ok(value.expose().to_owned());
@@ -244,7 +244,7 @@ impl call::Host for CallState {
         }
         self.progress_at = Some(now);
         let message = message.filter(|text| text.len() <= PROGRESS_MESSAGE_BYTES_MAX);
-        let message = message.map(|text| self.given.redactor.text(&text).into_owned());
+        let message = message.map(|text| self.redactor().text(&text).into_owned());
         sink.report(&self.context.call_id, Progress { done, total, message });
     }
 }

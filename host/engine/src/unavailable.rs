@@ -38,7 +38,7 @@ impl ToolSource for UnavailablePlugin {
         Arc::clone(&self.definitions)
     }
 
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let detail = format!("the plugin `{}` {}", self.name, self.reason);
         let error = ToolError::new(ErrorType::PluginUnavailable).with_detail(detail);
         let mut completion = Completion::ended(Outcome::Error(error), context);

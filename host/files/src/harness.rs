@@ -132,7 +132,7 @@ impl FileAccessTools {
     }
 
     /// Runs one call. The changes of a dry run, and those that are to be shown, are made in an overlay first.
-    async fn answer(&self, call: &ToolCall, context: &CallContext) -> Result<Answer, ToolError> {
+    async fn answer(&self, call: &ToolCall<'_>, context: &CallContext) -> Result<Answer, ToolError> {
         let unknown = || ToolError::new(ErrorType::PluginUnavailable).with_detail("no such file-access tool");
         let tool = Tool::named(call.tool.name.as_str()).ok_or_else(unknown)?;
         let arguments = Value::Object(call.arguments.value().clone());
@@ -203,7 +203,7 @@ impl ToolSource for FileAccessTools {
         StatedBy::Program
     }
 
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let started = Instant::now();
         let answered = tokio::select! {
             biased;

@@ -240,7 +240,7 @@ impl ToolSource for EchoSource {
         Arc::clone(&self.definitions)
     }
 
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let tool = call.tool.name.clone();
         let outcome = Outcome::Ok(Output::Value(json!({"echoed": call.arguments.into_value()})));
         let mut completion = Completion::ended(outcome, context);

@@ -50,7 +50,7 @@ impl ToolSource for Named {
         Arc::from([Arc::new(definition)])
     }
 
-    async fn invoke(&self, _: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, _: ToolCall<'_>, context: &CallContext) -> Completion {
         let who = json!({"who": self.0, "session": context.session});
         Completion { outcome: Outcome::Ok(Output::Value(who)), record: CallRecord::default() }
     }

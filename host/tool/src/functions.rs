@@ -122,7 +122,7 @@ impl ToolSource for Functions {
         StatedBy::Program
     }
 
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let outcome = match self.functions.get(&call.tool.name) {
             None => Outcome::Error(ToolError::host("UnknownFunction")),
             Some(function) => tokio::select! {

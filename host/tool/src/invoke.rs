@@ -51,18 +51,18 @@ pub trait ToolSource: Send + Sync {
     /// A source never raises: every way to end is an [`Outcome`](crate::Outcome). When the context is cancelled
     /// the source stops the work and answers [`Outcome::Cancelled`](crate::Outcome::Cancelled); when the future
     /// is dropped it stops the work as well.
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion;
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion;
 }
 
 /// One call with decoded arguments.
 #[derive(Clone)]
-pub struct ToolCall {
+pub struct ToolCall<'c> {
     /// The definition that the arguments were decoded by.
-    pub tool: Arc<ToolDefinition>,
+    pub tool: &'c Arc<ToolDefinition>,
     /// The decoded arguments.
     pub arguments: Arguments,
     /// The tools that stand beside this one, for a tool that calls others.
-    pub toolset: Option<Toolset>,
+    pub toolset: Option<&'c Toolset>,
 }
 
 /// The call that has made this one.
@@ -229,7 +229,7 @@ impl CallContext {
     }
 }
 
-impl std::fmt::Debug for ToolCall {
+impl std::fmt::Debug for ToolCall<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ToolCall")
             .field("tool", &self.tool.name)

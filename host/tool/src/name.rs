@@ -91,6 +91,11 @@ macro_rules! name_impls {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
+            /// The same name in memory of its own: whoever counts its users does not meet those who count the users of this one.
+            #[must_use]
+            pub fn detached(&self) -> Self {
+                Self(Arc::from(&*self.0))
+            }
         }
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

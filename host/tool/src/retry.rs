@@ -72,7 +72,7 @@ impl ToolSource for Retrying {
         self.source.states_for()
     }
 
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let mut pause = self.policy.pause;
         let mut last = self.source.invoke(call.clone(), context).await;
         for _ in 0..self.policy.retries_max {
@@ -128,7 +128,7 @@ mod tests {
             Arc::new([])
         }
 
-        async fn invoke(&self, _: ToolCall, _: &CallContext) -> Completion {
+        async fn invoke(&self, _: ToolCall<'_>, _: &CallContext) -> Completion {
             let index = self.calls.fetch_add(1, Ordering::Relaxed).min(self.outcomes.len() - 1);
             let outcome = self.outcomes[index].clone();
             let mut record = CallRecord { attempts: 1, instructions: Some(10), ..CallRecord::default() };
@@ -151,7 +151,7 @@ mod tests {
             annotations: Annotations::default(),
         });
         Retrying::new(Arc::new(script), policy)
-            .invoke(ToolCall { tool, arguments, toolset: None }, context)
+            .invoke(ToolCall { tool: &tool, arguments, toolset: None }, context)
             .await
     }
 

@@ -193,7 +193,7 @@ impl Toolset {
             return Ok(not_admitted(&entry.definition.name, context, Outcome::Failure(*failure)));
         }
         entry.start()?;
-        let call = ToolCall { tool: Arc::clone(&entry.definition), arguments, toolset: Some(self.clone()) };
+        let call = ToolCall { tool: &entry.definition, arguments, toolset: Some(self) };
         let mut completion = entry.source.invoke(call, context).await;
         entry.end(&completion.outcome);
         // What the source itself did not send on comes after what decoding dropped.

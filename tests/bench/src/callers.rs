@@ -19,9 +19,9 @@ use crate::ratio::Ratio;
 
 pub(crate) const NAME: &str = "callers";
 const GUEST: &str = "remember";
-const ROUNDS: usize = 30;
-/// Calls of all callers in one round.
-const CALLS: u32 = 2048;
+const ROUNDS: usize = 20;
+/// Calls of all callers in one round: enough for waking the threads not to count.
+const CALLS: u32 = 8192;
 const PLACES: u32 = 64;
 /// How many call at once, and what is promised of ours.
 const CALLERS: [(u32, Option<Goal>); 3] =
@@ -80,34 +80,37 @@ async fn scaling(
 /// The callers take the hosts in turn.
 async fn time_ours(effort: Effort, hosts: &[&Arc<Host>], callers: u32) -> anyhow::Result<Duration> {
     let hosts = hosts.iter().copied().cycle();
-    let calls =
-        hosts.map(|host| (Arc::clone(host), one_of_ours as fn(Arc<Host>) -> _)).take(callers as usize);
+    let calls = hosts.map(|host| (Arc::clone(host), some_of_ours as fn(_, _) -> _)).take(callers as usize);
     time(effort, calls.collect()).await
 }
 
 async fn time_floor(effort: Effort, floor: &Arc<Floor>, callers: u32) -> anyhow::Result<Duration> {
-    let calls = std::iter::repeat_with(|| (Arc::clone(floor), one_of_the_floor as fn(Arc<Floor>) -> _))
+    let calls = std::iter::repeat_with(|| (Arc::clone(floor), some_of_the_floor as fn(_, _) -> _))
         .take(callers as usize);
     time(effort, calls.collect()).await
 }
 
-async fn one_of_ours(host: Arc<Host>) -> anyhow::Result<()> {
-    let completion = host.call(GUEST, "{}").await;
-    ensure!(completion.record.outcome == "ok", "a measured call failed");
+async fn some_of_ours(host: Arc<Host>, calls: u32) -> anyhow::Result<()> {
+    for _ in 0..calls {
+        let completion = host.call(GUEST, "{}").await;
+        ensure!(completion.record.outcome == "ok", "a measured call failed");
+    }
     Ok(())
 }
 
-async fn one_of_the_floor(floor: Arc<Floor>) -> anyhow::Result<()> {
-    let contents = floor.call(GUEST, "{}").await.map_err(|reason| anyhow!(reason))?;
-    ensure!(contents == 1, "a measured call failed");
+async fn some_of_the_floor(floor: Arc<Floor>, calls: u32) -> anyhow::Result<()> {
+    for _ in 0..calls {
+        let contents = floor.call(GUEST, "{}").await.map_err(|reason| anyhow!(reason))?;
+        ensure!(contents == 1, "a measured call failed");
+    }
     Ok(())
 }
 
-/// What a caller calls, and how.
-type Call<T, C> = (Arc<T>, fn(Arc<T>) -> C);
+/// What a caller calls, and how it does so a number of times.
+type Calls<T, C> = (Arc<T>, fn(Arc<T>, u32) -> C);
 
 /// The time that passes for each call, when there is a caller for each of `calls`.
-async fn time<T, C>(effort: Effort, calls: Vec<Call<T, C>>) -> anyhow::Result<Duration>
+async fn time<T, C>(effort: Effort, calls: Vec<Calls<T, C>>) -> anyhow::Result<Duration>
 where
     T: Send + Sync + 'static,
     C: Future<Output = anyhow::Result<()>> + Send + 'static,
@@ -117,12 +120,7 @@ where
     let started = Instant::now();
     let mut tasks = JoinSet::new();
     for (target, call) in calls {
-        tasks.spawn(async move {
-            for _ in 0..share {
-                call(Arc::clone(&target)).await?;
-            }
-            anyhow::Ok(())
-        });
+        tasks.spawn(call(target, share));
     }
     while let Some(ended) = tasks.join_next().await {
         ended??;

@@ -43,7 +43,7 @@ impl ToolSource for Plugin {
         Arc::clone(&self.definitions)
     }
 
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let outcome = match call.tool.name.as_str() {
             "fails" => Outcome::Failure(ToolFailure {
                 suggestion: Some(SECRET.to_owned()),
@@ -53,7 +53,7 @@ impl ToolSource for Plugin {
             "large" => Outcome::Ok(Output::Value(json!("x".repeat(super::store::VALUE_BYTES_MAX + 1)))),
             // What a plugin does that calls another tool.
             "calls_send" => {
-                let toolset = call.toolset.as_ref().unwrap();
+                let toolset = call.toolset.unwrap();
                 let inner = CallContext {
                     outer: Some(cofferdam_tool::OuterCall { depth: 1, files: Arc::new(()) }),
                     inner_calls: context.inner_calls.clone(),

@@ -172,7 +172,7 @@ impl ToolSource for VariableTools {
         StatedBy::Program
     }
 
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let arguments = Value::Object(call.arguments.value().clone());
         let ended = match call.tool.name.as_str() {
             INSPECT => self.inspect(&arguments),

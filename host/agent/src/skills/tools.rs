@@ -146,7 +146,7 @@ impl SkillTools {
         skill.read(&skill.resource_named(resource_name)?).await
     }
 
-    async fn answer(&self, call: &ToolCall, context: &CallContext) -> Result<Completion, String> {
+    async fn answer(&self, call: &ToolCall<'_>, context: &CallContext) -> Result<Completion, String> {
         let Some(tool) = SkillTool::named(call.tool.name.as_str()) else {
             let outcome = Outcome::Error(ToolError::host("UnknownFunction"));
             return Ok(Completion::ended(outcome, context));
@@ -241,7 +241,7 @@ impl ToolSource for SkillTools {
         SkillTool::named(tool.as_str()).is_some_and(|tool| !self.freed.contains(&tool))
     }
 
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let started = Instant::now();
         let is_script = call.tool.name.as_str() == SkillTool::RunScript.name();
         let answered = if is_script {

@@ -111,7 +111,7 @@ impl ToolSource for SkillPrompts {
         Arc::clone(&self.definitions)
     }
 
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let skill = call.tool.name.as_str().strip_prefix(PROMPT_TOOL).unwrap_or_default();
         let outcome = tokio::select! {
             biased;

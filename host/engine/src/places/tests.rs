@@ -21,8 +21,12 @@ enum Call {
 }
 
 impl Call {
-    fn arrive(places: &Arc<Places>, plugin: usize) -> Result<Self, QueueFull> {
-        Ok(match places.arrive(&name(plugin))? {
+    fn arrive(gates: &Gates, plugin: usize) -> Result<Self, QueueFull> {
+        Self::arrive_at(gates, 0, plugin)
+    }
+
+    fn arrive_at(gates: &Gates, core: usize, plugin: usize) -> Result<Self, QueueFull> {
+        Ok(match gates.at(core).arrive(&name(plugin))? {
             Arrival::Place(place) => Self::Runs(place),
             Arrival::Ticket(ticket) => Self::Waits(ticket),
         })
@@ -39,34 +43,38 @@ impl Call {
     }
 }
 
-fn arrive(places: &Arc<Places>, plugin: usize, calls: usize) -> Vec<Call> {
-    (0..calls).map(|_| Call::arrive(places, plugin).expect("the queue has room")).collect()
+fn arrive(gates: &Gates, plugin: usize, calls: usize) -> Vec<Call> {
+    (0..calls).map(|_| Call::arrive(gates, plugin).expect("the queue has room")).collect()
 }
 
 fn running(calls: &mut [Call]) -> usize {
     calls.iter_mut().filter_map(|call| call.runs().then_some(())).count()
 }
 
-fn is_empty(places: &Places) -> bool {
-    let books = places.lock();
+/// Whether nothing is left but what cores keep.
+fn is_empty(gates: &Gates) -> bool {
+    let places = &gates.first.places;
+    let mut books = places.lock();
+    places.collect_kept(&mut books);
+    places.kept.open_unless(false);
     books.plugins.is_empty() && (books.calls, books.memory_bytes, books.waiting) == (0, 0, 0)
 }
 
 #[test]
 fn one_plugin_gets_all_but_a_reserve_and_a_second_one_finds_room() {
-    let places = Places::new(64, budget());
-    let mut first = arrive(&places, 0, 70);
+    let gates = Gates::new(1, 64, budget());
+    let mut first = arrive(&gates, 0, 70);
     assert_eq!(running(&mut first), 56);
-    let mut second = arrive(&places, 1, 8);
+    let mut second = arrive(&gates, 1, 8);
     assert_eq!(running(&mut second), 7);
-    let mut third = arrive(&places, 2, 2);
+    let mut third = arrive(&gates, 2, 2);
     assert_eq!(running(&mut third), 1);
 }
 
 #[test]
 fn a_pool_with_one_place_is_usable() {
-    let places = Places::new(1, budget());
-    let mut calls = arrive(&places, 0, 2);
+    let gates = Gates::new(1, 1, budget());
+    let mut calls = arrive(&gates, 0, 2);
     assert_eq!(running(&mut calls), 1);
     calls.remove(0);
     assert_eq!(running(&mut calls), 1);
@@ -74,12 +82,12 @@ fn a_pool_with_one_place_is_usable() {
 
 #[test]
 fn a_place_goes_to_the_plugin_that_holds_fewest() {
-    let places = Places::new(8, budget());
-    let mut many = arrive(&places, 0, 7);
-    let mut few = arrive(&places, 1, 1);
+    let gates = Gates::new(1, 8, budget());
+    let mut many = arrive(&gates, 0, 7);
+    let mut few = arrive(&gates, 1, 1);
     assert_eq!((running(&mut many), running(&mut few)), (7, 1));
-    many.extend(arrive(&places, 0, 10));
-    let mut late = arrive(&places, 2, 1);
+    many.extend(arrive(&gates, 0, 10));
+    let mut late = arrive(&gates, 2, 1);
     assert_eq!(running(&mut late), 0);
     many.remove(0);
     assert_eq!((running(&mut many), running(&mut late)), (6, 1));
@@ -87,48 +95,50 @@ fn a_place_goes_to_the_plugin_that_holds_fewest() {
 
 #[test]
 fn within_a_plugin_the_first_to_come_is_the_first_to_run() {
-    let places = Places::new(1, budget());
-    let mut calls = arrive(&places, 0, 4);
+    let gates = Gates::new(1, 1, budget());
+    let mut calls = arrive(&gates, 0, 4);
     while !calls.is_empty() {
         assert_eq!(running(&mut calls), 1);
         assert!(calls[0].runs());
         calls.remove(0);
     }
-    assert!(is_empty(&places));
+    assert!(is_empty(&gates));
 }
 
 #[test]
 fn a_flood_fills_its_own_queue_only() {
-    let places = Places::new(1, budget());
-    let flood: Vec<_> = std::iter::from_fn(|| Call::arrive(&places, 0).ok()).collect();
+    let gates = Gates::new(1, 1, budget());
+    let flood: Vec<_> = std::iter::from_fn(|| Call::arrive(&gates, 0).ok()).collect();
     assert_eq!(flood.len(), 1 + 20);
-    let _other = arrive(&places, 1, 1);
+    let _other = arrive(&gates, 1, 1);
     // Not at its own length yet, but at its share of what 11 other entries leave.
-    let second: Vec<_> = std::iter::from_fn(|| Call::arrive(&places, 2).ok()).collect();
+    let second: Vec<_> = std::iter::from_fn(|| Call::arrive(&gates, 2).ok()).collect();
     assert_eq!(second.len(), 9);
-    assert!(Call::arrive(&places, 3).is_ok());
-    assert_eq!(places.lock().waiting, 20 + 1 + 9);
+    assert!(Call::arrive(&gates, 3).is_ok());
+    assert_eq!(gates.first.places.lock().waiting, 20 + 1 + 9);
     drop((flood, second));
 }
 
 #[test]
 fn a_call_that_stops_waiting_leaves_no_trace() {
-    let places = Places::new(1, budget());
-    let first = Call::arrive(&places, 0).unwrap();
-    let second = Call::arrive(&places, 0).unwrap();
-    let third = Call::arrive(&places, 1).unwrap();
+    let gates = Gates::new(1, 1, budget());
+    let first = Call::arrive(&gates, 0).unwrap();
+    let second = Call::arrive(&gates, 0).unwrap();
+    let third = Call::arrive(&gates, 1).unwrap();
     drop(second);
     // It has a place by then that it does not know of.
     drop(first);
     drop(third);
-    assert!(is_empty(&places));
+    assert!(is_empty(&gates));
 }
 
 #[test]
 fn memory_is_shared_fairly_and_comes_back_with_the_place() {
-    let books = Mutex::default();
-    let places = Arc::new(Places { calls_max: 8, advance_bytes: 0, budget: budget(), books });
-    let place = |plugin| match Call::arrive(&places, plugin) {
+    let mut places = Places::new(1, 8, budget());
+    places.advance_bytes = 0;
+    let first = Arc::new(Gate { places: Arc::new(places), core: 0 });
+    let gates = Gates { first, others: Box::default() };
+    let place = |plugin| match Call::arrive(&gates, plugin) {
         Ok(Call::Runs(place)) => place,
         _ => panic!("there is room"),
     };
@@ -142,14 +152,14 @@ fn memory_is_shared_fairly_and_comes_back_with_the_place() {
     drop(one);
     assert!(other.reserve(MIB));
     drop((two, other));
-    assert!(is_empty(&places));
+    assert!(is_empty(&gates));
 }
 
 #[test]
 fn a_place_comes_with_some_memory_unless_there_is_none_left() {
-    let places = Places::new(100, budget());
-    let reserved = || places.lock().memory_bytes;
-    let place = |plugin| match Call::arrive(&places, plugin) {
+    let gates = Gates::new(1, 100, budget());
+    let reserved = || gates.first.places.lock().memory_bytes;
+    let place = |plugin| match Call::arrive(&gates, plugin) {
         Ok(Call::Runs(place)) => place,
         _ => panic!("there is room"),
     };
@@ -165,13 +175,77 @@ fn a_place_comes_with_some_memory_unless_there_is_none_left() {
     assert!(!place(2).reserve(13 * MIB), "what is left is 13 MiB, and seven eighths of it are less");
     assert!(place(2).reserve(11 * MIB));
     drop((one, other));
-    assert!(is_empty(&places));
+    assert!(is_empty(&gates));
+}
+
+#[test]
+fn a_core_keeps_a_place_for_the_next_call_of_the_same_plugin() {
+    let gates = Gates::new(2, 8, budget());
+    let places = &gates.first.places;
+    let books = || {
+        let books = places.lock();
+        (books.calls, books.memory_bytes, books.clock)
+    };
+    drop(Call::arrive_at(&gates, 1, 0).unwrap());
+    let kept = books();
+    assert_eq!((kept.0, kept.1), (1, 2 * MIB));
+    drop(Call::arrive_at(&gates, 1, 0).unwrap());
+    assert_eq!(books(), kept, "nobody has looked into the books");
+    drop(Call::arrive_at(&gates, 0, 0).unwrap());
+    assert_eq!((books().0, places.kept.count()), (2, 2), "the other core has its own");
+    drop(Call::arrive_at(&gates, 1, 3).unwrap());
+    assert_eq!((books().0, places.kept.count()), (2, 2), "another plugin takes its turn");
+    assert!(is_empty(&gates));
+}
+
+#[test]
+fn what_is_kept_is_there_for_whoever_needs_it() {
+    let gates = Gates::new(3, 2, budget());
+    (0..3).for_each(|core| drop(Call::arrive_at(&gates, core, core).unwrap()));
+    let mut calls: Vec<_> = (0..3).map(|core| Call::arrive_at(&gates, core, 7 + core).unwrap()).collect();
+    assert_eq!(running(&mut calls), 2);
+    calls.remove(0);
+    assert_eq!(running(&mut calls), 2, "while somebody waits nothing is kept");
+    drop(calls);
+    assert!(is_empty(&gates));
+
+    // All the memory that one plugin may have while the other core keeps some for another.
+    let gates = Gates::new(2, 2, budget());
+    drop(Call::arrive_at(&gates, 1, 1).unwrap());
+    let Ok(Call::Runs(place)) = Call::arrive_at(&gates, 0, 0) else { panic!("there is room") };
+    assert!(place.reserve(700 * MIB));
+    assert!(!place.reserve(MIB));
+}
+
+/// A place that is kept while another thread begins to wait must not be lost.
+#[test]
+fn threads_that_come_and_go_all_get_their_turn() {
+    const CALLS: usize = 4000;
+    let gates = Gates::new(2, 2, budget());
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let gates = &gates;
+            scope.spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+                for call in 0..CALLS {
+                    let arrived = Call::arrive_at(gates, thread % 2, (thread + call / 64) % 3).unwrap();
+                    if let Call::Waits(ticket) = arrived {
+                        let turn =
+                            async { tokio::time::timeout(std::time::Duration::from_secs(60), ticket).await };
+                        assert!(runtime.block_on(turn).is_ok(), "a call waits for a place that nobody has");
+                    }
+                }
+            });
+        }
+    });
+    assert!(is_empty(&gates));
 }
 
 #[derive(Debug, Clone)]
 enum Step {
     Arrive {
         plugin: usize,
+        core: usize,
     },
     /// Ends or cancels the call at this place of the list.
     Leave {
@@ -186,7 +260,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        4 => (0..4_usize).prop_map(|plugin| Step::Arrive { plugin }),
+        4 => (0..4_usize, 0..3_usize).prop_map(|(plugin, core)| Step::Arrive { plugin, core }),
         3 => any::<prop::sample::Index>().prop_map(|call| Step::Leave { call }),
         1 => (any::<prop::sample::Index>(), 1..300_u64).prop_map(|(call, mebibytes)| Step::Grow { call, mebibytes }),
     ];
@@ -207,8 +281,11 @@ fn check(places: &Places, calls: &mut [(usize, Call)]) {
     }
     let running: u64 = runs.values().sum();
     let waiting = calls.len() - usize::try_from(running).unwrap();
+    let kept = places.kept.count();
+    assert!(waiting == 0 || kept == 0, "a place is kept that somebody waits for");
     let books = places.lock();
-    assert_eq!((books.calls, books.waiting), (running, u64::try_from(waiting).unwrap()), "no place is lost");
+    let taken = running + u64::try_from(kept).unwrap();
+    assert_eq!((books.calls, books.waiting), (taken, u64::try_from(waiting).unwrap()), "no place is lost");
     assert!(books.calls <= places.calls_max);
     assert!(books.memory_bytes <= places.budget.memory_bytes_max);
     for plugin in first_waiting.keys() {
@@ -222,15 +299,16 @@ fn check(places: &Places, calls: &mut [(usize, Call)]) {
 
 proptest! {
     #[test]
-    fn any_plan_keeps_the_promises(calls_max in 1..12_u32, plan in steps()) {
-        let places = Places::new(calls_max, budget());
+    fn any_plan_keeps_the_promises(cores in 1..4_usize, calls_max in 1..12_u32, plan in steps()) {
+        let gates = Gates::new(cores, calls_max, budget());
+        let places = &*gates.first.places;
         let mut calls = Vec::<(usize, Call)>::new();
         for step in plan {
             let waited: Vec<_> = calls.iter_mut().map(|(_, call)| !call.runs()).collect();
             let calls_of = |plugin| places.lock().plugins.get(&name(plugin)).map_or(0, |account| account.calls);
             let mut held: Vec<_> = (0..4).map(calls_of).collect();
             match step {
-                Step::Arrive { plugin } => match Call::arrive(&places, plugin) {
+                Step::Arrive { plugin, core } => match Call::arrive_at(&gates, core, plugin) {
                     Ok(call) => calls.push((plugin, call)),
                     Err(full) => {
                         let own = |(of, call): &&(usize, Call)| *of == plugin && matches!(call, Call::Waits(_));
@@ -264,9 +342,9 @@ proptest! {
                 }
                 Step::Leave { .. } | Step::Grow { .. } => {}
             }
-            check(&places, &mut calls);
+            check(places, &mut calls);
         }
         drop(calls);
-        prop_assert!(is_empty(&places));
+        prop_assert!(is_empty(&gates));
     }
 }

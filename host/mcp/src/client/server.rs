@@ -163,7 +163,7 @@ impl Inner {
     /// Makes the call; what was dropped of the arguments is noted in the record.
     async fn call(
         &self,
-        call: &ToolCall,
+        call: &ToolCall<'_>,
         context: &CallContext,
         record: &mut CallRecord,
     ) -> Result<Vec<Item>, CallError> {
@@ -249,7 +249,7 @@ impl ToolSource for RemoteServer {
         self.inner.offer().entry(tool).map(|entry| entry.labels.clone()).unwrap_or_default()
     }
 
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let started = Instant::now();
         let mut record = CallRecord::begun(context);
         let result = self.inner.call(&call, context, &mut record).await;
@@ -258,7 +258,7 @@ impl ToolSource for RemoteServer {
                 // All items of a result have its `_meta`.
                 let meta = items.first().and_then(|item| item.meta.as_ref());
                 record.label = meta.and_then(Label::from_meta);
-                outcome(&call.tool, items)
+                outcome(call.tool, items)
             }
             Err(error) => error.into_outcome(),
         };

@@ -69,7 +69,7 @@ impl<A: Agent> ToolSource for AgentTool<A> {
         Arc::clone(&self.definitions)
     }
 
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let task = call.arguments.value().get("task").and_then(Value::as_str).unwrap_or_default();
         let outcome = tokio::select! {
             biased;

@@ -1,6 +1,5 @@
 //! Several sources as one toolset, also when two of them have a tool of the same name.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
@@ -34,7 +33,7 @@ impl Toolset {
             let (own, others) = shared.split_at_checked(definitions.len()).unwrap_or_default();
             shared = others;
             match own.contains(&true) {
-                true => toolset.add(Arc::new(Prefixed::new(source, &definitions, own)))?,
+                true => toolset.add(Arc::new(Prefixed::new(source, definitions, own)))?,
                 false => toolset.add(source)?,
             }
         }
@@ -69,7 +68,8 @@ fn mark_shared(names: &[(usize, &str)], look: Look, is_shared: &mut [bool]) {
     let mut firsts: HashTable<(usize, bool)> = HashTable::with_capacity(names.len());
     let mut first_of = Vec::with_capacity(names.len());
     for (index, (owner, name)) in names.iter().enumerate() {
-        let (hash, own) = (hash_of(index), look(name));
+        let own = look(name);
+        let hash = random.hash_one(own.bytes());
         let is_alike = |(first, _): &(usize, bool)| looked(*first).is_some_and(|l| l.bytes() == own.bytes());
         match firsts.find_mut(hash, is_alike) {
             Some((first, has_several)) => {
@@ -97,28 +97,31 @@ fn mark_shared(names: &[(usize, &str)], look: Look, is_shared: &mut [bool]) {
 struct Prefixed {
     source: Arc<dyn ToolSource>,
     definitions: Arc<[Arc<ToolDefinition>]>,
-    /// The source's own definitions of the tools that have another name here.
-    own: HashMap<ToolName, Arc<ToolDefinition>>,
+    /// The source's own definitions of the same tools, of which some have another name.
+    own: Arc<[Arc<ToolDefinition>]>,
 }
 
 impl Prefixed {
-    fn new(source: Arc<dyn ToolSource>, tools: &[Arc<ToolDefinition>], shared: &[bool]) -> Self {
-        let mut own = HashMap::with_capacity(tools.len());
-        let mut definitions = Vec::with_capacity(tools.len());
-        for (definition, is_shared) in tools.iter().zip(shared) {
-            if !is_shared {
-                definitions.push(Arc::clone(definition));
-                continue;
+    fn new(source: Arc<dyn ToolSource>, own: Arc<[Arc<ToolDefinition>]>, shared: &[bool]) -> Self {
+        let named = |(definition, is_shared): (&Arc<ToolDefinition>, &bool)| match is_shared {
+            false => Arc::clone(definition),
+            true => {
+                let name = prefixed(source.name(), &definition.name);
+                Arc::new(ToolDefinition { name, ..(**definition).clone() })
             }
-            let name = prefixed(source.name(), &definition.name);
-            own.insert(name.clone(), Arc::clone(definition));
-            definitions.push(Arc::new(ToolDefinition { name, ..(**definition).clone() }));
-        }
-        Self { source, definitions: definitions.into(), own }
+        };
+        let definitions = own.iter().zip(shared).map(named).collect();
+        Self { source, definitions, own }
+    }
+
+    /// The source's own definition of the tool that is called `name` here.
+    fn own(&self, name: &ToolName) -> Option<&Arc<ToolDefinition>> {
+        let place = self.definitions.iter().position(|definition| definition.name == *name)?;
+        self.own.get(place)
     }
 
     fn own_name<'a>(&'a self, name: &'a ToolName) -> &'a ToolName {
-        self.own.get(name).map_or(name, |definition| &definition.name)
+        self.own(name).map_or(name, |definition| &definition.name)
     }
 }
 
@@ -158,11 +161,9 @@ impl ToolSource for Prefixed {
         self.source.states_for()
     }
 
-    async fn invoke(&self, mut call: ToolCall, context: &CallContext) -> Completion {
-        if let Some(own) = self.own.get(&call.tool.name) {
-            call.tool = Arc::clone(own);
-        }
-        self.source.invoke(call, context).await
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
+        let tool = self.own(&call.tool.name).unwrap_or(call.tool);
+        self.source.invoke(ToolCall { tool, ..call }, context).await
     }
 }
 
@@ -200,7 +201,7 @@ mod tests {
             tool.as_str() == "delete"
         }
 
-        async fn invoke(&self, call: ToolCall, _: &CallContext) -> Completion {
+        async fn invoke(&self, call: ToolCall<'_>, _: &CallContext) -> Completion {
             let output = json!(format!("{} of {}", call.tool.name, self.0));
             Completion { outcome: Outcome::Ok(Output::Value(output)), record: CallRecord::default() }
         }

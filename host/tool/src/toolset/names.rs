@@ -39,10 +39,10 @@ impl Names {
     /// Takes the name of an entry. Where it is taken, the later entry has it.
     pub(super) fn take<'n>(&mut self, entry: usize, name_of: impl Fn(usize) -> &'n str) {
         let (name, random) = (name_of(entry), &self.random);
-        let exact = |entry: &usize| random.hash_one(name_of(*entry));
-        match self.exact.find_mut(exact(&entry), |other| name_of(*other) == name) {
+        let exact = random.hash_one(name);
+        match self.exact.find_mut(exact, |other| name_of(*other) == name) {
             Some(other) => *other = entry,
-            None => drop(self.exact.insert_unique(exact(&entry), entry, exact)),
+            None => drop(self.exact.insert_unique(exact, entry, |entry| random.hash_one(name_of(*entry)))),
         }
         for (table, look) in [(&mut self.folded, folded as Look), (&mut self.drawn, drawn)] {
             let looked = look(name);

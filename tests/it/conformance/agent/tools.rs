@@ -238,7 +238,7 @@ impl ToolSource for Logged {
         self.source.definitions()
     }
 
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         self.tools.log(call.tool.name.as_str());
         self.source.invoke(call, context).await
     }

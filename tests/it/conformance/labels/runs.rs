@@ -67,7 +67,7 @@ impl ToolSource for Strange {
         self.by
     }
 
-    async fn invoke(&self, call: ToolCall, _: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, _: &CallContext) -> Completion {
         self.log.lock().unwrap().push(call.tool.name.to_string());
         let mut record = CallRecord::default();
         record.label.clone_from(&self.said);

@@ -177,7 +177,7 @@ impl ToolSource for Noted {
 
     async fn invoke(
         &self,
-        call: cofferdam_tool::ToolCall,
+        call: cofferdam_tool::ToolCall<'_>,
         context: &cofferdam_tool::CallContext,
     ) -> cofferdam_tool::Completion {
         self.strange.log.lock().unwrap().push(call.tool.name.to_string());

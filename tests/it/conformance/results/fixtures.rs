@@ -301,7 +301,7 @@ impl ToolSource for Steps {
         Arc::clone(&self.definitions)
     }
 
-    async fn invoke(&self, _: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, _: ToolCall<'_>, context: &CallContext) -> Completion {
         let index = self.calls.fetch_add(1, Ordering::Relaxed).min(self.steps.len() - 1);
         let completion = self.steps[index].call(context).await;
         if let Some(cancel) = &self.cancel {
@@ -360,7 +360,7 @@ impl ToolSource for HostTool {
         [definition()].into()
     }
 
-    async fn invoke(&self, _: ToolCall, _: &CallContext) -> Completion {
+    async fn invoke(&self, _: ToolCall<'_>, _: &CallContext) -> Completion {
         let mut record = cofferdam_tool::CallRecord::default();
         record.set_outcome(&self.0);
         Completion { outcome: self.0.clone(), record }

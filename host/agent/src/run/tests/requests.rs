@@ -84,7 +84,7 @@ impl ToolSource for Described {
         Some("Echo first.")
     }
 
-    async fn invoke(&self, call: ToolCall, context: &CallContext) -> Completion {
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         self.0.invoke(call, context).await
     }
 }
