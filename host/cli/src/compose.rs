@@ -20,6 +20,7 @@ use crate::exit::UsageError;
 use crate::loading::{PluginError, Progress};
 use crate::offer::Values;
 use crate::servers::Login;
+use crate::side_by_side::side_by_side;
 use crate::stores::Stores;
 use crate::{offer, print, servers, skills, workspace};
 
@@ -44,7 +45,9 @@ pub(crate) struct PluginSpec {
 impl PluginSpec {
     /// Adds what no tool may write to.
     pub(crate) fn protect(&mut self, paths: &[PathBuf]) {
-        self.protected = self.protected.iter().chain(paths).cloned().collect();
+        if !paths.is_empty() {
+            self.protected = self.protected.iter().chain(paths).cloned().collect();
+        }
     }
 }
 
@@ -198,9 +201,12 @@ fn override_limits(spec: &mut PluginSpec, args: &PluginArgs) {
 pub(crate) fn specs_of_config(file: &ConfigFile, values: Values) -> anyhow::Result<Vec<PluginSpec>> {
     let stores = Stores::new(file, values);
     let protected = servers::deciding_files(file).into();
-    let plugins = file.config.plugins.iter();
+    let plugins: Vec<_> = file.config.plugins.iter().collect();
+    let found = side_by_side(&plugins, |_, (_, plugin)| Found::look(file, plugin));
     let specs: Vec<_> = plugins
-        .map(|(name, plugin)| spec_of_plugin(file, name, plugin, &stores, values, &protected))
+        .into_iter()
+        .zip(found)
+        .map(|((name, plugin), found)| spec_of_plugin(file, name, plugin, found, &stores, values, &protected))
         .collect::<anyhow::Result<_>>()?;
     servers::of_config(file, Values::Leave, Login::Refused)?;
     check_reach(&specs)?;
@@ -215,13 +221,28 @@ pub(crate) fn spec_of_config(
     stores: &Stores<'_>,
     values: Values,
 ) -> anyhow::Result<PluginSpec> {
-    spec_of_plugin(file, name, plugin, stores, values, &servers::deciding_files(file).into())
+    let found = Found::look(file, plugin);
+    spec_of_plugin(file, name, plugin, found, stores, values, &servers::deciding_files(file).into())
+}
+
+/// Where the component of a plugin is, and what is there.
+struct Found {
+    path: PathBuf,
+    files: Option<ComponentFiles>,
+}
+
+impl Found {
+    fn look(file: &ConfigFile, plugin: &PluginConfig) -> Self {
+        let path = file.resolve(plugin.component.as_ref());
+        Self { files: ComponentFiles::look_ambient(&path), path }
+    }
 }
 
 fn spec_of_plugin(
     file: &ConfigFile,
     name: &str,
     plugin: &PluginConfig,
+    Found { path, files }: Found,
     stores: &Stores<'_>,
     values: Values,
     protected: &Arc<[PathBuf]>,
@@ -229,8 +250,6 @@ fn spec_of_plugin(
     let header = format!("[plugins.{name}");
     let plugin_name = PluginName::new(name)
         .map_err(|error| file.error_in_table(&header, format!("plugin `{name}`: {error}")))?;
-    let path = file.resolve(plugin.component.as_ref());
-    let files = ComponentFiles::look_ambient(&path);
     if files.is_none() && !path.is_file() {
         let message = format!("there is no file {}", path.display());
         return Err(file.error(plugin.component.span(), message).into());

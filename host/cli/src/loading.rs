@@ -12,6 +12,7 @@ use futures_util::stream::{self, BoxStream, StreamExt as _};
 
 use crate::compose::{self, PluginSpec};
 use crate::consent::Consent;
+use crate::side_by_side::{at_once, side_by_side};
 use crate::{consent, offer, print};
 
 /// Plugins, with what is known of them for the next time.
@@ -109,37 +110,11 @@ fn recall_all(
     known: &Known,
     specs: &[PluginSpec],
 ) -> Vec<Option<Result<Arc<Plugin>, LoadError>>> {
-    let share = specs.len().div_ceil(at_once()).max(SHARE_MIN);
-    let recall_part = &|(part, specs): (usize, &[PluginSpec])| {
-        let recall = |(index, spec): (usize, &PluginSpec)| {
-            let component = Component::from_file_ambient(&spec.path);
-            let place = part * share + index;
-            let recalled = engine.recall(known, place, &component, spec.files, &spec.options);
-            recalled.map(|plugin| plugin.map(Arc::new)).transpose()
-        };
-        specs.iter().enumerate().map(recall).collect::<Vec<_>>()
-    };
-    std::thread::scope(|scope| {
-        let mut parts = specs.chunks(share).enumerate();
-        let first = parts.next();
-        let others: Vec<_> = parts.map(|part| scope.spawn(move || recall_part(part))).collect();
-        let mut recalled = first.map(recall_part).unwrap_or_default();
-        for other in others {
-            // A part that is missing, which would be a panic there, is loaded like what is not known.
-            let missing = |_| std::iter::repeat_with(|| None).take(share).collect();
-            recalled.extend(other.join().unwrap_or_else(missing));
-        }
-        recalled.truncate(specs.len());
-        recalled
+    side_by_side(specs, |place, spec| {
+        let component = Component::from_file_ambient(&spec.path);
+        let recalled = engine.recall(known, place, &component, spec.files, &spec.options);
+        recalled.map(|plugin| plugin.map(Arc::new)).transpose()
     })
-}
-
-/// Plugins that a thread is worth starting for: it takes as long to start as recalling some dozens.
-const SHARE_MIN: usize = 128;
-
-/// What can be done at the same time.
-fn at_once() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// Loads the others, in order, as many at a time as there are processors: compiling is a process of its own for each.

@@ -24,6 +24,7 @@ mod print;
 mod rebuild;
 mod serve;
 mod servers;
+mod side_by_side;
 mod skills;
 mod stores;
 mod terminal;
@@ -36,6 +37,10 @@ use clap::Parser;
 
 use crate::args::{Cli, Command};
 use crate::exit::Exit;
+
+/// Every call allocates a hundred times, on all cores.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
     let cli = Cli::parse();

@@ -52,6 +52,10 @@ use clap::Parser;
 use crate::effort::Effort;
 use crate::measure::{MARKDOWN_HEAD, Measure};
 
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 #[command(about = "Measures the host against the floor and prints ratios")]
 struct Cli {
