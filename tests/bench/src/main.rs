@@ -71,9 +71,10 @@ struct Cli {
     /// One short round of everything: whether it works, and no measurement
     #[arg(long)]
     quick: bool,
+    /// Be a server that `mcp` compares with
     #[cfg(feature = "calls")]
-    #[command(flatten)]
-    native: Native,
+    #[arg(long, hide = true, value_name = "SERVER")]
+    serve: Option<mcp::Served>,
     /// Only make calls, for a counter of instructions
     #[cfg(feature = "count")]
     #[arg(long, hide = true, value_name = "SIDE")]
@@ -82,16 +83,6 @@ struct Cli {
     #[cfg(feature = "count")]
     #[arg(long, hide = true, default_value_t = 1)]
     calls: u32,
-}
-
-/// Being a server that `mcp` compares with.
-#[cfg(feature = "calls")]
-#[derive(clap::Args)]
-struct Native {
-    #[arg(long, hide = true)]
-    native_echo: bool,
-    #[arg(long, hide = true)]
-    native_http: bool,
 }
 
 /// All benchmarks, in the order in which they run. What reads the memory of this process is first.
@@ -131,17 +122,13 @@ const NAMES: &[&str] = &[
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     #[cfg(feature = "calls")]
-    if cli.native.native_http {
-        return mcp::native::http();
+    if let Some(served) = cli.serve {
+        return served.run();
     }
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run(cli))
 }
 
 async fn run(cli: Cli) -> anyhow::Result<()> {
-    #[cfg(feature = "calls")]
-    if cli.native.native_echo {
-        return mcp::native::stdio().await;
-    }
     #[cfg(feature = "count")]
     if let Some(side) = cli.count {
         return count::run(side, cli.calls).await;

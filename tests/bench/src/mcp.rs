@@ -1,21 +1,25 @@
 //! `mcp`: a small tool call over MCP, against servers that do nothing else.
 //!
-//! Ours is `cofferdam serve` with a plugin: each call has a sandbox of its own. The reference is this program with
-//! `--native-echo`: the same SDK, the same protocol, and a tool that is a function; and a server with the official SDK for Python.
+//! Ours is `cofferdam serve` with a plugin: each call has a sandbox of its own. The reference is this program as a native server:
+//! the same SDK, the same protocol, and a tool that is a function; and a server with the official SDK for Python.
 //! All answer the same text, one call after another and sixteen at a time. What ends in `one CPU` ran with client and
-//! server on one processor.
+//! server on one processor; `without a sandbox` is the server of this project with the function as its tool.
 
 mod http;
-pub(crate) mod native;
+mod native;
 pub(crate) mod request;
 pub(crate) mod stdio;
+mod unsandboxed;
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::Context as _;
+use clap::ValueEnum as _;
 use cofferdam_tests::{guest, root};
 use tempfile::TempDir;
+use tokio::net::TcpListener;
 
 use crate::effort::Effort;
 use crate::measure::{Goal, Measure};
@@ -28,48 +32,115 @@ const ROUNDS: usize = 25;
 const CALLS: u32 = 160;
 /// Calls in a round with the server in Python.
 const PYTHON_CALLS: u32 = 48;
-const AT_ONCE: [usize; 2] = [1, 16];
+const AT_ONCE: [usize; 2] = [1, CONNECTIONS];
+const CONNECTIONS: usize = 16;
 /// More than is measured, so that nothing is refused.
 const CONFIGURATION: &str = "serve.rate = { per-second = 1000000, burst = 1000000 }\n";
 
+/// A server that this program is, to be compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Served {
+    /// The same SDK and a tool that is a function, on standard input and output
+    Native,
+    /// The same on HTTP
+    NativeHttp,
+    /// The server of this project and the same tool, on standard input and output
+    Unsandboxed,
+    /// The same on HTTP
+    UnsandboxedHttp,
+}
+
+impl Served {
+    /// Serves until the input ends, or on HTTP until it is killed. Those on HTTP have a thread for each core, as whoever writes
+    /// such a server gets without asking; one thread is enough for the others.
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let one = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let several = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        match self {
+            Self::Native => one()?.block_on(native::stdio()),
+            Self::NativeHttp => several()?.block_on(native::http()),
+            Self::Unsandboxed => one()?.block_on(unsandboxed::stdio()),
+            Self::UnsandboxedHttp => several()?.block_on(unsandboxed::http()),
+        }
+    }
+
+    /// This program as that server.
+    pub(crate) fn command(self) -> anyhow::Result<Command> {
+        let mut command = Command::new(std::env::current_exe().context("a running program has a path")?);
+        let name = self.to_possible_value().context("every server has a name")?;
+        command.arg("--serve").arg(name.get_name());
+        Ok(command)
+    }
+}
+
 pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
-    let mut rows = stdio_rows(effort, "").await?;
-    rows.extend(http_rows(effort, "").await?);
+    let mut rows = against_native(effort, "").await?;
     rows.extend(python_rows(effort).await?);
     let _one = OneCpu::take()?;
-    rows.extend(stdio_rows(effort, ", one CPU").await?);
-    rows.extend(http_rows(effort, ", one CPU").await?);
+    rows.extend(against_native(effort, ", one CPU").await?);
+    rows.extend(without_sandbox(effort, ", one CPU, without a sandbox").await?);
     Ok(rows)
 }
 
-async fn stdio_rows(effort: Effort, where_: &str) -> anyhow::Result<Vec<Measure>> {
-    let calls = usize::try_from(effort.times(CALLS))?;
-    let (mut ours, mut native) = (ours_on_stdio()?, stdio::Server::start(itself("--native-echo")?)?);
-    let mut rows = Vec::new();
-    for at_once in AT_ONCE {
-        let ratio =
-            Ratio::new(format!("{NAME}, stdio, {at_once} at once{where_}")).with_goal(Goal::AtMost(1.2));
-        let ours = async || ours.calls(calls, at_once);
-        let reference = async || native.calls(calls, at_once);
-        rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
-    }
-    Ok(rows)
+/// A free port of this machine. Where that is, is said as `cofferdam serve` says it.
+#[expect(clippy::print_stderr, reason = "where ours says it")]
+async fn listen() -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    eprintln!("listening on http://{}/mcp", listener.local_addr()?);
+    Ok(listener)
 }
 
-async fn http_rows(effort: Effort, where_: &str) -> anyhow::Result<Vec<Measure>> {
-    let calls = usize::try_from(effort.times(CALLS))?;
+/// A server that runs, and a client that calls its tool.
+trait Called {
+    /// The time of each of so many calls, of which so many are under way at once.
+    fn calls(&mut self, calls: usize, at_once: usize) -> anyhow::Result<Duration>;
+}
+
+/// `cofferdam serve` against the native server.
+async fn against_native(effort: Effort, where_: &str) -> anyhow::Result<Vec<Measure>> {
+    let goal = Some(Goal::AtMost(1.2));
+    let mut rows =
+        compare(effort, "stdio", where_, goal, ours_on_stdio()?, on_stdio(Served::Native)?).await?;
     let folder = tempfile::tempdir()?;
-    let (mut ours, mut native) =
-        (ours_on_http(&folder)?, http::Server::start(itself("--native-http")?, "", 16)?);
+    let (ours, native) = (ours_on_http(&folder)?, on_http(Served::NativeHttp)?);
+    rows.extend(compare(effort, "HTTP", where_, goal, ours, native).await?);
+    Ok(rows)
+}
+
+/// What the server itself adds: the same tool behind it and behind the SDK alone.
+async fn without_sandbox(effort: Effort, where_: &str) -> anyhow::Result<Vec<Measure>> {
+    let (ours, native) = (on_stdio(Served::Unsandboxed)?, on_stdio(Served::Native)?);
+    let mut rows = compare(effort, "stdio", where_, None, ours, native).await?;
+    let (ours, native) = (on_http(Served::UnsandboxedHttp)?, on_http(Served::NativeHttp)?);
+    rows.extend(compare(effort, "HTTP", where_, None, ours, native).await?);
+    Ok(rows)
+}
+
+async fn compare<S: Called>(
+    effort: Effort,
+    transport: &str,
+    where_: &str,
+    goal: Option<Goal>,
+    mut ours: S,
+    mut native: S,
+) -> anyhow::Result<Vec<Measure>> {
+    let calls = usize::try_from(effort.times(CALLS))?;
     let mut rows = Vec::new();
     for at_once in AT_ONCE {
-        let ratio =
-            Ratio::new(format!("{NAME}, HTTP, {at_once} at once{where_}")).with_goal(Goal::AtMost(1.2));
-        let ours = async || ours.calls(calls, at_once);
-        let reference = async || native.calls(calls, at_once);
-        rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
+        let ratio = Ratio::new(format!("{NAME}, {transport}, {at_once} at once{where_}"));
+        let ratio = goal.into_iter().fold(ratio, Ratio::with_goal);
+        let (ours, native) = (async || ours.calls(calls, at_once), async || native.calls(calls, at_once));
+        rows.push(ratio.alternate(effort, ROUNDS, ours, native).await?.into());
     }
     Ok(rows)
+}
+
+fn on_stdio(served: Served) -> anyhow::Result<stdio::Server> {
+    stdio::Server::start(served.command()?)
+}
+
+fn on_http(served: Served) -> anyhow::Result<http::Server> {
+    http::Server::start(served.command()?, "", CONNECTIONS)
 }
 
 /// How many calls there are in a second, against the official server for Python.
@@ -109,7 +180,7 @@ fn ours_on_http(folder: &TempDir) -> anyhow::Result<http::Server> {
     let mut command = serve()?;
     command.arg("--plugin").arg(guest("served")).arg("--config").arg(configuration);
     command.args(["--http", "127.0.0.1:0", "--token-file"]).arg(token);
-    http::Server::start(command, &secret, 16)
+    http::Server::start(command, &secret, CONNECTIONS)
 }
 
 /// A token that protects nothing but this measurement.
@@ -130,12 +201,5 @@ pub(crate) fn serve() -> anyhow::Result<Command> {
 pub(crate) fn serve_with_cache(cache: &Path) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?.with_file_name("cofferdam"));
     command.arg("serve").arg("--no-watch").arg("--cache-dir").arg(cache);
-    Ok(command)
-}
-
-/// This program as a server.
-pub(crate) fn itself(flag: &str) -> anyhow::Result<Command> {
-    let mut command = Command::new(std::env::current_exe().context("a running program has a path")?);
-    command.arg(flag);
     Ok(command)
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::copies::copies;
 use crate::effort::Effort;
 use crate::mcp::request::request;
-use crate::mcp::{itself, serve, serve_with_cache, stdio::Server};
+use crate::mcp::{Served, serve, serve_with_cache, stdio::Server};
 use crate::measure::{Goal, Measure};
 use crate::ratio::Ratio;
 
@@ -66,7 +66,7 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     warm_up(effort, &few, FEW)?;
     let ratio = Ratio::new(format!("{NAME}, first list with {FEW} plugins against a native server"));
     let ours = async || time(with(serve()?, &few), First::List, FEW);
-    let reference = async || time(itself("--native-echo")?, First::List, 1);
+    let reference = async || time(Served::Native.command()?, First::List, 1);
     rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
     let several = configuration(folder.path(), some)?;
     let ratio = Ratio::new(format!("{NAME}, first call with {some} plugins against 1, cold"));

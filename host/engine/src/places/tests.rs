@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicUsize;
 
 use proptest::prelude::*;
 
@@ -217,28 +218,47 @@ fn what_is_kept_is_there_for_whoever_needs_it() {
     assert!(!place.reserve(MIB));
 }
 
-/// A place that is kept while another thread begins to wait must not be lost.
+/// A place that is kept at the moment in which another core begins to wait for it: nobody else comes who would find it.
 #[test]
-fn threads_that_come_and_go_all_get_their_turn() {
-    const CALLS: usize = 4000;
-    let gates = Gates::new(2, 2, budget());
+fn a_place_is_not_kept_from_one_who_begins_to_wait() {
+    const ROUNDS: usize = 2000;
+    let gates = &Gates::new(2, 1, budget());
+    let (leaving, arriving) = (&AtomicUsize::new(0), &AtomicUsize::new(0));
+    // Threads that sleep would not meet in so short a moment; one that spins for long keeps the other from its turn.
+    let reaches = |counter: &AtomicUsize, round| {
+        let mut spins = 0;
+        while counter.load(Ordering::SeqCst) < round {
+            spins += 1;
+            if spins < 10_000 { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+    };
     std::thread::scope(|scope| {
-        for thread in 0..4 {
-            let gates = &gates;
-            scope.spawn(move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-                for call in 0..CALLS {
-                    let arrived = Call::arrive_at(gates, thread % 2, (thread + call / 64) % 3).unwrap();
-                    if let Call::Waits(ticket) = arrived {
-                        let turn =
-                            async { tokio::time::timeout(std::time::Duration::from_secs(60), ticket).await };
-                        assert!(runtime.block_on(turn).is_ok(), "a call waits for a place that nobody has");
-                    }
+        scope.spawn(move || {
+            for round in 1..=ROUNDS {
+                let place = Call::arrive_at(gates, 0, 0).unwrap();
+                assert!(matches!(place, Call::Runs(_)), "the other one has left");
+                leaving.store(round, Ordering::SeqCst);
+                (0..round % 200).for_each(|_| std::hint::spin_loop());
+                drop(place);
+                reaches(arriving, round);
+            }
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        for round in 1..=ROUNDS {
+            reaches(leaving, round);
+            if let Call::Waits(ticket) = Call::arrive_at(gates, 1, 1).unwrap() {
+                let turn = async { tokio::time::timeout(std::time::Duration::from_secs(30), ticket).await };
+                let turn = runtime.block_on(turn);
+                // Even then, the other thread must come to its end.
+                if turn.is_err() {
+                    arriving.store(ROUNDS, Ordering::SeqCst);
                 }
-            });
+                assert!(turn.is_ok(), "a call waits for a place that nobody has, in round {round}");
+            }
+            arriving.store(round, Ordering::SeqCst);
         }
     });
-    assert!(is_empty(&gates));
+    assert!(is_empty(gates));
 }
 
 #[derive(Debug, Clone)]

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
+use super::Called;
 use super::request::{REVISION, call, is_answer};
 
 /// Longest answer that is read, in bytes.
@@ -41,9 +42,11 @@ impl Server {
             (0..connections).map(|_| Connection::open(&address, token)).collect::<Result<_, _>>()?;
         Ok(Self { child, _said: said, connections })
     }
+}
 
-    /// The time of one call, one being under way on each of the first `at_once` connections.
-    pub(crate) fn calls(&mut self, calls: usize, at_once: usize) -> anyhow::Result<Duration> {
+impl Called for Server {
+    /// One is under way on each of the first `at_once` connections.
+    fn calls(&mut self, calls: usize, at_once: usize) -> anyhow::Result<Duration> {
         let connections = self.connections.get_mut(..at_once).context("too few connections")?;
         let requests: Vec<_> = (0..calls.max(at_once)).map(|id| call(id).to_string()).collect();
         let started = Instant::now();

@@ -16,7 +16,8 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::json;
-use tokio::net::TcpListener;
+
+use super::listen;
 
 #[derive(Clone)]
 struct Echo;
@@ -46,24 +47,17 @@ impl ServerHandler for Echo {
 }
 
 /// Serves until the input ends.
-pub(crate) async fn stdio() -> anyhow::Result<()> {
+pub(super) async fn stdio() -> anyhow::Result<()> {
     serve_server(Echo, stdio_pipes()).await?.waiting().await?;
     Ok(())
 }
 
-/// Serves HTTP/1.1 on a free port of this machine, which it says like ours, until it is killed. It runs on a thread for each core,
-/// as whoever writes such a server gets without asking.
-pub(crate) fn http() -> anyhow::Result<()> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(answer_all())
-}
-
-#[expect(clippy::print_stderr, reason = "where it listens is said where ours says it")]
-async fn answer_all() -> anyhow::Result<()> {
+/// Serves HTTP/1.1 on a free port of this machine until it is killed.
+pub(super) async fn http() -> anyhow::Result<()> {
     let config = StreamableHttpServerConfig::default().with_json_response(true);
     let sessions = Arc::new(LocalSessionManager::default());
     let service = Arc::new(StreamableHttpService::new(|| Ok(Echo), sessions, config));
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    eprintln!("listening on http://{}/mcp", listener.local_addr()?);
+    let listener = listen().await?;
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;

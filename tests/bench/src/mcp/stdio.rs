@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
+use super::Called;
 use super::request::{call, is_answer};
 
 /// It ends when its input does.
@@ -42,9 +43,10 @@ impl Server {
         self.send(&format!("{message}\n"))?;
         Ok(serde_json::from_str(&self.next()?)?)
     }
+}
 
-    /// The time of one call, `at_once` of them being under way.
-    pub(crate) fn calls(&mut self, calls: usize, at_once: usize) -> anyhow::Result<Duration> {
+impl Called for Server {
+    fn calls(&mut self, calls: usize, at_once: usize) -> anyhow::Result<Duration> {
         let lines: Vec<_> = (0..calls.max(at_once)).map(|id| format!("{}\n", call(id))).collect();
         let started = Instant::now();
         for batch in lines.chunks(at_once) {
