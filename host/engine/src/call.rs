@@ -49,7 +49,7 @@ pub(crate) struct Invocation<'a> {
     pub(crate) toolset: Option<&'a Toolset>,
     pub(crate) limits: &'a Limits,
     pub(crate) context: &'a CallContext,
-    /// Whether the last call like this one computed for long. Written when this one ends.
+    /// Whether the last call like this one on this core computed for long. Written when this one ends.
     pub(crate) was_busy: &'a AtomicBool,
 }
 
@@ -276,11 +276,7 @@ impl Invocation<'_> {
         let starts_busy = self.was_busy.load(Ordering::Relaxed);
         let (used, interrupt) =
             self.engine.lane.drive(self.core.name(), job, &pulse, starts_busy, interrupt).await;
-        let is_busy = pulse.used_much();
-        // Other cores read it as well: it is written when it changes.
-        if is_busy != starts_busy {
-            self.was_busy.store(is_busy, Ordering::Relaxed);
-        }
+        self.was_busy.store(pulse.used_much(), Ordering::Relaxed);
 
         let Used { sandbox, instantiate, result } = used;
         record.cpu = pulse.used();

@@ -26,7 +26,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server that says `listening on http://ADDRESS/mcp`, and connects to it.
+    /// Starts a server that says `listening on http://ADDRESS/mcp`, and connects to it, with a token if there is one.
     pub(crate) fn start(mut command: Command, token: &str, connections: usize) -> anyhow::Result<Self> {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let mut said = BufReader::new(child.stderr.take().context("a pipe")?);
@@ -79,8 +79,13 @@ impl Connection {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
+        // Who asks for no token cannot read an empty one.
+        let authorization = match token {
+            "" => String::new(),
+            token => format!("authorization: Bearer {token}\r\n"),
+        };
         let head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
+            "POST /mcp HTTP/1.1\r\nhost: {address}\r\n{authorization}\
              content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
              mcp-protocol-version: {REVISION}\r\nmcp-method: tools/call\r\nmcp-name: echo\r\n"
         );
