@@ -3,7 +3,7 @@
 //! The C library keeps what was freed for the next allocation: one result that is large as a tree pins a hundred MiB for as
 //! long as the process lives. That is not lost, but it looks as if it were, and others could use it. So an engine that has
 //! been idle for a moment gives it back. On systems with another C library nothing happens, and little in programs that have
-//! another allocator, as `cofferdam` has: mimalloc gives back by itself.
+//! another allocator, as `cofferdam` has: mimalloc gives back by itself, but only while it is used.
 
 /// Gives back what is free. Takes some milliseconds for each hundred MiB, so not while calls run.
 #[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
