@@ -50,6 +50,8 @@ pub enum CallError {
     Meta(#[from] super::MetaError),
     #[error("The result is larger than {bytes_max} bytes.")]
     TooLarge { bytes_max: u64 },
+    #[error("The server sent too many requests while it worked on the call; the connection was ended.")]
+    Flooded,
     #[error("The server did not answer within {seconds} seconds.")]
     NoAnswer { seconds: u64 },
     /// The caller gave up (`MCP-34`).
@@ -63,6 +65,7 @@ impl CallError {
         match error {
             RequestError::Lost { .. } => Self::ConnectionLost { tool: tool.to_owned() },
             RequestError::Protocol { code, message, .. } => Self::protocol(code, &message),
+            RequestError::Flooded => Self::Flooded,
             RequestError::Other(detail) => Self::Other { tool: tool.to_owned(), detail },
         }
     }
@@ -97,6 +100,7 @@ impl CallError {
                 "Mcp.InvalidResponse"
             }
             Self::TaskWait { .. } => "Mcp.TaskWait",
+            Self::Flooded => "Mcp.TooManyRequests",
             Self::Meta(_) => "Mcp.InvalidMeta",
         };
         let text = self.to_string();

@@ -18,12 +18,14 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfi
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, Notify, watch};
 
-use super::handler::{Handler, Running};
+use super::handler::Handler;
 use super::http::HttpClient;
+use super::inbound::Inbound;
 use super::limits::FRAME_BYTES_MAX;
 use super::oauth::Authorizer;
 use super::question::Questions;
 use super::remote::{ReconnectFailed, Remote, RequestError};
+use super::running::Running;
 use super::settings::{Endpoint, Generation, HttpEndpoint, ServerSettings};
 use super::stdio::StdioTransport;
 use super::{ConnectError, raw};
@@ -150,12 +152,15 @@ impl Connection {
         match (&self.endpoint, &self.http) {
             (Endpoint::Http(endpoint), Some(http)) => {
                 http.client.forget_stream();
-                let service = over_http(endpoint, http, handler, opening, self.connect_wait).await?;
+                let bounds = Bounds { running: Arc::clone(running), server: self.name.clone() };
+                let service = over_http(endpoint, http, handler, &bounds, opening, self.connect_wait).await?;
                 http.client.stream_settled().await;
                 Ok(service)
             }
             (Endpoint::Command(command), _) => {
                 let transport = StdioTransport::start(command, &self.name).map_err(ConnectError::Start)?;
+                let bounds = Bounds { running: Arc::clone(running), server: self.name.clone() };
+                let transport = bounds.around(transport);
                 let serving = serve_client_with_lifecycle(handler(), transport, opening.lifecycle());
                 in_time(self.connect_wait, serving).await?
             }
@@ -169,7 +174,10 @@ impl Connection {
         method: &'static str,
         mut parameters: Map<String, Value>,
         call: &CallContext,
-    ) -> Result<Value, ServiceError> {
+    ) -> Result<Value, Failed> {
+        if live.running.is_closed() {
+            return Err(ServiceError::TransportClosed.into());
+        }
         let mut options = PeerRequestOptions::no_options();
         if let Some(Value::Object(meta)) = parameters.remove("_meta") {
             options = options.with_meta(RequestMetaObject(MetaObject(meta)));
@@ -179,13 +187,45 @@ impl Connection {
         let id = handle.id.clone();
         live.running.add(id.clone(), handle.progress_token.clone(), call.clone());
         let mut guard = InFlight { running: &live.running, peer, id, is_answered: false };
-        let result = handle.await_response().await;
+        let result = tokio::select! {
+            biased;
+            result = handle.await_response() => result,
+            () = live.running.closed() => Err(ServiceError::TransportClosed),
+        };
         guard.is_answered = true;
-        result.map(raw::reveal)
+        if live.running.is_flooded(&guard.id) {
+            return Err(Failed::Flooded);
+        }
+        Ok(result.map(raw::reveal)?)
     }
 }
 
 type Service = RunningService<RoleClient, Handler>;
+
+/// Counts what a server sends by itself on one connection.
+struct Bounds {
+    running: Arc<Running>,
+    server: String,
+}
+
+impl Bounds {
+    fn around<T>(&self, transport: T) -> Inbound<T> {
+        Inbound { transport, running: Arc::clone(&self.running), server: self.server.clone() }
+    }
+}
+
+/// Why one request has no result.
+enum Failed {
+    Service(ServiceError),
+    /// The server has sent too much while it worked on the request.
+    Flooded,
+}
+
+impl From<ServiceError> for Failed {
+    fn from(error: ServiceError) -> Self {
+        Self::Service(error)
+    }
+}
 
 async fn in_time(
     wait: Duration,
@@ -200,6 +240,7 @@ async fn over_http(
     endpoint: &HttpEndpoint,
     http: &Http,
     handler: impl Fn() -> Handler,
+    bounds: &Bounds,
     opening: Opening,
     wait: Duration,
 ) -> Result<Service, ConnectError> {
@@ -208,6 +249,7 @@ async fn over_http(
     config.max_sse_event_size = FRAME_BYTES_MAX;
     let Some(authorizer) = &http.authorizer else {
         let transport = StreamableHttpClientTransport::with_client(http.client.clone(), config);
+        let transport = bounds.around(transport);
         let serving = serve_client_with_lifecycle(handler(), transport, opening.lifecycle());
         let served = in_time(wait, serving).await?;
         return served.map_err(|error| match error {
@@ -219,6 +261,7 @@ async fn over_http(
     };
     for _ in 0..AUTHORIZATIONS_MAX {
         let transport = StreamableHttpClientTransport::with_client(authorizer.client(), config.clone());
+        let transport = bounds.around(transport);
         let serving = serve_client_with_lifecycle(handler(), transport, opening.lifecycle());
         let served = in_time(wait, serving).await?;
         match served {
@@ -352,7 +395,8 @@ impl Remote for Connection {
         for _ in 0..AUTHORIZATIONS_MAX {
             let error = match self.once(&live, method, parameters.clone(), call).await {
                 Ok(result) => return Ok(result),
-                Err(error) => error,
+                Err(Failed::Service(error)) => error,
+                Err(Failed::Flooded) => return Err(RequestError::Flooded),
             };
             let challenge = http_error(&error).and_then(StreamableHttpError::auth_challenge);
             let (Some(challenge), Some(authorizer)) = (challenge, authorizer) else {

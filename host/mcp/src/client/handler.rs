@@ -2,25 +2,28 @@
 
 #![expect(deprecated, reason = "servers of earlier revisions still log, ask for messages and for roots")]
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use cofferdam_tool::{CallContext, Progress};
+use cofferdam_tool::Progress;
 use rmcp::ClientHandler;
-use rmcp::model::{ClientCapabilities, ClientConfig, ErrorData, Implementation, ProgressToken, RequestId};
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation,
+};
 use rmcp::model::{
     CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult, ListRootsResult,
     LoggingMessageNotificationParam, ProgressNotificationParam,
 };
-use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
-use super::limits::{MESSAGE_BYTES_MAX, cut};
+use super::limits::{MESSAGE_BYTES_MAX, OWN_MESSAGE_BYTES_MAX, cut};
 use super::question::{Questions, elicit};
+use super::raw::TOO_LARGE;
+use super::running::Running;
 use crate::level;
 
 /// What a question is called that has no name of its own, before its number.
@@ -29,70 +32,6 @@ const ASKED: &str = "elicitation";
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// What a server sends can be faster than the note about the request that it belongs to.
 const OVERTAKEN: Duration = Duration::from_millis(20);
-
-/// Who waits for one request.
-struct Waiting {
-    token: ProgressToken,
-    call: CallContext,
-    /// How many questions were asked of it so far.
-    asked: u32,
-}
-
-/// Who waits for which request of one connection.
-#[derive(Default)]
-pub(crate) struct Running {
-    calls: Mutex<HashMap<RequestId, Waiting>>,
-}
-
-impl Running {
-    fn calls(&self) -> MutexGuard<'_, HashMap<RequestId, Waiting>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn add(&self, id: RequestId, token: ProgressToken, call: CallContext) {
-        self.calls().insert(id, Waiting { token, call, asked: 0 });
-    }
-
-    pub(crate) fn remove(&self, id: &RequestId) {
-        self.calls().remove(id);
-    }
-
-    fn by_token(&self, token: &ProgressToken) -> Option<CallContext> {
-        self.calls().values().find(|waiting| waiting.token == *token).map(|waiting| waiting.call.clone())
-    }
-
-    /// Whose question this is, and how many were asked of that request before. A transport that keeps streams apart knows it;
-    /// otherwise there has to be one call alone, or several of one session. Nobody is asked for somebody else.
-    fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Option<(CallContext, u32)> {
-        let mut calls = self.calls();
-        let waiting = if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
-            calls.get_mut(id)?
-        } else {
-            // Requests that belong to no call have no id of one.
-            let mut running = calls.values_mut().filter(|waiting| !waiting.call.call_id.is_empty());
-            let first = running.next()?;
-            let session = first.call.session.clone();
-            if !running.all(|other| session.is_some() && other.call.session == session) {
-                return None;
-            }
-            first
-        };
-        let asked = waiting.asked;
-        waiting.asked = asked.saturating_add(1);
-        Some((waiting.call.clone(), asked))
-    }
-
-    /// Whose line of a log this is: that of the stream, or of the only call there is.
-    fn logging(&self, origin: Option<&InboundStreamOrigin>) -> Option<CallContext> {
-        let calls = self.calls();
-        let waiting = match origin {
-            Some(InboundStreamOrigin::OutboundRequest(id)) => calls.get(id),
-            _ if calls.len() == 1 => calls.values().next(),
-            _ => None,
-        };
-        waiting.map(|waiting| waiting.call.clone())
-    }
-}
 
 /// Answers a server on one connection.
 pub(crate) struct Handler {
@@ -142,7 +81,12 @@ impl ClientHandler for Handler {
         let (Some((call, asked)), Some(parameters)) = (call, reread::<Map<String, Value>>(request)) else {
             return declined();
         };
-        let answer = elicit(vec![(format!("{ASKED}-{asked}"), parameters)], &call).await.pop();
+        let asking = elicit(vec![(format!("{ASKED}-{asked}"), parameters)], &call);
+        let answer = tokio::select! {
+            answers = asking => answers.into_iter().next_back(),
+            // The server has taken the question back, or the connection is gone.
+            () = context.ct.cancelled() => None,
+        };
         answer.and_then(reread).map_or_else(declined, Ok)
     }
 
@@ -162,6 +106,18 @@ impl ClientHandler for Handler {
         Ok(ListRootsResult::default())
     }
 
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method == TOO_LARGE {
+            let text = format!("a request has at most {OWN_MESSAGE_BYTES_MAX} bytes");
+            return Err(ErrorData::invalid_request(text, None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
+    }
+
     async fn on_progress(
         &self,
         progress: ProgressNotificationParam,
@@ -179,7 +135,8 @@ impl ClientHandler for Handler {
         line: LoggingMessageNotificationParam,
         context: NotificationContext<RoleClient>,
     ) {
-        let Some(call) = found(|| self.running.logging(context.extensions.get())).await else { return };
+        let found = found(|| self.running.logging(context.extensions.get())).await;
+        let Some(Some(call)) = found else { return };
         if let Some(sink) = &call.log {
             let text = line.data.as_str().map_or_else(|| line.data.to_string(), str::to_owned);
             sink.log(&call.call_id, level::from_wire(line.level), cut(&text, MESSAGE_BYTES_MAX));

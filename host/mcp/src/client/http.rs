@@ -293,7 +293,7 @@ impl StreamableHttpClient for HttpClient {
             return Err(StreamableHttpError::UnexpectedContentType(None));
         }
         let body = body(response, event_bytes_max).await?;
-        let message = serde_json::from_slice(&body).and_then(raw::message)?;
+        let message = serde_json::from_slice(&body).and_then(|message| raw::message(message, body.len()))?;
         Ok(StreamableHttpPostResponse::Json(message, session))
     }
 

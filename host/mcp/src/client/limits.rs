@@ -26,6 +26,20 @@ pub(crate) const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) const ITEMS_MAX: usize = 4096;
 /// What of one result is kept, in bytes of the items. A screenshot passes, a video does not.
 pub(crate) const RESULT_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// A request or a notification of a server, in bytes: a form with its schema, a conversation to go on with.
+pub(crate) const OWN_MESSAGE_BYTES_MAX: usize = 256 * 1024;
+/// Requests of a server that wait for their answer at a time, for each call.
+pub(crate) const REQUESTS_IN_FLIGHT_MAX: u32 = 8;
+/// Requests of a server in quick succession, for each call. One that sends more loses the connection.
+pub(crate) const REQUESTS_MAX: u32 = 100;
+/// The time after which a server may send one request more.
+pub(crate) const REQUEST_INTERVAL: Duration = Duration::from_secs(1);
+/// Questions for the user in one call, apart from those that come in rounds.
+pub(crate) const QUESTIONS_PER_CALL_MAX: u32 = 50;
+/// Log lines of one call that are shown, each of `MESSAGE_BYTES_MAX` at most.
+pub(crate) const LOG_LINES_MAX: u32 = 1000;
+/// Log lines of one call that are shown in one second.
+pub(crate) const LOG_LINES_PER_SECOND_MAX: u32 = 50;
 /// How often a server may ask for more before it answers, as the SDKs have it.
 pub(crate) const ROUNDS_MAX: usize = 10;
 /// Questions of one round.

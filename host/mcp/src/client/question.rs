@@ -6,7 +6,7 @@
 use cofferdam_tool::{CallContext, NotAsked, Question, QuestionKind};
 use serde_json::{Map, Value, json};
 
-use super::limits::QUESTIONS_MAX;
+use super::limits::{OWN_MESSAGE_BYTES_MAX, QUESTIONS_MAX};
 use super::sampling::Sampling;
 
 /// How much of a server's key is a part of a question's name.
@@ -54,6 +54,10 @@ pub(crate) async fn answers(
     round: usize,
     call: &CallContext,
 ) -> Result<Map<String, Value>, NotAnswered> {
+    let bytes = asked.map_or(0, |asked| asked.iter().map(|(_, request)| request.to_string().len()).sum());
+    if bytes > OWN_MESSAGE_BYTES_MAX {
+        return Err(NotAnswered(format!("questions of {bytes} bytes")));
+    }
     let asked = asked.into_iter().flatten();
     let asked: Vec<_> =
         asked.map(|(key, request)| Ok((key, Asked::read(request)?))).collect::<Result<_, _>>()?;

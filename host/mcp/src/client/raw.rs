@@ -8,6 +8,7 @@
 use rmcp::model::{CustomResult, ServerJsonRpcMessage, ServerResult};
 use serde_json::{Map, Value, json};
 
+use super::limits::OWN_MESSAGE_BYTES_MAX;
 use super::listing::EXECUTION;
 
 /// The only member of a wrapped result.
@@ -18,28 +19,40 @@ const OWN: [&str; 8] =
 /// Results of calls that are no results yet.
 const OWN_KINDS: [&str; 2] = ["task", "input_required"];
 
-/// Reads one message of a server.
-pub(crate) fn message(mut message: Value) -> Result<ServerJsonRpcMessage, serde_json::Error> {
-    prepare(&mut message);
+/// The method that stands in place of that of a request or notification which is too large.
+pub(crate) const TOO_LARGE: &str = "cofferdam/too-large";
+
+/// Reads one message of a server that has this length in bytes.
+pub(crate) fn message(mut message: Value, bytes: usize) -> Result<ServerJsonRpcMessage, serde_json::Error> {
+    prepare(&mut message, bytes);
     serde_json::from_value(message)
 }
 
 /// The text of a message as the SDK is to read it. What is no message is left for the SDK to refuse.
 pub(crate) fn text(text: String) -> String {
     // Nothing else is changed, and most events are neither.
-    if !text.contains("\"result\"") {
+    if text.len() <= OWN_MESSAGE_BYTES_MAX && !text.contains("\"result\"") {
         return text;
     }
     match serde_json::from_str(&text) {
         Ok(mut message) => {
-            prepare(&mut message);
+            prepare(&mut message, text.len());
             message.to_string()
         }
         Err(_) => text,
     }
 }
 
-fn prepare(message: &mut Value) {
+fn prepare(message: &mut Value, bytes: usize) {
+    if bytes > OWN_MESSAGE_BYTES_MAX
+        && let Some(members) = message.as_object_mut()
+        && members.contains_key("method")
+    {
+        // The id stays, so that a request can be answered.
+        members.remove("params");
+        members.insert("method".to_owned(), TOO_LARGE.into());
+        return;
+    }
     let Some(result) = message.get_mut("result") else { return };
     let Some(members) = result.as_object_mut() else { return };
     let is_own_kind =

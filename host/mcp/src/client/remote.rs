@@ -56,6 +56,9 @@ pub enum RequestError {
         /// The number of the connection.
         connection: u64,
     },
+    /// The server sent too many requests of its own while it worked on this one, and the connection was ended.
+    #[error("the server sent too many requests")]
+    Flooded,
     /// Anything else; the text is for the log.
     #[error("{0}")]
     Other(String),
@@ -80,7 +83,7 @@ impl RequestError {
             {
                 Some(*connection)
             }
-            Self::Protocol { .. } | Self::Other(_) => None,
+            Self::Protocol { .. } | Self::Flooded | Self::Other(_) => None,
         }
     }
 }

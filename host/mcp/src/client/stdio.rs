@@ -154,7 +154,7 @@ impl Transport<RoleClient> for StdioTransport {
         loop {
             let line = self.next_line().await?;
             // Servers print to standard output what they should not; that is passed over.
-            let read = serde_json::from_slice::<Value>(line).and_then(raw::message);
+            let read = serde_json::from_slice::<Value>(line).and_then(|read| raw::message(read, line.len()));
             match read {
                 Ok(message) => return Some(message),
                 Err(error) => tracing::debug!(%error, "a line of a server is no message"),
@@ -201,6 +201,8 @@ async fn log(errors: impl AsyncRead + Unpin, server: String) {
         if lines <= LOG_LINES_MAX {
             let text = String::from_utf8_lossy(&line);
             tracing::info!(server, stderr = %text.trim_end().escape_debug(), "a server printed");
+        } else if lines == LOG_LINES_MAX.saturating_add(1) {
+            tracing::info!(server, "further lines of the server are left out");
         }
     }
 }

@@ -1,0 +1,328 @@
+//! Calls that wait for a server on one connection, and how much the server may send while they wait.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use cofferdam_tool::{CallContext, LogLevel};
+use rmcp::model::{ProgressToken, RequestId};
+use rmcp::service::InboundStreamOrigin;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+
+use super::limits::{
+    LOG_LINES_MAX, LOG_LINES_PER_SECOND_MAX, QUESTIONS_PER_CALL_MAX, REQUEST_INTERVAL,
+    REQUESTS_IN_FLIGHT_MAX, REQUESTS_MAX,
+};
+
+/// Requests of ours that a server has not answered yet, and its own requests while it works on them.
+#[derive(Default)]
+pub(crate) struct Running {
+    state: Mutex<State>,
+    /// Cancelled when the server has sent more than it may: the connection ends.
+    closed: CancellationToken,
+}
+
+#[derive(Default)]
+struct State {
+    calls: HashMap<RequestId, Waiting>,
+    /// Requests of the server that belong to no single call.
+    shared: Requests,
+    /// Requests of the server that are not answered yet, with the request of ours that they are counted for.
+    unanswered: HashMap<RequestId, Option<RequestId>>,
+    /// Requests of ours during which the server has sent too much.
+    flooded: HashSet<RequestId>,
+}
+
+/// A request of ours that waits for its answer.
+struct Waiting {
+    token: ProgressToken,
+    call: CallContext,
+    /// How many questions were asked of it so far.
+    asked: u32,
+    requests: Requests,
+    lines: Lines,
+}
+
+/// Requests of a server that are counted together: a bucket of tokens that fills up again slowly.
+struct Requests {
+    in_flight: u32,
+    left: u32,
+    filled: Instant,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self { in_flight: 0, left: REQUESTS_MAX, filled: Instant::now() }
+    }
+}
+
+impl Requests {
+    /// Takes a token, of which there are `REQUESTS_MAX` for each of `calls`.
+    fn take(&mut self, calls: u32, now: Instant) -> bool {
+        let elapsed = now.saturating_duration_since(self.filled);
+        let intervals = elapsed.as_millis().checked_div(REQUEST_INTERVAL.as_millis()).unwrap_or_default();
+        let new = u32::try_from(intervals).unwrap_or(u32::MAX);
+        if new > 0 {
+            self.filled = now;
+        }
+        self.left = self.left.saturating_add(new).min(REQUESTS_MAX.saturating_mul(calls.max(1)));
+        let has_left = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        has_left
+    }
+}
+
+/// Log lines of one call.
+#[derive(Default)]
+struct Lines {
+    second: Option<Instant>,
+    in_second: u32,
+    shown: u32,
+    left_out: u64,
+}
+
+impl Lines {
+    /// Whether one more line is shown.
+    fn take(&mut self, now: Instant) -> bool {
+        let is_same = |second: &Instant| now.saturating_duration_since(*second) < Duration::from_secs(1);
+        if !self.second.as_ref().is_some_and(is_same) {
+            (self.second, self.in_second) = (Some(now), 0);
+        }
+        let is_shown = self.in_second < LOG_LINES_PER_SECOND_MAX && self.shown < LOG_LINES_MAX;
+        if is_shown {
+            self.in_second = self.in_second.saturating_add(1);
+            self.shown = self.shown.saturating_add(1);
+        } else {
+            self.left_out = self.left_out.saturating_add(1);
+        }
+        is_shown
+    }
+}
+
+/// What becomes of a request of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is answered.
+    Admitted,
+    /// It is answered with an error: too many wait for their answer.
+    Busy,
+    /// The server does not stop: the connection ends.
+    Closed,
+}
+
+impl Running {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a request of ours, and the call that it is made for.
+    pub(super) fn add(&self, id: RequestId, token: ProgressToken, call: CallContext) {
+        let waiting =
+            Waiting { token, call, asked: 0, requests: Requests::default(), lines: Lines::default() };
+        let mut state = self.state();
+        // Each call brings room for requests that belong to no single one.
+        state.shared.left = state.shared.left.saturating_add(REQUESTS_MAX);
+        state.calls.insert(id, waiting);
+    }
+
+    /// Forgets a request of ours, and tells its caller how many log lines were left out.
+    pub(super) fn remove(&self, id: &RequestId) {
+        let removed = self.state().calls.remove(id);
+        if let Some(waiting) = removed {
+            tell_left_out(&waiting.call, waiting.lines.left_out);
+        }
+    }
+
+    /// Whether the server has sent too much while it worked on this request of ours.
+    pub(super) fn is_flooded(&self, id: &RequestId) -> bool {
+        self.state().flooded.remove(id)
+    }
+
+    /// Whether the connection has ended because the server has sent too much.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.is_cancelled()
+    }
+
+    /// Waits until [`Running::is_closed`].
+    pub(super) fn closed(&self) -> WaitForCancellationFuture<'_> {
+        self.closed.cancelled()
+    }
+
+    /// Counts a request of the server.
+    pub(super) fn admit(&self, id: &RequestId, origin: Option<&InboundStreamOrigin>) -> Verdict {
+        let mut state = self.state();
+        let State { calls, shared, unanswered, flooded } = &mut *state;
+        let now = Instant::now();
+        let of_call = match origin {
+            Some(InboundStreamOrigin::OutboundRequest(of)) if calls.contains_key(of) => Some(of.clone()),
+            _ => None,
+        };
+        let running = u32::try_from(calls.len()).unwrap_or(u32::MAX).max(1);
+        let waiting = of_call.as_ref().and_then(|of| calls.get_mut(of));
+        let (requests, counts_for) = match waiting {
+            Some(waiting) => (&mut waiting.requests, 1),
+            None => (shared, running),
+        };
+        if !requests.take(counts_for, now) {
+            match of_call {
+                Some(of) => drop(flooded.insert(of)),
+                // Nobody can tell for which of them it was.
+                None => flooded.extend(calls.keys().cloned()),
+            }
+            drop(state);
+            self.closed.cancel();
+            return Verdict::Closed;
+        }
+        let in_flight_max = REQUESTS_IN_FLIGHT_MAX.saturating_mul(counts_for);
+        if requests.in_flight >= in_flight_max || unanswered.contains_key(id) {
+            return Verdict::Busy;
+        }
+        requests.in_flight = requests.in_flight.saturating_add(1);
+        unanswered.insert(id.clone(), of_call);
+        Verdict::Admitted
+    }
+
+    /// Notes that a request of the server was answered, or taken back.
+    pub(super) fn answered(&self, id: &RequestId) {
+        let mut state = self.state();
+        let State { calls, shared, unanswered, .. } = &mut *state;
+        let requests = match unanswered.remove(id) {
+            None => return,
+            Some(None) => shared,
+            Some(Some(of)) => match calls.get_mut(&of) {
+                Some(waiting) => &mut waiting.requests,
+                None => return,
+            },
+        };
+        requests.in_flight = requests.in_flight.saturating_sub(1);
+    }
+
+    pub(super) fn by_token(&self, token: &ProgressToken) -> Option<CallContext> {
+        let state = self.state();
+        state.calls.values().find(|waiting| waiting.token == *token).map(|waiting| waiting.call.clone())
+    }
+
+    /// Finds the call that a question belongs to, and how many were asked of it before. A transport that keeps streams apart
+    /// knows it; otherwise there has to be a single call, or several of one session. A question is never put to another caller.
+    pub(super) fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Option<(CallContext, u32)> {
+        let mut state = self.state();
+        let waiting = if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
+            state.calls.get_mut(id)?
+        } else {
+            // Requests that belong to no call have no id of one.
+            let mut running = state.calls.values_mut().filter(|waiting| !waiting.call.call_id.is_empty());
+            let first = running.next()?;
+            let session = first.call.session.clone();
+            if !running.all(|other| session.is_some() && other.call.session == session) {
+                return None;
+            }
+            first
+        };
+        let asked = waiting.asked;
+        waiting.asked = asked.saturating_add(1);
+        (asked < QUESTIONS_PER_CALL_MAX).then(|| (waiting.call.clone(), asked))
+    }
+
+    /// Finds the call that a log line belongs to: that of the stream, or the only one. `Some(None)` is a line that is left out.
+    pub(super) fn logging(&self, origin: Option<&InboundStreamOrigin>) -> Option<Option<CallContext>> {
+        let mut state = self.state();
+        let is_only = state.calls.len() == 1;
+        let waiting = match origin {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => state.calls.get_mut(id),
+            _ if is_only => state.calls.values_mut().next(),
+            _ => None,
+        }?;
+        if !waiting.lines.take(Instant::now()) {
+            return Some(None);
+        }
+        let left_out = std::mem::take(&mut waiting.lines.left_out);
+        let call = waiting.call.clone();
+        drop(state);
+        tell_left_out(&call, left_out);
+        Some(Some(call))
+    }
+}
+
+fn tell_left_out(call: &CallContext, count: u64) {
+    if let Some(sink) = call.log.as_ref().filter(|_| count > 0) {
+        let lines = if count == 1 { "line" } else { "lines" };
+        sink.log(&call.call_id, LogLevel::Warning, &format!("{count} log {lines} of the server left out"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: i64) -> RequestId {
+        RequestId::Number(number)
+    }
+
+    fn running(calls: &[i64]) -> Running {
+        let running = Running::default();
+        for call in calls {
+            running.add(id(*call), ProgressToken(id(*call)), CallContext::new("c"));
+        }
+        running
+    }
+
+    #[test]
+    fn requests_of_a_server_are_counted_for_the_call_whose_stream_they_come_on() {
+        let running = running(&[1, 2]);
+        let first = InboundStreamOrigin::OutboundRequest(id(1));
+        let mut verdicts = Vec::new();
+        for number in 0..200 {
+            verdicts.push(running.admit(&id(number), Some(&first)));
+        }
+        let count = |verdict| verdicts.iter().filter(|found| **found == verdict).count();
+        assert_eq!(count(Verdict::Admitted), usize::try_from(REQUESTS_IN_FLIGHT_MAX).unwrap());
+        assert_eq!(count(Verdict::Busy), usize::try_from(REQUESTS_MAX - REQUESTS_IN_FLIGHT_MAX).unwrap());
+        assert!(running.is_closed() && running.is_flooded(&id(1)) && !running.is_flooded(&id(2)));
+    }
+
+    #[test]
+    fn an_answer_makes_room_and_an_id_is_used_once_at_a_time() {
+        let running = running(&[1]);
+        for number in 0..i64::from(REQUESTS_IN_FLIGHT_MAX) {
+            assert_eq!(running.admit(&id(number), None), Verdict::Admitted);
+        }
+        assert_eq!(running.admit(&id(100), None), Verdict::Busy);
+        running.answered(&id(0));
+        assert_eq!(running.admit(&id(1), None), Verdict::Busy, "it waits for its answer");
+        assert_eq!(running.admit(&id(0), None), Verdict::Admitted);
+    }
+
+    #[test]
+    fn requests_of_no_call_have_room_for_each_call() {
+        let running = running(&[1, 2, 3]);
+        let admitted = (0..1000).filter(|number| {
+            let verdict = running.admit(&id(*number), None);
+            running.answered(&id(*number));
+            verdict == Verdict::Admitted
+        });
+        let admitted = u32::try_from(admitted.count()).unwrap();
+        assert_eq!(admitted, 3 * REQUESTS_MAX);
+        assert!([1, 2, 3].iter().all(|call| running.is_flooded(&id(*call))));
+    }
+
+    #[test]
+    fn the_room_for_requests_comes_back_slowly() {
+        let (mut requests, start) = (Requests::default(), Instant::now());
+        assert!((0..REQUESTS_MAX).all(|_| requests.take(1, start)) && !requests.take(1, start));
+        assert!(requests.take(1, start + 2 * REQUEST_INTERVAL));
+        let later = start + 1_000_000 * REQUEST_INTERVAL;
+        assert!((0..REQUESTS_MAX).all(|_| requests.take(1, later)) && !requests.take(1, later));
+    }
+
+    #[test]
+    fn log_lines_are_limited_per_second_and_per_call() {
+        let (mut lines, start) = (Lines::default(), Instant::now());
+        let shown = |lines: &mut Lines, now| (0..1000).filter(|_| lines.take(now)).count();
+        assert_eq!(shown(&mut lines, start), usize::try_from(LOG_LINES_PER_SECOND_MAX).unwrap());
+        assert_eq!(lines.left_out, 1000 - u64::from(LOG_LINES_PER_SECOND_MAX));
+        for second in 1..100 {
+            shown(&mut lines, start + Duration::from_secs(second));
+        }
+        assert_eq!(lines.shown, LOG_LINES_MAX);
+    }
+}
