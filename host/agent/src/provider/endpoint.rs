@@ -94,6 +94,9 @@ impl Endpoint {
                 failed.is_retried && *wait < sending.deadline.saturating_duration_since(Instant::now())
             });
             let Some(wait) = wait else {
+                if let Some(asked) = failed.error.retry_after.filter(|_| failed.is_retried) {
+                    failed.error.message.push_str(&format!("; asked to wait {} s", asked.as_secs_f64().ceil()));
+                }
                 if tries > 1 {
                     failed.error.message.push_str(&format!(" (after {tries} tries)"));
                 }

@@ -169,6 +169,7 @@ async fn what_passes_is_tried_again_and_what_does_not_is_not() {
         assert_eq!(error.message.ends_with("(after 4 tries)"), tries == 4, "{error}");
         let asked = error.message.contains("slow down").then_some(Duration::from_secs(3600));
         assert_eq!(error.retry_after, asked);
+        assert_eq!(error.message.contains("; asked to wait 3600 s"), asked.is_some(), "{error}");
     }
 }
 
