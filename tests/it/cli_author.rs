@@ -165,3 +165,18 @@ fn usage_is_checked() {
     assert_eq!(args(&count_schema(), &["{}", "--dialect", "mcp"]).0, 2);
     assert_eq!(run(&["args", "--tool", "no_such_tool", "--plugin", &plugin("text")]).0, 2);
 }
+
+#[test]
+fn a_new_project_lists_the_commands_that_its_toolchain_needs() {
+    let scratch = tempfile::tempdir().unwrap();
+    for (language, setup) in [
+        ("python", "  python3 -m venv .venv\n  .venv/bin/pip install componentize-py=="),
+        ("typescript", "  npm install\n  cofferdam build\n"),
+        ("rust", "p\n  cofferdam build\n"),
+    ] {
+        let project = scratch.path().join(language).join("p").display().to_string();
+        let (code, _, stderr) = run(&["new", &project, "--lang", language]);
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stderr.contains(setup), "{stderr}");
+    }
+}

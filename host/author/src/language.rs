@@ -42,6 +42,17 @@ impl Language {
         }
     }
 
+    /// Returns the commands that a new project needs once before its first build, in their order. Empty where the toolchain
+    /// brings everything.
+    #[must_use]
+    pub const fn setup_commands(self) -> &'static [&'static str] {
+        match self {
+            Self::JavaScript | Self::TypeScript => &["npm install"],
+            Self::Python => &crate::languages::python::SETUP_COMMANDS,
+            Self::Rust | Self::Go | Self::C | Self::Cpp => &[],
+        }
+    }
+
     /// The language of a project by the files that its programmers have in every project, most telling first. A `main.py`
     /// beside a `Cargo.toml` is a script of a Rust project.
     pub(crate) fn of_directory(directory: &Path) -> Option<Self> {

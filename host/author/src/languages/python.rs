@@ -16,6 +16,9 @@ use crate::{BuildError, Finished, MissingTool, Project, Steps};
 
 /// The version that is tested.
 const COMPONENTIZE_PY: &str = "0.25.1";
+/// Commands that install it for one project.
+pub(crate) const SETUP_COMMANDS: [&str; 2] =
+    ["python3 -m venv .venv", ".venv/bin/pip install componentize-py==0.25.1 pytest"];
 /// The Python inside of it: packages are chosen for that.
 const PYTHON: &str = "3.14";
 /// Packages that a plugin needs besides.
@@ -248,8 +251,7 @@ impl Toolchain {
 
 /// Both come with a virtual environment in the project.
 fn missing(tool: String, looked_for: String) -> BuildError {
-    let install =
-        format!("python3 -m venv .venv && .venv/bin/pip install componentize-py=={COMPONENTIZE_PY}");
+    let install = SETUP_COMMANDS.join(" && ");
     // Debian has Python without `venv`.
     let install = vec![install.clone(), format!("apt-get install python3 python3-venv && {install}")];
     BuildError::Missing(MissingTool { tool, looked_for, install })

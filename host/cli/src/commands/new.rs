@@ -1,6 +1,6 @@
 //! `cofferdam new`: a project to start from.
 
-use cofferdam_author::{CreateError, Language, create};
+use cofferdam_author::{CreateError, create};
 
 use crate::args::NewArgs;
 use crate::exit::{Exit, UsageError};
@@ -20,14 +20,14 @@ pub(crate) fn run(args: &NewArgs) -> anyhow::Result<Exit> {
         text.push_str(file);
     }
     print::result(&text)?;
-    let is_of_npm = matches!(args.lang, Language::JavaScript | Language::TypeScript);
-    let examples = [
-        format!("cd {directory}{}", if is_of_npm { "\n  npm install" } else { "" }),
+    let mut commands = vec![format!("cd {directory}")];
+    commands.extend(args.lang.setup_commands().iter().map(|command| (*command).to_owned()));
+    commands.extend([
         "cofferdam build".to_owned(),
         "cofferdam test".to_owned(),
         format!("cofferdam call greet '{{\"name\":\"Ada\"}}' --plugin dist/{}.wasm", name(args)),
-    ];
-    print::note(&format!("\nNext:\n  {}", examples.join("\n  ")));
+    ]);
+    print::note(&format!("\nNext:\n  {}", commands.join("\n  ")));
     Ok(Exit::Ok)
 }
 
