@@ -71,8 +71,8 @@ use crate::blocking::blocking;
 use crate::content::Content;
 use crate::ledger::Ledger;
 use crate::{
-    Changes, FileError, FileReader, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat, StorePath,
-    WriteMode,
+    Changes, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, Quota, Room, Scope,
+    Stat, StorePath, WriteMode,
 };
 
 /// How a directory is used.
@@ -197,6 +197,10 @@ impl FileStore for DirectoryStore {
 
     fn root_ambient(&self) -> Option<&Path> {
         Some(&self.root)
+    }
+
+    fn locate(&self, path: &StorePath) -> FileLocation {
+        FileLocation::in_store(&*self.root, path)
     }
 
     fn nameless_file(&self) -> Option<File> {

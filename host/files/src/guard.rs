@@ -14,8 +14,8 @@ pub use limited::WithQuota;
 pub use subtree::Subtree;
 
 use crate::{
-    Changes, EntryKind, FileError, FileReader, FileStore, Listing, MadeDirectory, Room, Scope, Stat,
-    StorePath, WriteMode,
+    Changes, EntryKind, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, Room, Scope,
+    Stat, StorePath, WriteMode,
 };
 
 /// A store that refuses every change with the text of `FILE-20` and hands everything else on.
@@ -41,6 +41,10 @@ impl FileStore for ReadOnly {
 
     fn root_ambient(&self) -> Option<&Path> {
         self.store.root_ambient()
+    }
+
+    fn locate(&self, path: &StorePath) -> FileLocation {
+        self.store.locate(path)
     }
 
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {
@@ -126,6 +130,10 @@ impl FileStore for CreateOnly {
 
     fn root_ambient(&self) -> Option<&Path> {
         self.store.root_ambient()
+    }
+
+    fn locate(&self, path: &StorePath) -> FileLocation {
+        self.store.locate(path)
     }
 
     fn nameless_file(&self) -> Option<File> {

@@ -2,8 +2,8 @@
 //!
 //! Nine tools, offered as a [`ToolSource`] like any plugin's. What they answer, refusals included, is ordinary text for the
 //! model and never a tool error (`FILE-43`); only a store that fails by itself says so in other words than the contract's.
-//! A tool is one operation on the store: others see its change as a whole or not at all, and two edits of one file at
-//! the same time are both made, one after the other.
+//! A tool is one operation on the store: others see its change as a whole or not at all. Changes of one file by calls at the
+//! same time are made one after another, whatever their number.
 //!
 //! Limits: what one answer holds is bounded by [`FileAccessOptions`], what a store holds by its quota. A file larger than 64 MiB
 //! can be read in lines but not edited.
@@ -13,6 +13,7 @@ mod edit;
 mod lines;
 mod operations;
 mod requests;
+mod turns;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,7 +28,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::declarations::{INSTRUCTIONS, Tool};
-use crate::{Budget, FileStore, SearchCaps, Sharing, Transaction};
+use self::edit::TRIES_MAX;
+use self::requests::Request;
+use self::turns::Turn;
+use crate::{Budget, FileError, FileStore, SearchCaps, Sharing, StorePath, Transaction};
 
 /// The memory that the changes of a call may take that are kept apart first, in bytes: twice the largest file that is
 /// edited.
@@ -135,33 +139,57 @@ impl FileAccessTools {
     async fn answer(&self, call: &ToolCall<'_>, context: &CallContext) -> Result<Answer, ToolError> {
         let unknown = || ToolError::new(ErrorType::PluginUnavailable).with_detail("no such file-access tool");
         let tool = Tool::named(call.tool.name.as_str()).ok_or_else(unknown)?;
-        let arguments = Value::Object(call.arguments.value().clone());
-        let request = tool.request(arguments).map_err(|error| {
-            // Decoding by the declared schema has seen to that.
-            ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string())
-        })?;
+        let request = || {
+            let arguments = Value::Object(call.arguments.value().clone());
+            tool.request(arguments).map_err(|error| {
+                // Decoding by the declared schema has seen to that.
+                ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string())
+            })
+        };
         let scope = |store| self.options.sharing.scope(store, context.session.as_deref());
         let effects = context.file_effects;
         // What a plugin has called is a part of its call; what a model has called is an operation of its own (`FILE-23`).
         let outer = context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
-        let (store, transaction) = if let Some(outer) = outer {
+        if let Some(outer) = outer {
             let view = outer.view(&self.name, &self.store, FileAccess::ReadWrite);
-            (scope(Arc::new(view)), None)
-        } else if effects == FileEffects::default() || !tool.writes() {
-            (scope(Arc::clone(&self.store)), None)
-        } else {
-            let transaction = Transaction::new(Budget::new(CHANGED_BYTES_MAX));
-            let scoped = scope(Arc::clone(&self.store));
-            let view = transaction.view(&self.name, &scoped, FileAccess::ReadWrite);
-            (Arc::new(view) as Arc<dyn FileStore>, Some(transaction))
-        };
-        let work = Work { name: &self.name, store: &store, options: &self.options };
-        let mut answer = work.run(request).await;
-        if let Some(transaction) = transaction {
-            answer.changed = transaction.finish(effects).await?;
+            return Ok(self.work(&scope(Arc::new(view))).run(request()?).await);
         }
-        Ok(answer)
+        let store = scope(Arc::clone(&self.store));
+        let first = request()?;
+        let _turn = turn(&*store, &first).await;
+        if effects == FileEffects::default() || !tool.writes() {
+            return Ok(self.work(&store).run(first).await);
+        }
+        let mut request_again = Some(first);
+        let mut tries_left = TRIES_MAX;
+        loop {
+            let transaction = Transaction::new(Budget::new(CHANGED_BYTES_MAX));
+            let view: Arc<dyn FileStore> =
+                Arc::new(transaction.view(&self.name, &store, FileAccess::ReadWrite));
+            let request = request_again.take().map_or_else(&request, Ok)?;
+            let mut answer = self.work(&view).run(request).await;
+            tries_left = tries_left.saturating_sub(1);
+            match transaction.finish(effects).await {
+                Ok(changed) => {
+                    answer.changed = changed;
+                    return Ok(answer);
+                }
+                Err(error) if matches!(error.source, FileError::Conflict { .. }) && tries_left > 0 => {}
+                Err(error) => return Err(error.into()),
+            }
+            tokio::task::yield_now().await;
+        }
     }
+
+    fn work<'a>(&'a self, store: &'a Arc<dyn FileStore>) -> Work<'a> {
+        Work { name: &self.name, store, options: &self.options }
+    }
+}
+
+/// Waits for the turn of the file that `request` changes, if it changes one. A name that no file can have is refused later.
+async fn turn(store: &dyn FileStore, request: &Request) -> Option<Turn> {
+    let path = StorePath::file(request.changed_file()?).ok()?;
+    Some(Turn::wait(store.locate(&path)).await)
 }
 
 #[async_trait]

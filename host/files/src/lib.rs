@@ -65,6 +65,7 @@ pub use search::{
     FileMatches, MatchingLine, SearchCaps, SearchError, SearchQuery, SearchResults, Truncation, search,
 };
 pub use store::{
-    Entry, EntryKind, FileReader, FileStore, Listing, MadeDirectory, Room, Scope, Stat, Version, WriteMode,
+    Entry, EntryKind, FileLocation, FileReader, FileStore, Listing, MadeDirectory, Room, Scope, Stat,
+    Version, WriteMode,
 };
 pub use transaction::{CommitError, Transaction};

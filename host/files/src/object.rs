@@ -58,7 +58,8 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::blocking::blocking;
 use crate::ledger::Ledger;
 use crate::{
-    Changes, FileError, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat, StorePath, WriteMode,
+    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat, StorePath,
+    WriteMode,
 };
 
 /// A file store in a bucket.
@@ -134,6 +135,10 @@ impl BucketStore {
 
 #[async_trait]
 impl FileStore for BucketStore {
+    fn locate(&self, path: &StorePath) -> FileLocation {
+        FileLocation::in_store(Arc::as_ptr(&self.bucket).addr(), path)
+    }
+
     fn is_read_only(&self) -> bool {
         self.bucket.is_read_only
     }

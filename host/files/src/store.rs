@@ -1,6 +1,7 @@
 //! The trait that every file store implements.
 
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -35,6 +36,12 @@ pub trait FileStore: Send + Sync {
     /// must stay out of reach. It must not reach a model, a guest or an error text.
     fn root_ambient(&self) -> Option<&Path> {
         None
+    }
+
+    /// Returns where the file at `path` is, for telling whether two views show the same file. A view of another store
+    /// answers for that one.
+    fn locate(&self, path: &StorePath) -> FileLocation {
+        FileLocation::in_store(std::ptr::from_ref(self).cast::<()>().addr(), path)
     }
 
     /// A new file of the host without a name, beside the files of the store, that a [`commit`](Self::commit) can give a name
@@ -146,6 +153,23 @@ pub trait FileStore: Send + Sync {
     /// [`FileError::MountPoint`] and [`FileError::Busy`]: nothing has changed. After any other error a store that is not
     /// on this machine may hold a part of the changes.
     async fn commit(&self, changes: Changes) -> Result<(), FileError>;
+}
+
+/// A file of the process, as a place to queue at. Equal locations may be two files; two locations are one file only where a
+/// bucket is opened twice or directories lie in each other.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FileLocation {
+    store: u64,
+    path: StorePath,
+}
+
+impl FileLocation {
+    /// The file at `path` of the store that `store` tells from others.
+    pub(crate) fn in_store(store: impl Hash, path: &StorePath) -> Self {
+        let mut hasher = DefaultHasher::new();
+        store.hash(&mut hasher);
+        Self { store: hasher.finish(), path: path.clone() }
+    }
 }
 
 /// A file of a store that is being read. It may hold on to resources of the system until it is dropped.

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::changes::{Filled, Vacated};
-use crate::{Changes, FileError, FileStore, Listing, MadeDirectory, Room, Scope, Stat, StorePath, WriteMode};
+use crate::{
+    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, Room, Scope, Stat, StorePath,
+    WriteMode,
+};
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -151,6 +154,10 @@ impl FileStore for Audited {
 
     fn root_ambient(&self) -> Option<&Path> {
         self.store.root_ambient()
+    }
+
+    fn locate(&self, path: &StorePath) -> FileLocation {
+        self.store.locate(path)
     }
 
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {

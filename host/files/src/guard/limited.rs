@@ -10,8 +10,8 @@ use tokio::sync::Mutex;
 use crate::ledger::Ledger;
 use crate::quota::Change;
 use crate::{
-    Changes, EntryKind, FileError, FileReader, FileStore, Listing, MadeDirectory, Quota, QuotaExceeded, Room,
-    Scope, Stat, StorePath, Usage, WriteMode,
+    Changes, EntryKind, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, Quota,
+    QuotaExceeded, Room, Scope, Stat, StorePath, Usage, WriteMode,
 };
 
 /// A store that may hold less than it could: what is in it counts against a quota of its own, and against the quotas of the
@@ -158,6 +158,10 @@ impl FileStore for WithQuota {
 
     fn root_ambient(&self) -> Option<&Path> {
         self.store.root_ambient()
+    }
+
+    fn locate(&self, path: &StorePath) -> FileLocation {
+        self.store.locate(path)
     }
 
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use crate::changes::{Filled, Vacated};
 use crate::path::RESERVED_PREFIX;
 use crate::{
-    Changes, FileError, FileStore, Listing, MadeDirectory, PathError, QuotaExceeded, Room, Scope, Stat,
-    StorePath, WriteMode,
+    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, PathError, QuotaExceeded, Room,
+    Scope, Stat, StorePath, WriteMode,
 };
 
 /// One directory of a store, seen as a whole store: its paths begin there, and so do those in errors and listings. What is
@@ -83,6 +83,11 @@ impl FileStore for Subtree {
 
     fn root_ambient(&self) -> Option<&Path> {
         self.store.root_ambient()
+    }
+
+    fn locate(&self, path: &StorePath) -> FileLocation {
+        // A path that is too long below denotes no file.
+        self.store.locate(self.below(path).as_ref().unwrap_or(path))
     }
 
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {

@@ -10,8 +10,9 @@ use crate::{Budget, FileError, FileStore, Overlay, QuotaExceeded, StorePath, Wri
 
 /// The longest file that is edited, before and after, in bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// How often an edit is made anew because another one came first.
-const TRIES_MAX: usize = 16;
+/// How often an edit is made anew because a plugin or another process came first. Edits of this process come one after
+/// another (`turns.rs`).
+pub(super) const TRIES_MAX: usize = 64;
 
 /// A file after an edit.
 pub(super) struct Edited {
@@ -24,8 +25,8 @@ pub(super) struct Edited {
 /// The new content of a file, and how many places are changed in it.
 type Changed = Result<(String, usize), Refusal>;
 
-/// Reads `path`, changes it and writes it back, unless somebody else has written it meanwhile: then that is what is
-/// changed. So of several edits at a time none is lost.
+/// Reads `path`, changes it and writes it back. If the file has been written meanwhile, makes the change anew in what was
+/// written, so that of several edits at a time none is lost. The caller has the turn of the file.
 pub(super) async fn edit(
     store: &Arc<dyn FileStore>,
     path: &StorePath,
@@ -43,6 +44,8 @@ pub(super) async fn edit(
             Err(error @ FileError::Conflict { .. }) => lost = Some(error),
             Err(error) => return Err(Refusal::reason(error)),
         }
+        // A store in memory never makes anybody wait.
+        tokio::task::yield_now().await;
     }
     Err(lost.map_or(Refusal::NotFound, Refusal::reason))
 }

@@ -108,6 +108,23 @@ impl std::fmt::Display for LineNumber {
     }
 }
 
+impl Request {
+    /// Returns the name of the one file that the request changes, if there is one.
+    pub(super) fn changed_file(&self) -> Option<&str> {
+        match self {
+            Self::SaveFile(request) => Some(&request.file_name),
+            Self::DeleteFile(request) => Some(&request.file_name),
+            Self::Replace(request) => Some(&request.file_name),
+            Self::ReplaceLines(request) => Some(&request.file_name),
+            Self::ReadFile(_)
+            | Self::ListFiles(_)
+            | Self::SearchFiles(_)
+            | Self::ReadLines(_)
+            | Self::CreateDirectory(_) => None,
+        }
+    }
+}
+
 impl Tool {
     pub(super) fn request(self, arguments: Value) -> serde_json::Result<Request> {
         use serde_json::from_value as read;

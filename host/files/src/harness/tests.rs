@@ -6,7 +6,9 @@ use cofferdam_tool::{CallContext, Outcome, Toolset};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{MemoryStore, Quota, ReadOnly, StorePath, WriteMode};
+use crate::{
+    BucketStore, DirectoryOptions, DirectoryStore, MemoryStore, Quota, ReadOnly, StorePath, WriteMode,
+};
 
 fn toolset(store: Arc<dyn FileStore>, options: FileAccessOptions) -> Toolset {
     let mut toolset = Toolset::new();
@@ -48,24 +50,70 @@ async fn a_read_only_store_has_the_tools_of_the_read_only_mode() {
     assert_eq!(names, kept);
 }
 
-#[tokio::test]
-async fn of_many_edits_at_a_time_none_is_lost() {
-    let store = memory();
-    put(&*store, "a", "0\n".repeat(16)).await;
-    let toolset = Arc::new(toolset(Arc::clone(&store), FileAccessOptions::default()));
-    let edits = (1..=16).map(|line| {
-        let toolset = Arc::clone(&toolset);
-        tokio::spawn(async move {
-            let edit = json!({"line_number": line, "new_line": format!("{line}\n"), "expected_line": "0"});
-            text(&toolset, "file_access_replace_lines", json!({"file_name": "a", "edits": [edit]})).await
-        })
-    });
-    for edit in edits.collect::<Vec<_>>() {
-        assert_eq!(edit.await.unwrap(), "Replaced 1 line(s) in 'a'.");
+/// Edits of one file that are in flight at a time.
+const EDITS: usize = 64;
+const ROUNDS: usize = 10;
+
+/// Makes [`EDITS`] edits of one file at a time, [`ROUNDS`] times, through two toolsets. Every second edit is shown to the
+/// caller line by line, which makes it in a transaction. `disturb` is what a plugin or another process does meanwhile.
+async fn make_all_edits(stores: [Arc<dyn FileStore>; 2], disturb: impl AsyncFn(usize)) {
+    let toolsets = stores.clone().map(|store| Arc::new(toolset(store, FileAccessOptions::default())));
+    for round in 0..ROUNDS {
+        put(&*stores[0], "a", "0\n".repeat(EDITS)).await;
+        let edits = (1..=EDITS).map(|line| {
+            let toolset = Arc::clone(&toolsets[line % 2]);
+            tokio::spawn(async move {
+                let edit =
+                    json!({"line_number": line, "new_line": format!("{line}\n"), "expected_line": "0"});
+                let arguments = json!({"file_name": "a", "edits": [edit]}).to_string();
+                let mut context = CallContext::new("c");
+                context.file_effects.shows_diffs = line % 4 < 2;
+                let called = toolset.call("file_access_replace_lines", Some(arguments.as_bytes()), &context);
+                called.await.unwrap().outcome.shown().unwrap().text()
+            })
+        });
+        let edits: Vec<_> = edits.collect();
+        disturb(round).await;
+        for edit in edits {
+            assert_eq!(edit.await.unwrap(), "Replaced 1 line(s) in 'a'.");
+        }
+        let content = stores[0].read(&StorePath::file("a").unwrap(), 9999).await.unwrap();
+        let expected: String = (1..=EDITS).map(|line| format!("{line}\n")).collect();
+        assert_eq!(String::from_utf8(content).unwrap().replace('x', ""), expected);
     }
-    let content = store.read(&StorePath::file("a").unwrap(), 999).await.unwrap();
-    let expected: String = (1..=16).map(|line| format!("{line}\n")).collect();
-    assert_eq!(String::from_utf8(content).unwrap(), expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_edits_at_a_time_all_are_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = DirectoryOptions { is_durable: false, ..DirectoryOptions::default() };
+    // The same directory opened twice is one store to whoever edits.
+    let directories =
+        [(); 2].map(|()| Arc::new(DirectoryStore::open_ambient(folder.path(), options).unwrap()) as Arc<_>);
+    make_all_edits(directories, async |_| {}).await;
+    let bucket: Arc<dyn FileStore> = Arc::new(BucketStore::in_memory(Quota::default()));
+    make_all_edits([Arc::clone(&bucket), bucket], async |_| {}).await;
+    let memory = memory();
+    make_all_edits([Arc::clone(&memory), memory], async |_| {}).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn edits_are_made_in_what_a_plugin_commits_meanwhile() {
+    let store = memory();
+    let plugin = Arc::clone(&store);
+    make_all_edits([Arc::clone(&store), store], async |_| {
+        for _ in 0..20 {
+            let call = Transaction::new(Budget::new(1 << 20));
+            let view = call.view("plugin", &plugin, FileAccess::ReadWrite);
+            let path = StorePath::file("a").unwrap();
+            let content = view.read(&path, 9999).await.unwrap();
+            view.write(&path, [&content, &b"x"[..]].concat(), WriteMode::Replace).await.unwrap();
+            // A plugin may lose to an edit; the edit may not lose to it.
+            let _ = call.finish(FileEffects::default()).await;
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
