@@ -20,7 +20,7 @@ mod write;
 use std::sync::Arc;
 
 use cofferdam_files::{Budget, FileStore as _, Overlay, SpillOptions, Transaction};
-use cofferdam_tool::{CallContext, Completion, MountName, Outcome};
+use cofferdam_tool::{CallContext, Completion, MountName, Outcome, ToolError};
 use wasmtime::component::{HasData, ResourceTable};
 
 use crate::{Grants, Mount};
@@ -70,13 +70,26 @@ impl CallFiles {
     }
 
     /// Makes the changes of a call that has succeeded; those of any other call are forgotten. A call whose changes cannot
-    /// be made has not succeeded (`FILE-23`).
+    /// be made has not succeeded, and neither has one that was refused a change because another call had committed first:
+    /// that decides how it ends, whatever the guest has made of the refusal (`FILE-23`).
     pub(crate) async fn settle(self, completion: &mut Completion, context: &CallContext) {
-        if !matches!(completion.outcome, Outcome::Ok(_)) {
-            return;
-        }
-        if context.is_given_up() {
+        let has_succeeded = match completion.outcome {
+            Outcome::Cancelled => return,
+            Outcome::Ok(_) => true,
+            _ => false,
+        };
+        if has_succeeded && context.is_given_up() {
             completion.outcome = Outcome::Cancelled;
+        } else if let Some(conflict) = self.transaction.conflict().await {
+            let guest_end = completion.record.error_type.as_deref().unwrap_or(completion.record.outcome);
+            let mut error = ToolError::from(conflict);
+            let detail = error.detail.take().unwrap_or_default();
+            let detail = format!(
+                "{detail}; the call was refused a change because of that, and its guest ended as `{guest_end}`"
+            );
+            completion.outcome = Outcome::Error(error.with_detail(detail));
+        } else if !has_succeeded {
+            return;
         } else {
             match self.transaction.finish(context.file_effects).await {
                 Ok(changes) => {

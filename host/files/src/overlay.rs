@@ -15,7 +15,8 @@
 //! read in several steps while another call replaces it may be seen partly old, partly new, unless the store below has
 //! readers ([`FileStore::reader`]) and it is read through one of them. Remembered for each path that
 //! the call looks at is which state it saw first: if that is no longer the state when the changes of that path are to be
-//! committed, the commit ends as [`FileError::Conflict`].
+//! committed, the commit ends as [`FileError::Conflict`]. So does every commit after a change was refused with that error:
+//! a caller that has passed over the refusal cannot keep the rest of its changes.
 //!
 //! An overlay may lie over another one: then its commit makes the changes in that one, for the inner call of a call.
 
@@ -100,7 +101,9 @@ impl Overlay {
                 found => found,
             }
         } else {
-            self.state.lock().await.open(path, mode).await
+            let mut state = self.state.lock().await;
+            let opened = state.open(path, mode).await;
+            state.note_conflict(opened)
         };
         Ok(OpenFile::new(self.clone(), found?))
     }
@@ -137,12 +140,25 @@ impl Overlay {
         self.state.lock().await.report()
     }
 
+    /// Returns the path of the first change that was refused with [`FileError::Conflict`] since the last commit. While
+    /// there is one, no commit succeeds.
+    pub async fn conflict(&self) -> Option<StorePath> {
+        self.state_for_a_moment().await.conflict.clone()
+    }
+
     /// Makes the changes in the store below and says what they were. The overlay is then one without changes.
     ///
     /// # Errors
-    /// As for [`FileStore::commit`]. The changes are lost in any case.
+    /// As for [`FileStore::commit`], and [`FileError::Conflict`] if a change was refused with that error. The changes are
+    /// lost in any case.
     pub async fn commit_changes(&self) -> Result<Vec<ChangedFile>, FileError> {
-        let (changes, changed) = self.state.lock().await.take_changes();
+        let (conflict, (changes, changed)) = {
+            let mut state = self.state.lock().await;
+            (state.conflict.take(), state.take_changes())
+        };
+        if let Some(path) = conflict {
+            return Err(FileError::Conflict { path });
+        }
         if !changes.is_empty() {
             self.base.commit(changes).await?;
         }
@@ -189,12 +205,16 @@ impl FileStore for Overlay {
 
     async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
         self.require_writable()?;
-        self.state.lock().await.write(path, content, mode).await
+        let mut state = self.state.lock().await;
+        let written = state.write(path, content, mode).await;
+        state.note_conflict(written)
     }
 
     async fn delete(&self, path: &StorePath) -> Result<(), FileError> {
         self.require_writable()?;
-        self.state.lock().await.delete(path).await
+        let mut state = self.state.lock().await;
+        let deleted = state.delete(path).await;
+        state.note_conflict(deleted)
     }
 
     async fn list(&self, directory: &StorePath, scope: Scope) -> Result<Listing, FileError> {
@@ -203,17 +223,23 @@ impl FileStore for Overlay {
 
     async fn create_directory(&self, path: &StorePath) -> Result<MadeDirectory, FileError> {
         self.require_writable()?;
-        self.state.lock().await.create_directory(path).await
+        let mut state = self.state.lock().await;
+        let created = state.create_directory(path).await;
+        state.note_conflict(created)
     }
 
     async fn remove_directory(&self, path: &StorePath) -> Result<(), FileError> {
         self.require_writable()?;
-        self.state.lock().await.remove_directory(path).await
+        let mut state = self.state.lock().await;
+        let removed = state.remove_directory(path).await;
+        state.note_conflict(removed)
     }
 
     async fn rename(&self, from: &StorePath, to: &StorePath) -> Result<(), FileError> {
         self.require_writable()?;
-        self.state.lock().await.rename(from, to).await
+        let mut state = self.state.lock().await;
+        let renamed = state.rename(from, to).await;
+        state.note_conflict(renamed)
     }
 
     async fn room(&self) -> Result<Room, FileError> {

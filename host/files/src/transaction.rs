@@ -129,13 +129,32 @@ impl Transaction {
         overlay
     }
 
+    /// Returns the store in which a change of this call was refused because another call had committed first. Such a call
+    /// ends as a conflict (`FILE-23`), whatever the guest has made of the refusal. An inner call answers for itself.
+    pub async fn conflict(&self) -> Option<CommitError> {
+        let overlays: Vec<_> = {
+            let layers = self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner);
+            layers.iter().map(|layer| (layer.name.clone(), layer.overlay.clone())).collect()
+        };
+        for (name, overlay) in overlays {
+            if let Some(path) = overlay.conflict().await {
+                return Some(CommitError { name, source: FileError::Conflict { path } });
+            }
+        }
+        None
+    }
+
     /// Ends a call that has succeeded: its changes are made in the stores or become the outer call's, and are told. For the
     /// outermost call `effects` says whether they are made at all. One store comes after the other, and those before one
     /// that fails stay changed.
     ///
     /// # Errors
-    /// The first store that does not take the changes.
+    /// The [`conflict`](Self::conflict) of the call, if it has met one: then no store is changed. Otherwise the first store
+    /// that does not take the changes.
     pub async fn finish(&self, effects: FileEffects) -> Result<Vec<FileChange>, CommitError> {
+        if let Some(conflict) = self.conflict().await {
+            return Err(conflict);
+        }
         let layers = std::mem::take(&mut *self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner));
         let effects = if self.inner.outer.is_some() { FileEffects::default() } else { effects };
         let (parts, layers): (Vec<_>, Vec<_>) = layers.into_iter().partition(|layer| layer.is_part);
@@ -158,7 +177,7 @@ impl Transaction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MemoryStore, Quota, Sharing, WriteMode};
+    use crate::{MemoryStore, OpenMode, Quota, Sharing, WriteMode};
 
     fn store() -> Arc<dyn FileStore> {
         Arc::new(MemoryStore::new(Quota::default()))
@@ -267,6 +286,56 @@ mod tests {
         }
         assert_eq!(get(&*store, "one/b").await.as_deref(), Some("one"));
         assert_eq!(get(&*store, "default/a").await.as_deref(), Some("outer"));
+    }
+
+    const WRITE: OpenMode = OpenMode { writes: true, creates: true, is_exclusive: false, truncates: false };
+
+    /// Has `call` read the file `log` of `store`, has another call commit a longer one, and has the append refused.
+    async fn lose_the_race(call: &Transaction, store: &Arc<dyn FileStore>) {
+        let view = call.view("logs", store, FileAccess::ReadWrite);
+        let file = view.open(&path("log"), WRITE).await.unwrap();
+        put(&**store, "log", "a line of another call").await;
+        assert!(matches!(file.append(b"mine").await, Err(FileError::Conflict { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_refused_write_decides_about_the_whole_call() {
+        let (logs, others) = (store(), store());
+        put(&*logs, "log", "").await;
+        let call = Transaction::new(budget());
+        put(&call.view("others", &others, FileAccess::ReadWrite), "a", "1").await;
+        assert!(call.conflict().await.is_none());
+        lose_the_race(&call, &logs).await;
+        // The guest passes over the error and works on.
+        put(&call.view("logs", &logs, FileAccess::ReadWrite), "b", "2").await;
+        let conflict = call.finish(FileEffects::default()).await.unwrap_err();
+        assert_eq!(conflict.name, "logs");
+        assert!(matches!(&conflict.source, FileError::Conflict { path } if path.as_str() == "log"));
+        assert_eq!(ToolError::from(conflict).error_type(), Some(ErrorType::Conflict));
+        assert_eq!((get(&*others, "a").await, get(&*logs, "b").await), (None, None));
+    }
+
+    #[tokio::test]
+    async fn a_conflict_of_a_session_or_of_an_inner_call_is_found() {
+        let store = store();
+        put(&*store, "s/log", "").await;
+        let call = Transaction::new(budget());
+        let root = Sharing::PerSession.directory(Some("s")).unwrap();
+        let view = call.view_below("data", &store, root, FileAccess::ReadWrite);
+        let file = view.open(&path("log"), WRITE).await.unwrap();
+        put(&*store, "s/log", "a line of another call").await;
+        assert!(file.append(b"mine").await.is_err());
+        assert!(call.conflict().await.is_some());
+
+        put(&*store, "log", "").await;
+        let outer = Transaction::new(budget());
+        put(&outer.view("data", &store, FileAccess::ReadWrite), "kept", "1").await;
+        let inner = outer.inner(budget());
+        lose_the_race(&inner, &store).await;
+        assert!(inner.finish(FileEffects::default()).await.is_err());
+        // The outer call was refused nothing: what becomes of it is its own decision.
+        outer.finish(FileEffects::default()).await.unwrap();
+        assert_eq!(get(&*store, "kept").await.as_deref(), Some("1"));
     }
 
     #[tokio::test]

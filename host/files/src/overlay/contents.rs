@@ -212,7 +212,8 @@ impl State {
             let changed = || FileError::Conflict { path: path.clone() };
             match self.base.read(path, bytes_before).await {
                 Ok(content) if length(content.len()) == bytes_before => Ok(content),
-                Ok(_) | Err(FileError::TooLarge { .. } | FileError::NotFound) => Err(changed()),
+                Ok(_) => Err(changed()),
+                Err(error) if is_replaced(&error) => Err(changed()),
                 Err(error) => Err(error),
             }
         };
@@ -238,7 +239,7 @@ impl State {
             // At the end one byte more is asked for, which nobody should have.
             let wanted = bytes_before.saturating_sub(spilled.bytes()).clamp(1, COPIED_BYTES);
             let part = match self.base.read_range(path, spilled.bytes(), wanted).await {
-                Err(FileError::NotFound) => return Err(changed()),
+                Err(error) if is_replaced(&error) => return Err(changed()),
                 part => part?,
             };
             if part.is_empty() {
@@ -305,4 +306,16 @@ impl State {
             _ => true,
         });
     }
+}
+
+/// Returns whether `error`, met in reading a file that the call has seen, means that something else has taken its place.
+fn is_replaced(error: &FileError) -> bool {
+    matches!(
+        error,
+        FileError::TooLarge { .. }
+            | FileError::NotFound
+            | FileError::Link
+            | FileError::Special
+            | FileError::IsDirectory
+    )
 }

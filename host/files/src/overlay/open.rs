@@ -79,7 +79,7 @@ impl OpenFile {
     /// [`FileError::Quota`], [`FileError::Memory`], [`FileError::Disk`], [`FileError::ReadOnly`]; [`FileError::Conflict`] when the store below
     /// has something else by now.
     pub async fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), FileError> {
-        self.overlay.state.lock().await.write_at(&self.node, Some(offset), data).await
+        self.write(Some(offset), data).await
     }
 
     /// Writes all of `data` at the end, or nothing.
@@ -87,7 +87,13 @@ impl OpenFile {
     /// # Errors
     /// As for [`write_at`](Self::write_at).
     pub async fn append(&self, data: &[u8]) -> Result<(), FileError> {
-        self.overlay.state.lock().await.write_at(&self.node, None, data).await
+        self.write(None, data).await
+    }
+
+    async fn write(&self, offset: Option<u64>, data: &[u8]) -> Result<(), FileError> {
+        let mut state = self.overlay.state.lock().await;
+        let written = state.write_at(&self.node, offset, data).await;
+        state.note_conflict(written)
     }
 
     /// Cuts or extends the file to `bytes`. What is added is zero and counts.
@@ -95,6 +101,8 @@ impl OpenFile {
     /// # Errors
     /// As for [`write_at`](Self::write_at).
     pub async fn set_bytes(&self, bytes: u64) -> Result<(), FileError> {
-        self.overlay.state.lock().await.resize(&self.node, bytes).await
+        let mut state = self.overlay.state.lock().await;
+        let resized = state.resize(&self.node, bytes).await;
+        state.note_conflict(resized)
     }
 }

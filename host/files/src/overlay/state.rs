@@ -37,6 +37,8 @@ pub(super) struct State {
     usage_before: Usage,
     numbers: u64,
     pub(super) opens: u32,
+    /// The path of the first change that was refused because another call had committed first.
+    pub(super) conflict: Option<StorePath>,
 }
 
 struct Seen {
@@ -131,7 +133,16 @@ impl State {
             usage_before: Usage::default(),
             numbers: 0,
             opens: 0,
+            conflict: None,
         }
+    }
+
+    /// Remembers that a change of the caller was refused because another call had committed first.
+    pub(super) fn note_conflict<T>(&mut self, changed: Result<T, FileError>) -> Result<T, FileError> {
+        if let (Err(FileError::Conflict { path }), None) = (&changed, &self.conflict) {
+            self.conflict = Some(path.clone());
+        }
+        changed
     }
 
     /// Forgets every change and gives what the store held before and after them.
