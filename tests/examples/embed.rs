@@ -31,7 +31,8 @@ async fn run() -> anyhow::Result<()> {
     let engine = Engine::new(EngineConfig::new(compiler))?;
     // No grants: no files, no network, no environment. The limits are the defaults.
     let name = PluginName::new("text")?;
-    let options = PluginOptions { name, grants: Grants::default(), limits: Limits::default() };
+    let options =
+        PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 };
     let plugin = engine.load(&Component::from_file_ambient(path), options, &()).await?;
 
     let mut toolset = Toolset::new();

@@ -24,7 +24,8 @@ async fn load(cache: &Path) -> Vec<LoadEvent> {
     let host = Host::with(config);
     let events = Events::default();
     let name = PluginName::new("guest").unwrap();
-    let options = PluginOptions { name, grants: Grants::default(), limits: Limits::default() };
+    let options =
+        PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 };
     let component = Component::from_file_ambient(guest("remember"));
     host.engine.load(&component, options, &events).await.expect("the guest loads");
     events.0.into_inner().unwrap()
@@ -95,7 +96,8 @@ async fn load_known(cache: &Path, component: &Path) -> (Vec<LoadEvent>, bool) {
     let known = host.engine.known(Path::new("/"), &[component.to_owned()]);
     let events = Events::default();
     let name = PluginName::new("guest").unwrap();
-    let options = PluginOptions { name, grants: Grants::default(), limits: Limits::default() };
+    let options =
+        PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 };
     let files = ComponentFiles::look_ambient(component);
     let component = Component::from_file_ambient(component);
     let recalled = host.engine.recall(&known, 0, &component, files, &options).expect("nothing is given");
@@ -160,7 +162,8 @@ async fn a_known_component_that_is_another_one_by_now_is_not_called() {
     let known = host.engine.known(Path::new("/"), std::slice::from_ref(&component));
     let files = ComponentFiles::look_ambient(&component);
     let name = PluginName::new("guest").unwrap();
-    let options = PluginOptions { name, grants: Grants::default(), limits: Limits::default() };
+    let options =
+        PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 };
     let recall = |path: &Path, files| {
         host.engine.recall(&known, 0, &Component::from_file_ambient(path), files, &options).unwrap()
     };

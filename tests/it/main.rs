@@ -57,6 +57,7 @@ mod cli_mcp;
 mod cli_skills;
 mod cli_workflow;
 mod client;
+mod conflicts;
 mod conformance;
 mod ends;
 mod errors;

@@ -45,6 +45,7 @@ impl Scene {
             name: PluginName::new(name).unwrap(),
             grants: Grants { mounts, tools, ..Grants::default() },
             limits: Limits::default(),
+            retries_max: 0,
         };
         let component = Component::from_file_ambient(guest(name));
         let plugin = self.host.engine.load(&component, options, &()).await.unwrap();

@@ -120,7 +120,8 @@ impl Host {
     /// When the name is none.
     pub async fn try_load_as(&self, name: &str, component: &Component) -> Result<Plugin, LoadError> {
         let name = PluginName::new(name).expect("a name for a plugin");
-        let options = PluginOptions { name, grants: self.grants.clone(), limits: self.limits.clone() };
+        let options =
+            PluginOptions { name, grants: self.grants.clone(), limits: self.limits.clone(), retries_max: 0 };
         self.engine.load(component, options, &()).await
     }
 

@@ -27,6 +27,9 @@ use crate::{offer, print, servers, skills, workspace};
 /// Calls that one command makes at the same time, inner ones included.
 const CONCURRENT_CALLS_MAX: u32 = 8;
 
+/// Retries of one call that a configuration may ask for. A call that loses more often than that needs another design.
+const RETRIES_MAX: u32 = 100;
+
 /// A plugin that is asked for, before it is loaded.
 #[derive(Clone)]
 pub(crate) struct PluginSpec {
@@ -129,7 +132,7 @@ pub(crate) fn any_plugin_specs(
     for text in &args.plugins {
         let (name, path) = named_path(text)?;
         let grants = Grants { mounts: mounts.clone(), ..Grants::default() };
-        let options = PluginOptions { name, grants, limits: Limits::default() };
+        let options = PluginOptions { name, grants, limits: Limits::default(), retries_max: 0 };
         specs.push(PluginSpec {
             files: ComponentFiles::look_ambient(&path),
             path,
@@ -260,7 +263,12 @@ fn spec_of_plugin(
         let message = format!("plugin `{name}`: a limit of 0 lets no call succeed");
         return Err(file.error_in_table("limits", message).into());
     }
-    let options = PluginOptions { name: plugin_name, grants, limits };
+    if plugin.retries > RETRIES_MAX {
+        let message =
+            format!("plugin `{name}`: `retries` is {}; at most {RETRIES_MAX} are made", plugin.retries);
+        return Err(file.error_in_table(&header, message).into());
+    }
+    let options = PluginOptions { name: plugin_name, grants, limits, retries_max: plugin.retries };
     let protected = Arc::clone(protected);
     Ok(PluginSpec { path, files, options, config: Some(file.path.clone()), protected, is_pinned: plugin.pin })
 }

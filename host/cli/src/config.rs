@@ -102,6 +102,9 @@ pub(crate) struct PluginConfig {
     /// Whether a change of the component or its definitions needs consent.
     #[serde(default = "yes")]
     pub(crate) pin: bool,
+    /// How often a call that ends as `Conflict` is made anew.
+    #[serde(default)]
+    pub(crate) retries: u32,
     /// Limits of its calls; a key that is left out has the value of the file's `[limits]`.
     #[serde(default)]
     pub(crate) limits: LimitsAsked,

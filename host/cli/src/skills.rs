@@ -41,8 +41,12 @@ impl LoadComponent for OnEngine {
         let folder = MountName::new(SCRIPT_FOLDER)?;
         let mut grants = self.grants.clone();
         grants.mounts.insert(0, Mount::new(folder, Arc::clone(&script.folder), FileAccess::ReadOnly));
-        let options =
-            PluginOptions { name: PluginName::new(&script.skill)?, grants, limits: self.limits.clone() };
+        let options = PluginOptions {
+            name: PluginName::new(&script.skill)?,
+            grants,
+            limits: self.limits.clone(),
+            retries_max: 0,
+        };
         Ok(Arc::new(self.engine.load(&Component::from_bytes(component), options, &()).await?))
     }
 }

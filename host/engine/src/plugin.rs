@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use cofferdam_tool::{
     Asked, CallContext, Completion, Declaration, ErrorType, Granted, Limits, Outcome, Output, PluginIdentity,
-    PluginName, Policy, ToolCall, ToolDefinition, ToolError, ToolSource,
+    PluginName, Policy, RetryPolicy, ToolCall, ToolDefinition, ToolError, ToolSource,
 };
 
 use crate::call::Invocation;
@@ -33,6 +33,9 @@ pub struct PluginOptions {
     pub grants: Grants,
     /// What each of its calls may use at most.
     pub limits: Limits,
+    /// How often a call is made anew that ends as [`ErrorType::Conflict`], if nothing of it is left anywhere
+    /// ([`CallRecord::is_repeatable`](cofferdam_tool::CallRecord::is_repeatable)). Calls that other calls make are not.
+    pub retries_max: u32,
 }
 
 /// What is known of a plugin's component.
@@ -141,7 +144,7 @@ impl Plugin {
         options: PluginOptions,
         parts: Parts,
     ) -> Result<Self, LoadError> {
-        let PluginOptions { name, grants, limits } = &options;
+        let PluginOptions { name, grants, limits, .. } = &options;
         let granted = parts.asked.granted_of(&grants.policy(limits));
         let given = Given::new(grants.restricted_to(&granted.policy))?;
         let identity = PluginIdentity { name: name.clone(), digest: digest_text(&parts.digest).into() };
@@ -244,6 +247,18 @@ impl ToolSource for Plugin {
     }
 
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
+        let retries_max = self.options.retries_max;
+        // What an inner call does is part of the outer call's transaction, which has seen the older state of the files.
+        if retries_max == 0 || context.outer.is_some() {
+            return self.attempt(call, context).await;
+        }
+        let retries = RetryPolicy::on_conflict(retries_max);
+        retries.run(context, || Box::pin(self.attempt(call.clone(), context))).await
+    }
+}
+
+impl Plugin {
+    async fn attempt(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let code = match self.codes.first().get() {
             Some(_) if context.is_given_up() => Err(Outcome::Cancelled),
             Some(code) => Ok(code),
@@ -269,9 +284,7 @@ impl ToolSource for Plugin {
         record.tool = Some(tool.clone());
         Completion { outcome, record }
     }
-}
 
-impl Plugin {
     async fn run(
         &self,
         code: &Code,

@@ -60,7 +60,7 @@ pub use record::{
     PluginIdentity, Refusal,
 };
 pub use redact::{Redactor, UnfitSecret};
-pub use retry::{RetryPolicy, Retrying};
+pub use retry::{RetryOn, RetryPolicy, Retrying};
 pub use schema::{Dialect, DialectSchema, InputSchema, Loss, Note, OutputSchema, UnknownDialect};
 pub use toolset::{DuplicateTool, Refused, Toolset};
 pub use usage::{Usage, UsageLimits};

@@ -238,6 +238,17 @@ impl CallRecord {
         self.http_received_bytes = self.http_received_bytes.saturating_add(earlier.http_received_bytes);
     }
 
+    /// Returns whether a call that has changed no files can be made again as if it had never been made: it sent nothing to a
+    /// host, asked nobody anything, and made no calls but those of plugins of which the same is true.
+    #[must_use]
+    pub fn is_repeatable(&self) -> bool {
+        let has_asked = self.questions > 0;
+        let has_sent = !self.hosts.is_empty() || self.hosts_unlisted > 0;
+        // What a remote server or a function of the program has done is not known.
+        let is_known = |inner: &Self| inner.plugin.is_some() && inner.is_repeatable();
+        !has_asked && !has_sent && self.inner_left_out == 0 && self.inner.iter().all(is_known)
+    }
+
     /// Notes that the call was let out to a host.
     pub fn add_host(&mut self, contact: HostContact) {
         let has_room = self.hosts.len() < HOSTS_MAX;

@@ -6,11 +6,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    CallContext, Completion, Outcome, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolName, ToolSource,
+    CallContext, Completion, ErrorType, Outcome, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolName,
+    ToolSource,
 };
 
 /// Pauses double up to this; beyond it a person would rather be told.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Pauses after conflicts, from and to. A conflict is over when the call ends: pauses are there only so that calls which have
+/// met do not meet again.
+const CONFLICT_PAUSE: Duration = Duration::from_millis(5);
+const CONFLICT_PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// How often, and how soon, a call is tried again. The default is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,16 +25,79 @@ pub struct RetryPolicy {
     pub retries_max: u32,
     /// Wait before the first retry; each further one waits twice as long.
     pub pause: Duration,
+    /// After which outcomes a call is tried again.
+    pub on: RetryOn,
+}
+
+/// The outcomes after which a call is tried again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RetryOn {
+    /// Every outcome that is marked transient.
+    #[default]
+    Transient,
+    /// [`ErrorType::Conflict`], if nothing of the attempt is left anywhere ([`CallRecord::is_repeatable`]).
+    Conflict,
 }
 
 impl Default for RetryPolicy {
     fn default() -> Self {
         // Short enough that nobody notices one retry, long enough for a file to be unlocked.
-        Self { retries_max: 0, pause: Duration::from_millis(200) }
+        Self { retries_max: 0, pause: Duration::from_millis(200), on: RetryOn::Transient }
     }
 }
 
-/// A source whose calls are tried again when they end in an outcome that is marked transient.
+impl RetryPolicy {
+    /// Retries of calls that lose a race for a file to another call. Safe for every tool: nothing of such a call is left.
+    #[must_use]
+    pub fn on_conflict(retries_max: u32) -> Self {
+        Self { retries_max, pause: CONFLICT_PAUSE, on: RetryOn::Conflict }
+    }
+
+    fn pause_max(&self) -> Duration {
+        match self.on {
+            RetryOn::Transient => PAUSE_MAX,
+            RetryOn::Conflict => CONFLICT_PAUSE_MAX,
+        }
+    }
+
+    fn applies_to(&self, completion: &Completion) -> bool {
+        let Completion { outcome, record } = completion;
+        match self.on {
+            RetryOn::Transient => outcome.transient() == Some(true),
+            RetryOn::Conflict => {
+                matches!(outcome, Outcome::Error(error) if error.error_type() == Some(ErrorType::Conflict))
+                    && record.is_repeatable()
+            }
+        }
+    }
+
+    /// Makes `attempt` until its outcome is final or there are no retries left. The record is that of all attempts.
+    pub async fn run<F>(&self, context: &CallContext, mut attempt: impl FnMut() -> F + Send) -> Completion
+    where
+        F: Future<Output = Completion> + Send,
+    {
+        let mut pause = self.pause;
+        let mut last = attempt().await;
+        for _ in 0..self.retries_max {
+            if !self.applies_to(&last) {
+                break;
+            }
+            tokio::select! {
+                biased;
+                () = context.given_up() => return cancelled(last),
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = pause.saturating_mul(2).min(self.pause_max());
+            let earlier = last.record;
+            last = attempt().await;
+            last.record.add_earlier(&earlier);
+        }
+        last
+    }
+}
+
+/// A source whose calls are tried again as a policy says.
 ///
 /// It sits inside the conversion: what it repeats are typed outcomes, and the last one is the call's. A call that is
 /// cancelled, during an attempt or between two, ends as cancelled at once. Whether an attempt that failed leaves
@@ -73,23 +142,7 @@ impl ToolSource for Retrying {
     }
 
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
-        let mut pause = self.policy.pause;
-        let mut last = self.source.invoke(call.clone(), context).await;
-        for _ in 0..self.policy.retries_max {
-            if last.outcome.transient() != Some(true) {
-                break;
-            }
-            tokio::select! {
-                biased;
-                () = context.given_up() => return cancelled(last),
-                () = tokio::time::sleep(pause) => {}
-            }
-            pause = pause.saturating_mul(2).min(PAUSE_MAX);
-            let earlier = last.record;
-            last = self.source.invoke(call.clone(), context).await;
-            last.record.add_earlier(&earlier);
-        }
-        last
+        self.policy.run(context, || self.source.invoke(call.clone(), context)).await
     }
 }
 
@@ -108,7 +161,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Annotations, CallRecord, DecodeOptions, ErrorType, InputSchema, Output, ToolError, ToolFailure,
+        Annotations, CallRecord, DecodeOptions, HostContact, InputSchema, Output, ToolError, ToolFailure,
         ToolName,
     };
 
@@ -139,7 +192,7 @@ mod tests {
 
     async fn run(outcomes: Vec<Outcome>, retries_max: u32, context: &CallContext) -> Completion {
         let script = Script { outcomes, calls: AtomicUsize::new(0) };
-        let policy = RetryPolicy { retries_max, pause: Duration::from_millis(1) };
+        let policy = RetryPolicy { retries_max, pause: Duration::from_millis(1), on: RetryOn::Transient };
         let input = InputSchema::compile("t", r#"{"type":"object"}"#).unwrap();
         let arguments = input.decode("t", None, &DecodeOptions::default()).unwrap();
         let tool = Arc::new(ToolDefinition {
@@ -187,6 +240,42 @@ mod tests {
         assert_eq!((ended.outcome, ended.record.attempts), (timeout(), 3));
         let ended = run(vec![timeout(), ok()], RetryPolicy::default().retries_max, &context).await;
         assert_eq!((ended.outcome, ended.record.attempts), (timeout(), 1));
+    }
+
+    #[tokio::test]
+    async fn of_conflicts_those_are_tried_again_that_leave_nothing_behind() {
+        let conflict = || Outcome::Error(ToolError::new(ErrorType::Conflict));
+        let end = |outcome: Outcome, record: &CallRecord| {
+            let mut record = CallRecord { attempts: 1, ..record.clone() };
+            record.set_outcome(&outcome);
+            Completion { outcome, record }
+        };
+        let context = CallContext::default();
+        let attempts = async |first: Outcome, record: CallRecord| {
+            let mut first = Some(first);
+            let policy = RetryPolicy::on_conflict(3);
+            let ended = policy.run(&context, || {
+                let completion = end(first.take().unwrap_or_else(ok), &record);
+                async { completion }
+            });
+            ended.await.record.attempts
+        };
+        assert_eq!(attempts(conflict(), CallRecord::default()).await, 2);
+        assert_eq!(attempts(timeout(), CallRecord::default()).await, 1);
+
+        let contact = HostContact { host: "example.org".into(), port: 443, requests: 1 };
+        let has_sent = CallRecord { hosts: vec![contact], ..CallRecord::default() };
+        let has_asked = CallRecord { questions: 1, ..CallRecord::default() };
+        let name = crate::PluginName::new("inner").unwrap();
+        let plugin = crate::PluginIdentity { name, digest: "sha256:".into() };
+        let of_plugin = CallRecord { plugin: Some(plugin.clone()), ..CallRecord::default() };
+        let of_server = CallRecord::default();
+        let inner_has_sent = CallRecord { plugin: Some(plugin), ..has_sent.clone() };
+        let calls = |inner: CallRecord| CallRecord { inner: vec![inner], ..CallRecord::default() };
+        assert_eq!(attempts(conflict(), calls(of_plugin)).await, 2);
+        for record in [has_sent, has_asked, calls(of_server), calls(inner_has_sent)] {
+            assert_eq!(attempts(conflict(), record).await, 1);
+        }
     }
 
     #[tokio::test]

@@ -46,7 +46,8 @@ async fn plugin(arena: &Arena, name: &str, tools: &[&str]) -> Plugin {
     let definitions = tools.iter().map(|tool| Definition::new(tool)).collect();
     let component = Component::from_bytes(Module { definitions, ..Module::default() }.component());
     let name = PluginName::new(name).unwrap();
-    let options = PluginOptions { name, grants: Grants::default(), limits: Limits::default() };
+    let options =
+        PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 };
     arena.host.engine.load(&component, options, &()).await.expect("the plugin loads")
 }
 

@@ -93,7 +93,7 @@ impl Runner<'_> {
                 .collect::<Result<_, _>>()?,
             ..Grants::default()
         };
-        let options = PluginOptions { name, grants, limits: Limits::default() };
+        let options = PluginOptions { name, grants, limits: Limits::default(), retries_max: 0 };
         let plugin = loading::load_one(self.engine, self.component.to_owned(), options).await?;
         let toolset = Toolset::join([Arc::new(plugin) as Arc<dyn ToolSource>])?;
         Ok(Prepared { toolset, stores, is_dry_run })

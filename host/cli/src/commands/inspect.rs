@@ -34,7 +34,8 @@ pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Ex
 async fn load_file(global: &Global, args: &InspectArgs) -> anyhow::Result<Plugin> {
     let name = compose::name_of_file(&args.component).map_err(|error| UsageError(error.to_string()))?;
     let engine = compose::engine(global)?;
-    let options = PluginOptions { name, grants: Grants::default(), limits: Limits::default() };
+    let options =
+        PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 };
     loading::load_one(&engine, args.component.clone(), options).await
 }
 

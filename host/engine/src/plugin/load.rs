@@ -78,7 +78,7 @@ impl Engine {
         self.check_mounts(&options.grants)?;
         // What is changed while it is read must show.
         let files = files.filter(|files| known.is_kept() && files.are_settled());
-        let PluginOptions { name, grants, limits } = &options;
+        let PluginOptions { name, grants, limits, .. } = &options;
         let mut loading = Loading::start(&self.inner, component, name, limits, grants, observer).await?;
         let mut described = loading.describe().await?;
         let granted = described.asked.granted_of(&grants.policy(limits));

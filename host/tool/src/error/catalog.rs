@@ -109,7 +109,7 @@ catalog! {
         "The record names the capability. Grant it if the plugin should have it.";
     /// another call committed a change to a file this call changed
     Conflict = "Conflict", transient: true,
-        "Make the call again: it then sees the other call's change.";
+        "Make the call again: it then sees the other call's change. `retries` of the plugin has that done.";
     /// the component cannot be loaded, verified, compiled or instantiated, or the plugin has too many calls under way
     PluginUnavailable = "PluginUnavailable", transient: true,
         "The record says why. `cofferdam inspect` tries the component without calling it.";

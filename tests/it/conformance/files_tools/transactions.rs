@@ -312,6 +312,7 @@ async fn plugin(mounts: Vec<Mount>) -> Result<Plugin, String> {
         name: PluginName::new("stores").expect("a constant name"),
         grants: Grants { mounts, ..Grants::default() },
         limits: Limits::default(),
+        retries_max: 0,
     };
     let component = cofferdam_engine::Component::from_file_ambient(guest("stores"));
     engine.await.load(&component, options, &()).await.map_err(|error| error.to_string())

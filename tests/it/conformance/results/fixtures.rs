@@ -76,7 +76,8 @@ impl World {
         component: &Component,
         limits: Limits,
     ) -> Result<Plugin, cofferdam_engine::LoadError> {
-        let options = PluginOptions { name: plugin_name(), grants: Grants::default(), limits };
+        let options =
+            PluginOptions { name: plugin_name(), grants: Grants::default(), limits, retries_max: 0 };
         self.engine.load(component, options, &()).await
     }
 
@@ -343,7 +344,8 @@ pub(in crate::conformance) async fn retried(
     let pause = Duration::from_millis(if cancelled { 60_000 } else { 1 });
     let cancel = cancelled.then(|| context.cancellation.clone());
     let steps = Steps { definitions: [definition()].into(), steps, calls: AtomicUsize::new(0), cancel };
-    let retrying = Retrying::new(Arc::new(steps), RetryPolicy { retries_max, pause });
+    let retrying =
+        Retrying::new(Arc::new(steps), RetryPolicy { retries_max, pause, ..RetryPolicy::default() });
     Ok((Fixture::new(Arc::new(retrying), "t", json!({})), context))
 }
 

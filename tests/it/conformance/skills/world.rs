@@ -99,6 +99,7 @@ impl LoadComponent for OnEngine {
             name: PluginName::new(&script.skill)?,
             grants: Grants { mounts: vec![mount], ..Grants::default() },
             limits: self.limits.clone(),
+            retries_max: 0,
         };
         let plugin = world().engine.load(&Component::from_bytes(bytes), options, &()).await?;
         Ok(Arc::new(plugin))

@@ -1,0 +1,176 @@
+//! Calls that race for one file: each is made as a whole or not at all, whatever its guest makes of a refused write.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cofferdam_engine::{Component, Grants, Mount, PluginOptions};
+use cofferdam_files::{
+    DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Quota, StorePath, WriteMode,
+};
+use cofferdam_tests::{Host, guest};
+use cofferdam_tool::{CallContext, Completion, FileAccess, Limits, MountName, PluginName, ToolName, Toolset};
+use serde_json::json;
+
+use crate::script;
+
+/// The plugin `files`, which writes, and the plugin `stores`, which may call it, over one store.
+struct Scene {
+    toolset: Arc<Toolset>,
+    store: Arc<dyn FileStore>,
+}
+
+impl Scene {
+    async fn new(store: Arc<dyn FileStore>, retries_max: u32) -> Self {
+        let (host, mut toolset) = (Host::new(), Toolset::new());
+        for (name, tools) in [("files", vec![]), ("stores", vec!["files"])] {
+            let mount =
+                Mount::new(MountName::new("data").unwrap(), Arc::clone(&store), FileAccess::ReadWrite);
+            let tools = tools.into_iter().map(|tool| ToolName::new(tool).unwrap()).collect();
+            let options = PluginOptions {
+                name: PluginName::new(name).unwrap(),
+                grants: Grants { mounts: vec![mount], tools, ..Grants::default() },
+                limits: Limits::default(),
+                retries_max,
+            };
+            let component = Component::from_file_ambient(guest(name));
+            let plugin = host.engine.load(&component, options, &()).await.unwrap();
+            toolset.add(Arc::new(plugin)).unwrap();
+        }
+        store.write(&path("log"), Vec::new(), WriteMode::Replace).await.unwrap();
+        store.write(&path("flag"), Vec::new(), WriteMode::Replace).await.unwrap();
+        Self { toolset: Arc::new(toolset), store }
+    }
+
+    async fn call(&self, tool: &str, arguments: &str) -> Completion {
+        let context = CallContext::new("c");
+        self.toolset.call(tool, Some(arguments.as_bytes()), &context).await.unwrap()
+    }
+
+    async fn run(&self, script: &str) -> Completion {
+        self.call("files", &files(script)).await
+    }
+
+    /// Makes a call that waits for a change of `flag`, and commits a longer `log` together with one until the call has ended.
+    async fn beaten(&self, tool: &'static str, arguments: String) -> Completion {
+        let toolset = Arc::clone(&self.toolset);
+        let call = tokio::spawn(async move {
+            toolset.call(tool, Some(arguments.as_bytes()), &CallContext::new("c")).await.unwrap()
+        });
+        for number in 0.. {
+            if call.is_finished() {
+                break;
+            }
+            let winner = self.run(&format!("append /data/log winner; write /data/flag {number}")).await;
+            assert_eq!(winner.record.outcome, "ok", "{:?}", winner.outcome);
+        }
+        call.await.unwrap()
+    }
+
+    async fn content(&self, name: &str) -> Option<String> {
+        Some(String::from_utf8(self.store.read(&path(name), 1 << 20).await.ok()?).unwrap())
+    }
+}
+
+fn files(script: &str) -> String {
+    json!({ "script": script }).to_string()
+}
+
+fn path(name: &str) -> StorePath {
+    StorePath::file(name).unwrap()
+}
+
+fn memory() -> Arc<dyn FileStore> {
+    Arc::new(MemoryStore::new(Quota::default()))
+}
+
+fn directory(folder: &Path) -> Arc<dyn FileStore> {
+    let options = DirectoryOptions { is_durable: false, ..DirectoryOptions::default() };
+    Arc::new(DirectoryStore::open_ambient(folder, options).unwrap())
+}
+
+/// Opens `log`, works until somebody has changed it, and goes on after the append that is refused.
+const LOSER: &str =
+    "write /data/before x; open ra /data/log; await_change /data/flag; put 0 loser; write /data/after x";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_write_decides_how_a_call_ends_whatever_its_guest_makes_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for store in [memory(), directory(folder.path())] {
+        let scene = Scene::new(store, 0).await;
+        // The guest ends well, reports a failure of its own, or traps.
+        for (end, guest_end) in [("", "ok"), ("; fail", "failure"), ("; trap", "Trap.Unreachable")] {
+            let ended = scene.beaten("files", files(&format!("{LOSER}{end}"))).await;
+            assert_eq!(ended.record.error_type.as_deref(), Some("Conflict"), "{end}: {:?}", ended.outcome);
+            let detail = ended.record.detail.unwrap();
+            assert!(detail.ends_with(&format!("its guest ended as `{guest_end}`")), "{detail}");
+            assert_eq!((ended.record.files.len(), ended.record.attempts), (0, 1));
+            assert_eq!((scene.content("before").await, scene.content("after").await), (None, None));
+        }
+        assert!(!scene.content("log").await.unwrap().contains("loser"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_inner_call_that_loses_is_undone_and_told_to_the_outer_one() {
+    let scene = Scene::new(memory(), 0).await;
+    let inner = files(LOSER);
+    let steps: &[&[&str]] = &[&["call", "files", &inner], &["create", "data", "outer", "x"]];
+    let ended = scene.beaten("stores", script::arguments(steps)).await;
+    assert_eq!(ended.record.outcome, "ok", "{:?}", ended.outcome);
+    let answers = script::answers(&ended.outcome.shown().unwrap().text());
+    assert_eq!(answers[0], "Error::Ended(\"Conflict\")");
+    assert_eq!(ended.record.inner[0].error_type.as_deref(), Some("Conflict"));
+    assert_eq!((scene.content("before").await, scene.content("after").await), (None, None));
+    assert_eq!(scene.content("outer").await.as_deref(), Some("x"));
+}
+
+/// Races `count` calls that read, work, append to one file and write another one, and says how they ended.
+async fn race(scene: &Scene, count: usize) -> Vec<Completion> {
+    let calls = (0..count).map(|number| {
+        let toolset = Arc::clone(&scene.toolset);
+        let script = format!(
+            "read /data/log; open ra /data/log; write /data/own-{number} x; list /data; put 0 <{number}>"
+        );
+        tokio::spawn(async move {
+            let context = CallContext::new("c");
+            toolset.call("files", Some(files(&script).as_bytes()), &context).await.unwrap()
+        })
+    });
+    let mut ends = Vec::new();
+    for call in calls.collect::<Vec<_>>() {
+        ends.push(call.await.unwrap());
+    }
+    ends
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn each_of_many_racing_calls_is_made_as_a_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    for store in [memory(), directory(folder.path())] {
+        let scene = Scene::new(store, 0).await;
+        let ends = race(&scene, 60).await;
+        let log = scene.content("log").await.unwrap();
+        for (number, ended) in ends.iter().enumerate() {
+            let is_ok = ended.record.outcome == "ok";
+            if !is_ok {
+                assert_eq!(ended.record.error_type.as_deref(), Some("Conflict"), "{:?}", ended.outcome);
+            }
+            let has_file = scene.content(&format!("own-{number}")).await.is_some();
+            assert_eq!((has_file, log.contains(&format!("<{number}>"))), (is_ok, is_ok), "{number}");
+        }
+        let conflicts = ends.iter().filter(|ended| ended.record.outcome != "ok").count();
+        assert!((1..60).contains(&conflicts), "{conflicts}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn calls_that_lose_are_made_again_as_often_as_the_plugin_is_configured() {
+    let scene = Scene::new(memory(), 50).await;
+    let ends = race(&scene, 32).await;
+    let log = scene.content("log").await.unwrap();
+    for (number, ended) in ends.iter().enumerate() {
+        assert_eq!(ended.record.outcome, "ok", "{:?}", ended.outcome);
+        assert_eq!(log.matches(&format!("<{number}>")).count(), 1);
+    }
+    assert!(ends.iter().any(|ended| ended.record.attempts > 1));
+}
