@@ -1,12 +1,17 @@
 //! MCP over HTTP: who may connect, how much a connection may take, and who a request is from.
 //!
-//! A request passes, in this order: the limits of its connection, its address, its token, its rate, the limits of its body, and
-//! the `Host` and `Origin` checks of the SDK. Only then it is parsed. Nothing here decides what a principal may use; that is
-//! the catalogue's business.
+//! A request passes, in this order: the limits of its connection, its address, its token, its rate, its principal's share of
+//! connections and sessions, the limits of its body, and the `Host` and `Origin` checks of the SDK. Only then it is parsed.
+//! Nothing here decides what a principal may use; that is the catalogue's business.
 
+mod batch;
+mod connections;
 mod guard;
+mod head;
 mod jwt;
+mod origins;
 mod rate;
+mod sessions;
 mod token;
 
 use std::convert::Infallible;
@@ -15,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -27,13 +33,15 @@ use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::connections::{Connections, Place};
 pub use self::guard::{Access, InvalidAccess, TokenAccess};
 use self::guard::{Denied, Guard};
 pub use self::jwt::{OAuth, SubjectAccess};
+use self::origins::Origins;
 pub use self::rate::Rate;
+use self::sessions::{Sessions, session_id};
 pub use self::token::{NewToken, TokenFileError, digest, new_token, read_or_create};
 use crate::server::{Handler, Server};
 
@@ -49,8 +57,6 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// Most lines of a head.
 const HEAD_LINES_MAX: usize = 64;
-/// Most sessions of clients of the handshake era.
-const SESSIONS_MAX: usize = 1000;
 
 /// How a server behaves on HTTP.
 #[derive(Debug, Clone)]
@@ -59,12 +65,13 @@ pub struct HttpOptions {
     pub access: Access,
     /// Names by which the server may be addressed (`Host`), beside the loopback ones.
     pub hosts: Vec<String>,
-    /// Web pages that may call, as `https://app.example:443`, beside those of the server's own address. Any other page gets
-    /// 403.
+    /// Origins of web pages that may call, as `https://app.example:443`, beside the server's own address. A browser lets their
+    /// pages read the answers (CORS). Requests of any other page are answered with 403.
     pub origins: Vec<String>,
     /// Longest body of a request, in bytes.
     pub body_bytes_max: usize,
-    /// Most connections at the same time.
+    /// Most connections at the same time. One principal can have half of them; connections on which no request has been
+    /// authenticated yet can be half of them, and a quarter from one address.
     pub connections_max: usize,
     /// How often one principal may call.
     pub rate: Rate,
@@ -88,7 +95,8 @@ type Body = BoxBody<Bytes, Infallible>;
 /// One HTTP endpoint.
 struct Endpoint {
     mcp: StreamableHttpService<Handler, LocalSessionManager>,
-    sessions: Arc<LocalSessionManager>,
+    sessions: Sessions,
+    origins: Origins,
     guard: Guard,
     body_bytes_max: usize,
 }
@@ -114,20 +122,20 @@ impl Server {
                 Arc::clone(&sessions),
                 config(&options, address, stop.child_token()),
             ),
-            sessions,
+            sessions: Sessions::new(sessions),
+            origins: Origins::new(&options.origins),
             guard,
             body_bytes_max: options.body_bytes_max,
         });
-        let room = Arc::new(Semaphore::new(options.connections_max));
+        let connections = Connections::new(options.connections_max);
         let open = tokio_util::task::TaskTracker::new();
         loop {
             // A connection that finds no room waits in the backlog, where it costs nothing.
-            let (place, stream) = tokio::select! {
+            let (stream, address) = tokio::select! {
                 () = stop.cancelled() => break,
                 accepted = async {
-                    let place = Arc::clone(&room).acquire_owned().await.ok()?;
-                    let (stream, _) = listener.accept().await.ok()?;
-                    Some((place, stream))
+                    connections.has_room().await;
+                    listener.accept().await.ok()
                 } => match accepted {
                     Some(accepted) => accepted,
                     None => {
@@ -140,11 +148,12 @@ impl Server {
             // An answer is several writes; waiting to join them costs 40 ms each.
             let _ = stream.set_nodelay(true);
             let (endpoint, stop) = (Arc::clone(&endpoint), stop.clone());
+            let place = connections.place(address.ip());
             open.spawn(async move {
-                let _place = place;
+                let closed = place.closed.clone();
                 let answer = service_fn(move |request| {
-                    let endpoint = Arc::clone(&endpoint);
-                    async move { Ok::<_, Infallible>(endpoint.answer(request).await) }
+                    let (endpoint, place) = (Arc::clone(&endpoint), Arc::clone(&place));
+                    async move { Ok::<_, Infallible>(endpoint.answer(&place, request).await) }
                 });
                 let mut http = http1::Builder::new();
                 http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX).max_headers(HEAD_LINES_MAX);
@@ -152,6 +161,7 @@ impl Server {
                 let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), answer));
                 let ended = tokio::select! {
                     ended = connection.as_mut() => ended,
+                    () = closed.cancelled() => return,
                     () = stop.cancelled() => {
                         connection.as_mut().graceful_shutdown();
                         connection.await
@@ -184,29 +194,67 @@ fn config(options: &HttpOptions, address: SocketAddr, stop: CancellationToken) -
 }
 
 impl Endpoint {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(&self, place: &Arc<Place>, request: Request<Incoming>) -> Response<Body> {
+        let origin = self.origins.allowed(request.headers());
+        let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
+        let mut response = self.route(place, request, origin.is_some()).await;
+        if let Some(origin) = origin {
+            origins::expose(origin, &mut response);
+        }
+        // A `Content-Length` beside it is not seen here. What another reader of the connection takes for the next request is not
+        // read (RFC 9112, section 6.1).
+        if is_chunked {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    async fn route(
+        &self,
+        place: &Arc<Place>,
+        request: Request<Incoming>,
+        is_allowed_origin: bool,
+    ) -> Response<Body> {
+        if let Err(problem) = head::check_address(&request) {
+            return refusal(StatusCode::BAD_REQUEST, problem);
+        }
         let path = request.uri().path().trim_end_matches('/');
-        if path == METADATA_PATH || path.strip_prefix(METADATA_PATH) == Some(PATH) {
+        let is_metadata = path == METADATA_PATH || path.strip_prefix(METADATA_PATH) == Some(PATH);
+        if !is_metadata && path != PATH {
+            return refusal(StatusCode::NOT_FOUND, "MCP is spoken at /mcp");
+        }
+        // A browser asks without the token.
+        if is_allowed_origin && origins::is_preflight(&request) {
+            return self.preflight(request.into_parts().0).await;
+        }
+        if is_metadata {
             return match self.guard.metadata() {
                 Some(metadata) if request.method() == Method::GET => answer(StatusCode::OK, metadata),
                 _ => refusal(StatusCode::NOT_FOUND, "there is nothing here"),
             };
         }
-        if path != PATH {
-            return refusal(StatusCode::NOT_FOUND, "MCP is spoken at /mcp");
-        }
         let principal = match self.guard.admit(request.headers()).await {
             Ok(principal) => principal,
             Err(denied) => return denied_response(&denied),
         };
-        let opens_session = !request.headers().contains_key("mcp-session-id");
-        if opens_session && self.sessions.sessions.read().await.len() >= SESSIONS_MAX {
-            return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many sessions; try again later");
-        }
+        let name = principal.name().to_owned();
+        let Some(in_flight) = place.begin(&name) else {
+            return refusal(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many connections of this client; close some",
+            );
+        };
         let (mut parts, body) = request.into_parts();
+        let session = session_id(&parts.headers).map(str::to_owned);
+        if let Some(session) = &session
+            && !self.sessions.may_use(session, &name).await
+        {
+            return refusal(StatusCode::NOT_FOUND, "there is no such session");
+        }
         // The token has done its work; nothing behind this line needs it.
         parts.headers.remove(header::AUTHORIZATION);
         parts.extensions.insert(principal);
+        head::widen_accept(&mut parts.headers);
         let body = Limited::new(body, self.body_bytes_max).collect();
         let body = match tokio::time::timeout(BODY_TIME_MAX, body).await {
             Ok(Ok(body)) => body.to_bytes(),
@@ -216,7 +264,41 @@ impl Endpoint {
             Ok(Err(_)) => return refusal(StatusCode::BAD_REQUEST, "the body could not be read"),
             Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
         };
-        self.mcp.handle(Request::from_parts(parts, Full::new(body))).await
+        let response = if batch::is_batch(&parts, &body) {
+            self.batch(parts, &body, &name).await
+        } else {
+            self.mcp.handle(Request::from_parts(parts, Full::new(body))).await
+        };
+        if session.is_none()
+            && let Some(session) = session_id(response.headers())
+            && !self.sessions.open(session, &name).await
+        {
+            return refusal(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many sessions; end some or try again later",
+            );
+        }
+        // The request is in flight until its answer has been sent.
+        response.map(|body| {
+            body.map_frame(move |frame| {
+                let _ = &in_flight;
+                frame
+            })
+            .boxed()
+        })
+    }
+
+    /// The answer to a browser that asks whether a page of an allowed origin may send a request.
+    async fn preflight(&self, parts: Parts) -> Response<Body> {
+        let asked = parts.headers.clone();
+        // The SDK checks `Host`, and then has no answer to this method.
+        let checked = self.mcp.handle(Request::from_parts(parts, Full::new(Bytes::new()))).await;
+        if checked.status() != StatusCode::METHOD_NOT_ALLOWED {
+            return checked;
+        }
+        let mut response = Response::new(Full::new(Bytes::new()).boxed());
+        origins::permit(&asked, &mut response);
+        response
     }
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 mod issuer;
+mod raw;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

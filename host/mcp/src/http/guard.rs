@@ -113,6 +113,11 @@ impl Guard {
         Ok(principal)
     }
 
+    /// Counts one more request of a principal, and says whether it may go on.
+    pub(super) fn admits_another(&self, principal: &str) -> bool {
+        self.rate.admits(principal, Instant::now())
+    }
+
     async fn identify(&self, headers: &HeaderMap) -> Result<Principal, Denied> {
         let token = match bearer(headers) {
             // Whoever it is has not shown that they started the server.

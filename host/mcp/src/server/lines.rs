@@ -3,8 +3,10 @@
 //! Lines mean what the SDK's own transport says they mean, with two differences that a client sees: answers and notifications
 //! that come before the first request belong to nothing and are passed over, where the SDK would end the connection; and answers
 //! that are ready together are written together. The most frequent message, a plain `tools/call`, is read in one go
-//! (`lines/call.rs`); the SDK tries one type of request after the other.
+//! (`lines/call.rs`); the SDK tries one type of request after the other. Batches of revision 2025-03-26 are taken apart here
+//! (`lines/batch.rs`).
 
+mod batch;
 mod call;
 mod output;
 
@@ -12,12 +14,14 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use rmcp::RoleServer;
-use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::{AsyncRwTransport, DEFAULT_MAX_LINE_LENGTH};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufReader};
 
+use self::batch::Batches;
+pub(crate) use self::batch::{MESSAGES_MAX as BATCH_MAX, REVISION as BATCH_REVISION};
 use self::output::{Output, Waiting};
 
 /// Longest line that is read, in bytes; a longer one is passed over. The SDK's number.
@@ -36,6 +40,8 @@ pub(super) struct Lines<R, W> {
     has_begun: bool,
     /// Requests that wait for their answers, as far as that is known: for when to write, and for nothing else.
     unanswered: usize,
+    /// `None` unless the client speaks the revision that has batches.
+    batches: Option<Batches>,
 }
 
 /// What came of reading on.
@@ -60,6 +66,26 @@ where
             owes_flush: false,
             has_begun: false,
             unanswered: 0,
+            batches: None,
+        }
+    }
+
+    /// The next message of a batch that was read, as a line. Otherwise reads a line, which may turn out to be a batch.
+    async fn next_message(&mut self) -> Option<()> {
+        loop {
+            if let Some(message) = self.batches.as_mut().and_then(Batches::next) {
+                self.line = message;
+                return Some(());
+            }
+            self.next_line().await?;
+            let Some(batches) = self.batches.as_mut().filter(|_| batch::is_batch(&self.line)) else {
+                return Some(());
+            };
+            if !batches.read(&self.line) {
+                // The SDK says what is wrong with it.
+                return Some(());
+            }
+            self.line.clear();
         }
     }
 
@@ -117,9 +143,13 @@ where
 
     fn count(&mut self, message: &RxJsonRpcMessage<RoleServer>) {
         match message {
-            ClientJsonRpcMessage::Request(_) => {
+            ClientJsonRpcMessage::Request(request) => {
                 self.has_begun = true;
                 self.unanswered = self.unanswered.saturating_add(1);
+                if let ClientRequest::InitializeRequest(request) = &request.request {
+                    let has_batches = request.params.protocol_version.as_str() == BATCH_REVISION;
+                    self.batches = has_batches.then(Batches::default);
+                }
             }
             ClientJsonRpcMessage::Notification(notification)
                 if matches!(notification.notification, ClientNotification::CancelledNotification(_)) =>
@@ -143,7 +173,15 @@ where
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let is_answer = matches!(message, ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_));
-        let added = self.output.add(&message);
+        let added = match &mut self.batches {
+            None => self.output.add(&message),
+            Some(batches) => match batches.collect(message) {
+                // The batch has other requests that wait for their answers.
+                Ok(None) => Ok(()),
+                Ok(Some(answers)) => self.output.add(&answers),
+                Err(message) => self.output.add(&message),
+            },
+        };
         if is_answer {
             self.unanswered = self.unanswered.saturating_sub(1);
             // Whoever waits for this answer alone gets it at once. Others are written by the first of these futures that
@@ -165,7 +203,7 @@ where
                 self.output.flush().await.ok()?;
                 self.owes_flush = false;
             }
-            self.next_line().await?;
+            self.next_message().await?;
             let message = match call::read(&self.line) {
                 Some(message) => {
                     self.line.clear();
@@ -176,6 +214,12 @@ where
                     self.read_by_sdk(line).await
                 }
             };
+            if let Some(batches) = &mut self.batches
+                && let Some(answers) = batches.note(message.as_ref())
+            {
+                self.output.add(&answers).ok()?;
+                self.owes_flush = true;
+            }
             let Some(message) = message else { continue };
             self.count(&message);
             if self.has_begun {

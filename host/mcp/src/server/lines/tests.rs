@@ -129,3 +129,49 @@ async fn a_client_that_reads_slowly_gets_every_line_whole() {
         lines.send(ServerJsonRpcMessage::error(ErrorData::internal_error("late", None), None)).await;
     assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::NotConnected);
 }
+
+#[tokio::test]
+async fn the_answers_to_a_batch_are_one_line() {
+    let initialize = |version: &str| {
+        let parameters = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": parameters}).to_string() + "\n"
+    };
+    let batch = format!(
+        "[{},{},{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}}]\n",
+        call(1).trim(),
+        call(2).trim()
+    );
+    let (mut lines, mut client, mut out) = lines(1 << 16);
+    client.write_all((initialize("2025-03-26") + &batch + &call(3)).as_bytes()).await.unwrap();
+    for number in 0..3 {
+        assert_eq!(id(lines.receive().await), Some(RequestId::Number(number)));
+    }
+    assert!(lines.receive().await.is_some_and(|message| message.into_notification().is_some()));
+    assert_eq!(id(lines.receive().await), Some(RequestId::Number(3)));
+    for number in [2, 0, 3, 1] {
+        lines.send(answer(number)).await.unwrap();
+    }
+    let ids =
+        |line: &Value| line.as_array().map(|all| all.iter().map(|one| one["id"].clone()).collect::<Vec<_>>());
+    let written = written(&mut out).await;
+    assert_eq!(
+        written.iter().map(|line| line["id"].clone()).collect::<Vec<_>>(),
+        [json!(0), json!(3), Value::Null]
+    );
+    assert_eq!(ids(&written[2]), Some(vec![json!(2), json!(1)]));
+
+    // A request of a batch that is given up has no answer to wait for.
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
+    client
+        .write_all(format!("[{},{}]\n{cancel}\n", call(4).trim(), call(5).trim()).as_bytes())
+        .await
+        .unwrap();
+    for _ in 0..2 {
+        assert!(lines.receive().await.is_some());
+    }
+    lines.send(answer(4)).await.unwrap();
+    assert!(lines.receive().await.is_some_and(|message| message.into_notification().is_some()));
+    drop(client);
+    assert!(lines.receive().await.is_none());
+    assert_eq!(ids(&self::written(&mut out).await[0]), Some(vec![json!(4)]));
+}
