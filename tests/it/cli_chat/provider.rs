@@ -54,6 +54,26 @@ fn hello() -> (u16, &'static str, String) {
     (200, "text/event-stream", chunks.concat())
 }
 
+/// A streamed answer that calls `file_access_delete_file`, always under the same id.
+fn deletes() -> (u16, &'static str, String) {
+    let function = json!({"name": "file_access_delete_file", "arguments": r#"{"file_name":"a.md"}"#});
+    let calls = json!([{"index": 0, "id": "call_1", "type": "function", "function": function}]);
+    let chunk = json!({"id": "1", "object": "chat.completion.chunk", "model": "m",
+        "choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": "tool_calls"}]});
+    (200, "text/event-stream", format!("data: {chunk}\n\ndata: [DONE]\n\n"))
+}
+
+/// What a request shows of the conversation: questions, calls and results, with their ids.
+fn shown(request: &Value) -> Vec<String> {
+    let messages = request["messages"].as_array().unwrap().iter();
+    let line = |message: &Value| match message["role"].as_str().unwrap() {
+        "assistant" => format!("call {}", message["tool_calls"][0]["id"].as_str().unwrap_or("-")),
+        "tool" => format!("result {}", message["tool_call_id"].as_str().unwrap()),
+        role => format!("{role} {}", message["content"].as_str().unwrap_or_default()),
+    };
+    messages.map(line).filter(|line| !line.starts_with("system ")).collect()
+}
+
 fn chat(scene: &Scene, arguments: &[&str], env: &[(&str, &str)]) -> Ran {
     ran(scene.command(arguments).envs(env.iter().copied()).output().unwrap())
 }
@@ -114,4 +134,53 @@ fn no_key_is_in_any_output() {
     let ran = chat(&scene, &["hi", "--model", "anthropic:m"], &env);
     assert_eq!(ran.code, Some(2), "a key does not go over plain HTTP to another machine: {}", ran.stderr);
     assert!(!ran.stderr.contains(KEY), "{}", ran.stderr);
+}
+
+#[test]
+fn a_result_belongs_to_the_call_that_was_made_and_not_to_an_older_one_of_the_same_id() {
+    // A session in which a call was asked about and the turn was stopped, as every version has written it.
+    let call = json!({"type": "function_call", "call_id": "call_1", "name": "file_access_delete_file", "arguments": "{\"file_name\":\"a.md\"}"});
+    let asked = json!({"type": "function_approval_request", "id": "r", "function_call": {"call_id": "call_1", "name": "file_access_delete_file", "arguments": "{\"file_name\":\"a.md\"}"}});
+    let result = json!({"type": "function_result", "call_id": "call_1", "result": "File 'a.md' deleted."});
+    let message =
+        |role: &str, contents: Value| json!({"type": "message", "role": role, "contents": contents});
+    let stopped = [
+        message("user", json!([{"type": "text", "text": "delete a"}])),
+        message("assistant", json!([call, asked])),
+    ];
+    let repeated = [
+        message("user", json!([{"type": "text", "text": "delete a again"}])),
+        message("assistant", json!([call, asked])),
+        message("tool", json!([result])),
+        message("assistant", json!([{"type": "text", "text": "Gone."}])),
+    ];
+    let (url, requests) = server(vec![deletes(), hello(), hello()]);
+    let scene = Scene::new(&[]);
+    let history = |name: &str, messages: &[Value]| {
+        std::fs::create_dir_all(scene.path("kept")).unwrap();
+        let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
+        std::fs::write(scene.path(&format!("kept/{name}.jsonl")), lines).unwrap();
+    };
+    let talk = |text: &str, session: &str| {
+        let session = ["--session", session, "--session-dir", "kept", "--yes"];
+        let model = ["--model", "openai:m", "--base-url", &url, "--files", "notes"];
+        chat(&scene, &[&[text], &session[..], &model].concat(), &[])
+    };
+    history("s", &stopped);
+    let ran = talk("delete a again", "s");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Hello.\n"), "{}", ran.stderr);
+    assert!(!scene.has("notes/a.md"));
+    assert_eq!(shown(&requests.recv().unwrap().1), ["user delete a", "user delete a again"]);
+    let told = shown(&requests.recv().unwrap().1);
+    let [.., asked, call, result] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(asked, "user delete a again", "{told:?}");
+    assert!(call.starts_with("call "), "{told:?}");
+    assert_eq!(result.strip_prefix("result "), call.strip_prefix("call "), "{told:?}");
+    // A session that an earlier version has gone on with: the messages were in order, and were shown in another one.
+    history("t", &[&stopped[..], &repeated].concat());
+    talk("thanks", "t");
+    assert_eq!(
+        shown(&requests.recv().unwrap().1),
+        ["user delete a", "user delete a again", "call call_1", "result call_1", "call -", "user thanks"]
+    );
 }

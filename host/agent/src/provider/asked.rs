@@ -1,6 +1,7 @@
 //! What every interface is asked, whatever it calls the fields.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -9,7 +10,8 @@ use serde_json::{Map, Value};
 use super::ProviderSettings;
 use super::names::Names;
 use super::tools::WrittenTools;
-use crate::{ChatRequest, Content, Data};
+use crate::run::{Pairing, Position};
+use crate::{ChatRequest, Content, Data, Message};
 
 /// Longest id of a call, at the provider that is strictest about it.
 const ID_CHARS_MAX: usize = 40;
@@ -17,6 +19,8 @@ const ID_CHARS_MAX: usize = 40;
 /// A request with everything that is needed to write it.
 pub(super) struct Asked<'r> {
     pub(super) request: &'r ChatRequest,
+    /// The messages of the request, each call with an id of its own.
+    pub(super) messages: Cow<'r, [Arc<Message>]>,
     pub(super) settings: &'r ProviderSettings,
     pub(super) tools: &'r WrittenTools,
     pub(super) names: Arc<Names>,
@@ -35,7 +39,8 @@ impl<'r> Asked<'r> {
     ) -> Self {
         let mut names = Arc::clone(&tools.names);
         let mut ids = Names::new(ID_CHARS_MAX);
-        for content in request.messages.iter().flat_map(|message| &message.contents) {
+        let messages = with_unique_ids(&request.messages);
+        for content in messages.iter().flat_map(|message| &message.contents) {
             let id = match content {
                 Content::FunctionCall(call) => {
                     if names.needs(&call.name) {
@@ -50,12 +55,12 @@ impl<'r> Asked<'r> {
                 ids.add(id);
             }
         }
-        Self { request, settings, tools, names, ids, streams, is_plain: false }
+        Self { request, messages, settings, tools, names, ids, streams, is_plain: false }
     }
 
     /// The ids of the calls of the conversation.
     pub(super) fn taken_ids(&self) -> HashSet<String> {
-        let calls = self.request.messages.iter().flat_map(|message| message.calls());
+        let calls = self.request.messages.iter().chain(&*self.messages).flat_map(|message| message.calls());
         calls.map(|call| call.call_id.clone()).collect()
     }
 
@@ -96,6 +101,45 @@ impl Serialize for WithTools<'_> {
         }
         map.end()
     }
+}
+
+/// Returns the messages with another id for each call whose id an earlier call has, and for its result. A conversation may hold
+/// an id more than once, and providers refuse that or take the results for those of the first call.
+fn with_unique_ids(messages: &[Arc<Message>]) -> Cow<'_, [Arc<Message>]> {
+    let mut taken = HashSet::new();
+    let ids = || messages.iter().flat_map(|message| message.calls()).map(|call| call.call_id.as_str());
+    if ids().all(|id| taken.insert(id)) {
+        return Cow::Borrowed(messages);
+    }
+    let mut taken: HashSet<String> = taken.into_iter().map(str::to_owned).collect();
+    let mut seen = HashSet::new();
+    let mut renamed: HashMap<Position, String> = HashMap::new();
+    let pairing = Pairing::of(messages);
+    for (index, message) in messages.iter().enumerate() {
+        for (place, content) in message.contents.iter().enumerate() {
+            let Some(call) = content.as_call().filter(|call| !seen.insert(call.call_id.as_str())) else {
+                continue;
+            };
+            let number = |number: u32| format!("{}_{number}", call.call_id);
+            let Some(id) = (2..).map(number).find(|id| !taken.contains(id)) else { continue };
+            taken.insert(id.clone());
+            if let Some(result_at) = pairing.result_at((index, place)) {
+                renamed.insert(result_at, id.clone());
+            }
+            renamed.insert((index, place), id);
+        }
+    }
+    let mut messages = messages.to_vec();
+    for ((index, place), id) in renamed {
+        let content =
+            messages.get_mut(index).and_then(|message| Arc::make_mut(message).contents.get_mut(place));
+        match content {
+            Some(Content::FunctionCall(call)) => call.call_id = id,
+            Some(Content::FunctionResult(result)) => result.call_id = id,
+            _ => {}
+        }
+    }
+    Cow::Owned(messages)
 }
 
 /// A `data:` address.

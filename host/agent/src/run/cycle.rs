@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use super::Given;
 use super::calls::{Batch, Decided};
 use super::model::Answer;
+use super::pairing::Pairing;
 use super::plan::Plan;
 use super::transcript::arranged;
 use crate::agent::Parts;
@@ -134,9 +135,8 @@ impl<'r> Cycle<'r> {
     async fn resume(&mut self, batch: Vec<Decided>) -> Result<Then, RunError> {
         let calls: Vec<_> = batch.iter().map(|(call, _)| Content::FunctionCall(call.clone())).collect();
         let asked = Message::new(Role::Assistant, calls);
-        let is_shown = self.messages.iter().flat_map(|message| message.calls());
-        let ids: Vec<_> = is_shown.map(|call| call.call_id.as_str()).collect();
-        let is_known = batch.iter().all(|(call, _)| ids.contains(&call.call_id.as_str()));
+        let is_known =
+            Pairing::of(&self.messages).holds_open(&self.messages, batch.iter().map(|(call, _)| call));
         if !is_known && self.response.conversation_id.is_none() {
             // Nobody has kept the message that the results belong to.
             self.messages.push(Arc::new(asked.clone()));

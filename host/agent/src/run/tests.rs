@@ -1,5 +1,6 @@
 //! Runs from end to end, on scripted models and functions of the host.
 
+mod call_ids;
 mod cancellation;
 mod layers;
 mod requests;

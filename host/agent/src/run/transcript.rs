@@ -1,9 +1,9 @@
 //! What of a conversation a model is shown.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::{ApprovalAnswer, Content, FunctionResult, Message, Role};
+use super::pairing::Pairing;
+use crate::{ApprovalAnswer, Content, Message, Role};
 
 /// The new messages of a caller, apart from what a person said about approvals.
 pub(super) struct Input {
@@ -44,22 +44,37 @@ pub(super) fn arranged(messages: &[Arc<Message>], is_kept_by_service: bool) -> V
     if messages.iter().all(|message| is_plain(message)) {
         return messages.to_vec();
     }
-    let mut results = Results::of(messages, is_kept_by_service);
+    let pairing = Pairing::of(messages);
     let mut arranged = Vec::with_capacity(messages.len());
-    for message in messages {
+    for (index, message) in messages.iter().enumerate() {
         if is_plain(message) {
             arranged.push(Arc::clone(message));
             continue;
         }
-        if is_abandoned(message, &results) {
+        if is_abandoned(messages, index, &pairing) {
             continue;
         }
-        let (shown, answers) = results.shown(message);
+        let mut shown = message.as_ref().clone();
+        shown.contents.clear();
+        let mut results = Vec::new();
+        for (place, content) in message.contents.iter().enumerate() {
+            let at = (index, place);
+            match content {
+                Content::FunctionCall(_) if !pairing.is_of_service(at) => {
+                    let Some(result) = pairing.result(messages, at) else { continue };
+                    results.push(Content::FunctionResult(result.clone()));
+                    shown.contents.push(content.clone());
+                }
+                Content::FunctionResult(_) if !pairing.stays(at, is_kept_by_service) => {}
+                Content::ApprovalRequest(_) | Content::ApprovalAnswer(_) => {}
+                _ => shown.contents.push(content.clone()),
+            }
+        }
         if !shown.contents.is_empty() {
             arranged.push(Arc::new(shown));
         }
-        if !answers.is_empty() {
-            arranged.push(Arc::new(Message::new(Role::Tool, answers)));
+        if !results.is_empty() {
+            arranged.push(Arc::new(Message::new(Role::Tool, results)));
         }
     }
     arranged
@@ -74,82 +89,15 @@ fn is_plain(message: &Message) -> bool {
         && !message.contents.is_empty()
 }
 
-/// Results by the id of their call, in order: a model may use an id again.
-struct Results {
-    by_call: HashMap<String, Vec<FunctionResult>>,
-    /// Calls that have their result in the same message: the service has made them (`LOOP-6`).
-    of_service: HashSet<String>,
-    /// Results whose call the service has.
-    of_kept_calls: HashSet<String>,
-}
-
-impl Results {
-    fn of(messages: &[Arc<Message>], is_kept_by_service: bool) -> Self {
-        let (by_call, of_service) = (HashMap::new(), HashSet::new());
-        let mut results = Self { by_call, of_service, of_kept_calls: HashSet::new() };
-        if is_kept_by_service {
-            let calls = messages.iter().flat_map(|message| message.calls());
-            let called: HashSet<_> = calls.map(|call| &call.call_id).collect();
-            let ids = messages.iter().flat_map(|message| message.results()).map(|result| &result.call_id);
-            results.of_kept_calls = ids.filter(|id| !called.contains(id)).cloned().collect();
-        }
-        for message in messages {
-            let called: HashSet<_> = message.calls().map(|call| &call.call_id).collect();
-            for result in message.results() {
-                if called.contains(&result.call_id) {
-                    results.of_service.insert(result.call_id.clone());
-                } else {
-                    results.by_call.entry(result.call_id.clone()).or_default().push(result.clone());
-                }
-            }
-        }
-        for of_one in results.by_call.values_mut() {
-            // Taken from the end.
-            of_one.reverse();
-        }
-        results
-    }
-
-    /// Whether a result is not shown where it stands: it is behind its call, or nowhere.
-    fn is_shown_elsewhere(&self, call_id: &str) -> bool {
-        !self.of_service.contains(call_id) && !self.of_kept_calls.contains(call_id)
-    }
-
-    fn has(&self, call_id: &str) -> bool {
-        self.by_call.get(call_id).is_some_and(|results| !results.is_empty())
-    }
-
-    /// What is shown of a message, and the results that come right behind it.
-    fn shown(&mut self, message: &Message) -> (Message, Vec<Content>) {
-        let mut shown = message.clone();
-        shown.contents.clear();
-        let mut answers = Vec::new();
-        for content in &message.contents {
-            match content {
-                Content::FunctionCall(call) if !self.of_service.contains(&call.call_id) => {
-                    let Some(result) = self.by_call.get_mut(&call.call_id).and_then(Vec::pop) else {
-                        continue;
-                    };
-                    answers.push(Content::FunctionResult(result));
-                    shown.contents.push(content.clone());
-                }
-                Content::FunctionResult(result) if self.is_shown_elsewhere(&result.call_id) => {}
-                Content::ApprovalRequest(_) | Content::ApprovalAnswer(_) => {}
-                _ => shown.contents.push(content.clone()),
-            }
-        }
-        (shown, answers)
-    }
-}
-
-/// Whether a message asks for approvals and none of the calls it asks about was ever decided.
-fn is_abandoned(message: &Message, results: &Results) -> bool {
-    let mut asked = message.contents.iter().filter_map(|content| match content {
+/// Returns whether a message asks for approvals and none of the calls that it asks about was ever decided.
+fn is_abandoned(messages: &[Arc<Message>], index: usize, pairing: &Pairing) -> bool {
+    let contents = messages.get(index).into_iter().flat_map(|message| &message.contents);
+    let mut asked = contents.filter_map(|content| match content {
         Content::ApprovalRequest(request) => Some(&request.function_call.call_id),
         _ => None,
     });
     let Some(first) = asked.next() else { return false };
-    !std::iter::once(first).chain(asked).any(|call_id| results.has(call_id))
+    !std::iter::once(first).chain(asked).any(|call_id| pairing.is_answered(messages, index, call_id))
 }
 
 #[cfg(test)]
@@ -204,6 +152,33 @@ mod tests {
     fn an_id_that_is_used_again_keeps_its_own_result() {
         let messages = vec![calls(&["1"]), results(&["1"]), calls(&["1"]), results(&["1"])];
         assert_eq!(shown(messages), ["Assistant 1", "Tool 1", "Assistant 1", "Tool 1"]);
+    }
+
+    #[test]
+    fn a_result_is_never_that_of_an_older_call_with_the_same_id() {
+        // The first call was asked about and given up, the second one was made.
+        let asked = |text: &str| {
+            let mut asked = calls(&["1"]);
+            asked.contents.insert(0, Content::text(text));
+            asked.contents.push(request("1"));
+            asked
+        };
+        let abandoned =
+            || vec![Message::user("q"), asked("first "), Message::user("again"), asked("second ")];
+        let mut made = abandoned();
+        made.extend([results(&["1"]), Message::assistant("done")]);
+        let expected = ["User q", "User again", "Assistant second 1", "Tool 1", "Assistant done"];
+        assert_eq!(shown(made), expected);
+        assert_eq!(shown(abandoned()), ["User q", "User again"]);
+        // A result that comes before a call is not that call's.
+        assert_eq!(shown(vec![results(&["1"]), calls(&["1"])]), Vec::<String>::new());
+        // One reply that uses an id twice, and a service's call among calls of the same id.
+        let mut of_service = calls(&["1"]);
+        of_service.contents.push(Content::result("1", "s"));
+        let messages =
+            vec![calls(&["1", "1"]), results(&["1", "1"]), of_service, calls(&["1"]), results(&["1"])];
+        let expected = ["Assistant 1,1", "Tool 1,1", "Assistant 1,1", "Assistant 1", "Tool 1"];
+        assert_eq!(shown(messages), expected);
     }
 
     #[test]

@@ -16,10 +16,8 @@ use super::executor::Executor;
 use super::message::{MessageType, Payload};
 use super::snapshot::Request;
 use super::step::Step;
-use crate::run::IntoMessages;
-use crate::{
-    Agent, ApprovalRequest, BoxError, Content, FunctionCall, Message, Response, RunError, Session, labels,
-};
+use crate::run::{IntoMessages, Pairing};
+use crate::{Agent, ApprovalRequest, BoxError, Content, Message, Response, RunError, Session, labels};
 
 /// An agent as an executor.
 pub struct AgentExecutor {
@@ -220,13 +218,9 @@ fn ask(requests: Vec<ApprovalRequest>, own: &mut Own, step: &Step) -> Result<(),
 
 /// Whom the response hands off to: the first of the tools that was called with success.
 fn handoff<'h>(response: &Response, handoffs: &'h BTreeMap<String, String>) -> Option<&'h str> {
-    let is_done = |call: &&FunctionCall| {
-        let mut results = response.messages.iter().flat_map(|message| message.results());
-        results.any(|result| result.call_id == call.call_id && !result.is_error)
-    };
-    let mut calls = response.messages.iter().flat_map(|message| message.calls());
-    let call = calls.find(|call| handoffs.contains_key(&call.name) && is_done(call))?;
-    handoffs.get(&call.name).map(String::as_str)
+    let answered = Pairing::of(&response.messages).answered(&response.messages);
+    let mut done = answered.into_iter().filter(|(_, result)| !result.is_error);
+    done.find_map(|(call, _)| handoffs.get(&call.name)).map(String::as_str)
 }
 
 /// What a person said about a call.

@@ -58,7 +58,7 @@ pub(in super::super) fn fields(asked: &Asked<'_>) -> Map<String, Value> {
 
 fn system(asked: &Asked<'_>) -> String {
     let instructions = asked.request.options.instructions.iter().cloned();
-    let messages = asked.request.messages.iter().filter(|message| message.role == Role::System);
+    let messages = asked.messages.iter().filter(|message| message.role == Role::System);
     let texts = instructions.chain(messages.map(|message| message.text()));
     texts.filter(|text| !text.trim().is_empty()).collect::<Vec<_>>().join("\n\n")
 }
@@ -87,7 +87,7 @@ enum Speaker {
 
 fn turns(asked: &Asked<'_>) -> Vec<Value> {
     let mut turns: Vec<(Speaker, Vec<Value>)> = Vec::new();
-    for message in asked.request.messages.iter().filter(|message| message.role != Role::System) {
+    for message in asked.messages.iter().filter(|message| message.role != Role::System) {
         for content in &message.contents {
             let speaker = match content {
                 Content::FunctionResult(_) => Speaker::User,

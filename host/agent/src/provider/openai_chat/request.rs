@@ -78,7 +78,7 @@ fn messages(asked: &Asked<'_>) -> Vec<Value> {
     {
         writer.messages.push(json!({"role": "system", "content": instructions}));
     }
-    asked.request.messages.iter().for_each(|message| writer.add(message));
+    asked.messages.iter().for_each(|message| writer.add(message));
     writer.show_images();
     writer.messages
 }

@@ -67,7 +67,7 @@ fn tool_choice(mode: &ToolMode, asked: &Asked<'_>) -> Value {
 
 fn input(asked: &Asked<'_>) -> Vec<Value> {
     let mut items = Vec::new();
-    asked.request.messages.iter().for_each(|message| add(&mut items, asked, message));
+    asked.messages.iter().for_each(|message| add(&mut items, asked, message));
     items
 }
 

@@ -319,6 +319,29 @@ async fn strict_schemas_give_the_same_arguments() {
 }
 
 #[tokio::test]
+async fn an_id_that_is_used_twice_goes_out_as_two_ids() {
+    let call = |id: &str| Message::new(Role::Assistant, vec![Content::call(id, "f", "{}")]);
+    let result = |id: &str, text: &str| Message::new(Role::Tool, vec![Content::result(id, text)]);
+    let messages = vec![
+        call("c"),
+        result("c", "first"),
+        call("c_2"),
+        result("c_2", "other"),
+        call("c"),
+        result("c", "second"),
+    ];
+    let body = sent(Provider::OpenAiChat, request(messages)).await;
+    let messages = body["messages"].as_array().unwrap();
+    let ids = messages.iter().map(|message| match &message["tool_calls"][0]["id"] {
+        Value::Null => {
+            format!("{} {}", message["tool_call_id"].as_str().unwrap(), message["content"].as_str().unwrap())
+        }
+        id => id.as_str().unwrap().to_owned(),
+    });
+    assert_eq!(ids.collect::<Vec<_>>(), ["c", "c first", "c_2", "c_2 other", "c_3", "c_3 second"]);
+}
+
+#[tokio::test]
 async fn ids_that_a_provider_refuses_are_replaced_in_pairs() {
     let id = "functions.read:0 ".repeat(5);
     let messages = vec![

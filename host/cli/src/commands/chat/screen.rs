@@ -84,11 +84,12 @@ impl Screen {
     /// Shows a result of a call that was not run, and so not shown: there is no such tool, or a person has refused.
     fn result(&self, result: &FunctionResult) -> anyhow::Result<()> {
         let name = {
-            let state = self.state();
-            if state.shown.contains(&result.call_id) {
+            let mut state = self.state();
+            // Each call has one result, and a model may use an id again.
+            if state.shown.remove(&result.call_id) {
                 return Ok(());
             }
-            state.called.get(&result.call_id).cloned()
+            state.called.remove(&result.call_id)
         };
         self.end_line()?;
         print::note(&format!("> {}", name.unwrap_or_else(|| "a call".to_owned())));
