@@ -177,6 +177,8 @@ pub(crate) fn compile_config(metering: Metering) -> wasmtime::Config {
 /// [`compile_config`] with what only running needs: stacks, backtraces and the instance pool.
 pub(crate) fn runtime_config(pool: &PoolSize, metering: Metering) -> wasmtime::Config {
     let mut config = compile_config(metering);
+    // All that is compiled here is the module of `trim`, for which no threads need to be started.
+    config.parallel_compilation(false);
     config.async_stack_size(FIBER_STACK_BYTES);
     config.wasm_backtrace_max_frames(std::num::NonZeroUsize::new(BACKTRACE_FRAMES_MAX));
     config.allocation_strategy(pooling(pool));

@@ -53,6 +53,7 @@ mod state;
 mod ticker;
 mod toolbox;
 mod trap;
+mod trim;
 mod turns;
 mod typed;
 mod unavailable;

@@ -4,11 +4,11 @@
 //! monotonic clock, because ticks come late on a busy machine.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use crate::give_back::give_back_free_memory;
+use crate::trim::RunningCalls;
 
 /// How often a running guest looks up. It bounds how late a deadline in pure guest code is noticed, how long a call computes
 /// on its caller's thread before it moves to the busy lane, and how long a turn there is: cancelling within 50 ms needs
@@ -30,19 +30,19 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// A thread that ticks while calls run, and a moment longer, and sleeps otherwise. It ends with the engine.
 pub(crate) struct Ticker {
-    running: Arc<AtomicUsize>,
+    running: Arc<RunningCalls>,
     thread: Thread,
 }
 
 /// Keeps the ticker awake.
 pub(crate) struct Ticking {
-    running: Arc<AtomicUsize>,
+    running: Arc<RunningCalls>,
 }
 
 impl Ticker {
     /// Starts the thread for `engine`, which it does not keep alive.
     pub(crate) fn start(engine: &wasmtime::Engine) -> std::io::Result<Self> {
-        let running = Arc::new(AtomicUsize::new(0));
+        let running = Arc::new(RunningCalls::default());
         let weak = engine.weak();
         let counter = Arc::clone(&running);
         let handle =
@@ -50,9 +50,9 @@ impl Ticker {
         Ok(Self { running, thread: handle.thread().clone() })
     }
 
-    /// Ticks until the returned value is dropped.
+    /// Ticks until the returned value is dropped. Comes before the instance of a call is created.
     pub(crate) fn keep_ticking(&self) -> Ticking {
-        if self.running.fetch_add(1, Ordering::AcqRel) == 0 {
+        if self.running.begin() {
             self.thread.unpark();
         }
         Ticking { running: Arc::clone(&self.running) }
@@ -60,7 +60,7 @@ impl Ticker {
 
     /// Whether a call keeps it awake.
     pub(crate) fn is_ticking(&self) -> bool {
-        self.running.load(Ordering::Relaxed) > 0
+        self.running.are_any()
     }
 }
 
@@ -73,22 +73,22 @@ impl Drop for Ticker {
 
 impl Drop for Ticking {
     fn drop(&mut self) {
-        self.running.fetch_sub(1, Ordering::AcqRel);
+        self.running.end();
     }
 }
 
-fn tick(engine: &wasmtime::EngineWeak, running: &AtomicUsize) {
+fn tick(engine: &wasmtime::EngineWeak, running: &RunningCalls) {
     let mut has_run = false;
     let mut idle_ticks = LINGER;
     loop {
-        if running.load(Ordering::Acquire) > 0 {
+        if running.are_any() {
             (has_run, idle_ticks) = (true, 0);
             thread::sleep(PERIOD);
         } else if idle_ticks < LINGER {
             idle_ticks += 1;
             thread::sleep(PERIOD);
         } else {
-            has_run = rest(running, has_run);
+            has_run = rest(engine, running, has_run);
         }
         match engine.upgrade() {
             Some(engine) => engine.increment_epoch(),
@@ -99,12 +99,16 @@ fn tick(engine: &wasmtime::EngineWeak, running: &AtomicUsize) {
 
 /// Sleeps until there is something to do, and gives memory back when there was nothing for a moment after calls had run.
 /// Says whether calls have run since memory was given back.
-fn rest(running: &AtomicUsize, has_run: bool) -> bool {
+fn rest(engine: &wasmtime::EngineWeak, running: &RunningCalls, has_run: bool) -> bool {
     // A timeout and not a plain park: the thread must notice in the end that the engine has gone.
     let (started, at_most) = (Instant::now(), if has_run { IDLE } else { LOOK });
     thread::park_timeout(at_most);
-    let is_idle = running.load(Ordering::Acquire) == 0 && started.elapsed() >= at_most;
-    if is_idle && has_run {
+    let is_idle = !running.are_any() && started.elapsed() >= at_most;
+    if is_idle
+        && has_run
+        && let Some(engine) = engine.upgrade()
+    {
+        running.trim(&engine);
         give_back_free_memory();
     }
     !is_idle

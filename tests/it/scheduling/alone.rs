@@ -190,3 +190,64 @@ fn a_busy_plugin_on_every_core_does_not_hold_up_another() {
         }
     });
 }
+
+async fn memory_returns() {
+    let host = host(pool_of(64), Limits::default()).await;
+    let storm = async |calls: usize| {
+        let mut running = JoinSet::new();
+        for _ in 0..calls {
+            let context = CallContext::new("storm");
+            spawn(&mut running, &host, "allocate", r#"{"mebibytes":4}"#, &context);
+        }
+        while let Some(completion) = running.join_next().await {
+            assert_eq!(completion.unwrap().record.outcome, "ok");
+        }
+    };
+    storm(2).await;
+    let before = status("VmRSS");
+    storm(48).await;
+    let (after, ended) = (status("VmRSS"), Instant::now());
+    // What 48 small pools of pages take is more than what may stay.
+    let most = before + (16 << 10);
+    while status("VmRSS") > most && ended.elapsed() < Duration::from_secs(20) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let (now, waited) = (status("VmRSS"), ended.elapsed());
+    println!("{before} KiB before, {after} KiB after 48 calls, {now} KiB {waited:?} later");
+    assert!(now <= most, "{before} {after} {now}");
+    // Calls work on what was given back.
+    storm(8).await;
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_that_a_storm_of_calls_has_used_comes_back() {
+    alone("scheduling::alone::memory_that_a_storm_of_calls_has_used_comes_back", || {
+        let [_, many_threads] = runtimes();
+        many_threads.block_on(memory_returns());
+    });
+}
+
+async fn a_result_is_not_copied() {
+    let host = host(pool_of(8), Limits::default()).await;
+    let result = async |bytes: u64| {
+        host.call("huge_output", &serde_json::json!({ "bytes": bytes }).to_string()).await.record
+    };
+    assert_eq!(result(1000).await.outcome, "ok");
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    let before = status("VmRSS");
+    let record = result(40_000_000).await;
+    assert_eq!(record.error_type.as_deref(), Some("OutputLimit"), "{record:?}");
+    let (grown, guest) = (status("VmHWM").saturating_sub(before), record.memory_peak_bytes >> 10);
+    println!("{grown} KiB more at the peak, {guest} KiB of them the guest's");
+    assert!(grown < guest + (8 << 10), "{grown} {guest}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_beyond_its_limit_is_refused_before_it_is_copied() {
+    alone("scheduling::alone::a_result_beyond_its_limit_is_refused_before_it_is_copied", || {
+        let [one_thread, _] = runtimes();
+        one_thread.block_on(a_result_is_not_copied());
+    });
+}
