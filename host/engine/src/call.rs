@@ -11,11 +11,13 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use cofferdam_tool::{
-    Arguments, CallContext, CallRecord, Completion, ErrorType, Limits, Outcome, ToolError, Toolset,
+    Arguments, CallContext, CallRecord, Completion, ErrorType, FileAccess, Limits, Outcome, ToolError,
+    Toolset,
 };
 use wasmtime::component::{Instance, Val};
 use wasmtime::{Store, UpdateDeadline};
 
+use crate::Mount;
 use crate::compile::one_line;
 use crate::core_copy::CoreCopy;
 use crate::engine::EngineInner;
@@ -36,6 +38,9 @@ use crate::wasi_files::CallFiles;
 /// Handles that the component model itself may hold, beyond the host resources that `Limits` counts: a guest's own
 /// resources, and borrows in flight.
 const COMPONENT_HANDLES_EXTRA: usize = 1024;
+
+/// What a host function may take over from a guest in any case, in bytes: the arguments of an inner call, a part of a request.
+const HOST_FUNCTION_BYTES_MIN: u64 = 2 * 1024 * 1024;
 
 /// How long an inner call waits for a place.
 const INNER_PATIENCE: Duration = Duration::from_secs(2);
@@ -86,6 +91,11 @@ trait Work: Send + 'static {
     /// What the guest answers.
     type Answer: Send + 'static;
 
+    /// Returns how much of an answer has to be copied before its length can be told.
+    fn copied_bytes_max(_limits: &Limits) -> u64 {
+        u64::MAX
+    }
+
     /// Creates the one instance of the call.
     fn instantiate(
         &self,
@@ -110,6 +120,10 @@ struct DeclaredCall {
 impl Work for DeclaredCall {
     type Guest = Served;
     type Answer = Result<Vec<Content>, Failure>;
+
+    fn copied_bytes_max(limits: &Limits) -> u64 {
+        lift::copied_bytes_max(limits.output_bytes_max)
+    }
 
     async fn instantiate(&self, store: &mut Store<CallState>) -> wasmtime::Result<Served> {
         self.code.instantiate_async(store).await
@@ -260,10 +274,12 @@ impl Invocation<'_> {
         record.phases.wait = started - arrived;
         let clock = Arc::new(WallClock::start(started, self.limits.wall()));
         let pulse = Arc::new(Pulse::default());
-        let store = match self.store(runtime, &clock, Arc::clone(&place), Arc::clone(&pulse)) {
-            Ok(store) => store,
-            Err(error) => return Ended::Error(unavailable(one_line(&error))),
-        };
+        let copied_bytes_max = self.copied_bytes_max(W::copied_bytes_max(self.limits));
+        let store =
+            match self.store(runtime, &clock, Arc::clone(&place), Arc::clone(&pulse), copied_bytes_max) {
+                Ok(store) => store,
+                Err(error) => return Ended::Error(unavailable(one_line(&error))),
+            };
         let sandbox = Sandbox { store, _ticking: runtime.ticker.keep_ticking(), _place: place };
         let job: Job<_> = Box::pin(run(work, sandbox, Arc::clone(&pulse)));
         let interrupt = async {
@@ -327,17 +343,30 @@ impl Invocation<'_> {
         }
     }
 
+    /// Returns how much may be copied from the guest at a time, when its answer may take `answer_bytes_max`. The engine has one
+    /// limit for answers and for host functions, and of those only the ones that write files need more than an answer.
+    fn copied_bytes_max(&self, answer_bytes_max: u64) -> u64 {
+        let writes_files = |mount: &Mount| mount.access != FileAccess::ReadOnly;
+        let needed = if self.core.given.grants.mounts.iter().any(writes_files) {
+            u64::MAX
+        } else {
+            answer_bytes_max.max(HOST_FUNCTION_BYTES_MIN)
+        };
+        self.limits.hostcall_bytes_max.min(needed)
+    }
+
     fn store(
         &self,
         runtime: &Runtime,
         clock: &Arc<WallClock>,
         place: Arc<Place>,
         pulse: Arc<Pulse>,
+        copied_bytes_max: u64,
     ) -> wasmtime::Result<Store<CallState>> {
         let state = CallState::new(self, Arc::clone(clock), place);
         let mut store = Store::new(&runtime.wasmtime, state);
         store.limiter(|state| &mut state.limiter);
-        store.set_hostcall_fuel(usize::try_from(self.limits.hostcall_bytes_max).unwrap_or(usize::MAX));
+        store.set_hostcall_fuel(usize::try_from(copied_bytes_max).unwrap_or(usize::MAX));
         let handles = usize::try_from(self.limits.handles_max).unwrap_or(usize::MAX);
         store.set_max_component_handles(handles.saturating_add(COMPONENT_HANDLES_EXTRA));
         if let Some(fuel_max) = self.limits.fuel_max {

@@ -10,6 +10,13 @@ use crate::guest::{Content, Failure, ResourceBody};
 /// Items of one result. An item without text has no length, and is a line for the model all the same.
 const CONTENTS_MAX: usize = 4096;
 
+/// Returns how much may be copied of a result of at most `output_bytes_max`, in bytes: text in UTF-16 takes up to twice as much
+/// in the guest, and each item has a place in the host.
+pub(crate) fn copied_bytes_max(output_bytes_max: u64) -> u64 {
+    let items = u64::try_from(CONTENTS_MAX.saturating_mul(size_of::<Content>())).unwrap_or(u64::MAX);
+    output_bytes_max.saturating_mul(2).saturating_add(items)
+}
+
 /// Turns a guest's answer into the outcome of the call (`RES-1`, `RES-2`, `RES-18`).
 pub(crate) fn outcome(answer: Result<Vec<Content>, Failure>, output_bytes_max: u64) -> Outcome {
     let outcome = match answer {

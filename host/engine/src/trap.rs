@@ -2,7 +2,10 @@
 //!
 //! Causes are recognised by type. The text of an engine message goes into the record and is never looked at.
 
+use std::char::{CharTryFromError, DecodeUtf16Error};
 use std::fmt::{self, Display, Write};
+use std::num::TryFromIntError;
+use std::str::Utf8Error;
 
 use cofferdam_tool::{ErrorType, MemoryRefusal, ToolError};
 use wasmtime::component::ResourceTableError;
@@ -160,8 +163,20 @@ fn untyped(error: &Error, stage: Stage, limiter: &Limiter) -> ErrorType {
         Stage::Instantiate => ErrorType::PluginUnavailable,
         Stage::Run if error.is::<PoolConcurrencyLimitError>() => ErrorType::PluginUnavailable,
         Stage::Run if error.is::<WasmBacktrace>() => ErrorType::TrapOther,
-        Stage::Run => ErrorType::InvalidResult,
+        Stage::Run if is_broken(error) => ErrorType::InvalidResult,
+        // What is left is that more was to be copied than may be, an error whose type is private to the engine.
+        Stage::Run => ErrorType::OutputLimit,
     }
+}
+
+/// Returns whether a result could not be taken over because of what it is and not because of its length.
+fn is_broken(error: &Error) -> bool {
+    error.is::<&'static str>()
+        || error.is::<String>()
+        || error.is::<Utf8Error>()
+        || error.is::<DecodeUtf16Error>()
+        || error.is::<CharTryFromError>()
+        || error.is::<TryFromIntError>()
 }
 
 #[cfg(test)]

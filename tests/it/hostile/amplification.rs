@@ -62,9 +62,9 @@ attacks! {
     /// Small text that is large once it is a tree.
     json_that_is_86_times_as_large_in_memory: Launch::Named => End::Succeeds,
     /// Sixty million booleans become sixty million values of the host.
-    a_list_of_booleans: Launch::Text(|| typed_list("bool", 60_000_000)) => End::Error("InvalidResult"),
+    a_list_of_booleans: Launch::Text(|| typed_list("bool", 60_000_000)) => End::Error("OutputLimit"),
     /// A list of lists of lists, all the same one.
-    lists_that_are_all_the_same: Launch::Text(nested_lists) => End::Error("InvalidResult"),
+    lists_that_are_all_the_same: Launch::Text(nested_lists) => End::Error("OutputLimit"),
     /// A megabyte of one-byte values is within every limit on copying, and is not a megabyte any more.
     a_million_small_numbers: Launch::Text(|| typed_list("u8", 1_000_000)) => End::Error("OutputLimit"),
     /// A type nested as deeply as the screen admits is lifted on the host's stack.
