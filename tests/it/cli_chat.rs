@@ -257,6 +257,47 @@ fn a_session_belongs_to_one_process_and_no_tool_writes_to_it() {
 }
 
 #[test]
+fn what_is_allowed_for_always_is_allowed_to_one_component() {
+    let scene = Scene::new(&[calls("word_count", json!({"text": "a b"})), says("Two.")]);
+    for folder in ["one", "other", "kept"] {
+        std::fs::create_dir(scene.path(folder)).unwrap();
+    }
+    // The same tools under the same names, and another digest: an empty custom section follows.
+    let mut component = std::fs::read(guest("text")).unwrap();
+    std::fs::write(scene.path("one/text.wasm"), &component).unwrap();
+    component.extend([0, 2, 1, b'x']);
+    std::fs::write(scene.path("other/text.wasm"), &component).unwrap();
+    let chat = |component: &str| {
+        let session = ["--session", "s", "--session-dir", "kept", "--ask", "always", "--json"];
+        scene.chat(&[&["Count.", "-p", component], &session[..]].concat())
+    };
+    let allow = |rule: Value| {
+        let state = json!({"type": "session", "session_id": "s", "state": {"standing_approvals": [rule]}});
+        std::fs::write(scene.path("kept/s.session.json"), state.to_string()).unwrap();
+    };
+    // A rule of an earlier version is about a name.
+    allow(json!({"allow": "tool", "name": "word_count"}));
+    let asked = chat("one/text.wasm");
+    assert_eq!(asked.code, Some(4), "{}", asked.stderr);
+    let lines = asked.lines();
+    let mut contents = lines.iter().filter_map(|line| line["contents"].as_array()).flatten();
+    let request = contents.find(|content| content["type"] == "function_approval_request").unwrap();
+    let origin = &request["origin"];
+    assert!(origin.as_str().unwrap().starts_with("plugin:text@sha256:"), "{origin}");
+    allow(json!({"allow": "tool", "name": "word_count", "origin": origin}));
+    let allowed = chat("one/text.wasm");
+    assert_eq!(allowed.code, Some(0), "{}", allowed.stderr);
+    for rule in [
+        json!({"allow": "tool", "name": "word_count", "origin": origin}),
+        json!({"allow": "exactly", "name": "word_count", "origin": origin, "arguments": r#"{"text":"a b"}"#}),
+    ] {
+        allow(rule);
+        let ran = chat("other/text.wasm");
+        assert_eq!(ran.code, Some(4), "{} {}", ran.stdout, ran.stderr);
+    }
+}
+
+#[test]
 fn a_budget_and_the_number_of_rounds_end_a_turn() {
     let round = || calls("word_count", json!({"text": "a"}));
     let scene = Scene::new(&[round(), round(), round(), says("end")]);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use cofferdam_tool::{ToolDefinition, Toolset};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use batch::{Answered, Decision, Gated, OpenBatch, settle};
+pub(crate) use batch::{Answered, Decided, Decision, Gated, OpenBatch, settle};
 pub(crate) use standing::is_allowed;
 pub use standing::{Scope, allow_always, forbid_again, standing_rules};
 
@@ -66,7 +66,11 @@ impl Approvals {
         if self.tools.get(&call.name) == Some(&ApprovalMode::Always) {
             return true;
         }
-        self.may_be_needed(tool, toolset) && !session.is_some_and(|session| is_allowed(session, call))
+        let is_allowed = || {
+            let origin = toolset.origin(&call.name);
+            session.zip(origin).is_some_and(|(session, origin)| is_allowed(session, call, &origin))
+        };
+        self.may_be_needed(tool, toolset) && !is_allowed()
     }
 
     /// Whether some call of this tool may have to be approved.

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use cofferdam_tool::{
     Asked, CallContext, Completion, Declaration, ErrorType, Granted, Limits, Outcome, Output, PluginIdentity,
-    PluginName, Policy, RetryPolicy, ToolCall, ToolDefinition, ToolError, ToolSource,
+    PluginName, Policy, RetryPolicy, ToolCall, ToolDefinition, ToolError, ToolName, ToolOrigin, ToolSource,
 };
 
 use crate::call::Invocation;
@@ -244,6 +244,10 @@ impl ToolSource for Plugin {
 
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
         Arc::clone(&self.definitions)
+    }
+
+    fn origin(&self, _tool: &ToolName) -> ToolOrigin {
+        ToolOrigin::plugin(self.identity())
     }
 
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {

@@ -26,6 +26,7 @@ mod meta;
 mod name;
 mod oauth;
 mod offer;
+mod origin;
 mod plain;
 mod question;
 mod raw;

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Arguments, Asker, CallRecord, Completion, LimitsAsked, LogSink, StatedBy, StatedLabels, ToolDefinition,
-    ToolFailure, ToolName, Toolset,
+    ToolFailure, ToolName, ToolOrigin, Toolset,
 };
 
 /// Lists and invokes tools: a plugin, a set of host functions, a remote server.
@@ -33,6 +33,12 @@ pub trait ToolSource: Send + Sync {
     /// the author of a tool says about it never decides.
     fn needs_approval(&self, _tool: &ToolName) -> bool {
         false
+    }
+
+    /// Identifies where the tool comes from. What a person allows for always holds for this origin of a tool and not for its
+    /// name; a source that wraps another one passes the other's origin on.
+    fn origin(&self, _tool: &ToolName) -> ToolOrigin {
+        ToolOrigin::program(self.name())
     }
 
     /// What the source states about the flow of data into and out of a tool (`LBL-5`). How much of it counts depends on

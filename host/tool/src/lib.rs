@@ -20,6 +20,7 @@ mod json;
 mod label;
 mod limits;
 mod name;
+mod origin;
 mod outcome;
 mod output;
 mod permission;
@@ -46,6 +47,7 @@ pub use invoke::{
 pub use label::{Confidentiality, Destination, Integrity, Label, StatedBy, StatedLabels, ToolLabels};
 pub use limits::Limits;
 pub use name::{InvalidName, PluginName, ToolName};
+pub use origin::ToolOrigin;
 pub use outcome::{Completion, Conversion, Outcome, Raised, Shown};
 pub use output::{Content, InvalidJson, Output, ResourceBody, parse_json};
 pub use permission::{

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    CallContext, Completion, ErrorType, Outcome, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolName,
+    CallContext, Completion, ErrorType, Outcome, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolName, ToolOrigin,
     ToolSource,
 };
 
@@ -131,6 +131,10 @@ impl ToolSource for Retrying {
 
     fn needs_approval(&self, tool: &ToolName) -> bool {
         self.source.needs_approval(tool)
+    }
+
+    fn origin(&self, tool: &ToolName) -> ToolOrigin {
+        self.source.origin(tool)
     }
 
     fn labels(&self, tool: &ToolName) -> StatedLabels {

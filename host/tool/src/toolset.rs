@@ -10,7 +10,7 @@ use self::names::Names;
 use crate::usage::UsedUp;
 use crate::{
     CallContext, CallRecord, Completion, DecodeOptions, InnerCall, InvalidArguments, Outcome, ToolCall,
-    ToolDefinition, ToolName, ToolSource, Usage,
+    ToolDefinition, ToolName, ToolOrigin, ToolSource, Usage,
 };
 
 /// Tools of several sources under unique names.
@@ -217,6 +217,12 @@ impl Toolset {
     #[must_use]
     pub fn needs_approval(&self, name: &str) -> bool {
         self.lookup(name).is_ok_and(|entry| entry.source.needs_approval(&entry.definition.name))
+    }
+
+    /// Where a tool comes from, if there is such a tool.
+    #[must_use]
+    pub fn origin(&self, name: &str) -> Option<ToolOrigin> {
+        self.lookup(name).ok().map(|entry| entry.source.origin(&entry.definition.name))
     }
 
     /// The source that a tool belongs to.

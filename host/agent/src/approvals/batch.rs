@@ -1,5 +1,6 @@
 //! A batch of calls that waits for a person.
 
+use cofferdam_tool::ToolOrigin;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,6 +27,9 @@ struct Open {
     call: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decision: Option<Decision>,
+    /// Where the tool comes from that was asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<ToolOrigin>,
     /// What the label policy has against the call; approving it is approving these (`LBL-11`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     violations: Vec<Violation>,
@@ -36,6 +40,8 @@ struct Open {
 pub(crate) struct Gated {
     /// Its place among the calls.
     pub(crate) place: usize,
+    /// Where its tool comes from.
+    pub(crate) origin: Option<ToolOrigin>,
     /// What the label policy has against it.
     pub(crate) violations: Vec<Violation>,
 }
@@ -52,6 +58,24 @@ pub(crate) enum Decision {
     Refused(Option<String>),
 }
 
+/// A call that may be decided about.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Decided {
+    /// The call.
+    pub(crate) call: FunctionCall,
+    /// What a person said about it, if one was asked.
+    pub(crate) decision: Option<Decision>,
+    /// Where the tool comes from that the person was asked about.
+    pub(crate) origin: Option<ToolOrigin>,
+}
+
+impl Decided {
+    /// A call that nobody was asked about.
+    pub(crate) fn unasked(call: FunctionCall) -> Self {
+        Self { call, decision: None, origin: None }
+    }
+}
+
 /// What answers have come to.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Answered {
@@ -60,15 +84,15 @@ pub(crate) enum Answered {
     /// These are still to be answered (`LOOP-43`).
     Waiting(Vec<ApprovalRequest>),
     /// Every request is answered: the calls, with what was decided about each (`LOOP-40`).
-    Complete(Vec<(FunctionCall, Option<Decision>)>),
+    Complete(Vec<Decided>),
 }
 
 impl OpenBatch {
     /// A batch in which the calls at `gated` wait. `None` if there is no randomness for ids.
     pub(crate) fn new(calls: Vec<FunctionCall>, gated: &[Gated]) -> Result<Self, getrandom::Error> {
         let open = |gated: &Gated| {
-            let Gated { place, violations } = gated.clone();
-            Ok(Open { id: fresh_id()?, call: place, decision: None, violations })
+            let Gated { place, origin, violations } = gated.clone();
+            Ok(Open { id: fresh_id()?, call: place, decision: None, origin, violations })
         };
         Ok(Self { requests: gated.iter().map(open).collect::<Result<_, _>>()?, calls })
     }
@@ -78,8 +102,8 @@ impl OpenBatch {
         let waiting = self.requests.iter().filter(|request| request.decision.is_none());
         let request = |open: &Open| {
             let function_call = self.calls.get(open.call)?.clone();
-            let mut request =
-                ApprovalRequest { id: open.id.clone(), function_call, ..ApprovalRequest::default() };
+            let (id, origin) = (open.id.clone(), open.origin.clone());
+            let mut request = ApprovalRequest { id, function_call, origin, ..ApprovalRequest::default() };
             if !open.violations.is_empty() {
                 let messages: Vec<_> = open.violations.iter().map(Violation::message).collect();
                 request.extra.insert(VIOLATIONS.to_owned(), messages.into());
@@ -118,14 +142,14 @@ impl OpenBatch {
         true
     }
 
-    fn into_decided(self) -> Vec<(FunctionCall, Option<Decision>)> {
-        let mut decisions: Vec<_> = self.calls.iter().map(|_| None).collect();
+    fn into_decided(self) -> Vec<Decided> {
+        let mut decided: Vec<_> = self.calls.into_iter().map(Decided::unasked).collect();
         for open in self.requests {
-            if let Some(place) = decisions.get_mut(open.call) {
-                *place = open.decision;
+            if let Some(call) = decided.get_mut(open.call) {
+                (call.decision, call.origin) = (open.decision, open.origin);
             }
         }
-        self.calls.into_iter().zip(decisions).collect()
+        decided
     }
 }
 
@@ -211,7 +235,7 @@ mod tests {
         let id = &requests[0].id;
         let answers = [answer(id, false.into()), answer(id, true.into())];
         let Answered::Complete(calls) = settle(&session, &answers) else { panic!("all is answered") };
-        assert_eq!(calls[0].1, Some(Decision::Refused(None)));
+        assert_eq!(calls[0].decision, Some(Decision::Refused(None)));
         assert_eq!(settle(&session, &[answer(id, true.into())]), Answered::Nothing);
     }
 

@@ -1,10 +1,11 @@
 //! What a person has allowed for always in a session.
 
+use cofferdam_tool::ToolOrigin;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::batch::same_arguments;
-use crate::{FunctionCall, Session};
+use crate::{ApprovalRequest, FunctionCall, Session};
 
 /// The part of a session's state that holds the rules.
 const PART: &str = "standing_approvals";
@@ -12,7 +13,8 @@ const PART: &str = "standing_approvals";
 /// Most rules of one session.
 const RULES_MAX: usize = 1000;
 
-/// What is allowed for always.
+/// What is allowed for always: calls of one tool from one origin. Another plugin or server that offers a tool of the same name is
+/// not meant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "allow")]
 pub enum Scope {
@@ -20,22 +22,39 @@ pub enum Scope {
     Tool {
         /// The tool.
         name: String,
+        /// Where it comes from.
+        origin: ToolOrigin,
     },
     /// Calls of a tool with exactly these arguments.
     Exactly {
         /// The tool.
         name: String,
+        /// Where it comes from.
+        origin: ToolOrigin,
         /// The arguments as JSON text, compared as JSON values.
         arguments: String,
     },
 }
 
 impl Scope {
-    fn covers(&self, call: &FunctionCall) -> bool {
+    /// Every call of the tool that `request` asks about. `None` if the request does not say where the tool comes from.
+    #[must_use]
+    pub fn every_call(request: &ApprovalRequest) -> Option<Self> {
+        Some(Self::Tool { name: request.function_call.name.clone(), origin: request.origin.clone()? })
+    }
+
+    /// Calls like the one that `request` asks about. `None` if the request does not say where the tool comes from.
+    #[must_use]
+    pub fn same_call(request: &ApprovalRequest) -> Option<Self> {
+        let FunctionCall { name, arguments, .. } = request.function_call.clone();
+        Some(Self::Exactly { name, origin: request.origin.clone()?, arguments })
+    }
+
+    fn covers(&self, call: &FunctionCall, of: &ToolOrigin) -> bool {
         match self {
-            Self::Tool { name } => *name == call.name,
-            Self::Exactly { name, arguments } => {
-                *name == call.name && same_arguments(arguments, &call.arguments)
+            Self::Tool { name, origin } => *name == call.name && origin == of,
+            Self::Exactly { name, origin, arguments } => {
+                *name == call.name && origin == of && same_arguments(arguments, &call.arguments)
             }
         }
     }
@@ -64,13 +83,14 @@ pub fn forbid_again(session: &Session, scope: &Scope) -> bool {
     was_allowed
 }
 
-/// What is allowed for always in a session.
+/// What is allowed for always in a session. Rules of earlier versions were about names; they allow nothing.
 #[must_use]
 pub fn standing_rules(session: &Session) -> Vec<Scope> {
-    serde_json::from_value(session.part(PART)).unwrap_or_default()
+    let Value::Array(rules) = session.part(PART) else { return Vec::new() };
+    rules.into_iter().filter_map(|rule| serde_json::from_value(rule).ok()).collect()
 }
 
-/// Whether a call is allowed by a rule.
-pub(crate) fn is_allowed(session: &Session, call: &FunctionCall) -> bool {
-    standing_rules(session).iter().any(|rule| rule.covers(call))
+/// Whether a call of a tool from `origin` is allowed by a rule.
+pub(crate) fn is_allowed(session: &Session, call: &FunctionCall, origin: &ToolOrigin) -> bool {
+    standing_rules(session).iter().any(|rule| rule.covers(call, origin))
 }

@@ -1,5 +1,6 @@
 //! The parts of a message.
 
+use cofferdam_tool::ToolOrigin;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -113,6 +114,9 @@ pub struct ApprovalRequest {
     pub id: String,
     /// The call, with its exact arguments.
     pub function_call: FunctionCall,
+    /// Where the tool comes from that would run. Requests of earlier versions do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<ToolOrigin>,
     /// Fields that are not known here.
     #[serde(flatten)]
     pub extra: Map<String, Value>,

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cycle::Cycle;
 use super::plan::Plan;
-use crate::approvals::Decision;
+use crate::approvals::{Decided, Decision};
 use crate::choice;
 use crate::labels::{CallFlow, label_result};
 use crate::live::RunTools;
@@ -29,8 +29,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// A call that was not started in time (`LOOP-22`).
 const DEFERRED: &str = "Error: Function invocation limit reached before the deferred tool could run.";
 
-/// A call, and what a person said about it.
-pub(super) type Decided = (FunctionCall, Option<Decision>);
+/// A call that was approved while another component or server stood behind the name.
+const ANOTHER_ORIGIN: &str =
+    "Error: The tool has changed since the call was approved. Call it again if it is still needed.";
 
 /// What a batch gave.
 #[derive(Default)]
@@ -62,14 +63,14 @@ impl Cycle<'_> {
     pub(super) async fn run_calls(&self, calls: Vec<Decided>, tools: &RunTools, plan: &Plan) -> Batch {
         let batch_label = self.flow.as_ref().map(|flow| flow.context()).unwrap_or_default();
         let batch_label = &batch_label;
-        let ours = calls.into_iter().filter(|(call, _)| !self.is_for_caller(call, tools));
+        let ours = calls.into_iter().filter(|decided| !self.is_for_caller(&decided.call, tools));
         let mut done = Vec::new();
         if self.settings.allow_concurrent_invocation {
             done = join_all(ours.map(|decided| self.run_call(decided, tools, plan, batch_label))).await;
         } else {
             for decided in ours {
                 let one = match self.is_out_of_time() {
-                    true => Ok(Done::deferred(&decided.0)),
+                    true => Ok(Done::deferred(&decided.call)),
                     false => self.run_call(decided, tools, plan, batch_label).await,
                 };
                 let is_over = one.is_err();
@@ -102,20 +103,20 @@ impl Cycle<'_> {
     /// Runs one call. Under a label policy its result has a label, whoever's word it is.
     async fn run_call(
         &self,
-        (call, decision): Decided,
+        decided: Decided,
         tools: &RunTools,
         plan: &Plan,
         batch_label: &Label,
     ) -> Result<Done, RunError> {
-        let waived = match &decision {
+        let waived = match &decided.decision {
             Some(Decision::ApprovedDespite(violations)) => violations.clone(),
             _ => Vec::new(),
         };
         let flow = self.flow.as_ref().and_then(|flow| {
-            let (toolset, _) = self.tool(&call.name, tools)?;
+            let (toolset, _) = self.tool(&decided.call.name, tools)?;
             Some(Arc::new(flow.call(toolset, batch_label, waived)))
         });
-        let mut done = self.run_decided((call, decision), tools, plan, flow.clone()).await?;
+        let mut done = self.run_decided(decided, tools, plan, flow.clone()).await?;
         if self.flow.is_some() {
             label_result(&mut done.result, flow.as_deref());
         }
@@ -124,7 +125,7 @@ impl Cycle<'_> {
 
     async fn run_decided(
         &self,
-        (call, decision): Decided,
+        Decided { call, decision, origin }: Decided,
         tools: &RunTools,
         plan: &Plan,
         flow: Option<Arc<CallFlow>>,
@@ -136,6 +137,11 @@ impl Cycle<'_> {
         let Some((toolset, definition)) = found else {
             return Ok(Done::failed(&call, CallFailure::Unknown { name: call.name.clone() }, false));
         };
+        // What a person has approved is a call of the tool that was there when they were asked.
+        if origin.is_some() && origin != toolset.origin(&call.name) {
+            let failure = CallFailure::Shown(ANOTHER_ORIGIN.to_owned());
+            return Ok(Done::failed(&call, failure, false));
+        }
         if !plan.allows(&call.name) {
             return Ok(Done::failed(&call, CallFailure::NotAdvertised, false));
         }

@@ -6,13 +6,13 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 
 use super::Given;
-use super::calls::{Batch, Decided};
+use super::calls::Batch;
 use super::model::Answer;
 use super::pairing::Pairing;
 use super::plan::Plan;
 use super::transcript::arranged;
 use crate::agent::Parts;
-use crate::approvals::{Gated, OpenBatch};
+use crate::approvals::{Decided, Gated, OpenBatch};
 use crate::labels::{Flow, FlowLayer};
 use crate::live::{LiveTools, RunTools};
 use crate::middleware::Chains;
@@ -133,10 +133,10 @@ impl<'r> Cycle<'r> {
 
     /// Runs a batch that a person has decided about (`LOOP-40`).
     async fn resume(&mut self, batch: Vec<Decided>) -> Result<Then, RunError> {
-        let calls: Vec<_> = batch.iter().map(|(call, _)| Content::FunctionCall(call.clone())).collect();
+        let calls: Vec<_> = batch.iter().map(|decided| Content::FunctionCall(decided.call.clone())).collect();
         let asked = Message::new(Role::Assistant, calls);
         let is_known =
-            Pairing::of(&self.messages).holds_open(&self.messages, batch.iter().map(|(call, _)| call));
+            Pairing::of(&self.messages).holds_open(&self.messages, batch.iter().map(|decided| &decided.call));
         if !is_known && self.response.conversation_id.is_none() {
             // Nobody has kept the message that the results belong to.
             self.messages.push(Arc::new(asked.clone()));
@@ -186,7 +186,7 @@ impl<'r> Cycle<'r> {
         if has_conversation {
             self.kept = self.messages.len();
         }
-        let batch = calls.into_iter().map(|call| (call, None)).collect();
+        let batch = calls.into_iter().map(Decided::unasked).collect();
         self.run_batch(batch, &tools, &plan, &reply).await
     }
 
@@ -210,7 +210,7 @@ impl<'r> Cycle<'r> {
             let violations = flow.map(|flow| flow.gated(call, tool, toolset)).unwrap_or_default();
             let is_gated =
                 !violations.is_empty() || self.parts.approvals.are_needed(call, tool, toolset, session);
-            is_gated.then_some(Gated { place, violations })
+            is_gated.then(|| Gated { place, origin: toolset.origin(&call.name), violations })
         };
         calls.iter().enumerate().filter_map(gated).collect()
     }
@@ -281,7 +281,7 @@ impl<'r> Cycle<'r> {
         plan: &Plan,
         reply: &Reply,
     ) -> Result<Then, RunError> {
-        let has_caller_requests = decided.iter().any(|(call, _)| self.is_for_caller(call, tools));
+        let has_caller_requests = decided.iter().any(|decided| self.is_for_caller(&decided.call, tools));
         let batch = self.run_calls(decided, tools, plan).await;
         let Batch { results, failures, is_terminated, is_out_of_time, started, error } = batch;
         if let Some(used) = self.flow.as_ref().and_then(|flow| flow.take_used()) {

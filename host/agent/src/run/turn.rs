@@ -9,7 +9,7 @@ use super::Given;
 use super::cycle::{Cycle, Start};
 use super::transcript::Input;
 use crate::agent::Labels;
-use crate::approvals::{Answered, settle};
+use crate::approvals::{Answered, Decided, settle};
 use crate::context::Added;
 use crate::history::History;
 use crate::labels::{Flow, VariableTools};
@@ -68,7 +68,7 @@ impl Turn {
     async fn cycled(
         self,
         around: Around,
-        resumed: Vec<super::calls::Decided>,
+        resumed: Vec<Decided>,
         updates: Option<mpsc::Sender<Update>>,
     ) -> Result<Response, RunError> {
         let added = around.before().await?;

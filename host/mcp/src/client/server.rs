@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, ErrorType, HostContact, HostValues, Label, Outcome, StatedLabels,
-    ToolCall, ToolDefinition, ToolError, ToolName, ToolSource,
+    ToolCall, ToolDefinition, ToolError, ToolName, ToolOrigin, ToolSource,
 };
 use rmcp::model::{ProtocolVersion, SubscriptionFilter};
 use serde_json::{Map, Value};
@@ -16,6 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::connection::{Connection, Live};
 use super::limits::{DESCRIPTION_BYTES_MAX, RELOAD_SPACING, cut};
 use super::offer::{Kind, Offer};
+use super::origin::origin_digest;
 use super::settings::{Endpoint, ServerSettings};
 use super::{
     CallError, Calls, ConnectError, Item, ItemKind, Listing, Questions, Sampling, into_output, joined_meta,
@@ -243,6 +244,14 @@ impl ToolSource for RemoteServer {
         let entry = self.inner.offer().entry(tool);
         let remote = entry.as_ref().map_or(tool.as_str(), |entry| entry.remote.as_str());
         self.inner.settings.approval.requires(&[tool.as_str(), remote])
+    }
+
+    fn origin(&self, tool: &ToolName) -> ToolOrigin {
+        let inner = &self.inner;
+        let offer = inner.offer();
+        let definition = offer.definitions.iter().find(|definition| definition.name == *tool);
+        let digest = definition.map(|definition| origin_digest(&inner.settings.endpoint, definition));
+        ToolOrigin::server(&inner.settings.name, &digest.unwrap_or_default())
     }
 
     fn labels(&self, tool: &ToolName) -> StatedLabels {

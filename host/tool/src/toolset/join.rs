@@ -9,7 +9,8 @@ use hashbrown::HashTable;
 use super::names::{Look, drawn, folded};
 use super::{DuplicateTool, Inner, Toolset, name_of};
 use crate::{
-    CallContext, Completion, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolName, ToolSource,
+    CallContext, Completion, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolName, ToolOrigin,
+    ToolSource,
 };
 
 /// Longest name of a tool in characters (`ARG-38`).
@@ -151,6 +152,10 @@ impl ToolSource for Prefixed {
 
     fn needs_approval(&self, tool: &ToolName) -> bool {
         self.source.needs_approval(self.own_name(tool))
+    }
+
+    fn origin(&self, tool: &ToolName) -> ToolOrigin {
+        self.source.origin(self.own_name(tool))
     }
 
     fn labels(&self, tool: &ToolName) -> StatedLabels {

@@ -8,7 +8,8 @@ use cofferdam_tool::{Redactor, SecretText};
 use super::{Log, agent, calling, told};
 use crate::middleware::{Audit, FailureConversion, RateLimit, Redaction, Retry, Timeout};
 use crate::{
-    ApprovalMode, Approvals, InvalidAgent, Layer, LoopSettings, MiddlewareRefused, Session, allow_always,
+    Agent, ApprovalMode, Approvals, InvalidAgent, Layer, LoopSettings, MiddlewareRefused, ScriptedClient,
+    Session, allow_always,
 };
 
 fn retry() -> Layer {
@@ -78,6 +79,46 @@ async fn every_call_is_recorded_with_its_true_outcome() {
     assert_eq!(*lines.lock().unwrap(), expected);
 }
 
+/// An agent whose tool `echo` is that of the source called `source`.
+fn agent_of(client: &ScriptedClient, source: &str, log: &Log) -> Agent {
+    let log = Arc::clone(log);
+    let declaration = cofferdam_tool::Declaration::new("echo", "For tests.", r#"{"type":"object"}"#);
+    let named = source.to_owned();
+    let functions = cofferdam_tool::Functions::new(source).with(declaration, move |_, _| {
+        log.lock().unwrap().push(named.clone());
+        async { Ok(serde_json::json!("ran")) }
+    });
+    let mut toolset = cofferdam_tool::Toolset::new();
+    toolset.add(Arc::new(functions.unwrap())).unwrap();
+    let approvals = Approvals::by_default(ApprovalMode::ByAnnotation);
+    Agent::builder(client.clone()).tools(toolset).approvals(approvals).build().unwrap()
+}
+
+#[tokio::test]
+async fn what_is_allowed_for_always_is_allowed_to_one_origin() {
+    let (log, session) = (Log::default(), Session::with_id("s"));
+    let batch: &[(&str, &str)] = &[("echo", "{}")];
+    let client = calling(&[batch, batch]);
+    let requested = |response: crate::Response| response.approval_requests().next().cloned();
+    // What earlier versions have kept is about a name, and allows nothing.
+    session.set_part("standing_approvals", serde_json::json!([{"allow": "tool", "name": "echo"}]));
+    let first = agent_of(&client, "first", &log);
+    let request = requested(first.run("go").session(&session).await.unwrap()).unwrap();
+    assert_eq!(request.origin.as_ref().unwrap().to_string(), "program:first");
+    allow_always(&session, crate::Scope::every_call(&request).unwrap());
+    allow_always(&session, crate::Scope::same_call(&request).unwrap());
+    // The answer is about the tool that was there, and so is what is allowed for always.
+    let second = agent_of(&client, "second", &log);
+    let response = second.run(vec![request.approve()]).session(&session).await.unwrap();
+    let told = told(&response.messages);
+    assert!(told[0].starts_with("Error: The tool has changed since"), "{told:?}");
+    assert_eq!(requested(response).unwrap().origin.unwrap().to_string(), "program:second");
+    assert!(log.lock().unwrap().is_empty());
+    let response = agent_of(&calling(&[batch]), "first", &log).run("go").session(&session).await.unwrap();
+    assert!(requested(response).is_none());
+    assert_eq!(*log.lock().unwrap(), ["first"]);
+}
+
 #[tokio::test]
 async fn what_is_allowed_for_always_is_not_asked_again() {
     let session = Session::with_id("s");
@@ -88,12 +129,13 @@ async fn what_is_allowed_for_always_is_not_asked_again() {
     let response = agent.run("go").session(&session).await.unwrap();
     let request = response.approval_requests().next().unwrap().clone();
     let (name, arguments) = (request.function_call.name.clone(), r#"{ "text": "a" }"#.to_owned());
-    allow_always(&session, crate::Scope::Exactly { name, arguments });
+    let origin = request.origin.clone().unwrap();
+    allow_always(&session, crate::Scope::Exactly { name, origin, arguments });
     // The second call is allowed, the third has other arguments.
     let response = agent.run(vec![request.approve()]).session(&session).await.unwrap();
     let request = response.approval_requests().next().unwrap().clone();
     assert_eq!(request.function_call.arguments, r#"{"text":"b"}"#);
-    allow_always(&session, crate::Scope::Tool { name: "echo".to_owned() });
+    allow_always(&session, crate::Scope::every_call(&request).unwrap());
     let response = agent.run(vec![request.refuse(Some("no".to_owned()))]).session(&session).await.unwrap();
     let refused = "Error: Tool call invocation was rejected by user. no";
     assert_eq!(told(&response.messages), [refused, "a", "done"]);

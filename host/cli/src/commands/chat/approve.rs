@@ -78,21 +78,22 @@ fn show(request: &ApprovalRequest) {
 
 async fn asked(request: &ApprovalRequest, session: &Session) -> Content {
     show(request);
-    let call = &request.function_call;
     for _ in 0..ATTEMPTS_MAX {
         let typed =
             ask::line_later("Allow it? [y]es, [N]o, [a]lways this tool, [e]xactly this always: ").await;
         let rule = match typed.to_ascii_lowercase().as_str() {
             "y" | "yes" => return request.approve(),
-            "a" | "always" => Scope::Tool { name: call.name.clone() },
-            "e" | "exactly" => Scope::Exactly { name: call.name.clone(), arguments: call.arguments.clone() },
+            "a" | "always" => Scope::every_call(request),
+            "e" | "exactly" => Scope::same_call(request),
             "" | "n" | "no" => {
                 let reason = ask::line_later("Why not? The model is told [no reason]: ").await;
                 return request.refuse(Some(reason).filter(|reason| !reason.is_empty()));
             }
             _ => continue,
         };
-        allow_always(session, rule);
+        if let Some(rule) = rule {
+            allow_always(session, rule);
+        }
         return request.approve();
     }
     request.refuse(None)

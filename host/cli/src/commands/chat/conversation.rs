@@ -134,8 +134,10 @@ fn show_rules(session: &Session) {
     }
     for rule in rules {
         match rule {
-            Scope::Tool { name } => print::note(&format!("every call of `{name}`")),
-            Scope::Exactly { name, arguments } => print::note(&format!("`{name}` with {arguments}")),
+            Scope::Tool { name, origin } => print::note(&format!("every call of `{name}` ({origin})")),
+            Scope::Exactly { name, origin, arguments } => {
+                print::note(&format!("`{name}` with {arguments} ({origin})"));
+            }
         }
     }
 }

@@ -1,0 +1,60 @@
+//! Identities of tools of remote servers.
+
+use cofferdam_tool::ToolDefinition;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::settings::Endpoint;
+
+/// Returns a digest over the address of a server and everything that it says about a tool: `sha256:` and 64 hexadecimal digits.
+/// A server that moves, or changes what a tool says or takes, has another one.
+pub(crate) fn origin_digest(endpoint: &Endpoint, tool: &ToolDefinition) -> String {
+    let address = match endpoint {
+        Endpoint::Http(endpoint) => json!({"url": endpoint.url().as_str()}),
+        // Without the environment: it may hold secrets.
+        Endpoint::Command(command) => json!({
+            "program": command.program,
+            "arguments": command.arguments,
+            "directory": command.directory,
+        }),
+    };
+    let identity = json!({
+        "address": address,
+        "name": tool.name.as_str(),
+        "title": tool.title,
+        "description": tool.description,
+        "input": tool.input.published(),
+        "output": tool.output.as_ref().map(|output| output.published()),
+        "annotations": tool.annotations,
+    });
+    let digest = Sha256::digest(identity.to_string().as_bytes());
+    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{digits}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cofferdam_tool::{Annotations, InputSchema, ToolName};
+
+    use super::*;
+    use crate::client::HttpEndpoint;
+
+    #[test]
+    fn another_address_or_definition_is_another_origin() {
+        let endpoint = |url: &str| Endpoint::Http(HttpEndpoint::new(url).unwrap());
+        let tool = |description: &str| ToolDefinition {
+            name: ToolName::new("t").unwrap(),
+            title: None,
+            description: description.to_owned(),
+            input: Arc::new(InputSchema::forwarded(json!({"type": "object"}))),
+            output: None,
+            annotations: Annotations::default(),
+        };
+        let here = origin_digest(&endpoint("http://127.0.0.1/mcp"), &tool("reads"));
+        assert_eq!(here, origin_digest(&endpoint("http://127.0.0.1/mcp"), &tool("reads")));
+        assert_ne!(here, origin_digest(&endpoint("http://127.0.0.1/other"), &tool("reads")));
+        assert_ne!(here, origin_digest(&endpoint("http://127.0.0.1/mcp"), &tool("deletes")));
+    }
+}

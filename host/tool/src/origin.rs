@@ -1,0 +1,40 @@
+//! Identities of the sources of tools.
+
+use serde::{Deserialize, Serialize};
+
+use crate::PluginIdentity;
+
+/// Identifies where a tool comes from: the digest of a plugin, the address of a server together with the tool's definition, or a
+/// source of the embedding program.
+///
+/// A decision of a person about a tool, such as "always allow it", holds for one origin. Another component, server or definition
+/// under the same name has another origin.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ToolOrigin(String);
+
+impl ToolOrigin {
+    /// A source of the embedding program, by its name.
+    #[must_use]
+    pub fn program(source: &str) -> Self {
+        Self(format!("program:{source}"))
+    }
+
+    /// A plugin, by its configured name and the digest of its component.
+    #[must_use]
+    pub fn plugin(identity: &PluginIdentity) -> Self {
+        Self(format!("plugin:{}@{}", identity.name, identity.digest))
+    }
+
+    /// A remote server, by its configured name and a digest over its address and the definition of the tool.
+    #[must_use]
+    pub fn server(name: &str, digest: &str) -> Self {
+        Self(format!("server:{name}@{digest}"))
+    }
+}
+
+impl std::fmt::Display for ToolOrigin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
