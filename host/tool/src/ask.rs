@@ -55,6 +55,9 @@ pub enum NotAsked {
     /// The caller refused or failed; in its own words.
     #[error("the client did not answer: {0}")]
     Failed(String),
+    /// The answer did not have the form that was asked for, after it was asked again; what was wrong with it.
+    #[error("the answer does not fit the form: {0}")]
+    Invalid(String),
 }
 
 /// Receives what a tool logs for its caller. Called from within the call: it must not block.

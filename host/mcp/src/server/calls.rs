@@ -357,6 +357,9 @@ async fn approve(interview: &Interview, tool: &str, arguments: &JsonObject) -> R
     let answers = match interview.ask(vec![question]).await {
         Ok(answers) => answers,
         Err(NotAsked::Unsupported(_)) => return Err(no_one_to_ask(tool)),
+        Err(error @ NotAsked::Invalid(_)) => {
+            return Err(format!("The call of '{tool}' was not approved: {error}."));
+        }
         Err(_) => return Err(format!("The call of '{tool}' was not approved: nobody answered.")),
     };
     let is_allowed = answers.first().is_some_and(|answer| {

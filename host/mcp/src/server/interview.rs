@@ -25,6 +25,8 @@ use super::rounds::{Answered, State};
 
 /// Most questions of one call. Each is kept by the client, by the server, or in the state between them.
 const QUESTIONS_MAX: usize = 64;
+/// How often a question is asked again because its answer does not fit.
+const REPEATS_MAX: u32 = 2;
 
 /// What the names of the host's own questions begin with. No tool's question can: there is no `.` in its alphabet.
 pub(super) const HOST_PREFIX: &str = "cofferdam.";
@@ -46,7 +48,7 @@ enum Way {
     /// By a request while the call waits.
     Request,
     /// By a result; the client comes back with the answers.
-    Result { known: BTreeMap<String, Answered> },
+    Result { known: BTreeMap<String, Answered>, misfits: BTreeMap<String, u32> },
 }
 
 /// Why a call cannot go on in this request.
@@ -70,7 +72,7 @@ impl Interview {
         state: State,
         responses: impl IntoIterator<Item = (String, Value)>,
     ) -> Self {
-        let State { answers: mut known, asked } = state;
+        let State { answers: mut known, asked, misfits } = state;
         for (key, answer) in responses {
             // What was not asked for in the round before may be an answer that a client knew to be wanted. Questions of the host
             // itself are asked first: their names are not a tool's to use.
@@ -81,7 +83,7 @@ impl Interview {
             };
             known.entry(key).or_insert(Answered { question, answer });
         }
-        Self::new(Way::Result { known }, caller)
+        Self::new(Way::Result { known, misfits }, caller)
     }
 
     fn new(way: Way, caller: Arc<Caller>) -> Self {
@@ -141,27 +143,38 @@ impl Interview {
     /// What a client that comes back has answered, or what it has to be asked.
     fn recall(
         known: &BTreeMap<String, Answered>,
+        misfits: &BTreeMap<String, u32>,
         questions: &[(String, Question)],
     ) -> Result<Result<Vec<Value>, Suspension>, NotAsked> {
         let digests: Vec<String> = questions.iter().map(|(_, question)| digest(question)).collect();
         let answer = |(key, question): &(String, Question), digest: &String| {
             let fits = |answered: &&Answered| answered.question.as_ref().is_none_or(|asked| asked == digest);
             let answered = known.get(key).filter(fits)?;
-            is_answer(question, &answered.answer).then(|| answered.answer.clone())
+            Some(check(question, &answered.answer).map(|()| answered.answer.clone()))
         };
-        let answers: Vec<Option<Value>> =
+        let answers: Vec<Option<Result<Value, String>>> =
             questions.iter().zip(&digests).map(|(question, digest)| answer(question, digest)).collect();
-        if answers.iter().all(Option::is_some) {
-            return Ok(Ok(answers.into_iter().flatten().collect()));
+        if answers.iter().all(|answer| matches!(answer, Some(Ok(_)))) {
+            return Ok(Ok(answers.into_iter().flatten().flatten().collect()));
         }
-        let mut state = State { answers: known.clone(), asked: BTreeMap::new() };
+        let mut state = State { answers: known.clone(), asked: BTreeMap::new(), misfits: misfits.clone() };
         let mut requests = InputRequests::new();
-        for (((key, question), digest), answer) in questions.iter().zip(digests).zip(&answers) {
-            if answer.is_none() {
-                state.answers.remove(key);
-                requests.insert(key.clone(), input_request(question)?);
-                state.asked.insert(key.clone(), digest);
-            }
+        for (((key, question), digest), answer) in questions.iter().zip(digests).zip(answers) {
+            let request = match answer {
+                Some(Ok(_)) => continue,
+                Some(Err(problem)) => {
+                    let count = state.misfits.entry(key.clone()).or_default();
+                    *count += 1;
+                    if *count > REPEATS_MAX {
+                        return Err(NotAsked::Invalid(problem));
+                    }
+                    input_request(&asked_again(question, &problem))?
+                }
+                None => input_request(question)?,
+            };
+            state.answers.remove(key);
+            requests.insert(key.clone(), request);
+            state.asked.insert(key.clone(), digest);
         }
         Ok(Err(Suspension::Asks { requests, state: Box::new(state) }))
     }
@@ -170,9 +183,17 @@ impl Interview {
         let Some(task) = self.task.get() else {
             return Err(NotAsked::Failed("nobody was asked".to_owned()));
         };
-        let asked = questions.iter().map(|(key, question)| async move {
-            let answer = task.request_input(key.clone(), input_request(question)?);
-            answer.await.map_err(|_| NotAsked::Failed("the task was cancelled".to_owned()))
+        let asked = questions.iter().cloned().map(|(key, question)| {
+            let task = task.clone();
+            repeated(question, move |question, repeat| {
+                // No question of a tool has a `.` in its name.
+                let key = if repeat == 0 { key.clone() } else { format!("{key}.{repeat}") };
+                let task = task.clone();
+                async move {
+                    let answer = task.request_input(key, input_request(&question)?);
+                    answer.await.map_err(|_| NotAsked::Failed("the task was cancelled".to_owned()))
+                }
+            })
         });
         try_join_all(asked).await
     }
@@ -205,25 +226,55 @@ impl Asker for Interview {
             .into_iter()
             .map(|question| Ok((self.key(&question)?, question)))
             .collect::<Result<_, NotAsked>>()?;
-        let answers = match &self.way {
+        match &self.way {
             Way::Request if self.task.get().is_none() => {
                 let peer = self.caller.peer();
-                try_join_all(questions.iter().map(|(_, question)| send(peer, question))).await?
+                let asked = questions.iter().cloned().map(|(_, question)| {
+                    let peer = peer.clone();
+                    repeated(question, move |question, _| {
+                        let peer = peer.clone();
+                        async move { send(&peer, &question).await }
+                    })
+                });
+                try_join_all(asked).await
             }
-            Way::Request => self.ask_in_task(&questions).await?,
-            Way::Result { known } => match Self::recall(known, &questions)? {
-                Ok(answers) => return Ok(answers),
+            Way::Request => self.ask_in_task(&questions).await,
+            Way::Result { known, misfits } => match Self::recall(known, misfits, &questions)? {
+                Ok(answers) => Ok(answers),
                 Err(asks) => {
                     self.suspend_unless_task(asks).await;
-                    self.ask_in_task(&questions).await?
+                    self.ask_in_task(&questions).await
                 }
             },
-        };
-        match questions.iter().zip(&answers).find(|((_, question), answer)| !is_answer(question, answer)) {
-            Some(_) => Err(NotAsked::Failed("the answer is not what was asked for".to_owned())),
-            None => Ok(answers),
         }
     }
+}
+
+/// Asks until an answer fits, a few times at most.
+async fn repeated<F>(question: Question, ask: impl Fn(Question, u32) -> F) -> Result<Value, NotAsked>
+where
+    F: Future<Output = Result<Value, NotAsked>>,
+{
+    let mut asked = question.clone();
+    let mut repeat = 0;
+    loop {
+        let answer = ask(asked, repeat).await?;
+        let Err(problem) = check(&question, &answer) else { return Ok(answer) };
+        repeat += 1;
+        if repeat > REPEATS_MAX {
+            return Err(NotAsked::Invalid(problem));
+        }
+        asked = asked_again(&question, &problem);
+    }
+}
+
+/// A question whose answer was not taken: a person is told why.
+fn asked_again(question: &Question, problem: &str) -> Question {
+    let mut question = question.clone();
+    if let Some(Value::String(message)) = question.parameters.get_mut("message") {
+        message.push_str(&format!("\n\nThe last answer was not taken: {problem}."));
+    }
+    question
 }
 
 /// Asks by a request of the server's own.
@@ -251,26 +302,44 @@ fn input_request(question: &Question) -> Result<InputRequest, NotAsked> {
     })
 }
 
-/// Whether a client's answer has the form that the question asks for. A refusal is an answer.
-fn is_answer(question: &Question, answer: &Value) -> bool {
-    let Some(members) = answer.as_object() else { return false };
+/// Says what is wrong with a client's answer. A refusal is an answer.
+fn check(question: &Question, answer: &Value) -> Result<(), String> {
+    let invalid = |problem: &str| Err(problem.to_owned());
+    let Some(members) = answer.as_object() else { return invalid("it is not an object") };
     match question.kind {
-        QuestionKind::Roots => members.get("roots").is_some_and(Value::is_array),
-        QuestionKind::Sampling => members.contains_key("content"),
+        QuestionKind::Roots if !members.get("roots").is_some_and(Value::is_array) => {
+            invalid("`roots` is missing")
+        }
+        QuestionKind::Sampling if !members.contains_key("content") => invalid("`content` is missing"),
+        QuestionKind::Roots | QuestionKind::Sampling => Ok(()),
         QuestionKind::Elicitation => match members.get("action").and_then(Value::as_str) {
-            Some("accept") => fits_form(question, members.get("content")),
-            Some("decline" | "cancel") => true,
-            _ => false,
+            Some("accept") => check_form(question, members.get("content")),
+            Some("decline" | "cancel") => Ok(()),
+            _ => invalid("`action` is not accept, decline or cancel"),
         },
     }
 }
 
-fn fits_form(question: &Question, content: Option<&Value>) -> bool {
-    let Some(schema) = question.parameters.get("requestedSchema") else { return true };
+fn check_form(question: &Question, content: Option<&Value>) -> Result<(), String> {
+    let Some(schema) = question.parameters.get("requestedSchema") else { return Ok(()) };
+    // Some clients leave `content` out when a person has filled in nothing.
+    let empty = json!({});
+    let content = content.unwrap_or(&empty);
+    let Some(fields) = content.as_object() else { return Err("`content` is not an object".to_owned()) };
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let missing: Vec<_> = required
+        .filter_map(Value::as_str)
+        .filter(|name| !fields.contains_key(*name))
+        .map(|name| format!("`{name}`"))
+        .collect();
+    if !missing.is_empty() {
+        let verb = if missing.len() == 1 { "is" } else { "are" };
+        return Err(format!("{} {verb} missing", missing.join(", ")));
+    }
     match OutputSchema::compile("form", &schema.to_string()) {
-        Ok(schema) => content.is_some_and(|content| schema.validate(content).is_ok()),
+        Ok(schema) => schema.validate(content),
         // A schema that cannot be compiled was not checked by whoever sent it either.
-        Err(_) => content.is_some_and(Value::is_object),
+        Err(_) => Ok(()),
     }
 }
 
@@ -292,4 +361,57 @@ fn capability(kind: QuestionKind) -> ClientCapabilities {
 /// One interview as the asker of a call.
 pub(super) fn asker(interview: &Arc<Interview>) -> Arc<dyn Asker> {
     Arc::clone(interview) as Arc<dyn Asker>
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form() -> Question {
+        let parameters = json!({"message": "Allow?", "requestedSchema": {
+            "type": "object", "properties": {"allow": {"type": "boolean"}}, "required": ["allow"],
+        }});
+        let parameters = parameters.as_object().unwrap().clone();
+        Question { name: "q".to_owned(), kind: QuestionKind::Elicitation, parameters }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_does_not_fit_is_asked_again_twice() {
+        let asked = Mutex::new(Vec::new());
+        let unfit = repeated(form(), |question, repeat| {
+            asked.lock().unwrap().push(question.parameters["message"].as_str().unwrap().to_owned());
+            async move { Ok(json!({"action": "accept", "content": {"repeat": repeat}})) }
+        });
+        assert_eq!(unfit.await, Err(NotAsked::Invalid("`allow` is missing".to_owned())));
+        let asked = asked.into_inner().unwrap();
+        assert_eq!(asked.len(), 3);
+        assert!(asked[0] == "Allow?" && asked[2].ends_with("not taken: `allow` is missing."), "{asked:?}");
+        let second = repeated(form(), |_, repeat| async move {
+            let allow = if repeat == 0 { json!("x") } else { json!(true) };
+            Ok(json!({"action": "accept", "content": {"allow": allow}}))
+        });
+        assert_eq!(second.await.unwrap()["content"]["allow"], true);
+        let declined = repeated(form(), |_, _| async { Ok(json!({"action": "decline"})) });
+        assert_eq!(declined.await.unwrap()["action"], "decline");
+    }
+
+    #[test]
+    fn rounds_end_when_no_answer_fits() {
+        let questions = [("q".to_owned(), form())];
+        let (mut known, mut misfits) = (BTreeMap::new(), BTreeMap::new());
+        for round in 0..3 {
+            let Ok(Err(Suspension::Asks { requests, state })) =
+                Interview::recall(&known, &misfits, &questions)
+            else {
+                panic!("round {round} does not ask")
+            };
+            let request = serde_json::to_value(&requests).unwrap().to_string();
+            assert_eq!(request.contains("`allow` is missing"), round > 0, "{request}");
+            misfits = state.misfits;
+            let question = Some(state.asked["q"].clone());
+            known.insert("q".to_owned(), Answered { question, answer: json!({"action": "accept"}) });
+        }
+        let ended = Interview::recall(&known, &misfits, &questions);
+        assert!(matches!(ended, Err(NotAsked::Invalid(problem)) if problem == "`allow` is missing"));
+    }
 }

@@ -30,6 +30,9 @@ pub(super) struct State {
     pub(super) answers: BTreeMap<String, Answered>,
     /// Digests of the questions of the last round.
     pub(super) asked: BTreeMap<String, String>,
+    /// How many answers did not fit their questions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) misfits: BTreeMap<String, u32>,
 }
 
 /// An answer, with the digest of its question; `None` if the client answered before it was asked.
@@ -91,7 +94,7 @@ mod tests {
                 "q1".to_owned(),
                 Answered { question: Some("d".into()), answer: json!(1) },
             )]),
-            asked: BTreeMap::new(),
+            ..State::default()
         };
         let sealed = seal.seal(&state, &mine).unwrap();
         assert_eq!(seal.open(&sealed, &mine), Ok(state));
