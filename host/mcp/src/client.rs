@@ -27,10 +27,12 @@ mod name;
 mod oauth;
 mod offer;
 mod origin;
+mod passed;
 mod plain;
 mod question;
 mod raw;
 mod remote;
+mod review;
 mod rounds;
 mod running;
 mod sampling;
@@ -60,8 +62,10 @@ pub use name::{local_name, prefixed_name};
 pub use oauth::{
     Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient, OAuthSettings,
 };
+pub use passed::Passed;
 pub use question::Questions;
 pub use remote::{ReconnectFailed, Remote, RequestError};
+pub use review::{LeftOut, Review, Statements};
 pub use sampling::{Sampling, SamplingHandler, SamplingRefused};
 pub use schema::{PromptArgument, input_schema, prompt_schema};
 pub use server::RemoteServer;

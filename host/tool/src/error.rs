@@ -68,6 +68,12 @@ impl ToolError {
         self
     }
 
+    /// The error with what `clean` makes of the host's own error value.
+    pub(crate) fn with_cleaned_value(mut self, clean: impl FnOnce(Value) -> Value) -> Self {
+        self.value = self.value.map(|value| Box::new(clean(*value)));
+        self
+    }
+
     /// The stable name of the type: the only thing about the error that leaves the host.
     #[must_use]
     pub fn type_name(&self) -> &str {

@@ -106,7 +106,7 @@ impl Redactor {
             Outcome::Error(mut error) => {
                 error.detail = error.detail.map(|text| self.string(text));
                 error.backtrace = error.backtrace.map(|text| self.string(text));
-                Outcome::Error(error)
+                Outcome::Error(error.with_cleaned_value(|value| self.value(value)))
             }
             Outcome::Cancelled => Outcome::Cancelled,
         }

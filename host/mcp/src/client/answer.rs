@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::call_error::CallError;
 use super::item::{Item, ItemKind, SelectionMode, kind};
-use super::limits::{ITEMS_MAX, RESULT_BYTES_MAX};
+use super::limits::{ERROR_BYTES_MAX, ITEMS_MAX, RESULT_BYTES_MAX, cut};
 
 /// A `CallToolResult`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -71,6 +71,6 @@ impl CallAnswer {
             _ => None,
         });
         let texts: Vec<_> = texts.collect();
-        if texts.is_empty() { "null".to_owned() } else { texts.join("\n") }
+        if texts.is_empty() { "null".to_owned() } else { cut(&texts.join("\n"), ERROR_BYTES_MAX).to_owned() }
     }
 }

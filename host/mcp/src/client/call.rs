@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::answer::CallAnswer;
 use super::call_error::CallError;
 use super::item::{Item, SelectionMode};
+use super::limits::RESULT_BYTES_MAX;
 use super::question::Questions;
 use super::remote::Remote;
 use super::rounds;
@@ -92,6 +93,25 @@ impl Calls {
             messages.iter().filter_map(|message| message.get("content")).filter(|block| block.is_object());
         let content = content.cloned().collect();
         CallAnswer { content, ..CallAnswer::default() }.into_items(SelectionMode::ContentOnly)
+    }
+
+    /// Sends a request that is passed on, and returns its result as the server wrote it.
+    ///
+    /// # Errors
+    /// As for [`Calls::call`].
+    pub(crate) async fn pass(
+        &self,
+        what: &str,
+        method: &'static str,
+        parameters: Map<String, Value>,
+        call: &CallContext,
+    ) -> Result<Value, CallError> {
+        let result = self.in_rounds(what, method, parameters, call).await?;
+        let bytes = u64::try_from(result.to_string().len()).unwrap_or(u64::MAX);
+        if bytes > RESULT_BYTES_MAX {
+            return Err(CallError::TooLarge { bytes_max: RESULT_BYTES_MAX });
+        }
+        Ok(result)
     }
 
     async fn as_task(

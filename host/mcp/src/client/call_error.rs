@@ -104,7 +104,12 @@ impl CallError {
             Self::Meta(_) => "Mcp.InvalidMeta",
         };
         let text = self.to_string();
-        let error = ToolError::host(name).with_error_value(|_| json!({ "message": text }));
+        // A model can tell the words of a server from those of the host.
+        let value = match &self {
+            Self::Protocol { .. } => json!({ "message": text, "source": "MCP server" }),
+            _ => json!({ "message": text }),
+        };
+        let error = ToolError::host(name).with_error_value(|_| value);
         Outcome::Error(match self.detail() {
             Some(detail) => error.with_detail(detail),
             None => error,

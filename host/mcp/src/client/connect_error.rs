@@ -32,6 +32,16 @@ pub enum ConnectError {
     /// Authorisation failed.
     #[error("no authorization: {0}")]
     Authorization(#[source] AuthorizationError),
+    /// The authorization server names an address that anybody on the way could read, or that is none of HTTP.
+    #[error(
+        "no authorization: the {what} has to begin with `https`, or with `http` on this machine; the server names `{address}`"
+    )]
+    UnsafeAddress {
+        /// Of which endpoint.
+        what: &'static str,
+        /// The beginning of the address.
+        address: String,
+    },
     /// Nobody came back from the authorization server.
     #[error("no authorization: {0}")]
     Browser(String),

@@ -81,7 +81,7 @@ impl ClientHandler for Handler {
         let (Some((call, asked)), Some(parameters)) = (call, reread::<Map<String, Value>>(request)) else {
             return declined();
         };
-        let asking = elicit(vec![(format!("{ASKED}-{asked}"), parameters)], &call);
+        let asking = elicit(&self.questions, vec![(format!("{ASKED}-{asked}"), parameters)], &call);
         let answer = tokio::select! {
             answers = asking => answers.into_iter().next_back(),
             // The server has taken the question back, or the connection is gone.
@@ -97,7 +97,7 @@ impl ClientHandler for Handler {
     ) -> Result<CreateMessageResult, ErrorData> {
         let refused = |text: String| ErrorData::invalid_request(text, None);
         let parameters = reread(parameters).ok_or_else(|| refused("malformed parameters".to_owned()))?;
-        let answer = self.questions.sampling.answer(parameters).await;
+        let answer = self.questions.sample(parameters).await;
         let answer = answer.map_err(|error| refused(error.to_string()))?;
         reread(answer).ok_or_else(|| ErrorData::internal_error("the answer is no message", None))
     }
@@ -125,7 +125,8 @@ impl ClientHandler for Handler {
     ) {
         let Some(call) = found(|| self.running.by_token(&progress.progress_token)).await else { return };
         if let Some(sink) = &call.progress {
-            let message = progress.message.map(|text| cut(&text, MESSAGE_BYTES_MAX).to_owned());
+            let message = progress.message;
+            let message = message.map(|text| cut(&self.questions.clean(&text), MESSAGE_BYTES_MAX).to_owned());
             sink.report(&call.call_id, Progress { done: progress.progress, total: progress.total, message });
         }
     }
@@ -139,11 +140,16 @@ impl ClientHandler for Handler {
         let Some(Some(call)) = found else { return };
         if let Some(sink) = &call.log {
             let text = line.data.as_str().map_or_else(|| line.data.to_string(), str::to_owned);
+            let text = self.questions.clean(&text);
             sink.log(&call.call_id, level::from_wire(line.level), cut(&text, MESSAGE_BYTES_MAX));
         }
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.changed.notify_one();
     }
 

@@ -6,6 +6,10 @@ use std::time::Duration;
 pub(crate) const TOOLS_MAX: usize = 1000;
 /// Prompts of one server, which become tools as well.
 pub(crate) const PROMPTS_MAX: usize = 200;
+/// Resources of one server, and as many templates.
+pub(crate) const RESOURCES_MAX: usize = 1000;
+/// The address of a resource.
+pub(crate) const ADDRESS_BYTES_MAX: usize = 2048;
 /// Pages of one listing. Servers send 50 to 100 tools in one; a cursor that never ends does not get further.
 pub(crate) const PAGES_MAX: usize = 100;
 /// All schemas and descriptions of one server together, in bytes of JSON.
@@ -20,6 +24,8 @@ pub(crate) const DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
 pub(crate) const TITLE_BYTES_MAX: usize = 256;
 /// The message of an error of the protocol. It goes to a model, and a stack trace should not.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4096;
+/// The words of a tool about its own failure: the output of a compiler fits.
+pub(crate) const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// One message of the protocol, in bytes: a result of some MiB in base64, with room. Nothing longer is read.
 pub(crate) const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Items of one result.

@@ -1,6 +1,8 @@
 //! The tools and prompts that a server lists, as far as they are kept.
 
-use cofferdam_tool::{Annotations, CallContext};
+use std::borrow::Cow;
+
+use cofferdam_tool::{Annotations, CallContext, Redactor};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -111,8 +113,48 @@ impl Listing {
     }
 }
 
+impl Listing {
+    /// The listing without the secrets that `redactor` hides. What has one in its name is left out: it could not be called.
+    #[must_use]
+    pub fn redacted(self, redactor: &Redactor) -> Self {
+        let Self { mut tools, mut prompts, left_out } = self;
+        let mut left_out: Vec<_> =
+            left_out.into_iter().map(|reason| redactor.text(&reason).into_owned()).collect();
+        let mut is_fit = |name: &str| {
+            let is_fit = matches!(redactor.text(name), Cow::Borrowed(_));
+            if !is_fit {
+                left_out.push(format!("`{}`: its name holds a secret", redactor.text(name)));
+            }
+            is_fit
+        };
+        tools.retain(|tool| is_fit(&tool.name));
+        prompts.retain(|prompt| is_fit(&prompt.name));
+        let clean = |text: &mut String| {
+            if let Cow::Owned(cleaned) = redactor.text(text) {
+                *text = cleaned;
+            }
+        };
+        for tool in &mut tools {
+            tool.title.iter_mut().chain([&mut tool.description]).for_each(clean);
+            tool.input_schema = redactor.value(tool.input_schema.take());
+            tool.output_schema = tool.output_schema.take().map(|schema| redactor.value(schema));
+            tool.meta = tool.meta.take().and_then(|meta| match redactor.value(Value::Object(meta)) {
+                Value::Object(meta) => Some(meta),
+                _ => None,
+            });
+        }
+        for prompt in &mut prompts {
+            prompt.title.iter_mut().chain(&mut prompt.description).for_each(clean);
+            for argument in prompt.arguments.iter_mut().flatten() {
+                argument.description.iter_mut().chain([&mut argument.name]).for_each(clean);
+            }
+        }
+        Self { tools, prompts, left_out }
+    }
+}
+
 /// All entries of a paged list, within the limits.
-async fn pages(
+pub(super) async fn pages(
     remote: &dyn Remote,
     method: &'static str,
     member: &str,

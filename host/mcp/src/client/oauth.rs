@@ -25,10 +25,14 @@ use self::store::OneServer;
 pub use self::store::{CredentialFiles, CredentialStore, MemoryCredentials};
 use super::ConnectError;
 use super::http::HttpClient;
-use super::settings::HttpEndpoint;
+use super::limits::cut;
+use super::settings::{HttpEndpoint, is_loopback};
 
 /// What authorization servers show people.
 const CLIENT_NAME: &str = "Cofferdam";
+
+/// As much of a refused address as is shown.
+const ADDRESS_BYTES_MAX: usize = 200;
 
 /// Sends a person to an authorization server and waits for the answer.
 #[async_trait]
@@ -143,6 +147,12 @@ impl Authorizer {
     ) -> Result<AuthorizationManager, ConnectError> {
         let mut manager = manager(&self.url, &self.settings, &self.fetch).await?;
         let resolution = manager.resolve_metadata_from_challenge(Some(challenge)).await?;
+        let metadata = &resolution.metadata;
+        check_address("authorization endpoint", &metadata.authorization_endpoint)?;
+        check_address("token endpoint", &metadata.token_endpoint)?;
+        if let Some(address) = &metadata.registration_endpoint {
+            check_address("registration endpoint", address)?;
+        }
         manager.set_metadata(resolution.metadata);
         let wanted = manager.select_scopes(None, &[]);
         match &self.settings.client {
@@ -174,6 +184,7 @@ impl Authorizer {
                 }
                 let session =
                     AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error)?;
+                check_address("authorization endpoint", session.get_authorization_url())?;
                 let answer = browser.visit(session.get_authorization_url()).await;
                 session.handle_callback_url(&answer.map_err(ConnectError::Browser)?).await?;
                 Ok(session.auth_manager)
@@ -200,8 +211,46 @@ async fn manager(
     Ok(manager)
 }
 
+/// Refuses an address of an authorization server that is neither encrypted nor on this machine: a user is sent there, and so
+/// are codes and tokens.
+fn check_address(what: &'static str, address: &str) -> Result<(), ConnectError> {
+    let is_safe = Url::parse(address)
+        .is_ok_and(|url| url.scheme() == "https" || url.scheme() == "http" && is_loopback(&url));
+    if is_safe {
+        return Ok(());
+    }
+    Err(ConnectError::UnsafeAddress {
+        what,
+        address: cut(address, ADDRESS_BYTES_MAX).escape_debug().to_string(),
+    })
+}
+
 impl std::fmt::Debug for OAuthSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OAuthSettings").field("scopes", &self.scopes).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_an_authorization_server_are_https_or_on_this_machine() {
+        for address in ["https://auth.example/a", "http://127.0.0.1:1/", "http://localhost/", "http://[::1]/"]
+        {
+            assert!(check_address("token endpoint", address).is_ok(), "{address}");
+        }
+        for address in [
+            "http://auth.example/",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "/token",
+            "",
+        ] {
+            let error = check_address("token endpoint", address).unwrap_err().to_string();
+            assert!(error.contains("token endpoint has to begin with `https`"), "{error}");
+        }
     }
 }

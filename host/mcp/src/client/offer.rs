@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cofferdam_tool::{Annotations, InputSchema, OutputSchema, StatedLabels, ToolDefinition, ToolName};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::limits::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX, cut};
 use super::listing::is_flatter;
+use super::passed::{self, Passed};
+use super::review::{LeftOut, Statements, statement};
 use super::{
     Admission, DuplicateName, Listing, PromptListed, SelectionMode, TaskSupport, ToolListed, ToolTable,
     prefixed_name, prompt_schema,
@@ -22,6 +24,9 @@ pub(crate) struct Offer {
     /// What each remote tool declares.
     pub(crate) arguments: ToolTable,
     entries: BTreeMap<ToolName, Arc<Entry>>,
+    prompts: Vec<PromptListed>,
+    /// What is passed on as it is.
+    pub(crate) passed: Arc<Passed>,
 }
 
 /// What a local name stands for.
@@ -43,7 +48,13 @@ pub(crate) enum Kind {
 impl Offer {
     /// Nothing at all.
     pub(crate) fn empty() -> Self {
-        Self { definitions: Arc::from([]), arguments: ToolTable::default(), entries: BTreeMap::new() }
+        Self {
+            definitions: Arc::from([]),
+            arguments: ToolTable::default(),
+            entries: BTreeMap::new(),
+            prompts: Vec::new(),
+            passed: Arc::default(),
+        }
     }
 
     /// Makes definitions of what is admitted. What cannot be one is left out and logged.
@@ -52,15 +63,14 @@ impl Offer {
         listing: Listing,
         admission: &Admission,
         selection: SelectionMode,
+        offers_prompts: bool,
     ) -> Result<Self, DuplicateName> {
         let Listing { tools, prompts, left_out } = listing;
         for reason in left_out {
             tracing::warn!(server, reason, "a server's listing is used in part");
         }
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let all: Vec<_> =
-            names.iter().copied().chain(prompts.iter().map(|prompt| prompt.name.as_str())).collect();
-        for missing in admission.missing(&all) {
+        for missing in admission.missing(&names) {
             tracing::warn!(server, tool = missing, "an allowed tool is none that the server has");
         }
         let admitted = admission.admit(names)?;
@@ -85,19 +95,50 @@ impl Offer {
                 &mut definitions,
             );
         }
-        for prompt in prompts {
-            let is_allowed =
-                admission.allowed_tools.as_ref().is_none_or(|allowed| allowed.contains(&prompt.name));
+        for prompt in prompts.iter().filter(|_| offers_prompts) {
             let local = prefixed_name(&prompt.name, admission.prefix.as_deref());
-            if !is_allowed || offered.entries.keys().any(|name| name.as_str() == local) {
+            if offered.entries.keys().any(|name| name.as_str() == local) {
                 continue;
             }
             let labels = StatedLabels::default();
             let entry = Entry { remote: prompt.name.clone(), kind: Kind::Prompt, meta: None, labels };
             offered.add(server, entry, local, |name| of_prompt(name, prompt), &mut definitions);
         }
+        offered.prompts = prompts;
         offered.definitions = definitions.into();
         Ok(offered)
+    }
+
+    /// What the server says about its tools and prompts.
+    pub(crate) fn statements(&self, instructions: Option<String>) -> Statements {
+        let mut statements = Statements { instructions, ..Statements::default() };
+        for definition in self.definitions.iter() {
+            let Some(entry) = self.entries.get(&definition.name) else { continue };
+            if let Kind::Tool(_) = entry.kind {
+                statements.tools.insert(entry.remote.clone(), statement(definition));
+            }
+        }
+        let prompts = self.prompts.iter();
+        statements.prompts =
+            prompts.map(|prompt| (prompt.name.clone(), json!(passed::prompt(prompt)))).collect();
+        statements
+    }
+
+    /// The offer without what is left out.
+    pub(crate) fn without(mut self, left_out: &LeftOut, mut passed: Passed) -> Self {
+        self.prompts.retain(|prompt| !left_out.prompts.contains(&prompt.name));
+        passed.prompts = self.prompts.iter().map(passed::prompt).collect();
+        self.passed = Arc::new(passed);
+        self.entries.retain(|_, entry| {
+            let names = match entry.kind {
+                Kind::Tool(_) => &left_out.tools,
+                Kind::Prompt => &left_out.prompts,
+            };
+            !names.contains(&entry.remote)
+        });
+        let definitions = self.definitions.iter().filter(|tool| self.entries.contains_key(&tool.name));
+        self.definitions = definitions.cloned().collect();
+        self
     }
 
     /// What a name stands for.
@@ -145,11 +186,11 @@ fn of_tool(name: ToolName, tool: ToolListed, selection: SelectionMode) -> ToolDe
     }
 }
 
-fn of_prompt(name: ToolName, prompt: PromptListed) -> ToolDefinition {
+fn of_prompt(name: ToolName, prompt: &PromptListed) -> ToolDefinition {
     let schema = prompt_schema(prompt.arguments.as_deref().unwrap_or_default());
     ToolDefinition {
         name,
-        title: prompt.title.map(|title| cut(&title, TITLE_BYTES_MAX).to_owned()),
+        title: prompt.title.as_deref().map(|title| cut(title, TITLE_BYTES_MAX).to_owned()),
         description: cut(prompt.description.as_deref().unwrap_or_default(), DESCRIPTION_BYTES_MAX).to_owned(),
         input: Arc::new(InputSchema::forwarded(schema)),
         output: None,

@@ -3,11 +3,14 @@
 //! Questions for a person go to the one whose call the server is working on, and are declined if there is nobody. Sampling is
 //! for the embedding program to decide (`MCP-36`). There are no roots: where a caller works is not a server's business.
 
-use cofferdam_tool::{CallContext, NotAsked, Question, QuestionKind};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use cofferdam_tool::{CallContext, NotAsked, Question, QuestionKind, Redactor};
 use serde_json::{Map, Value, json};
 
 use super::limits::{OWN_MESSAGE_BYTES_MAX, QUESTIONS_MAX};
-use super::sampling::Sampling;
+use super::sampling::{Sampling, SamplingRefused};
 
 /// How much of a server's key is a part of a question's name.
 const KEY_CHARS_MAX: usize = 32;
@@ -17,6 +20,32 @@ const KEY_CHARS_MAX: usize = 32;
 pub struct Questions {
     /// Messages of a model.
     pub sampling: Sampling,
+    /// Hides the secrets that the server was given, in everything that it says.
+    pub redactor: Option<Arc<Redactor>>,
+}
+
+impl Questions {
+    /// A string of the server without secrets.
+    pub(crate) fn clean<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match &self.redactor {
+            Some(redactor) => redactor.text(text),
+            None => Cow::Borrowed(text),
+        }
+    }
+
+    /// Answers a request for a message of a model.
+    pub(crate) async fn sample(&self, parameters: Map<String, Value>) -> Result<Value, SamplingRefused> {
+        self.sampling.answer(self.cleaned(parameters)).await
+    }
+
+    /// Parameters of a request of the server without secrets.
+    fn cleaned(&self, parameters: Map<String, Value>) -> Map<String, Value> {
+        let Some(redactor) = &self.redactor else { return parameters };
+        match redactor.value(Value::Object(parameters)) {
+            Value::Object(parameters) => parameters,
+            _ => Map::new(),
+        }
+    }
 }
 
 /// A question that has no answer, not even a refusal that the protocol has a form for.
@@ -68,13 +97,13 @@ pub(crate) async fn answers(
         Asked::Elicitation(parameters) => Some((name(round, index, key), parameters.clone())),
         _ => None,
     });
-    let mut of_person = elicit(for_person.collect(), call).await.into_iter();
+    let mut of_person = elicit(questions, for_person.collect(), call).await.into_iter();
     let mut answers = Map::new();
     for (key, asked) in asked {
         let answer = match asked {
             Asked::Elicitation(_) => of_person.next().unwrap_or_else(declined),
             Asked::Sampling(parameters) => {
-                let answer = questions.sampling.answer(parameters).await;
+                let answer = questions.sample(parameters).await;
                 answer.map_err(|refused| NotAnswered(refused.to_string()))?
             }
             Asked::Roots => no_roots(),
@@ -92,10 +121,13 @@ fn name(round: usize, index: usize, key: &str) -> String {
 }
 
 /// The answers of a person, as many as there are questions, which have names.
-pub(crate) async fn elicit(questions: Vec<(String, Map<String, Value>)>, call: &CallContext) -> Vec<Value> {
+pub(crate) async fn elicit(
+    of_connection: &Questions,
+    questions: Vec<(String, Map<String, Value>)>,
+    call: &CallContext,
+) -> Vec<Value> {
     let count = questions.len();
-    let can_ask =
-        |asker: &&std::sync::Arc<dyn cofferdam_tool::Asker>| asker.can_ask(QuestionKind::Elicitation);
+    let can_ask = |asker: &&Arc<dyn cofferdam_tool::Asker>| asker.can_ask(QuestionKind::Elicitation);
     let is_form =
         |question: &(String, Map<String, Value>)| question.1.get("mode").is_none_or(|mode| mode == "form");
     // A page of somebody's choice is not opened for a server; it was not told that it could ask for that either.
@@ -104,7 +136,7 @@ pub(crate) async fn elicit(questions: Vec<(String, Map<String, Value>)>, call: &
     let questions = questions.into_iter().map(|(name, parameters)| Question {
         name,
         kind: QuestionKind::Elicitation,
-        parameters,
+        parameters: of_connection.cleaned(parameters),
     });
     match asker.ask(questions.collect()).await {
         Ok(answers) if answers.len() == count => answers.into_iter().map(checked).collect(),

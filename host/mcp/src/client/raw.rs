@@ -14,8 +14,19 @@ use super::listing::EXECUTION;
 /// The only member of a wrapped result.
 const WRAPPED: &str = "cofferdam/result";
 /// Members of results that this client reads itself.
-const OWN: [&str; 8] =
-    ["content", "structuredContent", "isError", "task", "taskId", "messages", "prompts", "inputRequests"];
+const OWN: [&str; 11] = [
+    "content",
+    "structuredContent",
+    "isError",
+    "task",
+    "taskId",
+    "messages",
+    "prompts",
+    "inputRequests",
+    "contents",
+    "resources",
+    "resourceTemplates",
+];
 /// Results of calls that are no results yet.
 const OWN_KINDS: [&str; 2] = ["task", "input_required"];
 

@@ -1,12 +1,12 @@
 //! A remote server as a source of tools.
 
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, ErrorType, HostContact, HostValues, Label, Outcome, StatedLabels,
-    ToolCall, ToolDefinition, ToolError, ToolName, ToolOrigin, ToolSource,
+    CallContext, CallRecord, Completion, ErrorType, HostContact, HostValues, Label, Outcome, Redactor,
+    StatedLabels, ToolCall, ToolDefinition, ToolError, ToolName, ToolOrigin, ToolSource,
 };
 use rmcp::model::{ProtocolVersion, SubscriptionFilter};
 use serde_json::{Map, Value};
@@ -19,7 +19,8 @@ use super::offer::{Kind, Offer};
 use super::origin::origin_digest;
 use super::settings::{Endpoint, ServerSettings};
 use super::{
-    CallError, Calls, ConnectError, Item, ItemKind, Listing, Questions, Sampling, into_output, joined_meta,
+    CallError, Calls, ConnectError, Item, ItemKind, Listing, Passed, Questions, Sampling, into_output,
+    joined_meta,
 };
 
 /// Between two attempts to be told of changes.
@@ -37,7 +38,10 @@ struct Inner {
     calls: Calls,
     offer: RwLock<Arc<Offer>>,
     versions: watch::Sender<u64>,
+    /// What the server says about its tools together.
     instructions: Option<String>,
+    /// The same, once it is accepted.
+    accepted_instructions: OnceLock<String>,
 }
 
 impl RemoteServer {
@@ -46,10 +50,13 @@ impl RemoteServer {
     /// # Errors
     /// [`ConnectError`]; a server that cannot be used is not kept, and its process is gone.
     pub async fn connect(settings: ServerSettings) -> Result<Self, ConnectError> {
-        let questions = Arc::new(Questions { sampling: Sampling::new(settings.sampling.clone()) });
+        let redactor = settings.redactor.clone().filter(|redactor| !redactor.is_empty());
+        let questions = Questions { sampling: Sampling::new(settings.sampling.clone()), redactor };
+        let questions = Arc::new(questions);
         let connection = Arc::new(Connection::open(&settings, Arc::clone(&questions)).await?);
         let info = connection.live().and_then(|live| live.server());
         let instructions = info.and_then(|info| info.instructions.clone());
+        let instructions = instructions.map(|text| questions.clean(&text).into_owned());
         let inner = Arc::new(Inner {
             calls: Calls {
                 remote: Arc::clone(&connection) as _,
@@ -62,6 +69,7 @@ impl RemoteServer {
             offer: RwLock::new(Arc::new(Offer::empty())),
             versions: watch::Sender::new(0),
             instructions: instructions.map(|text| cut(&text, DESCRIPTION_BYTES_MAX).to_owned()),
+            accepted_instructions: OnceLock::new(),
             settings,
             connection,
         });
@@ -77,6 +85,44 @@ impl RemoteServer {
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner.versions.subscribe()
+    }
+
+    /// Lists anew what the server offers, so that it is reviewed again.
+    ///
+    /// # Errors
+    /// [`ConnectError`] when there is no list; everything stays as it was.
+    pub async fn review_again(&self) -> Result<(), ConnectError> {
+        self.inner.reload().await
+    }
+
+    /// What the server lists beside its tools, as of its last load.
+    #[must_use]
+    pub fn passed(&self) -> Arc<Passed> {
+        Arc::clone(&self.inner.offer().passed)
+    }
+
+    /// Reads a resource of the server.
+    ///
+    /// # Errors
+    /// [`CallError`], in words that may be shown.
+    pub async fn read_resource(&self, uri: &str, call: &CallContext) -> Result<Value, CallError> {
+        let parameters = Map::from_iter([("uri".to_owned(), uri.into())]);
+        self.inner.pass(uri, "resources/read", parameters, call).await
+    }
+
+    /// Gets a prompt of the server as it is.
+    ///
+    /// # Errors
+    /// [`CallError`], in words that may be shown.
+    pub async fn get_prompt(
+        &self,
+        prompt: &str,
+        arguments: Map<String, Value>,
+        call: &CallContext,
+    ) -> Result<Value, CallError> {
+        let parameters =
+            [("name".to_owned(), prompt.into()), ("arguments".to_owned(), Value::Object(arguments))];
+        self.inner.pass(prompt, "prompts/get", Map::from_iter(parameters), call).await
     }
 
     /// The revision of the protocol that is spoken at present.
@@ -133,7 +179,11 @@ fn tells_changes(live: &Live) -> bool {
 }
 
 async fn hear(live: &Live, changed: &Notify) {
-    let filter = SubscriptionFilter::builder().tools_list_changed().prompts_list_changed().build();
+    let filter = SubscriptionFilter::builder()
+        .tools_list_changed()
+        .prompts_list_changed()
+        .resources_list_changed()
+        .build();
     match live.peer().listen(filter).await {
         Ok(mut subscription) => {
             while let Ok(Some(_)) = subscription.next().await {
@@ -148,13 +198,64 @@ impl Inner {
     async fn reload(&self) -> Result<(), ConnectError> {
         let settings = &self.settings;
         let info = self.connection.live().and_then(|live| live.server());
-        let has_prompts = info.is_some_and(|info| info.capabilities.prompts.is_some());
-        let loads_prompts = settings.loads_prompts && has_prompts;
-        let listing = Listing::fetch(self.connection.as_ref(), settings.loads_tools, loads_prompts).await?;
-        let offer = Offer::new(&settings.name, listing, &settings.admission, settings.selection)?;
+        let capabilities = info.map(|info| info.capabilities.clone()).unwrap_or_default();
+        let has_prompts = capabilities.prompts.is_some();
+        let remote = self.connection.as_ref();
+        let mut listing = Listing::fetch(remote, settings.loads_tools, has_prompts).await?;
+        let passed = match capabilities.resources {
+            Some(_) => Passed::fetch(remote, self.redactor(), &mut listing.left_out).await,
+            None => Ok(Passed::default()),
+        };
+        // Tools are worth having without resources.
+        let passed = passed.unwrap_or_else(|error| {
+            listing.left_out.push(format!("all resources: {error}"));
+            Passed::default()
+        });
+        let listing = match self.redactor() {
+            Some(redactor) => listing.redacted(redactor),
+            None => listing,
+        };
+        let offer = Offer::new(
+            &settings.name,
+            listing,
+            &settings.admission,
+            settings.selection,
+            settings.loads_prompts,
+        )?;
+        let statements = offer.statements(self.instructions.clone());
+        let left_out =
+            settings.review.as_ref().map(|review| review.left_out(&statements)).unwrap_or_default();
+        if let Some(instructions) = statements.instructions.filter(|_| !left_out.instructions) {
+            // They do not change as long as the server is connected.
+            let _ = self.accepted_instructions.set(instructions);
+        }
+        let offer = offer.without(&left_out, passed);
         *self.offer.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(offer);
         self.versions.send_modify(|version| *version = version.saturating_add(1));
         Ok(())
+    }
+
+    /// Sends a request that is passed on. Secrets are taken out of what comes back.
+    async fn pass(
+        &self,
+        what: &str,
+        method: &'static str,
+        parameters: Map<String, Value>,
+        call: &CallContext,
+    ) -> Result<Value, CallError> {
+        let result = self.calls.pass(what, method, parameters, call).await;
+        let Some(redactor) = self.redactor() else { return result };
+        match result {
+            Ok(value) => Ok(redactor.value(value)),
+            Err(CallError::Protocol { code, message }) => {
+                Err(CallError::Protocol { code, message: redactor.text(&message).into_owned() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn redactor(&self) -> Option<&Redactor> {
+        self.settings.redactor.as_deref().filter(|redactor| !redactor.is_empty())
     }
 
     fn offer(&self) -> Arc<Offer> {
@@ -237,7 +338,7 @@ impl ToolSource for RemoteServer {
     }
 
     fn instructions(&self) -> Option<&str> {
-        self.inner.instructions.as_deref()
+        self.inner.accepted_instructions.get().map(String::as_str)
     }
 
     fn needs_approval(&self, tool: &ToolName) -> bool {
@@ -276,7 +377,7 @@ impl ToolSource for RemoteServer {
         if let Some(contact) = self.inner.contact() {
             record.add_host(contact);
         }
-        let redactor = self.inner.settings.redactor.as_deref().filter(|redactor| !redactor.is_empty());
+        let redactor = self.inner.redactor();
         let outcome = match redactor {
             Some(redactor) => redactor.outcome(outcome),
             None => outcome,

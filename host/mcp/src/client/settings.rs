@@ -9,7 +9,8 @@ use url::{Host, Url};
 
 use super::limits::CONNECT_WAIT;
 use super::{
-    Admission, ApprovalMode, Extras, OAuthSettings, SamplingHandler, SelectionMode, StdioCommand, TaskOptions,
+    Admission, ApprovalMode, Extras, OAuthSettings, Review, SamplingHandler, SelectionMode, StdioCommand,
+    TaskOptions,
 };
 
 /// Everything that a person says about one server. A connection is made with it; no call can change it.
@@ -39,6 +40,8 @@ pub struct ServerSettings {
     pub sampling: Option<Arc<dyn SamplingHandler>>,
     /// Which generation of the protocol is spoken.
     pub generation: Generation,
+    /// Decides which definitions and instructions of the server are used; without one, all are.
+    pub review: Option<Arc<dyn Review>>,
     /// Hides the secrets that the server is given, should it show them.
     pub redactor: Option<Arc<Redactor>>,
     /// How long the first messages of a connection may take.
@@ -205,6 +208,7 @@ impl ServerSettings {
             may_elicit: true,
             sampling: None,
             generation: Generation::default(),
+            review: None,
             redactor: None,
             connect_wait: CONNECT_WAIT,
             call_wait: Duration::from_mins(10),

@@ -111,9 +111,9 @@ fn sampling(number: u64) -> Value {
     json!({"jsonrpc": "2.0", "id": number, "method": "sampling/createMessage", "params": params})
 }
 
-/// Twenty thousand log lines, and the result.
+/// Two thousand log lines, and the result.
 fn lines(number: u64) -> Value {
-    if number == 20_000 {
+    if number == 2000 {
         return Value::Null;
     }
     let params = json!({"level": "info", "data": "x".repeat(1024)});
@@ -216,7 +216,7 @@ async fn log_lines_without_end_are_left_out_and_counted() {
     let shown = shown.0.lock().unwrap();
     let seconds = usize::try_from(started.elapsed().as_secs()).unwrap() + 2;
     assert!(shown.len() <= seconds * 51, "{} lines in {seconds} s", shown.len());
-    assert!(shown.last().unwrap().ends_with(" log lines of the server left out"), "{:?}", shown.last());
+    assert!(shown.iter().any(|line| line.ends_with(" of the server left out")), "{shown:?}");
 }
 
 #[tokio::test]

@@ -1,9 +1,10 @@
 //! What is kept of a listing.
 
+use cofferdam_tool::{Redactor, SecretText};
 use serde_json::{Value, json};
 
 use crate::client::testing::Scripted;
-use crate::client::{Listing, TaskSupport, ToolListed};
+use crate::client::{CallError, Listing, Passed, TaskSupport, ToolListed};
 
 fn page(tools: Vec<Value>, cursor: Option<&str>) -> Value {
     json!({"tools": tools, "nextCursor": cursor})
@@ -53,4 +54,44 @@ fn a_tool_with_a_schema_that_cannot_be_used_is_left_out_alone() {
     let tool = json!({"name": "t", "outputSchema": 7, "execution": {"taskSupport": "required"}});
     let tool = ToolListed::read(tool).unwrap();
     assert_eq!((tool.output_schema, tool.support), (None, TaskSupport::Required));
+}
+
+#[tokio::test]
+async fn resources_are_made_anew_from_known_fields_within_limits() {
+    let resources = json!({"resources": [
+        {"uri": "book:///one", "name": "One", "description": "sesame-open-1234", "_meta": {"x": 1}},
+        {"uri": "no-scheme", "name": "Two"}, 7, {"uri": format!("book:///{}", "x".repeat(3000)), "name": "Three"},
+    ]});
+    let templates = json!({"resourceTemplates": [{"uriTemplate": "book:///{n}", "name": "Page"}]});
+    let remote = Scripted::answering(vec![resources, templates]);
+    let passed = Passed::fetch(&remote, Some(&redactor()), &mut Vec::new()).await.unwrap();
+    assert_eq!(
+        json!(passed.resources),
+        json!([{"uri": "book:///one", "name": "One", "description": "[secret k]"}])
+    );
+    assert_eq!(json!(passed.templates), json!([{"uriTemplate": "book:///{n}", "name": "Page"}]));
+}
+
+fn redactor() -> Redactor {
+    Redactor::new([("k", &SecretText::new("sesame-open-1234"))]).unwrap()
+}
+
+#[tokio::test]
+async fn secrets_are_taken_out_of_definitions_and_errors() {
+    let tool = |name: &str| {
+        let schema = json!({"type": "object", "properties": {"a": {"description": "sesame-open-1234"}}});
+        json!({"name": name, "title": "sesame-open-1234", "description": "is sesame-open-1234", "inputSchema": schema})
+    };
+    let listing = fetched(vec![page(vec![tool("t"), tool("sesame-open-1234")], None)]).await;
+    let listing = listing.redacted(&redactor());
+    assert_eq!(listing.tools.len(), 1);
+    let tool = &listing.tools[0];
+    assert_eq!((tool.title.as_deref(), tool.description.as_str()), (Some("[secret k]"), "is [secret k]"));
+    assert_eq!(tool.input_schema["properties"]["a"]["description"], "[secret k]");
+    assert_eq!(listing.left_out, ["`[secret k]`: its name holds a secret"]);
+
+    let error = CallError::Protocol { code: -32000, message: "sesame-open-1234 is wrong".to_owned() };
+    let outcome = redactor().outcome(error.into_outcome());
+    let expected = r#"{"error":{"message":"[secret k] is wrong","source":"MCP server"}}"#;
+    assert_eq!(outcome.shown().unwrap().text(), expected);
 }

@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::served::settings;
-use crate::client::{ConnectError, Endpoint, Generation, RemoteServer, ServerSettings};
+use crate::client::{
+    ConnectError, Endpoint, Generation, LeftOut, RemoteServer, Review, ServerSettings, Statements,
+};
 
 async fn connected(settings: ServerSettings) -> Arc<RemoteServer> {
     Arc::new(RemoteServer::connect(settings).await.unwrap())
@@ -227,4 +229,25 @@ async fn names_of_the_server_are_admitted_prefixed_and_approved_as_configured() 
     assert_eq!(names.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["far_echo"]);
     assert!(server.needs_approval(&names[0]));
     assert_eq!(call(&server, "far_echo", "{}").await.record.outcome, "ok");
+}
+
+/// Leaves `echo` and the instructions out.
+struct Careful;
+
+impl Review for Careful {
+    fn left_out(&self, statements: &Statements) -> LeftOut {
+        assert_eq!(statements.instructions.as_deref(), Some("be kind"));
+        assert!(statements.tools.contains_key("echo") && statements.tools.contains_key("env"));
+        LeftOut { instructions: true, tools: ["echo".to_owned()].into(), ..LeftOut::default() }
+    }
+}
+
+#[tokio::test]
+async fn what_a_review_does_not_accept_is_left_out() {
+    let mut settings = settings("plain", &[]);
+    settings.review = Some(Arc::new(Careful));
+    let server = connected(settings).await;
+    let names: Vec<_> = server.definitions().iter().map(|tool| tool.name.to_string()).collect();
+    assert!(!names.contains(&"echo".to_owned()) && names.contains(&"env".to_owned()), "{names:?}");
+    assert_eq!(server.instructions(), None);
 }

@@ -1,0 +1,103 @@
+//! Resources, templates and prompts of a server, for those who pass them on as such.
+//!
+//! They are made anew from what the server lists: only fields that are known here, within limits and without secrets.
+
+use cofferdam_tool::Redactor;
+use rmcp::model::{Prompt, PromptArgument, Resource, ResourceTemplate};
+use serde_json::Value;
+
+use super::PromptListed;
+use super::limits::{
+    ADDRESS_BYTES_MAX, DESCRIPTION_BYTES_MAX, LISTING_BYTES_MAX, RESOURCES_MAX, TITLE_BYTES_MAX, cut,
+};
+use super::listing::{ListingError, pages};
+use super::remote::Remote;
+
+/// What a server lists beside its tools.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Passed {
+    /// Its resources.
+    pub resources: Vec<Resource>,
+    /// Its templates of resources.
+    pub templates: Vec<ResourceTemplate>,
+    /// Its prompts.
+    pub prompts: Vec<Prompt>,
+}
+
+impl Passed {
+    /// Asks for resources and templates.
+    pub(crate) async fn fetch(
+        remote: &dyn Remote,
+        redactor: Option<&Redactor>,
+        left_out: &mut Vec<String>,
+    ) -> Result<Self, ListingError> {
+        let mut room = LISTING_BYTES_MAX;
+        let resources =
+            pages(remote, "resources/list", "resources", RESOURCES_MAX, &mut room, left_out).await?;
+        let (method, member) = ("resources/templates/list", "resourceTemplates");
+        // Not every server with resources knows templates.
+        let templates = match pages(remote, method, member, RESOURCES_MAX, &mut room, left_out).await {
+            Ok(templates) => templates,
+            Err(ListingError::Request(_) | ListingError::Malformed(_)) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let clean = |value: Value| match redactor {
+            Some(redactor) => redactor.value(value),
+            None => value,
+        };
+        Ok(Self {
+            resources: resources.into_iter().map(clean).filter_map(|value| resource(&value)).collect(),
+            templates: templates.into_iter().map(clean).filter_map(|value| template(&value)).collect(),
+            prompts: Vec::new(),
+        })
+    }
+}
+
+fn text(value: &Value, name: &str, bytes_max: usize) -> Option<String> {
+    value.get(name).and_then(Value::as_str).map(|text| cut(text, bytes_max).to_owned())
+}
+
+/// An address; one that is too long is none.
+fn address(value: &Value, name: &str) -> Option<String> {
+    let address = value.get(name).and_then(Value::as_str)?;
+    let is_fit = address.len() <= ADDRESS_BYTES_MAX && address.contains(':');
+    is_fit.then(|| address.to_owned())
+}
+
+fn resource(value: &Value) -> Option<Resource> {
+    let uri = address(value, "uri")?;
+    let name = text(value, "name", TITLE_BYTES_MAX).unwrap_or_else(|| uri.clone());
+    let mut resource = Resource::new(uri, name);
+    resource.title = text(value, "title", TITLE_BYTES_MAX);
+    resource.description = text(value, "description", DESCRIPTION_BYTES_MAX);
+    resource.mime_type = text(value, "mimeType", TITLE_BYTES_MAX);
+    resource.size = value.get("size").and_then(Value::as_u64);
+    Some(resource)
+}
+
+fn template(value: &Value) -> Option<ResourceTemplate> {
+    let uri = address(value, "uriTemplate")?;
+    let name = text(value, "name", TITLE_BYTES_MAX).unwrap_or_else(|| uri.clone());
+    let mut template = ResourceTemplate::new(uri, name);
+    template.title = text(value, "title", TITLE_BYTES_MAX);
+    template.description = text(value, "description", DESCRIPTION_BYTES_MAX);
+    template.mime_type = text(value, "mimeType", TITLE_BYTES_MAX);
+    Some(template)
+}
+
+/// A prompt as it is passed on. Its secrets are taken out already.
+pub(crate) fn prompt(listed: &PromptListed) -> Prompt {
+    let arguments = listed.arguments.iter().flatten().map(|argument| {
+        let mut passed = PromptArgument::new(argument.name.as_str());
+        passed.description =
+            argument.description.as_deref().map(|text| cut(text, DESCRIPTION_BYTES_MAX).to_owned());
+        passed.required = argument.required;
+        passed
+    });
+    let arguments: Vec<_> = arguments.collect();
+    let description = listed.description.as_deref().map(|text| cut(text, DESCRIPTION_BYTES_MAX));
+    let mut prompt =
+        Prompt::new(listed.name.as_str(), description, (!arguments.is_empty()).then_some(arguments));
+    prompt.title = listed.title.as_deref().map(|title| cut(title, TITLE_BYTES_MAX).to_owned());
+    prompt
+}
