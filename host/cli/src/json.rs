@@ -32,7 +32,10 @@ pub(crate) fn refused(refused: &Refused) -> Value {
 
 /// What is wrong with arguments.
 pub(crate) fn problems(invalid: &InvalidArguments) -> Vec<Value> {
-    let problem = |p: &Problem| json!({"path": p.path, "code": p.code.as_str(), "message": p.message});
+    let problem = |p: &Problem| {
+        let problem = json!({"path": p.path, "code": p.code.as_str(), "message": p.message});
+        with(problem, p.hint.as_ref().map_or(Value::Null, |hint| json!({"hint": hint})))
+    };
     invalid.problems().iter().map(problem).collect()
 }
 

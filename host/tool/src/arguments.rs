@@ -18,6 +18,7 @@ mod decoder;
 mod draft;
 mod duration;
 mod evaluated;
+mod hint;
 #[cfg(test)]
 mod hostile;
 mod list;

@@ -4,7 +4,7 @@ use super::check;
 use super::decoder::Decoder;
 use super::draft::{Draft, Finished};
 use super::path::Path;
-use super::problem;
+use super::problem::{self, Problem};
 use crate::schema::{Choice, Condition, Node, SchemaId};
 
 impl<'a> Decoder<'a> {
@@ -25,7 +25,8 @@ impl<'a> Decoder<'a> {
                 }
             }
         }
-        self.report(|| problem::constraint(at, choice.keyword));
+        let hint = if self.is_reporting() { self.hint(choice, draft, at) } else { None };
+        self.report(|| Problem { hint, ..problem::constraint(at, choice.keyword) });
         *draft = Draft::Invalid;
     }
 

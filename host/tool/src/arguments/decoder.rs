@@ -95,6 +95,20 @@ impl<'a> Decoder<'a> {
         (value, finished.dropped)
     }
 
+    /// Returns true if problems are put into words.
+    pub(super) fn is_reporting(&self) -> bool {
+        matches!(self.problems, Problems::Reported(_))
+    }
+
+    /// Runs `attempt` and returns the problems that it met, in place of adding them to those so far.
+    pub(super) fn explain(&mut self, attempt: impl FnOnce(&mut Self)) -> Vec<Problem> {
+        let outer = std::mem::replace(&mut self.problems, Problems::Reported(vec![]));
+        attempt(self);
+        let problems = self.reported();
+        self.problems = outer;
+        problems
+    }
+
     fn reported(&mut self) -> Vec<Problem> {
         match &mut self.problems {
             Problems::Reported(problems) => std::mem::take(problems),

@@ -15,6 +15,8 @@ pub struct Problem {
     pub code: ProblemCode,
     /// A sentence for the model.
     pub message: String,
+    /// More sentences for the model, which say what would be taken. Shown after the message.
+    pub hint: Option<String>,
 }
 
 /// The codes of `ARG-31`, in the order of their words.
@@ -62,7 +64,7 @@ impl fmt::Display for ProblemCode {
     }
 }
 
-/// Everything that is wrong with the arguments of one call. Shown as the texts joined by one space.
+/// Everything that is wrong with the arguments of one call. Shown as the texts joined by one space, each with its hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidArguments {
     problems: Vec<Problem>,
@@ -91,6 +93,9 @@ impl fmt::Display for InvalidArguments {
                 f.write_str(" ")?;
             }
             f.write_str(&problem.message)?;
+            if let Some(hint) = &problem.hint {
+                write!(f, " {hint}")?;
+            }
         }
         Ok(())
     }
@@ -136,7 +141,7 @@ impl Found {
 }
 
 fn problem(path: String, code: ProblemCode, message: String) -> Problem {
-    Problem { path, code, message }
+    Problem { path, code, message, hint: None }
 }
 
 fn whole(code: ProblemCode, message: String) -> InvalidArguments {

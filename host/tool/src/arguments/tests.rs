@@ -265,7 +265,52 @@ fn what_several_schemas_declare_is_not_dropped() {
         {"properties": {"kind": {"const": "b"}, "s": {"type": "string"}}, "required": ["s"]}
     ]});
     assert_eq!(decode(one_of.clone(), r#"{"kind":"b","s":5,"n":1}"#), r#"{"kind":"b","s":"5"} dropped n"#);
-    assert_eq!(decode(one_of, r#"{"kind":"c","s":"x"}"#), "Argument '' violates 'oneOf'.");
+    assert_eq!(
+        decode(one_of, r#"{"kind":"c","s":"x"}"#),
+        "Argument '' violates 'oneOf'. Expected one of: an object with 'n', an object with 's'."
+    );
+}
+
+#[test]
+fn a_value_that_fits_no_alternative_is_told_which_there_are() {
+    let figure = json!({"anyOf": [
+        {"type": "object", "properties": {"kind": {"const": "dot"}}, "required": ["kind"]},
+        {"$ref": "#/$defs/circle"},
+        {"type": "object", "properties": {"kind": {"const": "group"}, "of": {"anyOf": [
+            {"type": "integer"}, {"enum": ["all", "none"]}
+        ]}}, "required": ["kind", "of"]}
+    ]});
+    let declared = schema(json!({"properties": {"p": figure}, "required": ["p"], "$defs": {"circle": {
+        "type": "object", "properties": {"kind": {"const": "circle"}, "radius": {"type": "number"}},
+        "required": ["kind", "radius"]
+    }}}));
+    let kinds = r#""dot", "circle", "group""#;
+    for (value, hint) in [
+        (r#""dot""#, format!("Expected an object with 'kind', which is one of {kinds}.")),
+        ("{}", format!("'p.kind' is missing; it must be one of {kinds}.")),
+        (r#"{"kind":"triangle"}"#, format!("'p.kind' must be one of {kinds}.")),
+        (
+            r#"{"kind":"circle"}"#,
+            "With 'kind' \"circle\": Required argument 'p.radius' was not supplied to 't'.".to_owned(),
+        ),
+        (
+            r#"{"kind":"Circle","radius":"wide"}"#,
+            "With 'kind' \"Circle\": Argument 'p.radius' must be a number, got a string.".to_owned(),
+        ),
+        (
+            r#"{"kind":"group","of":"some"}"#,
+            "With 'kind' \"group\": Argument 'p.of' violates 'anyOf'. Expected one of: an integer, \"all\", \"none\"."
+                .to_owned(),
+        ),
+    ] {
+        let text = format!(r#"{{"p":{value}}}"#);
+        let invalid = declared.decode("t", Some(text.as_bytes()), &DecodeOptions::default()).unwrap_err();
+        let [problem] = invalid.problems() else { panic!("{invalid}") };
+        assert_eq!((problem.path.as_str(), problem.code), ("p", ProblemCode::Constraint), "{value}");
+        assert_eq!(problem.message, "Argument 'p' violates 'anyOf'.", "{value}");
+        assert_eq!(problem.hint.as_deref(), Some(hint.as_str()), "{value}");
+        assert_eq!(invalid.to_string(), format!("{} {hint}", problem.message), "{value}");
+    }
 }
 
 #[test]
@@ -275,7 +320,10 @@ fn an_alternative_without_tolerance_comes_first() {
     let overlapping = json!({"oneOf": [{"type": "integer"}, {"type": "number"}]});
     check_parameter(overlapping, &[("5", "5"), ("5.5", "5.5"), ("\"5\"", "5")]);
     let bounded = json!({"anyOf": [{"type": "string", "maxLength": 1}, {"type": "string", "pattern": "^x"}]});
-    check_parameter(bounded, &[("\"xyz\"", "\"xyz\""), ("\"abc\"", "Argument 'p' violates 'anyOf'.")]);
+    check_parameter(
+        bounded,
+        &[("\"xyz\"", "\"xyz\""), ("\"abc\"", "Argument 'p' violates 'anyOf'. Expected one of: a string.")],
+    );
     let completed = json!({"anyOf": [
         {"properties": {"k": {"const": "a"}, "n": {"default": 1}}, "required": ["k"]}, {"type": "string"}
     ]});
@@ -432,7 +480,10 @@ fn strictness_reaches_every_depth() {
     let strict = DecodeOptions { strict: true, ..DecodeOptions::default() };
     let nested =
         schema(json!({"properties": {"xs": {"type": "array", "items": {"anyOf": [{"type": "integer"}]}}}}));
-    assert_eq!(shown(&nested, r#"{"xs":["1"]}"#, &strict), "Argument 'xs[0]' violates 'anyOf'.");
+    assert_eq!(
+        shown(&nested, r#"{"xs":["1"]}"#, &strict),
+        "Argument 'xs[0]' violates 'anyOf'. Expected one of: an integer."
+    );
     let spelled =
         schema(json!({"properties": {"e": {"enum": ["a"]}, "u": {"type": "string", "format": "uuid"}}}));
     assert_eq!(shown(&spelled, r#"{"e":"A"}"#, &strict), "Argument 'e' must be one of \"a\".");
