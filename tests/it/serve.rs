@@ -64,6 +64,67 @@ fn the_revision_with_a_handshake_is_spoken() {
     assert_eq!(gone["error"]["code"], -32601, "{gone}");
 }
 
+/// Collects what clients and model APIs refuse in a schema.
+fn unportable(at: &str, value: &Value, found: &mut Vec<String>) {
+    if let Value::Object(members) = value {
+        if members.get("type").is_some_and(|kind| kind == "array") && !members.contains_key("items") {
+            found.push(format!("{at}: an array without items"));
+        }
+        if let Some(format) = members.get("format").and_then(Value::as_str)
+            && (format.trim_start_matches('u').starts_with("int") || matches!(format, "float" | "double"))
+        {
+            found.push(format!("{at}: {format}"));
+        }
+        members.iter().for_each(|(name, value)| unportable(&format!("{at}/{name}"), value, found));
+    }
+    for (index, value) in value.as_array().into_iter().flatten().enumerate() {
+        unportable(&format!("{at}/{index}"), value, found);
+    }
+}
+
+#[test]
+fn schemas_are_listed_with_the_keywords_that_every_client_takes() {
+    let listed = |more: &[&str]| {
+        let mut pipe = Pipe::start(&["echo"], more);
+        (pipe.modern("tools/list", json!({}))["result"]["tools"].take(), pipe)
+    };
+    let (tools, mut pipe) = listed(&[]);
+    let mut found = Vec::new();
+    for tool in tools.as_array().unwrap() {
+        for schema in ["inputSchema", "outputSchema"] {
+            unportable(&format!("{}/{schema}", tool["name"]), &tool[schema], &mut found);
+        }
+        let input = &tool["inputSchema"];
+        let is_empty = input["properties"].as_object().is_some_and(serde_json::Map::is_empty);
+        assert!(!is_empty || input["additionalProperties"] == false, "{tool}");
+    }
+    assert_eq!(found, Vec::<String>::new());
+
+    // Arguments are decoded by the exact schema.
+    let figure = json!({ "kind": "rectangle", "value": [1.5, 2.5] });
+    let echoed = pipe.call("figures", json!({ "value": figure }));
+    assert_eq!(echoed["result"]["structuredContent"], figure, "{echoed}");
+    let refused = |pipe: &mut Pipe, value: Value| {
+        let refused = pipe.call("figures", json!({ "value": value }));
+        refused["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    let long = refused(&mut pipe, json!({ "kind": "rectangle", "value": [1, 2, 3] }));
+    assert!(long.contains("'value'"), "{long}");
+    let kinds = r#""dot", "circle", "rectangle", "labelled", "owned-by""#;
+    let other = refused(&mut pipe, json!({ "kind": "triangle" }));
+    assert!(other.contains(&format!("'value.kind' must be one of {kinds}.")), "{other}");
+    let bare = refused(&mut pipe, json!("dot"));
+    assert!(bare.contains(&format!("Expected an object with 'kind', which is one of {kinds}.")), "{bare}");
+    let circle = refused(&mut pipe, json!({ "kind": "circle" }));
+    assert!(circle.contains("Required argument 'value.value' was not supplied to 'figures'."), "{circle}");
+
+    let (exact, _pipe) = listed(&["--schemas", "exact"]);
+    let mut found = Vec::new();
+    unportable("", &exact, &mut found);
+    assert!(found.iter().any(|what| what.ends_with("uint32")), "{found:?}");
+    assert!(exact.to_string().contains("prefixItems"), "{exact}");
+}
+
 #[test]
 fn mistakes_of_a_model_are_results_and_mistakes_of_a_client_are_errors() {
     let mut pipe = Pipe::start(&["served", "crash"], &[]);

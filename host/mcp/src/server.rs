@@ -35,6 +35,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use cofferdam_tool::Dialect;
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::io::stdio_pipes;
 use serde_json::{Value, json};
@@ -77,6 +78,8 @@ pub struct ServerOptions {
     /// Whether a person is asked, through the client, before a tool runs that needs approval. Otherwise that is left to the
     /// client.
     pub asks_approval: bool,
+    /// How clients are shown the schemas of tools. Arguments are decoded by the declaration itself in any case.
+    pub dialect: Dialect,
     /// Tools that are not called for a client which cannot take a task: it would wait longer than clients do.
     pub only_as_task: BTreeSet<String>,
 }
@@ -92,6 +95,7 @@ impl Default for ServerOptions {
             has_receipts: true,
             searches: false,
             asks_approval: true,
+            dialect: Dialect::Portable,
             only_as_task: BTreeSet::new(),
         }
     }
@@ -139,7 +143,7 @@ impl Server {
         let seal = Seal::new(key).map_err(|_| ServeError::NoRandomNumbers)?;
         let server_info = json!({"name": options.name, "title": options.title, "version": options.version});
         let shared = Shared {
-            catalog: watch::Sender::new(Arc::new(Catalog::new(offer))),
+            catalog: watch::Sender::new(Arc::new(Catalog::new(offer, options.dialect))),
             options,
             server_info,
             seal,
@@ -160,7 +164,7 @@ impl Server {
     /// Replaces what is on offer. Calls in flight end on what they began with; clients that listen are told which lists have
     /// changed.
     pub fn publish(&self, offer: Offer) {
-        self.shared.catalog.send_replace(Arc::new(Catalog::new(offer)));
+        self.shared.catalog.send_replace(Arc::new(Catalog::new(offer, self.shared.options.dialect)));
     }
 
     /// Serves one client on standard input and output until it closes them, or until `stop`. Standard output belongs to the

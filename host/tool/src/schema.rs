@@ -218,7 +218,16 @@ impl InputSchema {
     /// The schema as the reader of a dialect is shown it. Not kept: a host asks once and keeps what it sends.
     #[must_use]
     pub fn in_dialect(&self, dialect: Dialect) -> DialectSchema {
-        dialect::write(self.published(), dialect)
+        let mut written = dialect::write(self.published(), dialect);
+        if dialect == Dialect::Portable && !self.is_forwarded() {
+            dialect::close_if_empty(&mut written.schema);
+        }
+        written
+    }
+
+    /// Returns true if arguments go on as they were written. A schema that is kept is not compiled for this.
+    fn is_forwarded(&self) -> bool {
+        self.kept.is_none() && matches!(self.compiled().reading, Reading::AsWritten)
     }
 
     /// Decodes the text of arguments (`ARG-28`); `None` is the absent text.
@@ -309,6 +318,12 @@ impl OutputSchema {
     #[must_use]
     pub fn published_object(&self) -> Map<String, Value> {
         kept::object(self.published.get(), self.kept.as_deref())
+    }
+
+    /// The schema as the reader of a dialect is shown it. A value that the declaration takes fits it as well.
+    #[must_use]
+    pub fn in_dialect(&self, dialect: Dialect) -> DialectSchema {
+        dialect::write(self.published(), dialect)
     }
 
     /// Validates the value of a success.

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use cofferdam_mcp::{Agent, AgentTool, Offer, Server, ServerOptions};
-use cofferdam_tool::{CallContext, Outcome, Output, Toolset};
+use cofferdam_tool::{CallContext, Dialect, Outcome, Output, Toolset};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
@@ -95,7 +95,9 @@ fn situation(error_type: &str) -> Result<&'static str, String> {
 
 /// One request of a client of the present revision, and its result.
 async fn ask(toolset: Toolset, method: &str, mut parameters: Value) -> Result<Value, String> {
-    let server = Server::new(Offer { toolset, ..Offer::default() }, ServerOptions::default());
+    // The rows are about schemas as they are published.
+    let options = ServerOptions { dialect: Dialect::Mcp, ..ServerOptions::default() };
+    let server = Server::new(Offer { toolset, ..Offer::default() }, options);
     let server = server.map_err(|error| error.to_string())?;
     let (near, far) = tokio::io::duplex(1 << 20);
     let (far_input, far_output) = tokio::io::split(far);

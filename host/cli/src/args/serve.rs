@@ -46,12 +46,24 @@ pub(crate) struct ServeArgs {
     /// Longest text of one result in KiB; the whole of a longer one can be read as a resource [default: 96]
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub(crate) result_size: Option<u32>,
+    /// How the schemas of tools are listed
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = Schemas::Portable)]
+    pub(crate) schemas: Schemas,
     /// Send no receipt with results
     #[arg(long)]
     pub(crate) no_receipts: bool,
     /// Do not look for changes of plugins and configuration
     #[arg(long)]
     pub(crate) no_watch: bool,
+}
+
+/// How the schemas of tools are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Schemas {
+    /// With the keywords that every client and model API takes
+    Portable,
+    /// As published, in JSON Schema 2020-12
+    Exact,
 }
 
 /// Who asks a person before a tool runs that needs approval.

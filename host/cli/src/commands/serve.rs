@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use cofferdam_mcp::{Grantor, Server, ServerOptions};
+use cofferdam_tool::Dialect;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Approvals, Global, ServeArgs};
+use crate::args::{Approvals, Global, Schemas, ServeArgs};
 use crate::exit::{Exit, UsageError};
 use crate::serve::{self, Offering, Running};
 use crate::servers::News;
@@ -52,6 +53,10 @@ fn options(args: &ServeArgs) -> ServerOptions {
         has_receipts: !args.no_receipts,
         searches: args.search,
         asks_approval: args.approvals == Approvals::Ask,
+        dialect: match args.schemas {
+            Schemas::Portable => Dialect::Portable,
+            Schemas::Exact => Dialect::Mcp,
+        },
         ..ServerOptions::default()
     };
     if let Some(kibibytes) = args.result_size {

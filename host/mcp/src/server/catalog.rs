@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use cofferdam_tool::{ToolDefinition, Toolset};
+use cofferdam_tool::{Dialect, ToolDefinition, Toolset};
 use rmcp::model::{Icon, MetaObject, Tool, ToolAnnotations};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::names::wire_names;
 use super::principal::Principal;
@@ -86,6 +86,8 @@ pub(super) struct Entry {
     /// The source that it belongs to.
     pub(super) source: Arc<str>,
     facts: Arc<SourceFacts>,
+    /// How clients are shown its schemas.
+    dialect: Dialect,
     /// Whether a client sees it. One that only makes a prompt or a resource is not shown.
     pub(super) is_listed: bool,
     /// Its name on the wire.
@@ -96,7 +98,7 @@ pub(super) struct Entry {
 impl Entry {
     /// The tool as clients see it. Made when it is first shown: most of a thousand plugins' are not, for a while.
     pub(super) fn tool(&self) -> &Tool {
-        self.tool.get_or_init(|| wire_tool(self.wire.clone(), &self.definition, &self.facts))
+        self.tool.get_or_init(|| wire_tool(self.wire.clone(), &self.definition, &self.facts, self.dialect))
     }
 
     /// Digest of what the source was granted.
@@ -106,7 +108,7 @@ impl Entry {
 }
 
 impl Catalog {
-    pub(super) fn new(offer: Offer) -> Self {
+    pub(super) fn new(offer: Offer, dialect: Dialect) -> Self {
         let Offer { toolset, only, prompts, resources, resource_sources, sources } = offer;
         let wire = wire_names(toolset.definitions().map(|definition| definition.name.as_str()));
         let hidden: BTreeSet<&str> = prompts
@@ -131,7 +133,7 @@ impl Catalog {
             }
             let (source, facts) = of_source.clone();
             let definition = Arc::clone(definition);
-            tools.push(Entry { definition, source, facts, is_listed, wire, tool: OnceLock::new() });
+            tools.push(Entry { definition, source, facts, dialect, is_listed, wire, tool: OnceLock::new() });
         }
         let differs = |(_, entry): &(usize, &Entry)| entry.wire != entry.definition.name.as_str();
         let renamed = tools.iter().enumerate().filter(differs);
@@ -167,8 +169,12 @@ impl Catalog {
     }
 }
 
-fn wire_tool(wire: String, definition: &ToolDefinition, facts: &SourceFacts) -> Tool {
-    let mut tool = Tool::new(wire, definition.description.clone(), definition.input.published_object());
+fn wire_tool(wire: String, definition: &ToolDefinition, facts: &SourceFacts, dialect: Dialect) -> Tool {
+    let input = match dialect {
+        Dialect::Mcp => definition.input.published_object(),
+        dialect => object(definition.input.in_dialect(dialect).schema),
+    };
+    let mut tool = Tool::new(wire, definition.description.clone(), input);
     tool.title.clone_from(&definition.title);
     // Clients of the earlier revision take an output schema for objects alone.
     tool.output_schema = definition
@@ -176,6 +182,10 @@ fn wire_tool(wire: String, definition: &ToolDefinition, facts: &SourceFacts) -> 
         .as_ref()
         .map(|output| output.published_object())
         .filter(|schema| schema.get("type").is_some_and(|kind| kind == "object"))
+        .map(|exact| match (dialect, &definition.output) {
+            (Dialect::Mcp, _) | (_, None) => exact,
+            (dialect, Some(output)) => object(output.in_dialect(dialect).schema),
+        })
         .map(Arc::new);
     let hints = definition.annotations;
     if [hints.read_only, hints.destructive, hints.idempotent, hints.open_world].iter().any(Option::is_some) {
@@ -194,6 +204,13 @@ fn wire_tool(wire: String, definition: &ToolDefinition, facts: &SourceFacts) -> 
     tool
 }
 
+fn object(schema: Value) -> Map<String, Value> {
+    match schema {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    }
+}
+
 /// What the sources say about their tools together, cut where clients cut it.
 fn instructions(toolset: &Toolset) -> Option<String> {
     let texts: Vec<_> = toolset.sources().filter_map(|source| source.instructions()).collect();
@@ -208,5 +225,5 @@ fn instructions(toolset: &Toolset) -> Option<String> {
 /// The wire names of a toolset's tools where they differ from the tools' own, by own name.
 #[must_use]
 pub fn renamed(toolset: &Toolset) -> BTreeMap<String, String> {
-    Catalog::new(Offer { toolset: toolset.clone(), ..Offer::default() }).renamed()
+    Catalog::new(Offer { toolset: toolset.clone(), ..Offer::default() }, Dialect::Mcp).renamed()
 }

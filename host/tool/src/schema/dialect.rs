@@ -19,6 +19,7 @@ mod circles;
 mod conditions;
 mod conjoin;
 mod finish;
+mod numbers;
 #[cfg(test)]
 mod properties;
 mod root;
@@ -48,8 +49,9 @@ const STRICT_OFF: &str = "strict mode is off: ";
 pub enum Dialect {
     /// JSON Schema 2020-12 as published (`ARG-36`), which is what MCP speaks.
     Mcp,
-    /// What every client reads, those included that validate by draft-07: no combinator at the top level, and
-    /// references resolved unless they lead in a circle.
+    /// What every client reads, those included that validate by draft-07: no combinator at the top level, references
+    /// resolved unless they lead in a circle, `items` for every array with positions, bounds in place of formats of numbers,
+    /// and a closed object for a tool without parameters.
     Portable,
     /// Function parameters of the OpenAI APIs with `strict: true`.
     OpenAiStrict,
@@ -141,6 +143,17 @@ impl fmt::Display for Loss {
         } else {
             write!(f, "`{}`: {}", self.pointer, self.what)
         }
+    }
+}
+
+/// Closes an object that declares no properties. Strict modes ask for it, and nothing is lost: what is not declared is
+/// dropped.
+pub(super) fn close_if_empty(schema: &mut Value) {
+    let Some(schema) = schema.as_object_mut() else { return };
+    let is_empty = schema.get("properties").and_then(Value::as_object).is_some_and(serde_json::Map::is_empty);
+    let others = ["additionalProperties", "patternProperties", "propertyNames", "minProperties", "required"];
+    if is_empty && !others.into_iter().any(|keyword| schema.contains_key(keyword)) {
+        schema.insert("additionalProperties".to_owned(), Value::Bool(false));
     }
 }
 

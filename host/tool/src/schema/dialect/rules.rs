@@ -33,6 +33,8 @@ pub(super) struct Rules {
     pub(super) keywords: Option<&'static [&'static str]>,
     /// The formats that are known; `None` for any.
     pub(super) formats: Option<&'static [&'static str]>,
+    /// Formats of numbers, which validators do not know, become bounds.
+    pub(super) bounds_numbers: bool,
 }
 
 /// 2020-12 with a plain top level: what the OpenAI and Anthropic APIs take without strict mode.
@@ -47,6 +49,7 @@ pub(super) const LOOSE: Rules = Rules {
     min_items_max: None,
     keywords: None,
     formats: None,
+    bounds_numbers: false,
 };
 
 /// [`LOOSE`] for schemas whose top level is too large to be merged.
@@ -90,6 +93,7 @@ pub(super) const PORTABLE: Rules = Rules {
         "type",
         "uniqueItems",
     ]),
+    bounds_numbers: true,
     ..LOOSE
 };
 

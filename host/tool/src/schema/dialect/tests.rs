@@ -94,6 +94,11 @@ impl Checker<'_> {
             }
         }
         if self.dialect == Dialect::Portable {
+            if let Some(format) = schema.get("format").and_then(Value::as_str)
+                && (format.trim_start_matches('u').starts_with("int") || matches!(format, "float" | "double"))
+            {
+                self.fault(at, &format!("`{format}` is not a format of JSON Schema"));
+            }
             for keyword in [
                 "prefixItems",
                 "dependentRequired",
@@ -209,6 +214,52 @@ impl Checker<'_> {
             }
         }
     }
+}
+
+#[test]
+fn a_portable_schema_has_bounds_in_place_of_formats_of_numbers() {
+    let form = |declared: Value| parameter(declared, Dialect::Portable);
+    let integer = |format: &str| form(json!({"type": "integer", "format": format}));
+    assert_eq!(integer("uint8"), json!({"type": "integer", "minimum": 0, "maximum": 255}));
+    assert_eq!(integer("int16"), json!({"type": "integer", "minimum": -32768, "maximum": 32767}));
+    assert_eq!(integer("uint32"), json!({"type": "integer", "minimum": 0, "maximum": 4_294_967_295_u32}));
+    assert_eq!(integer("uint64"), json!({"type": "integer", "minimum": 0}));
+    assert_eq!(integer("int64"), json!({"type": "integer"}));
+    assert_eq!(form(json!({"type": "number", "format": "double"})), json!({"type": "number"}));
+    let declared = json!({"type": "integer", "maximum": 9, "format": "uint8"});
+    assert_eq!(form(declared), json!({"type": "integer", "maximum": 9, "minimum": 0}));
+    let date = json!({"type": "string", "format": "date-time"});
+    assert_eq!(form(date.clone()), date);
+    let header = json!({"type": "string", "contentEncoding": "base64", "x-mcp-header": "Region"});
+    assert_eq!(form(header.clone()), header, "what MCP reads stays");
+}
+
+#[test]
+fn a_portable_tool_without_parameters_is_closed() {
+    let none = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    for declared in [json!({}), json!({"type": "object", "properties": {}}), none.clone()] {
+        assert_eq!(shown(declared.clone(), Dialect::Portable).schema, none, "{declared}");
+    }
+    let open = json!({"type": "object", "properties": {}, "additionalProperties": true});
+    assert_eq!(shown(open.clone(), Dialect::Portable).schema, open);
+    // What goes on as it was written may have arguments that the schema of a remote server does not name.
+    let forwarded = InputSchema::forwarded(json!({"type": "object", "properties": {}}));
+    let forwarded = forwarded.in_dialect(Dialect::Portable).schema;
+    assert_eq!(forwarded, json!({"type": "object", "properties": {}}));
+}
+
+#[test]
+fn a_portable_output_schema_takes_what_the_exact_one_takes() {
+    let pair = json!([{"type": "integer", "format": "uint32"}, {"type": "string"}]);
+    let declared = json!({"type": "object", "properties": {"pair": {
+        "type": "array", "minItems": 2, "maxItems": 2, "prefixItems": pair
+    }}});
+    let schema = crate::OutputSchema::compile("t", &declared.to_string()).unwrap();
+    let portable = schema.in_dialect(Dialect::Portable).schema;
+    let items = &portable["properties"]["pair"]["items"]["anyOf"];
+    assert_eq!(items, &json!([{"type": "integer", "minimum": 0, "maximum": u32::MAX}, {"type": "string"}]));
+    assert!(portable.get("additionalProperties").is_none(), "{portable}");
+    assert_eq!(schema.in_dialect(Dialect::Mcp).schema, declared);
 }
 
 #[test]

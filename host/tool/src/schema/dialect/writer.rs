@@ -10,7 +10,7 @@ use super::circles::{recursive, references};
 use super::conditions::{declares_more, has_properties, restricts_only};
 use super::conjoin::conjoin;
 use super::rules::{Rules, Siblings};
-use super::{finish, words};
+use super::{finish, numbers, words};
 use crate::json::{Json, Object, Shape as Kind};
 use crate::schema::keywords::{self, Shape};
 use crate::schema::plan::{NodeId, Plan};
@@ -245,6 +245,10 @@ impl<'w, 'j> Writer<'w, 'j> {
             "prefixItems" if !self.rules.knows(keyword) => return self.positions(draft, id, site, value),
             // What `prefixItems` has made of the items stays.
             "items" if draft.schema.contains_key("items") => return Ok(()),
+            "format" if self.rules.bounds_numbers && value.as_str().is_some_and(numbers::is_format) => {
+                numbers::bound(&mut draft.schema, schema, value.as_str().unwrap_or_default());
+                return Ok(());
+            }
             "format" if !value.as_str().is_some_and(|format| self.rules.knows_format(format)) => {
                 return self.lose(draft, id, keyword, value);
             }
@@ -275,7 +279,9 @@ impl<'w, 'j> Writer<'w, 'j> {
         let known = self.rules.keywords.is_none()
             || is_plain
             || (!self.rules.is_strict
-                && matches!(name, "examples" | "deprecated" | "readOnly" | "writeOnly"));
+                && (matches!(name, "examples" | "deprecated" | "readOnly" | "writeOnly")
+                    || matches!(name, "contentEncoding" | "contentMediaType")
+                    || name.starts_with("x-")));
         self.budget.spend(value.raw().len())?;
         let value = value.to_value().unwrap_or_default();
         if known {
