@@ -15,7 +15,7 @@ pub use http::{
     TokenFileError, digest, is_local, new_token, read_or_create,
 };
 pub use server::{
-    Agent, AgentTool, Decision, Grantor, InvalidAgent, ListedResource, MissingGrant, Offer, PolicyDigest,
-    Principal, PromptOffer, ResourceOffer, ResourceSource, ServeError, Server, ServerOptions, SourceFacts,
-    renamed,
+    Agent, AgentTool, Decision, Grantor, InvalidAgent, InvalidToolPattern, ListedResource, MissingGrant,
+    Offer, PolicyDigest, Principal, PromptOffer, ResourceOffer, ResourceSource, ServeError, Server,
+    ServerOptions, SourceFacts, ToolPattern, renamed,
 };

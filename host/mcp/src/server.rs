@@ -52,7 +52,7 @@ pub(crate) use self::handler::Handler;
 use self::keep::Keep;
 use self::lines::Lines;
 pub(crate) use self::lines::{BATCH_MAX, BATCH_REVISION};
-pub use self::principal::Principal;
+pub use self::principal::{InvalidToolPattern, Principal, ToolPattern};
 pub use self::prompts::PromptOffer;
 pub use self::resources::{ListedResource, ResourceOffer, ResourceSource};
 use self::rounds::Seal;

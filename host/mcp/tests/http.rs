@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cofferdam_mcp::{
-    Access, HttpOptions, OAuth, Offer, Rate, Server, ServerOptions, SubjectAccess, TokenAccess,
+    Access, HttpOptions, OAuth, Offer, Rate, Server, ServerOptions, SubjectAccess, TokenAccess, ToolPattern,
 };
 use cofferdam_tool::{
     Annotations, CallContext, CallRecord, Completion, InputSchema, Outcome, Output, ToolCall, ToolDefinition,
@@ -70,9 +70,13 @@ impl Running {
     }
 
     fn on(listener: TcpListener, options: HttpOptions) -> Self {
+        Self::with(listener, options, ServerOptions::default())
+    }
+
+    fn with(listener: TcpListener, options: HttpOptions, behavior: ServerOptions) -> Self {
         let sources: [Arc<dyn ToolSource>; 2] = [Arc::new(Named("red")), Arc::new(Named("blue"))];
         let offer = Offer { toolset: Toolset::join(sources).unwrap(), ..Offer::default() };
-        let server = Server::new(offer, ServerOptions::default()).unwrap();
+        let server = Server::new(offer, behavior).unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let stopped = stop.clone();
@@ -119,8 +123,20 @@ fn digest(token: &str) -> [u8; 32] {
 fn with_tokens() -> HttpOptions {
     let only_red = Some(BTreeSet::from(["red".to_owned()]));
     let tokens = vec![
-        TokenAccess { name: "owner".to_owned(), sha256: digest(TOKEN), sources: None, decides: true },
-        TokenAccess { name: "narrow".to_owned(), sha256: digest(NARROW), sources: only_red, decides: false },
+        TokenAccess {
+            name: "owner".to_owned(),
+            sha256: digest(TOKEN),
+            sources: None,
+            tools: None,
+            decides: true,
+        },
+        TokenAccess {
+            name: "narrow".to_owned(),
+            sha256: digest(NARROW),
+            sources: only_red,
+            tools: None,
+            decides: false,
+        },
     ];
     HttpOptions { access: Access { tokens, ..Access::default() }, ..HttpOptions::default() }
 }
@@ -135,6 +151,39 @@ async fn json_of(response: Response) -> Value {
 
 fn names(listed: &Value) -> Vec<&str> {
     listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_token_that_is_limited_to_tools_lists_finds_and_calls_only_these() {
+    let mut options = with_tokens();
+    let tools = Some(vec![ToolPattern::new("*_red").unwrap()]);
+    let token = "a-token-for-some-tools-of-all-sources";
+    let access =
+        TokenAccess { name: "tools".to_owned(), sha256: digest(token), sources: None, tools, decides: false };
+    options.access.tokens.push(access);
+    for searches in [false, true] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server =
+            Running::with(listener, options.clone(), ServerOptions { searches, ..ServerOptions::default() });
+        let listed = json_of(server.list(Some(token)).await).await;
+        let expected: &[&str] = if searches { &["tools_search", "tools_call"] } else { &["who_red"] };
+        assert_eq!(names(&listed), expected);
+        let call = async |tool: &str, arguments: Value| {
+            let parameters = json!({"name": tool, "arguments": arguments});
+            json_of(server.request("tools/call", parameters).bearer_auth(token).send().await.unwrap()).await
+        };
+        if searches {
+            let found = call("tools_search", json!({"query": "says who it is"})).await.to_string();
+            assert!(found.contains("who_red") && !found.contains("who_blue"), "{found}");
+            let refused = call("tools_call", json!({"name": "who_blue", "arguments": {}})).await;
+            assert_eq!(refused["result"]["isError"], true, "{refused}");
+            continue;
+        }
+        assert_eq!(call("who_red", json!({})).await["result"]["structuredContent"]["who"], "red");
+        let refused = call("who_blue", json!({})).await;
+        assert_eq!(refused["result"]["isError"], true, "{refused}");
+        assert_eq!(refused["result"]["content"][0]["text"], "Tool who_blue not found");
+    }
 }
 
 #[tokio::test]

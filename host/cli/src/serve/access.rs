@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use cofferdam_mcp::{Access, HttpOptions, OAuth, Rate, SubjectAccess, TokenAccess};
+use cofferdam_mcp::{Access, HttpOptions, OAuth, Rate, SubjectAccess, TokenAccess, ToolPattern};
 use etcetera::BaseStrategy;
 use sha2::{Digest, Sha256};
 
@@ -61,7 +61,7 @@ fn own_token(args: &ServeArgs) -> anyhow::Result<TokenAccess> {
         print::note(&format!("clients need the token in {}", path.display()));
     }
     let sha256 = Sha256::digest(token.token.as_bytes()).into();
-    Ok(TokenAccess { name: "owner".to_owned(), sha256, sources: None, decides: true })
+    Ok(TokenAccess { name: "owner".to_owned(), sha256, sources: None, tools: None, decides: true })
 }
 
 fn default_token_file() -> anyhow::Result<PathBuf> {
@@ -85,7 +85,11 @@ fn access(file: &ConfigFile, table: &ServeTable) -> anyhow::Result<Access> {
             return Err(file.error(token.digest.span(), message).into());
         };
         let (name, sources) = (format!("token:{name}"), token.sources.clone());
-        tokens.push(TokenAccess { name, sha256, sources, decides: false });
+        let pattern = |tool: &toml::Spanned<String>| {
+            ToolPattern::new(tool.get_ref()).map_err(|error| file.error(tool.span(), error.to_string()))
+        };
+        let tools = token.tools.as_ref().map(|tools| tools.iter().map(pattern).collect()).transpose()?;
+        tokens.push(TokenAccess { name, sha256, sources, tools, decides: false });
     }
     let oauth = table.oauth.as_ref().map(|oauth| self::oauth(oauth.get_ref()));
     Ok(Access { tokens, oauth, is_open: false })

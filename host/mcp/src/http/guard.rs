@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 use super::jwt::{Checked, OAuth, Tokens};
 use super::rate::{Counter, Rate};
 use super::{METADATA_PATH, is_local};
-use crate::server::Principal;
+use crate::server::{Principal, ToolPattern};
 
 /// Requests without a valid token that are answered as such: `Rate` of all of them together.
 const FAILURES: Rate = Rate { per_second: 20.0, burst: 50.0 };
@@ -39,6 +39,8 @@ pub struct TokenAccess {
     pub sha256: [u8; 32],
     /// The plugins, stores and servers whose tools may be used; `None` means all.
     pub sources: Option<BTreeSet<String>>,
+    /// Patterns for the names of the tools that may be used; `None` means all of the sources.
+    pub tools: Option<Vec<ToolPattern>>,
     /// Whether the owner may give grants.
     pub decides: bool,
 }
@@ -138,6 +140,7 @@ impl Guard {
         }
         if let Some(access) = found {
             let principal = Principal::new(access.name.as_str(), access.sources.clone());
+            let principal = principal.limited_to(access.tools.clone());
             return Ok(if access.decides { principal.who_decides() } else { principal });
         }
         let Some(tokens) = &self.tokens else {
@@ -216,7 +219,7 @@ mod tests {
         let sha256 = Sha256::digest(token.as_bytes()).into();
         let sources = Some(BTreeSet::from(["text".to_owned()]));
         Access {
-            tokens: vec![TokenAccess { name: "ci".into(), sha256, sources, decides: false }],
+            tokens: vec![TokenAccess { name: "ci".into(), sha256, sources, tools: None, decides: false }],
             ..Access::default()
         }
     }

@@ -101,6 +101,11 @@ impl Entry {
         self.tool.get_or_init(|| wire_tool(self.wire.clone(), &self.definition, &self.facts, self.dialect))
     }
 
+    /// Returns true if a principal may use the tool.
+    fn is_for(&self, principal: &Principal) -> bool {
+        principal.may_call(&self.source, self.definition.name.as_str())
+    }
+
     /// Digest of what the source was granted.
     pub(super) fn policy_digest(&self) -> Option<&str> {
         self.facts.policy_digest.as_ref().map(PolicyDigest::as_str)
@@ -147,18 +152,18 @@ impl Catalog {
         let index = self.by_wire.get(wire).copied().or_else(|| self.toolset.position(wire))?;
         // A tool that has another name on the wire is not called by its own.
         let entry = self.tools.get(index).filter(|entry| entry.wire == wire)?;
-        (entry.is_listed && principal.may_use(&entry.source)).then_some(entry)
+        (entry.is_listed && entry.is_for(principal)).then_some(entry)
     }
 
     /// The tool that makes a prompt or a resource.
     pub(super) fn renderer(&self, name: &str, principal: &Principal) -> Option<&Entry> {
         let entry = self.toolset.position(name).and_then(|index| self.tools.get(index))?;
-        principal.may_use(&entry.source).then_some(entry)
+        entry.is_for(principal).then_some(entry)
     }
 
     /// The tools that a client sees, in the order of the toolset.
     pub(super) fn listed(&self, principal: &Principal) -> impl Iterator<Item = &Entry> {
-        self.tools.iter().filter(|entry| entry.is_listed && principal.may_use(&entry.source))
+        self.tools.iter().filter(|entry| entry.is_listed && entry.is_for(principal))
     }
 
     /// Wire names by the tools' own names, where the two differ.

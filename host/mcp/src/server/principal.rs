@@ -8,7 +8,45 @@ use std::sync::{Arc, LazyLock};
 pub struct Principal {
     name: Arc<str>,
     sources: Option<Arc<BTreeSet<String>>>,
+    tools: Option<Arc<[ToolPattern]>>,
     decides: bool,
+}
+
+/// The name of a tool, in which `*` stands for any characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolPattern(Box<str>);
+
+/// A pattern that no tool's name can match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("write the name of a tool; `*` stands for any characters, and there are no other wildcards")]
+pub struct InvalidToolPattern;
+
+impl ToolPattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// [`InvalidToolPattern`] for an empty pattern, white space and the wildcards of other pattern languages.
+    pub fn new(pattern: &str) -> Result<Self, InvalidToolPattern> {
+        let is_foreign = |c: char| c.is_whitespace() || c.is_control() || "?[]{}!,\\".contains(c);
+        if pattern.is_empty() || pattern.contains(is_foreign) {
+            return Err(InvalidToolPattern);
+        }
+        Ok(Self(pattern.into()))
+    }
+
+    /// Returns true if the pattern matches the whole name.
+    #[must_use]
+    pub fn matches(&self, name: &str) -> bool {
+        let mut parts = self.0.split('*');
+        let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+        let Some(last) = parts.next_back() else { return rest.is_empty() };
+        for part in parts {
+            // The earliest place leaves most for what follows.
+            let Some((_, after)) = rest.split_once(part) else { return false };
+            rest = after;
+        }
+        rest.ends_with(last)
+    }
 }
 
 impl Principal {
@@ -16,13 +54,13 @@ impl Principal {
     #[must_use]
     pub fn local() -> Self {
         static NAME: LazyLock<Arc<str>> = LazyLock::new(|| "local".into());
-        Self { name: Arc::clone(&NAME), sources: None, decides: true }
+        Self { name: Arc::clone(&NAME), sources: None, tools: None, decides: true }
     }
 
     /// Somebody who was authenticated under a name. `sources` names the plugins, stores and servers whose tools may be used;
     /// `None` means all.
     pub fn new(name: impl Into<Arc<str>>, sources: Option<BTreeSet<String>>) -> Self {
-        Self { name: name.into(), sources: sources.map(Arc::new), decides: false }
+        Self { name: name.into(), sources: sources.map(Arc::new), tools: None, decides: false }
     }
 
     /// The name, unique among the principals of one server. It is what sessions and tasks belong to.
@@ -43,9 +81,66 @@ impl Principal {
         self.decides
     }
 
-    /// Whether tools of a source may be listed and called.
+    /// Limits the tools that may be listed and called to those that a pattern matches; `None` means all of the sources.
+    #[must_use]
+    pub fn limited_to(self, tools: Option<Vec<ToolPattern>>) -> Self {
+        Self { tools: tools.map(Into::into), ..self }
+    }
+
+    /// Returns true if everything of a source may be used, such as its files. A principal that is limited to tools needs the
+    /// source to be named for that.
     #[must_use]
     pub fn may_use(&self, source: &str) -> bool {
+        match &self.sources {
+            Some(sources) => sources.contains(source),
+            None => self.tools.is_none(),
+        }
+    }
+
+    /// Returns true if a tool of a source may be listed and called.
+    #[must_use]
+    pub fn may_call(&self, source: &str, tool: &str) -> bool {
         self.sources.as_ref().is_none_or(|sources| sources.contains(source))
+            && self.tools.as_ref().is_none_or(|tools| tools.iter().any(|pattern| pattern.matches(tool)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(pattern: &str) -> ToolPattern {
+        ToolPattern::new(pattern).unwrap()
+    }
+
+    #[test]
+    fn a_pattern_matches_the_whole_name() {
+        for (text, yes, no) in [
+            ("csv_filter", "csv_filter", "csv_filters"),
+            ("csv_*", "csv_", "xcsv_a"),
+            ("*_read", "a_read", "a_reads"),
+            ("a*b*c", "abbcbc", "acb"),
+            ("a*ba", "aba", "ba"),
+            ("ab*ba", "abba", "aba"),
+            ("*", "anything", ""),
+        ] {
+            assert!(pattern(text).matches(yes), "{text} {yes}");
+            assert!(no.is_empty() || !pattern(text).matches(no), "{text} {no}");
+        }
+        for text in ["", "a b", "[ab]", "a?", "{a,b}"] {
+            assert_eq!(ToolPattern::new(text), Err(InvalidToolPattern), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_limit_to_tools_gives_no_files() {
+        let limited = Principal::new("a", None).limited_to(Some(vec![pattern("csv_*")]));
+        assert!(limited.may_call("csv", "csv_filter") && !limited.may_call("text", "word_count"));
+        assert!(!limited.may_use("notes"));
+        let sources = Some(BTreeSet::from(["notes".to_owned()]));
+        let both = Principal::new("a", sources).limited_to(Some(vec![pattern("csv_*")]));
+        assert!(both.may_use("notes") && !both.may_call("csv", "csv_filter"));
+        let none = Principal::new("a", None).limited_to(Some(Vec::new()));
+        assert!(!none.may_call("csv", "csv_filter") && !none.may_use("csv"));
     }
 }
