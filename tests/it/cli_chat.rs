@@ -173,6 +173,19 @@ fn deleting_needs_approval_and_without_a_person_there_is_none() {
 }
 
 #[test]
+fn a_dry_run_shows_what_calls_would_change_and_changes_nothing() {
+    let scene = Scene::new(&[deletes(), says("Done.")]);
+    let ran = scene.chat(&["Tidy up.", "--files", "notes", "--dry-run", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("dry run: these changes were not made\n  deleted workspace/a.md"),
+        "{}",
+        ran.stderr
+    );
+    assert!(scene.has("notes/a.md"));
+}
+
+#[test]
 fn more_can_be_asked_about_than_what_sources_want() {
     let scene = Scene::new(&[
         json!({"calls": [

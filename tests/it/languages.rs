@@ -371,7 +371,13 @@ async fn large_files_of_any_bytes_come_back_as_they_were() {
 
 #[tokio::test]
 async fn quotas_are_errors_of_the_step_that_meets_them() {
-    let quota = Quota { bytes_max: 100, entries_max: 3, file_bytes_max: 60, depth_max: 2 };
+    let quota = Quota {
+        bytes_max: 100,
+        entries_max: 3,
+        file_bytes_max: 60,
+        depth_max: 2,
+        counts: cofferdam_files::QuotaCounts::Total,
+    };
     for case in everywhere(quota).await {
         case.check(&[("make /data/d", "done"), ("make /data/d/e", "done"), ("make /data/d/e/f", "EDQUOT")])
             .await;

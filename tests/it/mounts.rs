@@ -108,7 +108,13 @@ async fn both(quota: Quota) -> [(Host, Option<TempDir>); 2] {
 /// The C library of WASI does not ask why a stream has failed: whatever the code, it is an input/output error.
 const FULL: &str = "error: os 29";
 
-const SMALL: Quota = Quota { bytes_max: 100, entries_max: 6, file_bytes_max: 60, depth_max: 4 };
+const SMALL: Quota = Quota {
+    bytes_max: 100,
+    entries_max: 6,
+    file_bytes_max: 60,
+    depth_max: 4,
+    counts: cofferdam_files::QuotaCounts::Total,
+};
 
 #[tokio::test]
 async fn the_standard_library_works_on_every_store() {

@@ -177,6 +177,46 @@ fn a_tool_that_needs_approval_asks_through_the_client() {
 }
 
 #[test]
+fn a_client_can_ask_for_a_dry_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display().to_string();
+    let mut pipe = Pipe::start(&[], &["--files", &path]);
+    let mut frame = call("1", "file_access_save_file", &json!({ "file_name": "a.txt", "content": "x\n" }));
+    frame["params"]["_meta"]["cofferdam/dryRun"] = json!(true);
+    let shown = pipe.ask(&frame);
+    let change = &shown["result"]["_meta"]["cofferdam/dryRun"]["changes"][0];
+    assert_eq!((&change["file"], &change["what"]), (&json!("workspace/a.txt"), &json!("created")), "{shown}");
+    assert!(change["diff"].as_str().unwrap().contains("+x"), "{shown}");
+    assert!(!folder.path().join("a.txt").exists());
+    let made = pipe.call("file_access_save_file", json!({ "file_name": "a.txt", "content": "x\n" }));
+    assert!(made["result"]["_meta"].get("cofferdam/dryRun").is_none(), "{made}");
+    assert!(folder.path().join("a.txt").exists());
+}
+
+#[test]
+fn approvals_depend_on_tool_and_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("cofferdam.toml");
+    let rules = "\
+[files.w]\nmemory = true\n
+[[files.w.approvals]]\ntools = [\"delete_file\"]\npaths = [\"drafts\"]\nneeds-approval = false\n
+[[files.w.approvals]]\ntools = [\"save_file\"]\npaths = [\"final/**\"]\nneeds-approval = true\n";
+    std::fs::write(&config, rules).unwrap();
+    let mut pipe = Pipe::start(&[], &["--config", config.to_str().unwrap()]);
+    let mut is_refused = |tool: &str, arguments: Value| {
+        let answer = pipe.call(tool, arguments);
+        answer["result"]["isError"] == true
+    };
+    let save = |name: &str| json!({ "file_name": name, "content": "x" });
+    assert!(!is_refused("file_access_save_file", save("drafts/a")));
+    assert!(is_refused("file_access_save_file", save("final/a")));
+    assert!(is_refused("file_access_save_file", save("./final/a")), "no path, and no way around the rule");
+    assert!(is_refused("file_access_save_file", save("Final\\\\a")));
+    assert!(!is_refused("file_access_delete_file", json!({ "file_name": "drafts/a" })));
+    assert!(is_refused("file_access_delete_file", json!({ "file_name": "other" })));
+}
+
+#[test]
 fn hundreds_of_tools_are_found_and_called_by_two() {
     let mut pipe = Pipe::start(&["text", "csv", "markdown"], &["--search"]);
     assert_eq!(names(&pipe.modern("tools/list", json!({}))), ["tools_search", "tools_call"]);

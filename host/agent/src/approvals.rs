@@ -66,21 +66,27 @@ impl Approvals {
         if self.tools.get(&call.name) == Some(&ApprovalMode::Always) {
             return true;
         }
+        let arguments = (!call.arguments.is_empty()).then_some(call.arguments.as_bytes());
+        let is_needed = self.is_by_mode(tool) || toolset.needs_approval_for(tool.name.as_str(), arguments);
         let is_allowed = || {
             let origin = toolset.origin(&call.name);
             session.zip(origin).is_some_and(|(session, origin)| is_allowed(session, call, &origin))
         };
-        self.may_be_needed(tool, toolset) && !is_allowed()
+        is_needed && !is_allowed()
     }
 
     /// Whether some call of this tool may have to be approved.
     pub(crate) fn may_be_needed(&self, tool: &ToolDefinition, toolset: &Toolset) -> bool {
+        self.is_by_mode(tool) || toolset.needs_approval(tool.name.as_str())
+    }
+
+    /// Whether every call of this tool has to be approved, whatever its source says.
+    fn is_by_mode(&self, tool: &ToolDefinition) -> bool {
         let mode = self.tools.get(tool.name.as_str()).copied().unwrap_or(self.default);
-        let is_by_mode = match mode {
+        match mode {
             ApprovalMode::Always => true,
             ApprovalMode::Never => false,
             ApprovalMode::ByAnnotation => tool.annotations.read_only != Some(true),
-        };
-        is_by_mode || toolset.needs_approval(tool.name.as_str())
+        }
     }
 }

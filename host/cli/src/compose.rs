@@ -106,7 +106,8 @@ pub(crate) fn plugin_specs(
 ) -> anyhow::Result<Vec<PluginSpec>> {
     let specs = any_plugin_specs(args, file, values)?;
     let has_servers = file.is_some_and(|file| !file.config.servers.is_empty());
-    if specs.is_empty() && args.files.is_none() && !has_servers && !skills::are_named(args, file) {
+    let has_files = args.files.is_some() || file.is_some_and(|file| !file.config.files.is_empty());
+    if specs.is_empty() && !has_files && !has_servers && !skills::are_named(args, file) {
         return Err(usage("no tools are named; pass --plugin PATH, --config FILE or --files STORE"));
     }
     Ok(specs)
@@ -152,21 +153,23 @@ pub(crate) fn any_plugin_specs(
     Ok(specs)
 }
 
-/// The file-access tools that the flags name, beside the plugins of `specs`. They may not write to `protected` either.
+/// The file-access tools that the flags and the configuration name, beside the plugins of `specs`. They may not write to
+/// `protected` either. A store that was typed outlives `before`.
 pub(crate) fn file_tools(
     args: &PluginArgs,
     file: Option<&ConfigFile>,
     specs: &[PluginSpec],
+    values: Values,
     protected: &[PathBuf],
+    before: Option<&FileAccessTools>,
 ) -> anyhow::Result<Option<Arc<FileAccessTools>>> {
-    let Some(text) = args.files.as_deref() else { return Ok(None) };
     let mut deciding = deciding(specs);
     deciding.extend_from_slice(protected);
     if let Some(file) = file {
         deciding.extend(servers::deciding_files(file));
         deciding.push(file.path.clone());
     }
-    Ok(Some(Arc::new(workspace::tools(text, &deciding)?)))
+    Ok(workspace::tools(args.files.as_deref(), file, values, &deciding, before)?.map(Arc::new))
 }
 
 /// No plugin may write what decides about its own grants or another's.

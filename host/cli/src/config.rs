@@ -3,6 +3,7 @@
 //! The file is only read when it is named: a configuration that lies in the working directory could have come with
 //! someone else's repository. Paths in it are relative to the file. `docs/configuration.md` describes every key.
 
+mod files;
 mod grants;
 mod labels;
 mod models;
@@ -13,12 +14,14 @@ mod skills;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
-use cofferdam_files::Quota;
+use cofferdam_files::{FileStore, Quota};
 use cofferdam_tool::{Limits, LimitsAsked, SecretText};
 use serde::Deserialize;
 use toml::Spanned;
 
+pub(crate) use self::files::FilesTable;
 pub(crate) use self::grants::{GrantsTable, Offered, ValueSource, Wrong};
 pub(crate) use self::labels::LabelsTable;
 pub(crate) use self::models::{ModelTable, Provider};
@@ -37,6 +40,8 @@ const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 pub(crate) struct Config {
     /// File stores by name.
     pub(crate) stores: BTreeMap<String, StoreConfig>,
+    /// Stores that the file-access tools work on, by name.
+    pub(crate) files: BTreeMap<String, FilesTable>,
     /// Secrets by name, and where they are kept.
     pub(crate) secrets: BTreeMap<String, Spanned<SecretSource>>,
     /// What every plugin is offered.
@@ -70,7 +75,7 @@ pub(crate) struct StoreConfig {
     /// Whether the store is in memory, empty at first and gone with the process.
     pub(crate) memory: Option<bool>,
     /// What the store may hold.
-    pub(crate) quota: Quota,
+    pub(crate) quota: Option<Quota>,
     /// Whether each session has a directory of its own in it.
     pub(crate) per_session: bool,
     /// The region of a bucket.
@@ -120,6 +125,18 @@ pub(crate) struct ConfigFile {
     pub(crate) path: PathBuf,
     text: String,
     pub(crate) config: Config,
+    pub(crate) open_stores: OpenStores,
+}
+
+/// The stores of a configuration that are open, by name and by whether their values were read: whoever uses one of them sees
+/// the changes of the others.
+#[derive(Default)]
+pub(crate) struct OpenStores(pub(crate) Mutex<BTreeMap<(String, bool), Arc<dyn FileStore>>>);
+
+impl std::fmt::Debug for OpenStores {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenStores").finish_non_exhaustive()
+    }
 }
 
 /// Why a configuration is not accepted, with the place.
@@ -155,7 +172,7 @@ impl ConfigFile {
             at: e.span().map(|span| line_and_column(text, span.start)),
             message: e.message().to_owned(),
         })?;
-        Ok(Self { path: path.to_owned(), text: text.to_owned(), config })
+        Ok(Self { path: path.to_owned(), text: text.to_owned(), config, open_stores: OpenStores::default() })
     }
 
     /// The value of the secret `name`, which is kept at `source`.
@@ -168,8 +185,12 @@ impl ConfigFile {
         read.map_err(|e| self.error(source.span(), format!("the secret `{name}` cannot be read: {e:#}")))
     }
 
-    /// Whether any plugin is offered to change something in a store.
+    /// Whether any plugin, or the file-access tools, are offered to change something in a store.
     pub(crate) fn may_write(&self, store: &str) -> bool {
+        let is_it = |table: &&FilesTable| table.store.as_ref().is_some_and(|name| name.get_ref() == store);
+        if self.config.files.values().filter(is_it).any(FilesTable::may_write) {
+            return true;
+        }
         let plugins = self.config.plugins.values().map(|plugin| &plugin.grants);
         plugins.chain([&self.config.grants, &self.config.skills.grants]).any(|grants| grants.may_write(store))
     }

@@ -244,7 +244,7 @@ fn widen_files(
     let directory = known.and_then(|mount| mount.store.root_ambient()).or(grant.directory.as_deref());
     let store = match (known, directory) {
         // It may have been opened for reading only.
-        (_, Some(directory)) => stores::open_directory(directory, access, Quota::default())?,
+        (_, Some(directory)) => stores::open_directory(directory, access, Quota::growth())?,
         (Some(mount), None) => Arc::clone(&mount.store),
         (None, None) => return Ok(()),
     };

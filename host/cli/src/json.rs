@@ -22,6 +22,7 @@ pub(crate) fn completion(completion: &Completion) -> Value {
 /// A call that did not start.
 pub(crate) fn refused(refused: &Refused) -> Value {
     let (code, detail) = match refused {
+        Refused::NoDryRun { .. } => ("no_dry_run", json!({})),
         Refused::UnknownTool { nearest, .. } => ("unknown_tool", json!({"nearest": nearest})),
         Refused::InvalidArguments(invalid) => ("invalid_arguments", json!({"problems": problems(invalid)})),
         _ => ("refused", Value::Null),

@@ -13,6 +13,7 @@ mod compose;
 mod config;
 mod consent;
 mod exit;
+mod file_changes;
 mod json;
 mod lines;
 mod loading;

@@ -1,14 +1,13 @@
 //! File stores: from what was typed or configured to something that is open.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use anyhow::Context;
 use cofferdam_files::{
-    BucketOptions, BucketStore, DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Quota, Sharing,
+    BucketOptions, BucketStore, DirectoryOptions, DirectoryStore, FileStore, MemoryStore, NameRules, Quota,
+    Sharing,
 };
 use cofferdam_tool::{FileAccess, MountName};
 
@@ -25,7 +24,7 @@ pub(crate) fn open_typed(place: &str, access: FileAccess) -> anyhow::Result<Arc<
         "" => Err(UsageError("no store is named".to_owned()).into()),
         "memory" => Ok(Arc::new(MemoryStore::new(Quota::default()))),
         address if address.contains("://") => open_bucket(address, &from_environment(address, access)?),
-        directory => open_directory(Path::new(directory), access, Quota::default()),
+        directory => open_directory(Path::new(directory), access, Quota::growth()),
     }
 }
 
@@ -36,7 +35,8 @@ pub(crate) fn open_directory(
     quota: Quota,
 ) -> anyhow::Result<Arc<dyn FileStore>> {
     let is_read_only = access == FileAccess::ReadOnly;
-    let options = DirectoryOptions { is_read_only, quota, ..DirectoryOptions::default() };
+    let names = NameRules::Native;
+    let options = DirectoryOptions { is_read_only, quota, names, ..DirectoryOptions::default() };
     let store = DirectoryStore::open_ambient(directory, options)
         .with_context(|| format!("the directory {} cannot be mounted", directory.display()))?;
     Ok(Arc::new(store))
@@ -48,7 +48,8 @@ fn open_bucket(address: &str, options: &BucketOptions) -> anyhow::Result<Arc<dyn
 
 fn from_environment(address: &str, access: FileAccess) -> anyhow::Result<BucketOptions> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let options = BucketOptions { is_read_only: access == FileAccess::ReadOnly, ..BucketOptions::default() };
+    let is_read_only = access == FileAccess::ReadOnly;
+    let options = BucketOptions { is_read_only, quota: Quota::growth(), ..BucketOptions::default() };
     Ok(match address.split_once("://").map_or("", |(scheme, _)| scheme) {
         "s3" => BucketOptions {
             region: variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION")),
@@ -80,12 +81,11 @@ fn from_environment(address: &str, access: FileAccess) -> anyhow::Result<BucketO
 pub(crate) struct Stores<'a> {
     file: &'a ConfigFile,
     values: Values,
-    open: RefCell<BTreeMap<String, Arc<dyn FileStore>>>,
 }
 
 impl<'a> Stores<'a> {
     pub(crate) fn new(file: &'a ConfigFile, values: Values) -> Self {
-        Self { file, values, open: RefCell::default() }
+        Self { file, values }
     }
 
     /// The store called `name`, which stands at `span`.
@@ -94,7 +94,9 @@ impl<'a> Stores<'a> {
         name: &MountName,
         span: Range<usize>,
     ) -> Result<Arc<dyn FileStore>, ConfigError> {
-        if let Some(store) = self.open.borrow().get(name.as_str()) {
+        let key = (name.to_string(), self.values == Values::Leave);
+        let mut open = self.file.open_stores.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = open.get(&key) {
             return Ok(Arc::clone(store));
         }
         let stores = &self.file.config.stores;
@@ -104,47 +106,83 @@ impl<'a> Stores<'a> {
             let message = format!("there is no store `{name}`; stores of this file: {known}");
             return Err(self.file.error(span, message));
         };
-        let store = self.open(name.as_str(), config)?;
-        self.open.borrow_mut().insert(name.to_string(), Arc::clone(&store));
+        // What nobody may write is not opened for writing.
+        let access =
+            if self.file.may_write(name.as_str()) { FileAccess::ReadWrite } else { FileAccess::ReadOnly };
+        let store = self.open("stores", name.as_str(), config, access)?;
+        open.insert(key, Arc::clone(&store));
         Ok(store)
     }
 
     /// Whether the sessions share a store.
     pub(crate) fn sharing(&self, name: &MountName) -> Sharing {
-        let is_per_session =
-            self.file.config.stores.get(name.as_str()).is_some_and(|config| config.per_session);
+        Self::sharing_of(self.file.config.stores.get(name.as_str()))
+    }
+
+    /// Whether the sessions share a store with this configuration.
+    pub(crate) fn sharing_of(config: Option<&StoreConfig>) -> Sharing {
+        let is_per_session = config.is_some_and(|config| config.per_session);
         if is_per_session { Sharing::PerSession } else { Sharing::Shared }
     }
 
-    fn open(&self, name: &str, config: &StoreConfig) -> Result<Arc<dyn FileStore>, ConfigError> {
+    /// The store that `[files.NAME]` describes itself. It is opened once, too.
+    pub(crate) fn open_own(
+        &self,
+        name: &str,
+        config: &StoreConfig,
+        access: FileAccess,
+    ) -> Result<Arc<dyn FileStore>, ConfigError> {
+        // No store of [stores] has such a name.
+        let key = (format!("files.{name}"), self.values == Values::Leave);
+        let mut open = self.file.open_stores.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = open.get(&key) {
+            return Ok(Arc::clone(store));
+        }
+        let store = self.open("files", name, config, access)?;
+        open.insert(key, Arc::clone(&store));
+        Ok(store)
+    }
+
+    fn open(
+        &self,
+        table: &str,
+        name: &str,
+        config: &StoreConfig,
+        access: FileAccess,
+    ) -> Result<Arc<dyn FileStore>, ConfigError> {
         let file = self.file;
-        // What nobody may write is not opened for writing.
-        let access = if file.may_write(name) { FileAccess::ReadWrite } else { FileAccess::ReadOnly };
+        // A directory or a bucket that a person already works with may grow; a quota that is written counts everything.
+        let quota = config.quota.unwrap_or_else(Quota::growth);
         match (&config.directory, &config.url, &config.memory) {
             (Some(directory), None, None) => {
                 let path = file.resolve(directory.as_ref());
-                open_directory(&path, access, config.quota)
+                open_directory(&path, access, quota)
                     .map_err(|error| file.error(directory.span(), format!("{error:#}")))
             }
             (None, Some(url), None) => {
-                let options = self.bucket(config, access)?;
+                let options = self.bucket(config, quota, access)?;
                 open_bucket(url.as_ref(), &options)
                     .map_err(|error| file.error(url.span(), format!("{error:#}")))
             }
-            (None, None, Some(true)) => Ok(Arc::new(MemoryStore::new(config.quota))),
+            (None, None, Some(true)) => Ok(Arc::new(MemoryStore::new(config.quota.unwrap_or_default()))),
             _ => {
                 let message = format!(
-                    "the store `{name}` needs one of: directory = \"…\", url = \"s3://…\" (or gs://, az://), memory = true"
+                    "[{table}.{name}] needs one of: directory = \"…\", url = \"s3://…\" (or gs://, az://), memory = true"
                 );
-                Err(file.error_in_table(&format!("[stores.{name}"), message))
+                Err(file.error_in_table(&format!("[{table}.{name}"), message))
             }
         }
     }
 
-    fn bucket(&self, config: &StoreConfig, access: FileAccess) -> Result<BucketOptions, ConfigError> {
+    fn bucket(
+        &self,
+        config: &StoreConfig,
+        quota: Quota,
+        access: FileAccess,
+    ) -> Result<BucketOptions, ConfigError> {
         let options = BucketOptions {
             is_read_only: access == FileAccess::ReadOnly,
-            quota: config.quota,
+            quota,
             region: config.region.clone(),
             endpoint: config.endpoint.clone(),
             is_virtual_hosted: config.virtual_hosted,

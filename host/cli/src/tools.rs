@@ -64,7 +64,8 @@ impl Tools {
         let protected = &[protected, &skills::directories(args, config)].concat();
         specs.iter_mut().for_each(|spec| spec.protect(protected));
         compose::check_reach(&specs)?;
-        let files = compose::file_tools(args, config, &specs, protected)?;
+        let values = if purpose == Purpose::Looking { Values::Leave } else { Values::Read };
+        let files = compose::file_tools(args, config, &specs, values, protected, None)?;
         let servers = server_specs(args, config, Login::if_seen())?;
         let engine = compose::engine(global)?;
         let protected = &[protected.as_slice(), &compose::deciding(&specs)].concat();
@@ -73,7 +74,6 @@ impl Tools {
             Purpose::Looking => loading::load(&engine, specs).await?,
         };
         loaded.known.save();
-        let values = if purpose == Purpose::Looking { Values::Leave } else { Values::Read };
         let skills = skills::tools(&engine, args, config, values, protected).await?;
         let plugins: Vec<_> = loaded.plugins.into_iter().map(|(_, plugin)| plugin).collect();
         let connected = servers::connect_all(servers).await;

@@ -250,6 +250,10 @@ impl ToolSource for Plugin {
         ToolOrigin::plugin(self.identity())
     }
 
+    fn supports_dry_run(&self, _: &ToolName) -> bool {
+        true
+    }
+
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let retries_max = self.options.retries_max;
         // What an inner call does is part of the outer call's transaction, which has seen the older state of the files.

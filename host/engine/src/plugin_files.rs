@@ -37,16 +37,16 @@ impl CallState {
 
     /// A file of a mount.
     fn file(&mut self, store: &str, path: &str) -> Result<(Overlay, StorePath), Error> {
-        Ok((
-            self.store(store)?,
-            StorePath::file(path).map_err(|error| Error::InvalidPath(error.to_string()))?,
-        ))
+        let overlay = self.store(store)?;
+        let path = StorePath::file_under(path, overlay.names());
+        Ok((overlay, path.map_err(|error| Error::InvalidPath(error.to_string()))?))
     }
 
     /// A directory of a mount.
     fn directory(&mut self, store: &str, path: &str) -> Result<(Overlay, StorePath), Error> {
         let overlay = self.store(store)?;
-        Ok((overlay, StorePath::directory(path).map_err(|error| Error::InvalidPath(error.to_string()))?))
+        let path = StorePath::directory_under(path, overlay.names());
+        Ok((overlay, path.map_err(|error| Error::InvalidPath(error.to_string()))?))
     }
 }
 

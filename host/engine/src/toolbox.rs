@@ -104,7 +104,7 @@ impl Host for CallState {
         else {
             return Err(Error::UnknownTool);
         };
-        if toolset.needs_approval(&name) {
+        if toolset.needs_approval_for(&name, Some(arguments_json.as_bytes())) {
             if let Ok(name) = ToolName::new(name) {
                 self.refuse_tool(
                     name,
@@ -141,6 +141,8 @@ impl CallState {
             cancellation: outer.cancellation.child_token(),
             outer: Some(OuterCall { depth: depth.saturating_add(1), files: Arc::new(files.clone()) }),
             inner_calls: outer.inner_calls.clone(),
+            // The changes of an inner call are the outer one's; this is for tools that have no dry run.
+            file_effects: outer.file_effects,
             ..CallContext::default()
         }
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    CallContext, Completion, ErrorType, Outcome, PluginName, ToolCall, ToolDefinition, ToolError, ToolSource,
+    CallContext, Completion, ErrorType, Outcome, PluginName, ToolCall, ToolDefinition, ToolError, ToolName,
+    ToolSource,
 };
 
 use crate::LoadError;
@@ -36,6 +37,10 @@ impl ToolSource for UnavailablePlugin {
 
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
         Arc::clone(&self.definitions)
+    }
+
+    fn supports_dry_run(&self, _: &ToolName) -> bool {
+        true
     }
 
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {

@@ -71,8 +71,8 @@ use crate::blocking::blocking;
 use crate::content::Content;
 use crate::ledger::Ledger;
 use crate::{
-    Changes, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, Quota, Room, Scope,
-    Stat, StorePath, WriteMode,
+    Changes, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, NameRules, Quota, Room,
+    Scope, Stat, StorePath, WriteMode,
 };
 
 /// How a directory is used.
@@ -80,8 +80,10 @@ use crate::{
 pub struct DirectoryOptions {
     /// Refuse every change (`FILE-20`).
     pub is_read_only: bool,
-    /// The limits of the store. What is in the directory already counts.
+    /// The limits of the store. What is in the directory already counts unless the quota is one of growth.
     pub quota: Quota,
+    /// The names that the store takes and shows.
+    pub names: NameRules,
     /// Wait for the disk at every change. Without it a crash of the machine (not one of the host) may lose the last
     /// changes and leave empty files.
     pub is_durable: bool,
@@ -89,7 +91,7 @@ pub struct DirectoryOptions {
 
 impl Default for DirectoryOptions {
     fn default() -> Self {
-        Self { is_read_only: false, quota: Quota::default(), is_durable: true }
+        Self { is_read_only: false, quota: Quota::default(), names: NameRules::Portable, is_durable: true }
     }
 }
 
@@ -131,7 +133,12 @@ impl DirectoryStore {
             Ok((root, tree))
         });
         let (root, tree) = opened.map_err(|source| OpenDirectoryError { path: path.to_owned(), source })?;
-        Ok(Self { tree: Arc::new(tree), ledger: Arc::default(), root: root.into(), options })
+        Ok(Self {
+            tree: Arc::new(tree),
+            ledger: Arc::new(Mutex::new(Ledger::new(options.quota.counts))),
+            root: root.into(),
+            options,
+        })
     }
 
     /// The canonical path that the directory had when it was opened.
@@ -172,6 +179,9 @@ impl DirectoryStore {
             if tree.recover()? {
                 ledger.forget();
             }
+            if ledger.is_first_change_of_growth() {
+                tree.tidy();
+            }
             change(&tree, &mut ledger)
         })
         .await
@@ -201,6 +211,10 @@ impl FileStore for DirectoryStore {
 
     fn locate(&self, path: &StorePath) -> FileLocation {
         FileLocation::in_store(&*self.root, path)
+    }
+
+    fn names(&self) -> NameRules {
+        self.options.names
     }
 
     fn nameless_file(&self) -> Option<File> {

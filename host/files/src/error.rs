@@ -1,6 +1,6 @@
 //! Why an operation of a file store failed.
 
-use std::io;
+use std::{fmt, io};
 
 use crate::path::quoted;
 use crate::{PathError, QuotaExceeded, StorePath};
@@ -52,6 +52,12 @@ pub enum FileError {
     /// The store takes no changes (`FILE-20`).
     #[error("the store is read-only.")]
     ReadOnly,
+    /// The path is in a part of the store that takes no changes.
+    #[error("this path is read-only.")]
+    ReadOnlyPath,
+    /// The path is one that is hidden, where nothing can be created.
+    #[error("this path is not available.")]
+    HiddenPath,
     /// The store takes new files and directories and gives nothing out.
     #[error("the store only takes new files; what is there can be neither read nor changed.")]
     CreateOnly,
@@ -101,13 +107,115 @@ pub enum FileError {
 
 /// A failure of the system below a store: its kind for the model, all of it as `source` for logs.
 #[derive(Debug, thiserror::Error)]
-#[error("the file store failed: {}.", source.kind())]
 pub struct HostFailure {
     #[source]
     source: io::Error,
 }
 
+impl fmt::Display for HostFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.service() {
+            Some(failure) => write!(f, "the file store failed: {}.", failure.problem.for_model()),
+            None => write!(f, "the file store failed: {}.", self.source.kind()),
+        }
+    }
+}
+
+/// A failure of the service behind a bucket. It displays as what the operator needs, with the bucket, the endpoint and
+/// what to check, and without credentials. The service's own words are in its `source`.
+#[derive(Debug, thiserror::Error)]
+#[error("the bucket `{bucket}` at {endpoint}: {}; check {}", problem.in_words(), problem.to_check())]
+#[non_exhaustive]
+pub struct ServiceFailure {
+    /// The address of the bucket, without the prefix.
+    pub bucket: String,
+    /// The host that requests go to, and its port if that is not the usual one.
+    pub endpoint: String,
+    /// What went wrong.
+    pub problem: ServiceProblem,
+    #[source]
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+/// What goes wrong with the service behind a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServiceProblem {
+    /// There is no such bucket.
+    NoBucket,
+    /// The credentials are missing or not accepted, or do not allow the request.
+    Denied,
+    /// The bucket is in another region, or at another endpoint.
+    Moved,
+    /// No connection came about.
+    Unreachable,
+    /// There was no answer in time.
+    Timeout,
+    /// The service refused the request for another reason.
+    Refused,
+    /// The service failed, or something on the way to it.
+    Failed,
+}
+
+impl ServiceProblem {
+    /// What a model is told.
+    fn for_model(self) -> &'static str {
+        match self {
+            Self::NoBucket => "its bucket was not found; the operator has to check the configuration",
+            Self::Denied => "its service denied access; the operator has to check the configuration",
+            Self::Moved | Self::Refused => {
+                "its service refused the request; the operator has to check the configuration"
+            }
+            Self::Unreachable => "its service cannot be reached",
+            Self::Timeout => "its service did not answer in time",
+            Self::Failed => "its service failed",
+        }
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::NoBucket => "there is no such bucket",
+            Self::Denied => "access was denied",
+            Self::Moved => "the bucket is in another region or at another endpoint",
+            Self::Unreachable => "no connection could be made",
+            Self::Timeout => "there was no answer in time",
+            Self::Refused => "the request was refused",
+            Self::Failed => "the service failed",
+        }
+    }
+
+    fn to_check(self) -> &'static str {
+        match self {
+            Self::NoBucket => "the bucket's name, the endpoint and the region",
+            Self::Denied => "the access key, its secret, and what they are allowed to do with this bucket",
+            Self::Moved => "the region and the endpoint",
+            Self::Unreachable => "the endpoint and the network",
+            Self::Timeout | Self::Failed => "the endpoint, and try again later",
+            Self::Refused => "the endpoint, the region and the access key",
+        }
+    }
+}
+
+impl ServiceFailure {
+    #[cfg(feature = "object")]
+    pub(crate) fn new(
+        bucket: &str,
+        endpoint: &str,
+        problem: ServiceProblem,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        let (bucket, endpoint) = (bucket.to_owned(), endpoint.to_owned());
+        Self { bucket, endpoint, problem, source: source.into() }
+    }
+}
+
 impl HostFailure {
+    /// The failure of a service, if that is what it is.
+    #[must_use]
+    pub fn service(&self) -> Option<&ServiceFailure> {
+        self.source.get_ref()?.downcast_ref()
+    }
+
     /// What kind of failure it was.
     pub(crate) fn kind(&self) -> io::ErrorKind {
         self.source.kind()
@@ -121,6 +229,15 @@ impl From<io::Error> for FileError {
 }
 
 impl FileError {
+    /// What the operator should know of the failure of a service. It must not reach a model.
+    #[must_use]
+    pub fn for_operator(&self) -> Option<String> {
+        match self {
+            Self::Host(failure) => failure.service().map(ToString::to_string),
+            _ => None,
+        }
+    }
+
     /// The error for content of `path` that is not UTF-8 (`FILE-15`).
     #[must_use]
     pub fn not_text(path: &StorePath) -> Self {

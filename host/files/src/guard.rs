@@ -2,6 +2,7 @@
 
 mod audited;
 mod limited;
+mod restricted;
 mod subtree;
 
 use std::fs::File;
@@ -11,11 +12,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 pub use audited::{Access, AccessKind, AccessOutcome, Audited};
 pub use limited::WithQuota;
+pub use restricted::{PathPatterns, Restricted};
 pub use subtree::Subtree;
 
 use crate::{
-    Changes, EntryKind, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, Room, Scope,
-    Stat, StorePath, WriteMode,
+    Changes, EntryKind, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, NameRules,
+    Room, Scope, Stat, StorePath, WriteMode,
 };
 
 /// A store that refuses every change with the text of `FILE-20` and hands everything else on.
@@ -37,6 +39,10 @@ impl ReadOnly {
 impl FileStore for ReadOnly {
     fn is_read_only(&self) -> bool {
         true
+    }
+
+    fn names(&self) -> NameRules {
+        self.store.names()
     }
 
     fn root_ambient(&self) -> Option<&Path> {
@@ -126,6 +132,10 @@ impl CreateOnly {
 impl FileStore for CreateOnly {
     fn is_read_only(&self) -> bool {
         self.store.is_read_only()
+    }
+
+    fn names(&self) -> NameRules {
+        self.store.names()
     }
 
     fn root_ambient(&self) -> Option<&Path> {

@@ -1,9 +1,11 @@
-//! The file-access tools: a model works on the files of one store (`FILE-34` to `FILE-47`).
+//! The file-access tools: a model works on the files of one store or of several (`FILE-34` to `FILE-47`).
 //!
 //! Nine tools, offered as a [`ToolSource`] like any plugin's. What they answer, refusals included, is ordinary text for the
 //! model and never a tool error (`FILE-43`); only a store that fails by itself says so in other words than the contract's.
 //! A tool is one operation on the store: others see its change as a whole or not at all. Changes of one file by calls at the
 //! same time are made one after another, whatever their number.
+//!
+//! With one store, paths start at its root. With several, each store is a directory of that name in the root.
 //!
 //! Limits: what one answer holds is bounded by [`FileAccessOptions`], what a store holds by its quota. A file larger than 64 MiB
 //! can be read in lines but not edited.
@@ -13,6 +15,7 @@ mod edit;
 mod lines;
 mod operations;
 mod requests;
+mod stores;
 mod turns;
 
 use std::sync::Arc;
@@ -20,22 +23,27 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, DeclarationError, ErrorType, FileAccess, FileChange, FileEffects,
-    Integrity, Outcome, Output, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolError, ToolName,
-    ToolSource, check_declarations,
+    CallContext, CallRecord, Completion, DeclarationError, ErrorType, FileChange, FileEffects, Integrity,
+    Outcome, Output, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource,
+    check_declarations,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use self::declarations::{INSTRUCTIONS, Tool};
+use self::declarations::Tool;
 use self::edit::TRIES_MAX;
 use self::requests::Request;
+pub use self::stores::{ApprovalRule, ToolWord, UnknownToolWord};
+use self::stores::{Failures, Place, Views};
 use self::turns::Turn;
-use crate::{Budget, FileError, FileStore, SearchCaps, Sharing, StorePath, Transaction};
+use crate::{Budget, FileError, FileStore, PathPatterns, SearchCaps, Sharing, StorePath, Transaction};
 
 /// The memory that the changes of a call may take that are kept apart first, in bytes: twice the largest file that is
 /// edited.
 const CHANGED_BYTES_MAX: u64 = 128 * 1024 * 1024;
+
+/// What the tools do not see unless said otherwise.
+const HIDDEN: [&str; 3] = [".git", ".env", ".env.*"];
 
 /// How the tools behave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +55,13 @@ pub struct FileAccessOptions {
     pub require_delete_approval: bool,
     /// So does every other tool that changes something.
     pub require_write_approval: bool,
+    /// Exceptions from these two. The first rule that fits a call decides.
+    pub approvals: Vec<ApprovalRule>,
+    /// Paths that the tools neither list, search, read nor write: version control and files with secrets, unless said
+    /// otherwise.
+    pub hidden: PathPatterns,
+    /// Paths that the tools do not change.
+    pub read_only: PathPatterns,
     /// The longest content that one answer holds, in bytes (`FILE-35`).
     pub read_bytes_max: u64,
     /// Entries of one listing (`FILE-33`).
@@ -63,6 +78,10 @@ impl Default for FileAccessOptions {
             is_read_only: false,
             require_delete_approval: true,
             require_write_approval: false,
+            approvals: Vec::new(),
+            // They are valid, which is tested.
+            hidden: PathPatterns::new(HIDDEN.map(str::to_owned).to_vec()).unwrap_or_default(),
+            read_only: PathPatterns::default(),
             read_bytes_max: 1_048_576,
             entries_max: 10_000,
             search: SearchCaps::default(),
@@ -71,25 +90,53 @@ impl Default for FileAccessOptions {
     }
 }
 
-/// The file-access tools over one store.
+/// A store that the tools work on.
+pub struct FileAccessStore {
+    /// What people and, beside other stores, models call it.
+    pub name: String,
+    /// The store.
+    pub store: Arc<dyn FileStore>,
+    /// How the tools behave with it.
+    pub options: FileAccessOptions,
+}
+
+/// The file-access tools over one store or several.
 pub struct FileAccessTools {
     name: String,
-    store: Arc<dyn FileStore>,
-    options: FileAccessOptions,
+    stores: Vec<FileAccessStore>,
+    instructions: String,
     definitions: Arc<[Arc<ToolDefinition>]>,
+}
+
+/// Why several stores cannot be offered together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileAccessError {
+    /// Two stores have one name, or a name is not one segment of a path.
+    #[error("`{name}` cannot be the name of a file store beside others")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// There is no store.
+    #[error("there is no file store")]
+    NoStore,
+    /// A declaration of the tools is refused, which is tested not to happen.
+    #[error(transparent)]
+    Declaration(#[from] DeclarationError),
 }
 
 /// What one call works with.
 struct Work<'a> {
-    name: &'a str,
-    store: &'a Arc<dyn FileStore>,
-    options: &'a FileAccessOptions,
+    views: Views<'a>,
 }
 
 /// What a tool has to say, and what it changed.
 struct Answer {
     value: Value,
     changed: Vec<FileChange>,
+    /// What the operator should know.
+    failures: Vec<String>,
 }
 
 impl FileAccessTools {
@@ -103,18 +150,40 @@ impl FileAccessTools {
         mut options: FileAccessOptions,
     ) -> Result<Self, DeclarationError> {
         options.is_read_only |= store.is_read_only();
-        Self::offering(name.into(), store, options)
+        let name = name.into();
+        Self::offering(name.clone(), vec![FileAccessStore { name, store, options }])
     }
 
-    fn offering(
-        name: String,
-        store: Arc<dyn FileStore>,
-        options: FileAccessOptions,
-    ) -> Result<Self, DeclarationError> {
-        let offered = Tool::ALL.iter().filter(|tool| !(options.is_read_only && tool.writes()));
+    /// The tools over `stores`. With one they are those of [`new`](Self::new) under its name; with several, which people
+    /// call `name` together, each store is a directory of its name.
+    ///
+    /// # Errors
+    /// [`FileAccessError`].
+    pub fn over(name: impl Into<String>, mut stores: Vec<FileAccessStore>) -> Result<Self, FileAccessError> {
+        for store in &mut stores {
+            store.options.is_read_only |= store.store.is_read_only();
+        }
+        let name = match stores.as_slice() {
+            [] => return Err(FileAccessError::NoStore),
+            [store] => store.name.clone(),
+            _ => name.into(),
+        };
+        for (index, FileAccessStore { name, .. }) in stores.iter().enumerate() {
+            let is_taken = stores.iter().take(index).any(|other| other.name.eq_ignore_ascii_case(name));
+            if stores.len() > 1 && (is_taken || StorePath::ROOT.child(name).is_err()) {
+                return Err(FileAccessError::Name { name: name.clone() });
+            }
+        }
+        Ok(Self::offering(name, stores)?)
+    }
+
+    fn offering(name: String, stores: Vec<FileAccessStore>) -> Result<Self, DeclarationError> {
+        let is_read_only = stores.iter().all(|store| store.options.is_read_only);
+        let offered = Tool::ALL.iter().filter(|tool| !(is_read_only && tool.writes()));
         let declarations: Vec<_> = offered.map(|tool| tool.declaration()).collect();
         let definitions = check_declarations(&declarations)?.into_iter().map(Arc::new).collect();
-        Ok(Self { name, store, options, definitions })
+        let instructions = declarations::instructions(&stores);
+        Ok(Self { name, stores, instructions, definitions })
     }
 
     /// All nine tools, whatever the store is: those that write say that they may not.
@@ -126,13 +195,14 @@ impl FileAccessTools {
         store: Arc<dyn FileStore>,
         options: FileAccessOptions,
     ) -> Result<Self, DeclarationError> {
-        Self::offering(name.into(), store, FileAccessOptions { is_read_only: false, ..options })
+        let (name, options) = (name.into(), FileAccessOptions { is_read_only: false, ..options });
+        Self::offering(name.clone(), vec![FileAccessStore { name, store, options }])
     }
 
-    /// The store that the tools work on.
+    /// The stores that the tools work on.
     #[must_use]
-    pub fn store(&self) -> &Arc<dyn FileStore> {
-        &self.store
+    pub fn stores(&self) -> &[FileAccessStore] {
+        &self.stores
     }
 
     /// Runs one call. The changes of a dry run, and those that are to be shown, are made in an overlay first.
@@ -146,32 +216,29 @@ impl FileAccessTools {
                 ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string())
             })
         };
-        let scope = |store| self.options.sharing.scope(store, context.session.as_deref());
         let effects = context.file_effects;
-        // What a plugin has called is a part of its call; what a model has called is an operation of its own (`FILE-23`).
-        let outer = context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
-        if let Some(outer) = outer {
-            let view = outer.view(&self.name, &self.store, FileAccess::ReadWrite);
-            return Ok(self.work(&scope(Arc::new(view))).run(request()?).await);
-        }
-        let store = scope(Arc::clone(&self.store));
+        let failures = Failures::default();
+        let views = Views::new(&self.stores, None, context, &failures);
         let first = request()?;
-        let _turn = turn(&*store, &first).await;
-        if effects == FileEffects::default() || !tool.writes() {
-            return Ok(self.work(&store).run(first).await);
+        // A call of a plugin's call has the files of that one, and holds nobody up.
+        let _turn = if context.outer.is_none() { turn(&views, &first).await } else { None };
+        if context.outer.is_some() || effects == FileEffects::default() || !tool.writes() {
+            let mut answer = Work { views }.run(first).await;
+            answer.failures = failures.take();
+            return Ok(answer);
         }
         let mut request_again = Some(first);
         let mut tries_left = TRIES_MAX;
         loop {
             let transaction = Transaction::new(Budget::new(CHANGED_BYTES_MAX));
-            let view: Arc<dyn FileStore> =
-                Arc::new(transaction.view(&self.name, &store, FileAccess::ReadWrite));
+            let views = Views::new(&self.stores, Some(&transaction), context, &failures);
             let request = request_again.take().map_or_else(&request, Ok)?;
-            let mut answer = self.work(&view).run(request).await;
+            let mut answer = Work { views }.run(request).await;
             tries_left = tries_left.saturating_sub(1);
             match transaction.finish(effects).await {
                 Ok(changed) => {
                     answer.changed = changed;
+                    answer.failures = failures.take();
                     return Ok(answer);
                 }
                 Err(error) if matches!(error.source, FileError::Conflict { .. }) && tries_left > 0 => {}
@@ -180,16 +247,12 @@ impl FileAccessTools {
             tokio::task::yield_now().await;
         }
     }
-
-    fn work<'a>(&'a self, store: &'a Arc<dyn FileStore>) -> Work<'a> {
-        Work { name: &self.name, store, options: &self.options }
-    }
 }
 
 /// Waits for the turn of the file that `request` changes, if it changes one. A name that no file can have is refused later.
-async fn turn(store: &dyn FileStore, request: &Request) -> Option<Turn> {
-    let path = StorePath::file(request.changed_file()?).ok()?;
-    Some(Turn::wait(store.locate(&path)).await)
+async fn turn(views: &Views<'_>, request: &Request) -> Option<Turn> {
+    let Place { view, path } = views.file(request.changed_file()?).ok()?;
+    Some(Turn::wait(view.store.locate(&path)).await)
 }
 
 #[async_trait]
@@ -202,16 +265,21 @@ impl ToolSource for FileAccessTools {
         Arc::clone(&self.definitions)
     }
 
+    fn supports_dry_run(&self, _: &ToolName) -> bool {
+        true
+    }
+
     fn instructions(&self) -> Option<&str> {
-        Some(INSTRUCTIONS)
+        Some(&self.instructions)
     }
 
     fn needs_approval(&self, tool: &ToolName) -> bool {
-        match Tool::named(tool.as_str()) {
-            Some(Tool::DeleteFile) => self.options.require_delete_approval,
-            Some(tool) => tool.writes() && self.options.require_write_approval,
-            None => false,
-        }
+        let may_need = |tool| self.stores.iter().any(|store| store.options.may_need_approval(tool));
+        Tool::named(tool.as_str()).is_some_and(may_need)
+    }
+
+    fn needs_approval_for(&self, tool: &ToolName, arguments: &Map<String, Value>) -> bool {
+        Tool::named(tool.as_str()).is_some_and(|tool| stores::needs_approval(&self.stores, tool, arguments))
     }
 
     /// What is in a file, and what it is called, was often written by somebody else. Reading does nothing else, so that it is
@@ -244,6 +312,7 @@ impl ToolSource for FileAccessTools {
             Some(Err(error)) => Outcome::Error(error),
             Some(Ok(answer)) => {
                 record.set_files(answer.changed);
+                record.store_failures = answer.failures;
                 Outcome::Ok(Output::Value(answer.value))
             }
         };

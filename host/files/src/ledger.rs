@@ -2,11 +2,11 @@
 //!
 //! Counting may take long, so it happens at the first change, and later changes go by that count and what they did themselves.
 //! Because others may change the store too, a count is trusted for fifty times as long as it took and at least a
-//! second, so that counting takes a fiftieth of the time at most.
+//! second, so that counting takes a fiftieth of the time at most. A ledger of growth needs no count and is always trusted.
 
 use std::time::{Duration, Instant};
 
-use crate::Usage;
+use crate::{QuotaCounts, Usage};
 
 const TRUSTED_MIN: Duration = Duration::from_secs(1);
 const TRUSTED_PER_COUNT: u32 = 50;
@@ -14,26 +14,47 @@ const TRUSTED_PER_COUNT: u32 = 50;
 /// The usage of a store as far as it is known.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
+    counts: QuotaCounts,
     known: Option<Known>,
+    has_changed: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Known {
     usage: Usage,
-    trusted_until: Instant,
+    /// `None` for ever.
+    trusted_until: Option<Instant>,
 }
 
 impl Ledger {
+    /// A ledger for a quota that `counts`.
+    pub(crate) fn new(counts: QuotaCounts) -> Self {
+        let known = match counts {
+            QuotaCounts::Total => None,
+            QuotaCounts::Growth => Some(Known { usage: counts.start(), trusted_until: None }),
+        };
+        Self { counts, known, has_changed: false }
+    }
+
+    /// Returns true once, for the first change of a store that counts growth.
+    pub(crate) fn is_first_change_of_growth(&mut self) -> bool {
+        self.counts == QuotaCounts::Growth && !std::mem::replace(&mut self.has_changed, true)
+    }
+
     /// What the store holds, if a count is still trusted.
     pub(crate) fn known(&self) -> Option<Usage> {
         let now = Instant::now();
-        self.known.filter(|known| now < known.trusted_until).map(|known| known.usage)
+        self.known
+            .filter(|known| known.trusted_until.is_none_or(|until| now < until))
+            .map(|known| known.usage)
     }
 
     /// Enters a count that began at `started`, and gives it back.
     pub(crate) fn counted(&mut self, usage: Usage, started: Instant) -> Usage {
         let trusted = started.elapsed().saturating_mul(TRUSTED_PER_COUNT).max(TRUSTED_MIN);
-        self.known = Instant::now().checked_add(trusted).map(|trusted_until| Known { usage, trusted_until });
+        self.known = Instant::now()
+            .checked_add(trusted)
+            .map(|trusted_until| Known { usage, trusted_until: Some(trusted_until) });
         usage
     }
 
@@ -59,8 +80,10 @@ impl Ledger {
         self.change(Usage::without_directory);
     }
 
-    /// After a change that failed half-way nobody knows what is there.
+    /// After a change that failed half-way it is not known what is there. Growth is taken to be what it was before.
     pub(crate) fn forget(&mut self) {
-        self.known = None;
+        if self.counts == QuotaCounts::Total {
+            self.known = None;
+        }
     }
 }

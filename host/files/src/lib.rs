@@ -2,7 +2,8 @@
 //!
 //! A [`FileStore`] holds files and directories under [`StorePath`]s, the only paths it accepts. [`MemoryStore`] keeps
 //! them in memory, [`DirectoryStore`] in one directory of the host, and `BucketStore` (a feature) in a bucket. [`ReadOnly`]
-//! takes the changes away from any store, [`CreateOnly`] everything but new files, [`Subtree`] everything but one directory;
+//! takes the changes away from any store, [`CreateOnly`] everything but new files, [`Subtree`] everything but one directory,
+//! [`Restricted`] hidden paths and changes of read-only ones;
 //! [`WithQuota`] narrows the limits, [`Audited`] tells of every access, and [`Sharing`] says which part a session sees. An
 //! [`Overlay`] keeps the changes of one call until they are wanted. All stores give the same results for the same
 //! operations, texts included (`FILE-10`), which the suite in the module `testing` (a feature) checks for each of them.
@@ -47,25 +48,31 @@ mod transaction;
 pub use changes::Changes;
 pub use diff::unified_diff;
 pub use directory::{DirectoryOptions, DirectoryStore, OpenDirectoryError};
-pub use error::{FileError, HostFailure};
+pub use error::{FileError, HostFailure, ServiceFailure, ServiceProblem};
 pub use finish::finish;
 pub use glob::{Glob, GlobError};
-pub use guard::{Access, AccessKind, AccessOutcome, Audited, CreateOnly, ReadOnly, Subtree, WithQuota};
-pub use harness::{FileAccessOptions, FileAccessTools};
+pub use guard::{
+    Access, AccessKind, AccessOutcome, Audited, CreateOnly, PathPatterns, ReadOnly, Restricted, Subtree,
+    WithQuota,
+};
+pub use harness::{
+    ApprovalRule, FileAccessError, FileAccessOptions, FileAccessStore, FileAccessTools, ToolWord,
+    UnknownToolWord,
+};
 pub use memory::MemoryStore;
 #[cfg(feature = "object")]
 pub use object::BucketStore;
 #[cfg(feature = "cloud")]
 pub use object::{BucketOptions, OpenBucketError};
 pub use overlay::{Budget, ChangeKind, ChangedFile, Charge, OpenFile, OpenMode, Overlay, SpillOptions};
-pub use path::{PathError, StorePath};
-pub use quota::{Quota, QuotaExceeded, Usage};
+pub use path::{NameRules, PathError, StorePath};
+pub use quota::{Quota, QuotaCounts, QuotaExceeded, Usage};
 pub use scope::{Sharing, session_stem};
 pub use search::{
     FileMatches, MatchingLine, SearchCaps, SearchError, SearchQuery, SearchResults, Truncation, search,
 };
 pub use store::{
-    Entry, EntryKind, FileLocation, FileReader, FileStore, Listing, MadeDirectory, Room, Scope, Stat,
-    Version, WriteMode,
+    Entry, EntryKind, FileLocation, FileReader, FileStore, Listing, MadeDirectory, NotShown, RefusedName,
+    Room, Scope, Stat, Version, WriteMode,
 };
 pub use transaction::{CommitError, Transaction};

@@ -53,7 +53,7 @@ impl MemoryStore {
     /// An empty store with the limits `quota`.
     #[must_use]
     pub fn new(quota: Quota) -> Self {
-        Self { quota, tree: RwLock::default() }
+        Self { quota: quota.of_total(), tree: RwLock::default() }
     }
 
     /// No operation can stop half-way, so a tree is whole even when a thread panicked while it held the lock.

@@ -40,6 +40,7 @@ mod keys;
 mod open;
 mod requests;
 mod send;
+mod service;
 mod version;
 
 use std::sync::Arc;
@@ -79,6 +80,7 @@ impl BucketStore {
             #[cfg(feature = "cloud")]
             pages: None,
             keys: Keys::default(),
+            service: Arc::default(),
             quota,
             is_read_only: false,
         })
@@ -99,13 +101,15 @@ impl BucketStore {
             #[cfg(feature = "cloud")]
             pages: None,
             keys: Keys::below(prefix)?,
+            service: Arc::default(),
             quota,
             is_read_only,
         }))
     }
 
     fn from_bucket(bucket: Bucket) -> Self {
-        Self { bucket: Arc::new(bucket), ledger: Arc::default() }
+        let ledger = Ledger::new(bucket.quota.counts);
+        Self { bucket: Arc::new(bucket), ledger: Arc::new(Mutex::new(ledger)) }
     }
 
     /// Makes a change, alone among the changes of this store. It goes on when the caller stops waiting, so that it is made

@@ -42,8 +42,8 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::blocking::blocking;
 use crate::{
-    Changes, FileError, FileReader, FileStore, Listing, MadeDirectory, Room, Scope, Stat, StorePath,
-    WriteMode,
+    Changes, FileError, FileReader, FileStore, Listing, MadeDirectory, NameRules, Room, Scope, Stat,
+    StorePath, WriteMode,
 };
 
 /// A few microseconds.
@@ -174,6 +174,10 @@ impl FileStore for Overlay {
 
     fn root_ambient(&self) -> Option<&Path> {
         self.base.root_ambient()
+    }
+
+    fn names(&self) -> NameRules {
+        self.base.names()
     }
 
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {

@@ -12,6 +12,8 @@ mod segment;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 pub use refusal::PathError;
 pub(crate) use refusal::quoted;
 use refusal::{PathRefusal, SegmentRefusal};
@@ -22,6 +24,23 @@ const PATH_BYTES_MAX: usize = 4096;
 
 /// Names that start so are the stores' own: temporary files and journals (`FILE-6`).
 pub(crate) const RESERVED_PREFIX: &str = ".~cofferdam";
+
+/// The names that a store takes, beyond those that every store does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NameRules {
+    /// Names that every supported system can hold.
+    #[default]
+    Portable,
+    /// Names that this system can hold as well: on Linux those with a `:`. Elsewhere the same as [`Portable`](Self::Portable).
+    Native,
+}
+
+impl NameRules {
+    fn allows_colon(self) -> bool {
+        cfg!(target_os = "linux") && self == Self::Native
+    }
+}
 
 /// A normalised path below the root of a file store; the empty path is the root.
 ///
@@ -38,6 +57,14 @@ impl StorePath {
     /// # Errors
     /// The first rule that the text breaks, in the order of `FILE-8`.
     pub fn file(text: &str) -> Result<Self, PathError> {
+        Self::file_under(text, NameRules::Portable)
+    }
+
+    /// Does what [`file`](Self::file) does, for a store with `rules`.
+    ///
+    /// # Errors
+    /// As for [`file`](Self::file).
+    pub fn file_under(text: &str, rules: NameRules) -> Result<Self, PathError> {
         let given = text.trim();
         if given.is_empty() {
             return Err(PathError::empty());
@@ -45,7 +72,7 @@ impl StorePath {
         if given.ends_with(is_separator) {
             return Err(PathError::new(given, PathRefusal::TrailingSeparator));
         }
-        normalise(given)
+        normalise(given, rules)
     }
 
     /// The path of a directory: like a file's, but a blank text is the root and trailing separators are allowed
@@ -54,7 +81,15 @@ impl StorePath {
     /// # Errors
     /// The first rule that the text breaks, in the order of `FILE-8`.
     pub fn directory(text: &str) -> Result<Self, PathError> {
-        normalise(text.trim())
+        Self::directory_under(text, NameRules::Portable)
+    }
+
+    /// Does what [`directory`](Self::directory) does, for a store with `rules`.
+    ///
+    /// # Errors
+    /// As for [`directory`](Self::directory).
+    pub fn directory_under(text: &str, rules: NameRules) -> Result<Self, PathError> {
+        normalise(text.trim(), rules)
     }
 
     /// The path of `name` inside this directory.
@@ -63,8 +98,16 @@ impl StorePath {
     /// When no text denotes that path: `name` is not one segment, breaks a rule, or would be changed by
     /// normalisation (a first segment that starts with white space, for example).
     pub fn child(&self, name: &str) -> Result<Self, PathError> {
+        self.child_under(name, NameRules::Portable)
+    }
+
+    /// Does what [`child`](Self::child) does, for a store with `rules`.
+    ///
+    /// # Errors
+    /// As for [`child`](Self::child).
+    pub fn child_under(&self, name: &str, rules: NameRules) -> Result<Self, PathError> {
         let text = if self.is_root() { name.to_owned() } else { format!("{}/{name}", self.0) };
-        let path = Self::file(&text)?;
+        let path = Self::file_under(&text, rules)?;
         let is_exact = path.0 == text && !name.is_empty() && !name.contains('/');
         if is_exact { Ok(path) } else { Err(PathError::new(&text, PathRefusal::NotNormalised)) }
     }
@@ -72,6 +115,11 @@ impl StorePath {
     /// A path in the root that no text denotes, for the stores' own use.
     pub(crate) fn reserved(name: &str) -> Self {
         Self(format!("{RESERVED_PREFIX}{name}"))
+    }
+
+    /// Returns true for a path of [`reserved`](Self::reserved).
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.0.starts_with(RESERVED_PREFIX)
     }
 
     /// `name` may be several segments that follow this path, or nothing.
@@ -83,9 +131,10 @@ impl StorePath {
         }
     }
 
-    /// The path of an entry that a listing of this directory names, which may be several segments down.
+    /// The path of an entry that a listing of this directory names, which may be several segments down. The store that has
+    /// listed it takes the name.
     pub(crate) fn descend(&self, name: &str) -> Option<Self> {
-        name.split('/').try_fold(self.clone(), |path, name| path.child(name).ok())
+        name.split('/').try_fold(self.clone(), |path, name| path.child_under(name, NameRules::Native).ok())
     }
 
     /// The path as text, with `/` between segments; empty for the root.
@@ -167,9 +216,9 @@ fn is_separator(c: char) -> bool {
 }
 
 /// Checks `FILE-3` to `FILE-6` in this order and joins the segments with one `/`. `given` is trimmed.
-fn normalise(given: &str) -> Result<StorePath, PathError> {
+fn normalise(given: &str, rules: NameRules) -> Result<StorePath, PathError> {
     let refuse = |refusal| Err(PathError::new(given, refusal));
-    if given.starts_with(is_separator) || segment::is_drive_root(given) {
+    if given.starts_with(is_separator) || segment::is_drive_root(given, rules) {
         return refuse(PathRefusal::NotRelative);
     }
     let segments: Vec<&str> = given.split(is_separator).filter(|segment| !segment.is_empty()).collect();
@@ -177,7 +226,7 @@ fn normalise(given: &str) -> Result<StorePath, PathError> {
         return refuse(PathRefusal::DotSegment);
     }
     let path = segments.join("/");
-    if let Some(refusal) = refusal_of_text(&path) {
+    if let Some(refusal) = refusal_of_text(&path, rules) {
         return refuse(refusal);
     }
     match segments.iter().find_map(|segment| segment::refusal(segment)) {
@@ -187,12 +236,12 @@ fn normalise(given: &str) -> Result<StorePath, PathError> {
 }
 
 /// `FILE-5`, on the normalised path.
-fn refusal_of_text(path: &str) -> Option<PathRefusal> {
+fn refusal_of_text(path: &str, rules: NameRules) -> Option<PathRefusal> {
     if path.len() > PATH_BYTES_MAX {
         Some(PathRefusal::TooLong)
     } else if path.contains(is_control) {
         Some(PathRefusal::ControlCharacter)
-    } else if path.contains(':') {
+    } else if path.contains(':') && !rules.allows_colon() {
         Some(PathRefusal::Colon)
     } else {
         None

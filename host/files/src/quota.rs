@@ -1,6 +1,6 @@
 //! How much a file store may hold (`FILE-19`).
 //!
-//! A quota covers everything in the store, whoever put it there. Quantities that a change does not enlarge are not
+//! A quota covers everything in the store, whoever put it there, or the growth that this host causes ([`QuotaCounts`]). Quantities that a change does not enlarge are not
 //! checked for it: a store that is too full already still takes smaller content and gives room back.
 
 use serde::{Deserialize, Serialize};
@@ -17,11 +17,34 @@ pub struct Quota {
     pub file_bytes_max: u64,
     /// Segments of one path.
     pub depth_max: u64,
+    /// What `bytes_max` and `entries_max` limit.
+    pub counts: QuotaCounts,
 }
+
+/// What the limits of bytes and of entries are compared with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QuotaCounts {
+    /// Everything in the store, whoever put it there.
+    #[default]
+    Total,
+    /// The net growth that this store object has caused since it was opened. Content that was there before, and changes by
+    /// other programs, do not count, so nothing has to be counted.
+    Growth,
+}
+
+/// The usage of a store that counts growth before its first change. Shrinking leads below it.
+const GROWTH_START: u64 = 1 << 62;
 
 impl Default for Quota {
     fn default() -> Self {
-        Self { bytes_max: 67_108_864, entries_max: 10_000, file_bytes_max: 8_388_608, depth_max: 32 }
+        Self {
+            bytes_max: 67_108_864,
+            entries_max: 10_000,
+            file_bytes_max: 8_388_608,
+            depth_max: 32,
+            counts: QuotaCounts::Total,
+        }
     }
 }
 
@@ -53,9 +76,22 @@ pub enum QuotaExceeded {
         /// The limit.
         limit: u64,
     },
+    /// [`Quota::entries_max`] of a store that counts growth.
+    #[error("the limit of {limit} files and directories that may be added to this store would be exceeded.")]
+    EntriesGrowth {
+        /// The limit.
+        limit: u64,
+    },
+    /// [`Quota::bytes_max`] of a store that counts growth.
+    #[error("the limit of {limit} bytes that may be added to this store would be exceeded.")]
+    BytesGrowth {
+        /// The limit.
+        limit: u64,
+    },
 }
 
-/// What a store holds.
+/// What counts against the quota of a store. For [`QuotaCounts::Growth`] the numbers start at an unspecified value and
+/// tell by their difference what has been added or removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
@@ -78,8 +114,25 @@ pub(crate) struct Change {
 
 impl Quota {
     /// Admits everything: for changes that have been checked as a whole.
-    pub(crate) const UNLIMITED: Self =
-        Self { bytes_max: u64::MAX, entries_max: u64::MAX, file_bytes_max: u64::MAX, depth_max: u64::MAX };
+    pub(crate) const UNLIMITED: Self = Self {
+        bytes_max: u64::MAX,
+        entries_max: u64::MAX,
+        file_bytes_max: u64::MAX,
+        depth_max: u64::MAX,
+        counts: QuotaCounts::Total,
+    };
+
+    /// The quota for a directory or bucket that a person already works with: growth is limited, and a file may have the
+    /// size that the file tools can edit.
+    #[must_use]
+    pub fn growth() -> Self {
+        Self { file_bytes_max: 67_108_864, counts: QuotaCounts::Growth, ..Self::default() }
+    }
+
+    /// The same limits for everything in the store.
+    pub(crate) fn of_total(self) -> Self {
+        Self { counts: QuotaCounts::Total, ..self }
+    }
 
     /// The check of many changes together, by what the store of their call held before and after them.
     pub(crate) fn check_difference(
@@ -118,13 +171,34 @@ impl Quota {
     /// The checks that look at the store: entries, then bytes. Gives the usage after the change.
     pub(crate) fn admit(&self, usage: Usage, change: Change) -> Result<Usage, QuotaExceeded> {
         let after = usage.after(change);
-        if after.entries > self.entries_max.max(usage.entries) {
-            return Err(QuotaExceeded::Entries { limit: self.entries_max });
+        let start = self.counts.start();
+        let (entries_max, bytes_max) =
+            (start.entries.saturating_add(self.entries_max), start.bytes.saturating_add(self.bytes_max));
+        if after.entries > entries_max.max(usage.entries) {
+            let limit = self.entries_max;
+            return Err(match self.counts {
+                QuotaCounts::Total => QuotaExceeded::Entries { limit },
+                QuotaCounts::Growth => QuotaExceeded::EntriesGrowth { limit },
+            });
         }
-        if after.bytes > self.bytes_max.max(usage.bytes) {
-            return Err(QuotaExceeded::Bytes { limit: self.bytes_max });
+        if after.bytes > bytes_max.max(usage.bytes) {
+            let limit = self.bytes_max;
+            return Err(match self.counts {
+                QuotaCounts::Total => QuotaExceeded::Bytes { limit },
+                QuotaCounts::Growth => QuotaExceeded::BytesGrowth { limit },
+            });
         }
         Ok(after)
+    }
+}
+
+impl QuotaCounts {
+    /// The usage of a store in which nothing counts yet.
+    pub(crate) fn start(self) -> Usage {
+        match self {
+            Self::Total => Usage::default(),
+            Self::Growth => Usage { bytes: GROWTH_START, entries: GROWTH_START },
+        }
     }
 }
 
@@ -160,7 +234,8 @@ impl Usage {
 mod tests {
     use super::*;
 
-    const SMALL: Quota = Quota { bytes_max: 10, entries_max: 2, file_bytes_max: 8, depth_max: 3 };
+    const SMALL: Quota =
+        Quota { bytes_max: 10, entries_max: 2, file_bytes_max: 8, depth_max: 3, counts: QuotaCounts::Total };
 
     #[test]
     fn defaults_are_pinned() {
@@ -204,6 +279,21 @@ mod tests {
         assert!(replace(5).is_ok());
         assert!(replace(7).is_err());
         assert!(SMALL.admit(overfull, Change { entries_added: 1, ..Change::default() }).is_err());
+    }
+
+    #[test]
+    fn growth_is_compared_with_where_the_store_began() {
+        let quota = Quota { counts: QuotaCounts::Growth, ..SMALL };
+        let start = quota.counts.start();
+        let replace = |usage, bytes_removed, bytes_added| {
+            quota.admit(usage, Change { entries_added: 0, bytes_removed, bytes_added })
+        };
+        let smaller = replace(start, 1_000_000, 0).unwrap();
+        assert!(replace(smaller, 0, 1_000_010).is_ok());
+        assert_eq!(replace(smaller, 0, 1_000_011), Err(QuotaExceeded::BytesGrowth { limit: 10 }));
+        let added = |entries_added| quota.admit(start, Change { entries_added, ..Change::default() });
+        assert!(added(2).is_ok());
+        assert_eq!(added(3), Err(QuotaExceeded::EntriesGrowth { limit: 2 }));
     }
 
     #[test]

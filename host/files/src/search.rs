@@ -28,7 +28,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use self::pattern::Pattern;
-use crate::{EntryKind, FileError, FileStore, Glob, GlobError, Listing, Scope, StorePath};
+use crate::{EntryKind, FileError, FileStore, Glob, GlobError, Listing, NotShown, Scope, StorePath};
 
 /// What to search for.
 #[derive(Debug, Clone)]
@@ -87,6 +87,8 @@ pub struct SearchResults {
     pub files: Vec<FileMatches>,
     /// What was left out, if anything.
     pub truncated: Option<Truncation>,
+    /// Files and directories that were not searched because the store refuses their names.
+    pub not_shown: NotShown,
 }
 
 /// A matching file, serialised as in `FILE-31`.
@@ -170,10 +172,12 @@ pub async fn search(
 ) -> Result<SearchResults, FileError> {
     let listing = store.list(directory, query.scope).await?;
     let is_truncated = listing.is_truncated;
+    let not_shown = listing.not_shown.clone();
     let mut results = workers::search(store, paths(listing, directory, query), query).await?;
     if is_truncated {
         results.truncated.get_or_insert(Truncation::Entries);
     }
+    results.not_shown = not_shown;
     Ok(results)
 }
 

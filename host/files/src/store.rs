@@ -1,5 +1,7 @@
 //! The trait that every file store implements.
 
+use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::path::Path;
@@ -9,7 +11,7 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use serde::Serialize;
 
-use crate::{Changes, FileError, Quota, StorePath, Usage};
+use crate::{Changes, FileError, NameRules, Quota, StorePath, Usage};
 
 /// Files and directories under [`StorePath`]s.
 ///
@@ -42,6 +44,11 @@ pub trait FileStore: Send + Sync {
     /// answers for that one.
     fn locate(&self, path: &StorePath) -> FileLocation {
         FileLocation::in_store(std::ptr::from_ref(self).cast::<()>().addr(), path)
+    }
+
+    /// The names that the store takes. The answer never varies.
+    fn names(&self) -> NameRules {
+        NameRules::Portable
     }
 
     /// A new file of the host without a name, beside the files of the store, that a [`commit`](Self::commit) can give a name
@@ -296,6 +303,90 @@ pub struct Listing {
     pub is_truncated: bool,
     /// Whether something was passed over that no path denotes or that is neither a file nor a directory.
     pub hides_entries: bool,
+    /// The files and directories that are passed over because no path denotes them.
+    pub not_shown: NotShown,
+}
+
+/// Files and directories with names that a store refuses.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct NotShown {
+    /// How many there are.
+    pub count: u64,
+    /// The first of them, [`NAMES_MAX`](Self::NAMES_MAX) at most.
+    pub names: Vec<RefusedName>,
+}
+
+/// A name that a store refuses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RefusedName {
+    /// The path of its directory, relative to the listed one; empty for that one.
+    pub directory: String,
+    /// The name with everything escaped that is not printable.
+    pub name: String,
+    /// The rule that it breaks.
+    pub reason: String,
+}
+
+impl NotShown {
+    /// How many names are kept.
+    pub const NAMES_MAX: usize = 1000;
+
+    /// Counts a name, and keeps it if there is room.
+    pub(crate) fn add(&mut self, name: impl FnOnce() -> RefusedName) {
+        self.count = self.count.saturating_add(1);
+        if self.names.len() < Self::NAMES_MAX {
+            self.names.push(name());
+        }
+    }
+
+    /// Adds what a listing of `directory` has not shown.
+    pub(crate) fn add_below(&mut self, directory: &str, other: Self) {
+        let unnamed = other.count.saturating_sub(u64::try_from(other.names.len()).unwrap_or(u64::MAX));
+        self.count = self.count.saturating_add(unnamed);
+        for mut name in other.names {
+            name.directory = match (directory, name.directory.as_str()) {
+                ("", below) => below.to_owned(),
+                (directory, "") => directory.to_owned(),
+                (directory, below) => format!("{directory}/{below}"),
+            };
+            self.add(|| name);
+        }
+    }
+
+    /// Forgets the names in directories that `is_kept` rules out.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&RefusedName) -> bool) {
+        let before = self.names.len();
+        self.names.retain(is_kept);
+        let removed = u64::try_from(before.saturating_sub(self.names.len())).unwrap_or(u64::MAX);
+        self.count = self.count.saturating_sub(removed);
+    }
+}
+
+impl RefusedName {
+    /// A name as the system gave it.
+    pub(crate) fn new(directory: &str, name: &OsStr, reason: impl Into<String>) -> Self {
+        Self { directory: directory.to_owned(), name: printable(name), reason: reason.into() }
+    }
+}
+
+/// `name` with everything escaped that is not printable.
+fn printable(name: &OsStr) -> String {
+    let mut shown = String::new();
+    for chunk in name.as_encoded_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\'' | '"' | '\\' => shown.push(c),
+                c => shown.extend(c.escape_debug()),
+            }
+        }
+        for byte in chunk.invalid() {
+            // Writing to a string does not fail.
+            let _ = write!(shown, "\\x{byte:02x}");
+        }
+    }
+    shown
 }
 
 impl Listing {
@@ -303,6 +394,6 @@ impl Listing {
     #[must_use]
     pub fn sorted(mut entries: Vec<Entry>, is_truncated: bool) -> Self {
         entries.sort_unstable_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-        Self { entries, is_truncated, hides_entries: false }
+        Self { entries, is_truncated, ..Self::default() }
     }
 }

@@ -12,14 +12,15 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::{FileStore, Quota};
+use crate::{FileStore, Quota, QuotaCounts};
 
 #[cfg(test)]
 pub(crate) use plan::plan;
 pub use plan::{Operation, check_commits, check_plan};
 
 /// The limits of the stores that the suite asks for where a check does not say otherwise.
-pub const QUOTA: Quota = Quota { bytes_max: 64, entries_max: 8, file_bytes_max: 32, depth_max: 4 };
+pub const QUOTA: Quota =
+    Quota { bytes_max: 64, entries_max: 8, file_bytes_max: 32, depth_max: 4, counts: QuotaCounts::Total };
 
 /// One situation in which every store behaves the same.
 #[derive(Clone, Copy)]

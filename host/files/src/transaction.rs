@@ -57,7 +57,8 @@ impl From<CommitError> for ToolError {
             FileError::Conflict { path } => format!(" (at `{path}`)"),
             _ => String::new(),
         };
-        Self::new(error_type).with_detail(format!("{error}{path}"))
+        let service = error.source.for_operator().map(|text| format!(" ({text})")).unwrap_or_default();
+        Self::new(error_type).with_detail(format!("{error}{path}{service}"))
     }
 }
 

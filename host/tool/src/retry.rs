@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 
 use crate::{
-    CallContext, Completion, ErrorType, Outcome, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolName, ToolOrigin,
-    ToolSource,
+    CallContext, Completion, ErrorType, Outcome, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolName,
+    ToolOrigin, ToolSource,
 };
 
 /// Pauses double up to this; beyond it a person would rather be told.
@@ -135,6 +136,14 @@ impl ToolSource for Retrying {
 
     fn origin(&self, tool: &ToolName) -> ToolOrigin {
         self.source.origin(tool)
+    }
+
+    fn needs_approval_for(&self, tool: &ToolName, arguments: &Map<String, Value>) -> bool {
+        self.source.needs_approval_for(tool, arguments)
+    }
+
+    fn supports_dry_run(&self, tool: &ToolName) -> bool {
+        self.source.supports_dry_run(tool)
     }
 
     fn labels(&self, tool: &ToolName) -> StatedLabels {

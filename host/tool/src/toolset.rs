@@ -77,6 +77,12 @@ pub enum Refused {
     /// The arguments do not decode.
     #[error(transparent)]
     InvalidArguments(#[from] InvalidArguments),
+    /// The call was to be a dry run, and the tool has none.
+    #[error("'{tool}' has no dry run; nothing was called.")]
+    NoDryRun {
+        /// The tool.
+        tool: ToolName,
+    },
     /// The tool was called as often as it may be (`RES-23`).
     #[error("Function '{tool}' has reached its maximum invocation limit, you can no longer use this tool.")]
     InvocationsUsedUp {
@@ -192,10 +198,14 @@ impl Toolset {
         if let Some(Err(failure)) = inner.map(|inner| inner.admit(&asked)) {
             return Ok(not_admitted(&entry.definition.name, context, Outcome::Failure(*failure)));
         }
+        if context.file_effects.is_dry_run && !entry.source.supports_dry_run(&entry.definition.name) {
+            return Err(Refused::NoDryRun { tool: entry.definition.name.clone() });
+        }
         entry.start()?;
         let call = ToolCall { tool: &entry.definition, arguments, toolset: Some(self) };
         let mut completion = entry.source.invoke(call, context).await;
         entry.end(&completion.outcome);
+        completion.record.is_dry_run = context.file_effects.is_dry_run;
         // What the source itself did not send on comes after what decoding dropped.
         completion.record.dropped.splice(0..0, dropped);
         completion.record.phases.decode = decode;
@@ -223,6 +233,20 @@ impl Toolset {
     #[must_use]
     pub fn origin(&self, name: &str) -> Option<ToolOrigin> {
         self.lookup(name).ok().map(|entry| entry.source.origin(&entry.definition.name))
+    }
+
+    /// Whether a person has to approve a call with these arguments (JSON text, `None` for absent). Arguments that do not
+    /// decode need approval where some call of the tool does: the call is refused later.
+    #[must_use]
+    pub fn needs_approval_for(&self, name: &str, arguments: Option<&[u8]>) -> bool {
+        if !self.needs_approval(name) {
+            return false;
+        }
+        let Ok(entry) = self.lookup(name) else { return false };
+        match entry.definition.input.decode(name, arguments, &self.inner.decode) {
+            Ok(arguments) => entry.source.needs_approval_for(&entry.definition.name, arguments.value()),
+            Err(_) => true,
+        }
     }
 
     /// The source that a tool belongs to.

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use async_trait::async_trait;
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, Declaration, DeclarationError, Integrity, Label, Outcome, Output,
-    StatedBy, ToolCall, ToolDefinition, ToolError, ToolFailure, ToolSource,
+    StatedBy, ToolCall, ToolDefinition, ToolError, ToolFailure, ToolName, ToolSource,
 };
 use serde_json::{Value, json};
 
@@ -166,6 +166,10 @@ impl ToolSource for VariableTools {
 
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
         Arc::clone(&self.definitions)
+    }
+
+    fn supports_dry_run(&self, _: &ToolName) -> bool {
+        true
     }
 
     fn states_for(&self) -> StatedBy {

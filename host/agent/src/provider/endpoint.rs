@@ -95,7 +95,10 @@ impl Endpoint {
             });
             let Some(wait) = wait else {
                 if let Some(asked) = failed.error.retry_after.filter(|_| failed.is_retried) {
-                    failed.error.message.push_str(&format!("; asked to wait {} s", asked.as_secs_f64().ceil()));
+                    failed
+                        .error
+                        .message
+                        .push_str(&format!("; asked to wait {} s", asked.as_secs_f64().ceil()));
                 }
                 if tries > 1 {
                     failed.error.message.push_str(&format!(" (after {tries} tries)"));

@@ -233,6 +233,11 @@ impl ToolSource for SkillTools {
         Arc::clone(&self.definitions)
     }
 
+    /// A script may be a function of this program, which does what it does.
+    fn supports_dry_run(&self, tool: &ToolName) -> bool {
+        tool.as_str() != SkillTool::RunScript.name()
+    }
+
     fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()
     }

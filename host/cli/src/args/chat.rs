@@ -67,6 +67,9 @@ pub(crate) struct ChatArgs {
     /// Ask the provider to keep to the schemas of the tools, where it can
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Show what each call would change in files, and change nothing; tools without a dry run are not called
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Print the messages of each turn, tokens and outcome as JSON Lines, instead of the text
     #[arg(long)]
     pub(crate) json: bool,

@@ -4,15 +4,13 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
-use cofferdam_tool::{
-    CallContext, CallRecord, Completion, FileChange, FileChangeKind, FileEffects, Outcome, Refused,
-};
+use cofferdam_tool::{CallContext, Completion, FileEffects, Outcome, Refused};
 
 use crate::args::{CallArgs, Global};
 use crate::exit::{Exit, UsageError};
 use crate::servers::Unreachable;
 use crate::tools::{Purpose, Tools};
-use crate::{commands, consent, json, print, terminal};
+use crate::{commands, consent, file_changes, json, print, terminal};
 
 /// Largest argument text that is read from a file or standard input, in bytes. The decoder's own limit is lower.
 const ARGUMENTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -20,11 +18,6 @@ const ARGUMENTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit> {
     let arguments = args.arguments.as_deref().map(read_arguments).transpose()?;
     let tools = Tools::load(global, &args.plugins, Purpose::Calling).await?;
-    if args.dry_run && tools.server_of(&args.tool).is_some() {
-        let message =
-            format!("`{}` is a tool of a server, which knows no dry runs; nothing was called", args.tool);
-        return Err(UsageError(message).into());
-    }
     if !args.yes {
         tools.approve(&args.tool, arguments.as_deref())?;
     }
@@ -73,42 +66,16 @@ fn show(args: &CallArgs, completion: &Completion) -> anyhow::Result<Exit> {
         print::note("interrupted: the call was stopped");
     }
     if !args.json && (args.dry_run || args.diff) && matches!(completion.outcome, Outcome::Ok(_)) {
-        show_changes(&completion.record, args.dry_run);
+        file_changes::show(&completion.record);
     }
     if args.verbose {
         show_record(completion);
     }
-    Ok(Exit::of_outcome(&completion.outcome))
-}
-
-/// Says what became of files, or would have.
-fn show_changes(record: &CallRecord, is_dry_run: bool) {
-    let title = match (record.files.is_empty(), is_dry_run) {
-        (true, _) => "no file was changed",
-        (false, true) => "dry run: these changes were not made",
-        (false, false) => "changed:",
-    };
-    print::note(title);
-    for FileChange { mount, path, what, bytes, .. } in &record.files {
-        let what = match what {
-            FileChangeKind::Created => "created",
-            FileChangeKind::Changed => "changed",
-            FileChangeKind::Deleted => "deleted",
-            _ => "touched",
-        };
-        let size = if path.ends_with('/') || what == "deleted" {
-            String::new()
-        } else {
-            format!(" ({})", print::bytes(*bytes))
-        };
-        print::note(&format!("  {what} {mount}/{path}{size}"));
-    }
-    if record.files_left_out > 0 {
-        print::note(&format!("  and {} more", record.files_left_out));
-    }
-    for diff in record.files.iter().filter_map(|change| change.diff.as_deref()) {
-        print::note(diff.trim_end_matches('\n'));
-    }
+    let failures = &completion.record.store_failures;
+    failures.iter().for_each(|failure| print::note(failure));
+    let exit = Exit::of_outcome(&completion.outcome);
+    // What a file tool answers then is an ordinary text.
+    Ok(if exit == Exit::Ok && !failures.is_empty() { Exit::Plugin } else { exit })
 }
 
 /// Says on standard error what the model is not told.

@@ -68,6 +68,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         approved: Approved { all: args.approval.yes, tools: args.approval.approve.clone() },
         interrupts: Interrupts::listen(),
         transcript,
+        is_dry_run: args.dry_run,
         is_json: args.json,
         decisions,
         used: Default::default(),

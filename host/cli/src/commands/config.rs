@@ -11,7 +11,7 @@ use crate::config::{ConfigError, ConfigFile};
 use crate::exit::Exit;
 use crate::offer::Values;
 use crate::servers::{self, Login, ServerSpec};
-use crate::{models, print, skills};
+use crate::{models, print, skills, workspace};
 
 pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
     let checked: anyhow::Result<(_, _, Vec<String>, Option<String>)> =
@@ -20,6 +20,7 @@ pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
             let models = models::of_config(&file)?;
             let models = models.into_iter().map(|(name, model)| meaning_of_model(name, &model)).collect();
             let skills = skills::meaning(&file)?;
+            workspace::check(&file)?;
             Ok((compose::specs_of_config(&file, Values::Leave)?, servers, models, skills))
         });
     match checked {

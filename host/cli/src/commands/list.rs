@@ -48,7 +48,8 @@ fn sections(tools: &Tools) -> Vec<Section> {
     });
     let files = tools.files.iter().map(|files| {
         let source = files.name().to_owned();
-        Section { title: format!("files in {source}"), source, members: json!({}) }
+        let names: Vec<_> = files.stores().iter().map(|store| store.name.as_str()).collect();
+        Section { title: format!("files in {}", names.join(", ")), source, members: json!({}) }
     });
     let skills = tools.skills.iter().map(|skills| {
         let source = skills.name().to_owned();

@@ -33,8 +33,13 @@ use crate::tools::{Purpose, Tools};
 use crate::{compose, print};
 
 /// What a directory of checkpoints may hold: some thousand of usual runs, and the largest that there can be.
-const QUOTA: Quota =
-    Quota { bytes_max: 16 << 30, entries_max: 1_000_000, file_bytes_max: 256 << 20, depth_max: 4 };
+const QUOTA: Quota = Quota {
+    bytes_max: 16 << 30,
+    entries_max: 1_000_000,
+    file_bytes_max: 256 << 20,
+    depth_max: 4,
+    counts: cofferdam_files::QuotaCounts::Total,
+};
 
 pub(crate) async fn run(global: &Global, command: WorkflowCommand) -> anyhow::Result<Exit> {
     match command {

@@ -63,10 +63,9 @@ impl Offering {
         let unclear = specs.iter().filter(|spec| spec.files.is_none()).map(|spec| &spec.path);
         let unclear = unclear.flat_map(|path| [path.clone(), path.with_extension("toml")]);
         stamps.extend(unclear.map(|path| (path.clone(), stamp(&path))));
-        let files = match before.and_then(|before| before.files.clone()) {
-            Some(files) => Some(files),
-            None => compose::file_tools(&args.plugins, config.as_ref(), &specs, &skill_directories)?,
-        };
+        let kept = before.and_then(|before| before.files.as_deref());
+        let (values, protected) = (Values::Read, skill_directories.as_slice());
+        let files = compose::file_tools(&args.plugins, config.as_ref(), &specs, values, protected, kept)?;
         let mut resources = config.as_ref().map(stores).transpose()?.unwrap_or_default();
         let protected = [skill_directories, compose::deciding(&specs)].concat();
         let skills = skills::tools(engine, &args.plugins, config.as_ref(), Values::Read, &protected).await?;

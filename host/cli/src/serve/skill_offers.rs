@@ -8,7 +8,7 @@ use cofferdam_agent::skills::{Skill, SkillTools};
 use cofferdam_mcp::{ListedResource, PromptOffer, ResourceSource};
 use cofferdam_tool::{
     CallContext, Completion, Declaration, Outcome, Output, ResourceBody, ToolCall, ToolDefinition, ToolError,
-    ToolSource,
+    ToolName, ToolSource,
 };
 use percent_encoding::{percent_decode_str, utf8_percent_encode};
 
@@ -109,6 +109,10 @@ impl ToolSource for SkillPrompts {
 
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
         Arc::clone(&self.definitions)
+    }
+
+    fn supports_dry_run(&self, _: &ToolName) -> bool {
+        true
     }
 
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {

@@ -36,7 +36,7 @@ impl FilesView<'_> {
     /// The directory behind `handle`, and what `path` means in it.
     fn at(&self, handle: &Handle, path: &str) -> FsResult<(DirectoryDescriptor, Target)> {
         let directory = self.get(handle)?.directory()?;
-        let target = resolve(&directory.path, path)?;
+        let target = resolve(&directory.path, path, directory.overlay.names())?;
         Ok((directory, target))
     }
 

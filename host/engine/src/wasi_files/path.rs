@@ -4,7 +4,7 @@
 //! directory that it starts from. What is left is judged by [`StorePath`], segment by segment, so that a name which a
 //! text of a model could not denote does not exist for a guest either.
 
-use cofferdam_files::StorePath;
+use cofferdam_files::{NameRules, StorePath};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 /// Longest path of a guest in bytes: as long as a store's.
@@ -20,8 +20,8 @@ pub(super) struct Target {
     pub(super) must_be_directory: bool,
 }
 
-/// The path that `text` means in `directory`.
-pub(super) fn resolve(directory: &StorePath, text: &str) -> Result<Target, ErrorCode> {
+/// The path that `text` means in `directory`, in a store with `rules`.
+pub(super) fn resolve(directory: &StorePath, text: &str, rules: NameRules) -> Result<Target, ErrorCode> {
     if text.is_empty() {
         return Err(ErrorCode::NoEntry);
     }
@@ -42,7 +42,7 @@ pub(super) fn resolve(directory: &StorePath, text: &str) -> Result<Target, Error
     }
     let path = names
         .into_iter()
-        .try_fold(directory.clone(), |path, name| path.child(name))
+        .try_fold(directory.clone(), |path, name| path.child_under(name, rules))
         .map_err(|_| ErrorCode::Invalid)?;
     let last = text.rsplit('/').next().unwrap_or_default();
     Ok(Target { path, must_be_directory: matches!(last, "" | "." | "..") })
@@ -51,6 +51,11 @@ pub(super) fn resolve(directory: &StorePath, text: &str) -> Result<Target, Error
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a path means in a store that takes portable names.
+    fn resolve(directory: &StorePath, text: &str) -> Result<Target, ErrorCode> {
+        super::resolve(directory, text, NameRules::Portable)
+    }
 
     #[track_caller]
     fn check(text: &str, expected: Result<&str, ErrorCode>) {

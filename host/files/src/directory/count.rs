@@ -11,6 +11,8 @@ use crate::{EntryKind, FileError, Quota, Scope, StorePath};
 
 /// No write takes as long as this, so that what has a temporary name for longer belongs to nobody.
 const TEMPORARY_AGE_MAX: Duration = Duration::from_secs(60 * 60);
+/// Steps of the walk that looks for such files in a directory that is not counted: some milliseconds.
+const TIDY_STEPS_MAX: u64 = 20_000;
 
 impl Tree {
     /// The usage after `change`, if `quota` admits it. Nothing is entered yet.
@@ -32,6 +34,21 @@ impl Tree {
         let started = Instant::now();
         let usage = count(self)?;
         Ok(ledger.counted(usage, started))
+    }
+}
+
+impl Tree {
+    /// Removes what a killed host has left, as far as a short walk comes to it. A store that counts everything does this
+    /// with each count.
+    pub(super) fn tidy(&self) {
+        let Ok(root) = self.existing_directory(&StorePath::ROOT) else { return };
+        // What is not found this time is found by another host, or does no harm.
+        let _complete =
+            self.walk_within(TIDY_STEPS_MAX, (&StorePath::ROOT, root), Scope::Recursive, &mut |found| {
+                if found.entry_kind().is_none() {
+                    remove_if_stale(&found);
+                }
+            });
     }
 }
 

@@ -208,7 +208,7 @@ mod as_text {
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
 
-    use crate::StorePath;
+    use crate::{NameRules, StorePath};
 
     pub(super) fn serialize<S: Serializer>(path: &StorePath, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(path.as_str())
@@ -216,7 +216,7 @@ mod as_text {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<StorePath, D::Error> {
         let text = String::deserialize(from)?;
-        match StorePath::file(&text) {
+        match StorePath::file_under(&text, NameRules::Native) {
             Ok(path) if path.as_str() == text => Ok(path),
             _ => Err(D::Error::custom("not a path")),
         }

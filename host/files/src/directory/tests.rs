@@ -6,16 +6,26 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
+use crate::QuotaCounts;
 use crate::testing;
 
 mod commits;
 mod hostile;
 mod planted;
 
-const FAST: DirectoryOptions =
-    DirectoryOptions { is_read_only: false, quota: QUOTA_DEFAULT, is_durable: false };
-const QUOTA_DEFAULT: Quota =
-    Quota { bytes_max: 1 << 20, entries_max: 1000, file_bytes_max: 1 << 20, depth_max: 32 };
+const FAST: DirectoryOptions = DirectoryOptions {
+    is_read_only: false,
+    quota: QUOTA_DEFAULT,
+    names: NameRules::Portable,
+    is_durable: false,
+};
+const QUOTA_DEFAULT: Quota = Quota {
+    bytes_max: 1 << 20,
+    entries_max: 1000,
+    file_bytes_max: 1 << 20,
+    depth_max: 32,
+    counts: QuotaCounts::Total,
+};
 
 /// A directory of the host with a store on `store/` in it, and room for what lies outside.
 struct Scene {

@@ -12,7 +12,7 @@ use super::turn::{Turn, Turns};
 use super::walk::{Found, Kind};
 use super::{DirectoryOptions, descent};
 use crate::path::RESERVED_PREFIX;
-use crate::{Entry, FileError, Listing, Scope, Stat, StorePath, Version};
+use crate::{Entry, FileError, Listing, NotShown, Scope, Stat, StorePath, Version};
 
 /// How often an entry is looked at again when it changes between two looks.
 const LOOKS_MAX: usize = 8;
@@ -128,15 +128,21 @@ impl Tree {
 
     pub(super) fn list(&self, path: &StorePath, scope: Scope) -> Result<Listing, FileError> {
         let Reached::Directory(directory) = self.descend(path)? else { return Ok(Listing::default()) };
-        let (mut entries, mut hides_entries) = (Vec::new(), false);
+        let (mut entries, mut hides_entries, mut not_shown) = (Vec::new(), false, NotShown::default());
         let is_complete = self.walk((path, directory), scope, &mut |found: Found<'_>| match (
             found.entry_kind(),
             found.path_below(path),
         ) {
             (Some(kind), Some(path_below)) => entries.push(Entry::new(path_below, kind)),
-            _ => hides_entries |= !found.name.starts_with(RESERVED_PREFIX),
+            _ => {
+                hides_entries |= !found.name.starts_with(RESERVED_PREFIX);
+                if let Some(refused) = found.refused_below(path) {
+                    not_shown.add(|| refused);
+                }
+            }
         })?;
-        Ok(Listing { hides_entries, ..Listing::sorted(entries, !is_complete) })
+        not_shown.names.sort_unstable_by(|a, b| (&a.directory, &a.name).cmp(&(&b.directory, &b.name)));
+        Ok(Listing { hides_entries, not_shown, ..Listing::sorted(entries, !is_complete) })
     }
 
     /// Follows `path` down as far as there are directories.

@@ -3,10 +3,13 @@
 //! A walk holds one directory open at a time, whatever the depth, by starting from the root for each directory. It is
 //! bounded in steps, because others may have put more into the directory than any quota allows.
 
+use std::ffi::OsString;
+
 use cap_std::fs::Dir;
 
 use super::tree::{Reached, Tree};
-use crate::{EntryKind, FileError, Scope, StorePath};
+use crate::path::RESERVED_PREFIX;
+use crate::{EntryKind, FileError, NameRules, RefusedName, Scope, StorePath};
 
 /// Least number of steps of a walk, a step being one name read or one directory opened: about a second.
 const STEPS_MIN: u64 = 1_000_000;
@@ -27,14 +30,22 @@ pub(super) struct Found<'w> {
     pub(super) directory: &'w Dir,
     pub(super) name: &'w str,
     pub(super) kind: Kind,
-    /// `None` when no path denotes it; then it does not exist for a store.
-    path: Option<&'w StorePath>,
+    /// The path of the directory.
+    parent: &'w StorePath,
+    /// The path of the entry, or the rule that its name breaks. Then it does not exist for a store.
+    path: Result<&'w StorePath, &'w NameRefusal>,
+}
+
+/// A name that no path denotes.
+pub(super) struct NameRefusal {
+    name: OsString,
+    rule: String,
 }
 
 impl Found<'_> {
     /// What the store shows of the entry, if anything.
     pub(super) fn entry_kind(&self) -> Option<EntryKind> {
-        self.path?;
+        self.path.ok()?;
         match self.kind {
             Kind::File => Some(EntryKind::File),
             Kind::Directory => Some(EntryKind::Directory),
@@ -44,7 +55,18 @@ impl Found<'_> {
 
     /// Its path as seen from `directory`.
     pub(super) fn path_below(&self, directory: &StorePath) -> Option<&str> {
-        self.path?.below(directory)
+        self.path.ok()?.below(directory)
+    }
+
+    /// The name as people can be told of it, if it is one of a file or a directory that is refused. Paths in it are as seen
+    /// from `directory`.
+    pub(super) fn refused_below(&self, directory: &StorePath) -> Option<RefusedName> {
+        let refusal = self.path.err()?;
+        let is_shown = matches!(self.kind, Kind::File | Kind::Directory);
+        let is_own = self.name.starts_with(RESERVED_PREFIX);
+        (is_shown && !is_own).then(|| {
+            RefusedName::new(self.parent.below(directory).unwrap_or_default(), &refusal.name, &refusal.rule)
+        })
     }
 }
 
@@ -57,7 +79,18 @@ impl Tree {
         scope: Scope,
         visit: &mut dyn FnMut(Found<'_>),
     ) -> Result<bool, FileError> {
-        let mut walk = Walk { pending: Vec::new(), steps_left: self.steps_max(), visit };
+        self.walk_within(self.steps_max(), start, scope, visit)
+    }
+
+    /// Does what [`walk`](Self::walk) does, with a limit of steps of the caller's.
+    pub(super) fn walk_within(
+        &self,
+        steps_max: u64,
+        start: (&StorePath, Dir),
+        scope: Scope,
+        visit: &mut dyn FnMut(Found<'_>),
+    ) -> Result<bool, FileError> {
+        let mut walk = Walk { names: self.options.names, pending: Vec::new(), steps_left: steps_max, visit };
         walk.read(start.0, &start.1)?;
         while let (Scope::Recursive, Some(path)) = (scope, walk.pending.pop()) {
             walk.spend(path.depth());
@@ -74,6 +107,7 @@ impl Tree {
 }
 
 struct Walk<'v> {
+    names: NameRules,
     pending: Vec<StorePath>,
     steps_left: u64,
     visit: &'v mut dyn FnMut(Found<'_>),
@@ -93,12 +127,17 @@ impl Walk<'_> {
             }
             self.spend(1);
             let entry = entry?;
-            let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else { continue };
-            let kind = Kind::of(kind);
-            let path = path.child(&name).ok();
-            (self.visit)(Found { directory, name: &name, kind, path: path.as_ref() });
+            let Ok(kind) = entry.file_type() else { continue };
+            let (kind, os_name) = (Kind::of(kind), entry.file_name());
+            let name = os_name.to_string_lossy();
+            let child = match os_name.to_str() {
+                Some(name) => path.child_under(name, self.names).map_err(|error| error.rule()),
+                None => Err("The name is not UTF-8.".to_owned()),
+            };
+            let child = child.map_err(|rule| NameRefusal { name: os_name.clone(), rule });
+            (self.visit)(Found { directory, name: &name, kind, parent: path, path: child.as_ref() });
             if kind == Kind::Directory {
-                self.pending.extend(path);
+                self.pending.extend(child);
             }
         }
         Ok(())

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use crate::changes::{Filled, Vacated};
 use crate::{
-    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, Room, Scope, Stat, StorePath,
-    WriteMode,
+    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, NameRules, Room, Scope, Stat,
+    StorePath, WriteMode,
 };
 
 /// What was done.
@@ -150,6 +150,10 @@ impl Drop for Pending<'_> {
 impl FileStore for Audited {
     fn is_read_only(&self) -> bool {
         self.store.is_read_only()
+    }
+
+    fn names(&self) -> NameRules {
+        self.store.names()
     }
 
     fn root_ambient(&self) -> Option<&Path> {

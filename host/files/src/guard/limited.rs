@@ -10,8 +10,8 @@ use tokio::sync::Mutex;
 use crate::ledger::Ledger;
 use crate::quota::Change;
 use crate::{
-    Changes, EntryKind, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, Quota,
-    QuotaExceeded, Room, Scope, Stat, StorePath, Usage, WriteMode,
+    Changes, EntryKind, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, NameRules,
+    Quota, QuotaExceeded, Room, Scope, Stat, StorePath, Usage, WriteMode,
 };
 
 /// A store that may hold less than it could: what is in it counts against a quota of its own, and against the quotas of the
@@ -31,7 +31,7 @@ pub struct WithQuota {
 impl WithQuota {
     /// `store` with the limits `quota`, where they are the tighter ones.
     pub fn new(store: Arc<dyn FileStore>, quota: Quota) -> Self {
-        Self { store, quota, count: Arc::default() }
+        Self { store, quota, count: Arc::new(Mutex::new(Ledger::new(quota.counts))) }
     }
 
     /// The limits that do not depend on what is there are the tighter ones of both.
@@ -154,6 +154,10 @@ fn enter<T>(
 impl FileStore for WithQuota {
     fn is_read_only(&self) -> bool {
         self.store.is_read_only()
+    }
+
+    fn names(&self) -> NameRules {
+        self.store.names()
     }
 
     fn root_ambient(&self) -> Option<&Path> {

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use crate::changes::{Filled, Vacated};
 use crate::path::RESERVED_PREFIX;
 use crate::{
-    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, PathError, QuotaExceeded, Room,
-    Scope, Stat, StorePath, WriteMode,
+    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, NameRules, PathError, QuotaExceeded,
+    Room, Scope, Stat, StorePath, WriteMode,
 };
 
 /// One directory of a store, seen as a whole store: its paths begin there, and so do those in errors and listings. What is
@@ -79,6 +79,10 @@ impl Subtree {
 impl FileStore for Subtree {
     fn is_read_only(&self) -> bool {
         self.store.is_read_only()
+    }
+
+    fn names(&self) -> NameRules {
+        self.store.names()
     }
 
     fn root_ambient(&self) -> Option<&Path> {

@@ -3,13 +3,30 @@
 use cofferdam_tool::{Annotations, Declaration};
 use serde_json::{Value, json};
 
+use super::FileAccessStore;
+
 /// For the model, beside the tools (`FILE-47`).
-pub(super) const INSTRUCTIONS: &str = "\
+const INSTRUCTIONS: &str = "\
 You have tools that work on a file store: their names start with `file_access_`. Files in it persist after this conversation and \
 may be shared with other conversations and people. Use them to read the inputs that you are given and to leave what you \
 produce. Do not delete or overwrite a file unless the user asked for that. Paths are relative to the root of the store, \
 with `/` between their parts. Look before you write: list or search to find a file, read the part that you need, and \
 change that part with `file_access_replace` or `file_access_replace_lines` instead of saving the whole file again.";
+
+/// What a model is told about the tools over `stores`.
+pub(super) fn instructions(stores: &[FileAccessStore]) -> String {
+    let mut instructions = INSTRUCTIONS.to_owned();
+    if stores.len() > 1 {
+        let names = stores.iter().map(|store| {
+            let access = if store.options.is_read_only { " (read-only)" } else { "" };
+            format!("`{}/`{access}", store.name)
+        });
+        instructions.push_str(" There are several stores; each path starts with the name of one: ");
+        instructions.push_str(&names.collect::<Vec<_>>().join(", "));
+        instructions.push('.');
+    }
+    instructions
+}
 
 /// The nine tools, in the order in which they are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,11 +55,21 @@ impl Tool {
         Self::CreateDirectory,
     ];
 
+    /// The tool with this name, which may lack the prefix that all have.
+    pub(super) fn named_in_rule(name: &str) -> Option<Self> {
+        Self::named(name).or_else(|| Self::named(&format!("file_access_{name}")))
+    }
+
+    /// Returns true if the tool looks at everything below the directory that it is given.
+    pub(super) fn reads_below(self) -> bool {
+        matches!(self, Self::ListFiles | Self::SearchFiles)
+    }
+
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|tool| tool.name() == name)
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::SaveFile => "file_access_save_file",
             Self::ReadFile => "file_access_read_file",
@@ -70,7 +97,12 @@ impl Tool {
 
     pub(super) fn declaration(self) -> Declaration {
         let (title, description, properties, required) = self.words();
-        let schema = json!({ "type": "object", "properties": properties, "required": required });
+        let mut schema = json!({ "type": "object", "properties": properties, "required": required });
+        // A key that is dropped without a word would give an answer to another question (`ARG-25`). Only reading a whole file
+        // is the same with any of them.
+        if let (Some(schema), false) = (schema.as_object_mut(), self == Self::ReadFile) {
+            schema.insert("additionalProperties".to_owned(), Value::Bool(false));
+        }
         Declaration {
             name: self.name().to_owned(),
             title: Some(title.to_owned()),
@@ -98,18 +130,27 @@ impl Tool {
             Self::SaveFile => (
                 "Save a file",
                 "Saves text as a file and creates the directories that it needs. An existing file is replaced only with \
-                 overwrite set to true.",
+                 overwrite set to true. With append set to true the text is added to the end of the file: write a long file in \
+                 several calls.",
                 json!({
                     "file_name": file_name(),
                     "content": { "type": "string", "description": "The whole text of the file." },
                     "overwrite": flag(false, "Whether an existing file is replaced."),
+                    "append": flag(false, "Whether the text is added to the end of the file."),
                 }),
                 &["file_name", "content"],
             ),
             Self::ReadFile => (
                 "Read a file",
-                "Reads the whole text of a file. For a long file use file_access_read_lines.",
-                json!({ "file_name": file_name() }),
+                "Reads the whole text of a file. For a long file use file_access_read_lines, and for one with very long lines \
+                 an offset: then the answer is a JSON object with a part of the text and next_offset, which is null at the end.",
+                json!({
+                    "file_name": file_name(),
+                    "offset": {
+                        "type": ["integer", "null"],
+                        "description": "Where to start, in bytes from 0. Leave it out to read the whole file.",
+                    },
+                }),
                 &["file_name"],
             ),
             Self::DeleteFile => (
@@ -125,6 +166,7 @@ impl Tool {
                 json!({
                     "directory": directory("The directory to list; the root if left out."),
                     "glob_pattern": glob(),
+                    "file_pattern": file_pattern(),
                     "recursive": flag(false, "Whether directories below are listed too."),
                 }),
                 &[],
@@ -140,6 +182,7 @@ impl Tool {
                                         look-around, no back-references.",
                     },
                     "glob_pattern": glob(),
+                    "file_pattern": file_pattern(),
                     "directory": directory("The directory to search; the root if left out."),
                     "recursive": flag(true, "Whether directories below are searched too."),
                     "case_sensitive": flag(false, "Whether upper and lower case differ."),
@@ -190,6 +233,7 @@ impl Tool {
                                 },
                             },
                             "required": ["line_number", "new_line"],
+                            "additionalProperties": false,
                         },
                     },
                 }),
@@ -218,6 +262,10 @@ fn glob() -> Value {
         "type": ["string", "null"],
         "description": "Only paths that match, such as *.md or src/**/*.{c,h}. Upper and lower case do not differ.",
     })
+}
+
+fn file_pattern() -> Value {
+    json!({ "type": ["string", "null"], "deprecated": true, "description": "Older name of glob_pattern." })
 }
 
 fn flag(default: bool, description: &str) -> Value {

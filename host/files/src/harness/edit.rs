@@ -66,6 +66,12 @@ pub(super) fn replaced(content: &str, old: &str, new: &str, replaces_all: bool) 
     Ok((content.replace(old, new), count))
 }
 
+/// `content` with `text` at its end.
+pub(super) fn appended(content: &str, text: &str) -> Changed {
+    check_bytes(content.len().saturating_add(text.len()))?;
+    Ok((format!("{content}{text}"), 1))
+}
+
 /// `content` with lines replaced by number, all or none.
 pub(super) fn lines_replaced(content: &str, edits: &[LineEdit]) -> Changed {
     // A content that ends in a line feed has one more, empty line (`FILE-30`); so has an empty one.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde::Serialize;
+
 use super::operations::Refusal;
 use super::requests::LineNumber;
 use crate::{FileError, FileStore, StorePath};
@@ -60,6 +62,46 @@ pub(super) async fn read(
     }
 }
 
+/// A part of a file.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Part {
+    text: String,
+    /// Where the text starts, in bytes: at the first whole character from the wanted place on.
+    offset: u64,
+    /// Where the next part starts; `None` at the end of the file.
+    next_offset: Option<u64>,
+    /// How long the whole file is.
+    file_bytes: u64,
+}
+
+/// Whole characters of a file from `offset` on, `bytes_max` bytes at most.
+pub(super) async fn read_part(
+    store: &dyn FileStore,
+    path: &StorePath,
+    offset: u64,
+    bytes_max: u64,
+) -> Result<Part, Refusal> {
+    let length = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let mut bytes = store.read_range(path, offset, bytes_max).await?;
+    let file_bytes = store.stat(path).await?.bytes;
+    // What continues a character whose beginning is before the offset.
+    let inside =
+        if offset == 0 { 0 } else { bytes.iter().take(3).take_while(|b| (0x80..0xc0).contains(*b)).count() };
+    bytes.drain(..inside);
+    let offset = offset.saturating_add(u64::try_from(inside).unwrap_or(u64::MAX));
+    let is_last = offset.saturating_add(length(&bytes)) >= file_bytes;
+    if let Err(error) = std::str::from_utf8(&bytes) {
+        if is_last || error.error_len().is_some() {
+            return Err(not_text(path));
+        }
+        bytes.truncate(error.valid_up_to());
+    }
+    let end = offset.saturating_add(length(&bytes));
+    let next_offset = (!is_last && !bytes.is_empty()).then_some(end);
+    let text = String::from_utf8(bytes).map_err(|_| not_text(path))?;
+    Ok(Part { text, offset, next_offset, file_bytes })
+}
+
 async fn read_in_chunks(
     store: &dyn FileStore,
     path: &StorePath,
@@ -92,6 +134,10 @@ struct Lines {
     /// The line that comes next, or goes on.
     number: u64,
     is_at_start: bool,
+    /// Where that line starts, in bytes.
+    line_offset: u64,
+    /// Bytes before the next part.
+    offset: u64,
     /// The beginning of a character that the next piece ends.
     split: Vec<u8>,
     kept: String,
@@ -99,7 +145,16 @@ struct Lines {
 
 impl Lines {
     fn new(range: LineRange, bytes_max: u64) -> Self {
-        Self { range, bytes_max, number: 1, is_at_start: true, split: Vec::new(), kept: String::new() }
+        Self {
+            range,
+            bytes_max,
+            number: 1,
+            is_at_start: true,
+            line_offset: 0,
+            offset: 0,
+            split: Vec::new(),
+            kept: String::new(),
+        }
     }
 
     fn push(&mut self, piece: &[u8], path: &StorePath) -> Result<(), Refusal> {
@@ -128,14 +183,21 @@ impl Lines {
             self.begin();
             self.kept.push_str(part);
             if u64::try_from(self.kept.len()).unwrap_or(u64::MAX) > self.bytes_max {
-                return Err(Refusal::Reason(format!(
-                    "these lines are longer than {} bytes together; ask for fewer lines.",
-                    self.bytes_max
-                )));
+                let max = self.bytes_max;
+                return Err(Refusal::Reason(if self.range.start == self.number {
+                    format!(
+                        "line {} is longer than {max} bytes; read it in parts with file_access_read_file and offset={}.",
+                        self.number, self.line_offset
+                    )
+                } else {
+                    format!("these lines are longer than {max} bytes together; ask for fewer lines.")
+                }));
             }
         }
+        self.offset = self.offset.saturating_add(u64::try_from(part.len()).unwrap_or(u64::MAX));
         self.is_at_start = part.ends_with('\n');
         if self.is_at_start {
+            self.line_offset = self.offset;
             self.number = self.number.saturating_add(1);
         }
         Ok(())

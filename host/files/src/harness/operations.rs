@@ -6,13 +6,15 @@ use serde_json::{Value, json};
 use super::edit::{self, Edited};
 use super::lines::{self, LineRange};
 use super::requests::{
-    CreateDirectory, ListFiles, OneFile, ReadLines, Replace, ReplaceLines, Request, SaveFile, SearchFiles,
+    CreateDirectory, ListFiles, OneFile, ReadFile, ReadLines, Replace, ReplaceLines, Request, SaveFile,
+    SearchFiles,
 };
+use super::stores::{Directory, Place, View};
 use super::{Answer, Work};
 use crate::path::quoted;
 use crate::{
-    FileError, Glob, MadeDirectory, Scope, SearchQuery, SearchResults, StorePath, Truncation, WriteMode,
-    search,
+    Entry, EntryKind, FileError, Glob, Listing, MadeDirectory, NotShown, RefusedName, Scope, SearchQuery,
+    SearchResults, StorePath, Truncation, WriteMode, search,
 };
 
 /// Why a tool did nothing.
@@ -37,6 +39,11 @@ impl From<FileError> for Refusal {
         }
     }
 }
+
+/// Names that one answer tells of those that it leaves out.
+const NOT_SHOWN_TOLD_MAX: usize = 5;
+/// Characters of such a name.
+const NOT_SHOWN_CHARS_MAX: usize = 80;
 
 type Answered = Result<Answer, Refusal>;
 
@@ -75,19 +82,23 @@ impl Work<'_> {
 
     /// `FILE-34`
     async fn save(&self, request: &SaveFile) -> Answered {
-        let path = file(&request.file_name)?;
+        let Place { view, path } = self.views.file(&request.file_name)?;
         let shown = quoted(&request.file_name);
+        if request.append {
+            return self.append(request, view, &path).await;
+        }
         let (mode, what) = if request.overwrite {
             // For the record alone: what happens to a file that comes or goes meanwhile is up to the write.
-            let is_there = self.store.stat(&path).await.is_ok();
+            let is_there = view.store.stat(&path).await.is_ok();
             (WriteMode::Replace, if is_there { FileChangeKind::Changed } else { FileChangeKind::Created })
         } else {
             (WriteMode::Create, FileChangeKind::Created)
         };
-        match self.store.write(&path, request.content.clone().into_bytes(), mode).await {
+        match view.store.write(&path, request.content.clone().into_bytes(), mode).await {
             Ok(()) => Ok(Answer {
                 value: format!("File '{shown}' saved.").into(),
-                changed: vec![self.change(&path, what, request.content.len())],
+                changed: vec![change(view, &path, what, request.content.len())],
+                failures: Vec::new(),
             }),
             Err(FileError::AlreadyExists) => Ok(text(format!(
                 "File '{shown}' already exists. To replace it, save again with overwrite set to true."
@@ -97,10 +108,44 @@ impl Work<'_> {
         }
     }
 
+    /// Adds text to the end of a file, which is created if there is none.
+    async fn append(&self, request: &SaveFile, view: &View<'_>, path: &StorePath) -> Answered {
+        if request.overwrite {
+            return Err(Refusal::reason("overwrite and append must not both be true."));
+        }
+        let text_added = &request.content;
+        let created = view.store.write(path, text_added.clone().into_bytes(), WriteMode::Create).await;
+        let (what, bytes) = match created {
+            Ok(()) => (FileChangeKind::Created, text_added.len()),
+            Err(FileError::AlreadyExists) => {
+                let appended = edit::edit(&view.store, path, |content| edit::appended(content, text_added));
+                (FileChangeKind::Changed, appended.await?.bytes)
+            }
+            Err(error) => return Err(Refusal::reason(error)),
+        };
+        Ok(Answer {
+            value: format!(
+                "Added {} bytes to '{}', which has {bytes} bytes now.",
+                text_added.len(),
+                quoted(&request.file_name)
+            )
+            .into(),
+            changed: vec![change(view, path, what, bytes)],
+            failures: Vec::new(),
+        })
+    }
+
     /// `FILE-35`
-    async fn read(&self, request: &OneFile) -> Answered {
-        let path = file(&request.file_name)?;
-        match self.store.read(&path, self.options.read_bytes_max).await {
+    async fn read(&self, request: &ReadFile) -> Answered {
+        let Place { view, path } = self.views.file(&request.file_name)?;
+        if let Some(given) = &request.offset {
+            let offset = given
+                .offset()
+                .ok_or_else(|| Refusal::Reason(format!("offset must not be negative, got {given}.")))?;
+            let part = lines::read_part(&*view.store, &path, offset, view.options.read_bytes_max).await?;
+            return Ok(Answer { value: json!(part), changed: Vec::new(), failures: Vec::new() });
+        }
+        match view.store.read(&path, view.options.read_bytes_max).await {
             Ok(content) => Ok(text(utf8(content, &path)?)),
             Err(error @ FileError::TooLarge { .. }) => {
                 Err(Refusal::Reason(format!("{error} Use file_access_read_lines.")))
@@ -111,104 +156,163 @@ impl Work<'_> {
 
     /// `FILE-36`
     async fn delete(&self, request: &OneFile) -> Answered {
-        let path = file(&request.file_name)?;
-        self.store.delete(&path).await?;
+        let Place { view, path } = self.views.file(&request.file_name)?;
+        view.store.delete(&path).await?;
         Ok(Answer {
             value: format!("File '{}' deleted.", quoted(&request.file_name)).into(),
-            changed: vec![self.change(&path, FileChangeKind::Deleted, 0)],
+            changed: vec![change(view, &path, FileChangeKind::Deleted, 0)],
+            failures: Vec::new(),
         })
     }
 
     /// `FILE-37`
     async fn list(&self, request: &ListFiles) -> Answered {
-        let directory = directory(request.directory.as_deref())?;
-        let glob = Glob::new(request.glob_pattern.as_deref()).map_err(Refusal::reason)?;
-        let listing = self.store.list(&directory, scope(request.recursive)).await.map_err(Refusal::reason)?;
+        let directory = self.views.directory(request.directory.as_deref())?;
+        let pattern = request.glob_pattern.as_deref().or(request.file_pattern.as_deref());
+        let glob = Glob::new(pattern).map_err(Refusal::reason)?;
+        let scope = scope(request.recursive);
+        let (listing, entries_max) = match directory {
+            Directory::In(Place { view, path }) => {
+                let listing = view.store.list(&path, scope).await.map_err(Refusal::reason)?;
+                (listing, view.options.entries_max)
+            }
+            Directory::AboveAll => (
+                self.list_all(scope).await?,
+                self.views.options().map_or(usize::MAX, |options| options.entries_max),
+            ),
+        };
         let mut entries = listing.entries.iter().filter(|entry| glob.matches(&entry.name));
-        let mut shown: Vec<Value> =
-            entries.by_ref().take(self.options.entries_max).map(|entry| json!(entry)).collect();
+        let mut shown: Vec<Value> = entries.by_ref().take(entries_max).map(|entry| json!(entry)).collect();
         if entries.next().is_some() || listing.is_truncated {
             shown.push(truncated(Truncation::Entries));
         }
-        Ok(Answer { value: shown.into(), changed: Vec::new() })
+        shown.extend(not_shown(&listing.not_shown));
+        Ok(Answer { value: shown.into(), changed: Vec::new(), failures: Vec::new() })
+    }
+
+    /// The root above several stores.
+    async fn list_all(&self, scope: Scope) -> Result<Listing, Refusal> {
+        let mut whole = Listing::default();
+        for view in &self.views.0 {
+            whole.entries.push(Entry::new(view.name, EntryKind::Directory));
+            if scope == Scope::Recursive {
+                let below = view.store.list(&StorePath::ROOT, scope).await.map_err(Refusal::reason)?;
+                let entries = below.entries.into_iter();
+                whole.entries.extend(
+                    entries.map(|entry| Entry::new(format!("{}/{}", view.name, entry.name), entry.kind)),
+                );
+                whole.is_truncated |= below.is_truncated;
+                whole.not_shown.add_below(view.name, below.not_shown);
+            }
+        }
+        let Listing { entries, is_truncated, not_shown, .. } = whole;
+        Ok(Listing { not_shown, ..Listing::sorted(entries, is_truncated) })
     }
 
     /// `FILE-38`
     async fn search(&self, request: &SearchFiles) -> Answered {
-        let directory = directory(request.directory.as_deref())?;
+        let directory = self.views.directory(request.directory.as_deref())?;
+        let pattern = request.glob_pattern.as_deref().or(request.file_pattern.as_deref());
         let query = SearchQuery::new(&request.regex_pattern, request.case_sensitive)
-            .and_then(|query| query.with_glob(request.glob_pattern.as_deref()))
+            .and_then(|query| query.with_glob(pattern))
             .map_err(Refusal::reason)?
-            .with_scope(scope(request.recursive))
-            .with_caps(self.options.search);
-        let SearchResults { files, truncated: left_out, .. } =
-            search(self.store, &directory, &query).await.map_err(Refusal::reason)?;
-        let mut shown: Vec<Value> = files.iter().map(|file| json!(file)).collect();
+            .with_scope(scope(request.recursive));
+        let places = match directory {
+            Directory::In(place) => vec![place],
+            // The root above several stores has no files.
+            Directory::AboveAll if !request.recursive => Vec::new(),
+            Directory::AboveAll => {
+                self.views.0.iter().map(|view| Place { view, path: StorePath::ROOT }).collect()
+            }
+        };
+        let (mut shown, mut left_out, mut hidden) = (Vec::<Value>::new(), None, NotShown::default());
+        let mut lines = 0_u64;
+        for Place { view, path } in places {
+            let mut caps = view.options.search;
+            caps.matches_max = caps.matches_max.saturating_sub(lines);
+            let found = search(&view.store, &path, &query.clone().with_caps(caps)).await;
+            let SearchResults { files, truncated, not_shown, .. } = found.map_err(Refusal::reason)?;
+            let prefix = self.views.prefix(view);
+            for mut file in files {
+                lines = lines.saturating_add(u64::try_from(file.matching_lines.len()).unwrap_or(u64::MAX));
+                file.file_name.insert_str(0, &prefix);
+                shown.push(json!(file));
+            }
+            hidden.add_below(prefix.trim_end_matches('/'), not_shown);
+            left_out = left_out.or(truncated);
+        }
         shown.extend(left_out.map(truncated));
-        Ok(Answer { value: shown.into(), changed: Vec::new() })
+        shown.extend(not_shown(&hidden));
+        Ok(Answer { value: shown.into(), changed: Vec::new(), failures: Vec::new() })
     }
 
     /// `FILE-39`
     async fn read_lines(&self, request: &ReadLines) -> Answered {
-        let path = file(&request.file_name)?;
+        let Place { view, path } = self.views.file(&request.file_name)?;
         let range = LineRange::new(&request.start_line, request.end_line.as_ref())?;
-        lines::read(&**self.store, &path, range, self.options.read_bytes_max).await.map(text)
+        lines::read(&*view.store, &path, range, view.options.read_bytes_max).await.map(text)
     }
 
     /// `FILE-40`
     async fn replace(&self, request: &Replace) -> Answered {
-        let path = file(&request.file_name)?;
+        let Place { view, path } = self.views.file(&request.file_name)?;
         if request.old_string.is_empty() {
             return Err(Refusal::reason("old_string must not be empty."));
         }
-        let edited = edit::edit(self.store, &path, |content| {
+        let edited = edit::edit(&view.store, &path, |content| {
             edit::replaced(content, &request.old_string, &request.new_string, request.replace_all)
         });
         let Edited { count, bytes } = edited.await?;
         Ok(Answer {
             value: format!("Replaced {count} occurrence(s) in '{}'.", quoted(&request.file_name)).into(),
-            changed: vec![self.change(&path, FileChangeKind::Changed, bytes)],
+            changed: vec![change(view, &path, FileChangeKind::Changed, bytes)],
+            failures: Vec::new(),
         })
     }
 
     /// `FILE-41`
     async fn replace_lines(&self, request: &ReplaceLines) -> Answered {
-        let path = file(&request.file_name)?;
+        let Place { view, path } = self.views.file(&request.file_name)?;
         if request.edits.is_empty() {
             return Err(Refusal::reason("At least one line edit must be provided."));
         }
-        let edited = edit::edit(self.store, &path, |content| edit::lines_replaced(content, &request.edits));
+        let edited = edit::edit(&view.store, &path, |content| edit::lines_replaced(content, &request.edits));
         let Edited { count, bytes } = edited.await?;
         Ok(Answer {
             value: format!("Replaced {count} line(s) in '{}'.", quoted(&request.file_name)).into(),
-            changed: vec![self.change(&path, FileChangeKind::Changed, bytes)],
+            changed: vec![change(view, &path, FileChangeKind::Changed, bytes)],
+            failures: Vec::new(),
         })
     }
 
     /// `FILE-42`
     async fn create_directory(&self, request: &CreateDirectory) -> Answered {
-        let path = directory(Some(&request.directory))?;
         let shown = quoted(&request.directory);
-        match self.store.create_directory(&path).await.map_err(Refusal::reason)? {
+        let Directory::In(Place { view, path }) = self.views.directory(Some(&request.directory))? else {
+            return Ok(text(format!("Directory '{shown}' already exists.")));
+        };
+        match view.store.create_directory(&path).await.map_err(Refusal::reason)? {
             MadeDirectory::Existed => Ok(text(format!("Directory '{shown}' already exists."))),
             MadeDirectory::Created => {
-                let mut change = self.change(&path, FileChangeKind::Created, 0);
+                let mut change = change(view, &path, FileChangeKind::Created, 0);
                 change.path.push('/');
-                Ok(Answer { value: format!("Directory '{shown}' created.").into(), changed: vec![change] })
+                Ok(Answer {
+                    value: format!("Directory '{shown}' created.").into(),
+                    changed: vec![change],
+                    failures: Vec::new(),
+                })
             }
         }
     }
 }
 
-impl Work<'_> {
-    fn change(&self, path: &StorePath, what: FileChangeKind, bytes: usize) -> FileChange {
-        FileChange {
-            mount: self.name.to_owned(),
-            path: path.to_string(),
-            what,
-            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
-            diff: None,
-        }
+fn change(view: &View<'_>, path: &StorePath, what: FileChangeKind, bytes: usize) -> FileChange {
+    FileChange {
+        mount: view.name.to_owned(),
+        path: path.to_string(),
+        what,
+        bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+        diff: None,
     }
 }
 
@@ -223,7 +327,7 @@ fn told(answered: Answered, what: &str, argument: Option<&str>) -> Answer {
 }
 
 fn text(text: String) -> Answer {
-    Answer { value: text.into(), changed: Vec::new() }
+    Answer { value: text.into(), changed: Vec::new(), failures: Vec::new() }
 }
 
 /// What ends an answer that leaves something out (`FILE-33`).
@@ -231,12 +335,34 @@ fn truncated(reason: Truncation) -> Value {
     json!({ "truncated": true, "reason": reason })
 }
 
-fn file(given: &str) -> Result<StorePath, Refusal> {
-    StorePath::file(given).map_err(Refusal::reason)
+/// What tells of files and directories that an answer leaves out because of their names.
+fn not_shown(left_out: &NotShown) -> Option<Value> {
+    let NotShown { count, names, .. } = left_out;
+    if *count == 0 {
+        return None;
+    }
+    let words = if *count == 1 { "entry is" } else { "entries are" };
+    let told =
+        names.iter().take(NOT_SHOWN_TOLD_MAX).map(|RefusedName { directory, name, reason, .. }| {
+            let directory =
+                if directory.is_empty() { String::new() } else { format!("{}/", quoted(directory)) };
+            let name = quoted_name(name);
+            format!("'{directory}{name}' ({})", reason.trim_end_matches('.'))
+        });
+    let mut told = told.collect::<Vec<_>>().join(", ");
+    if *count > u64::try_from(NOT_SHOWN_TOLD_MAX).unwrap_or(u64::MAX) {
+        told.push_str(", …");
+    }
+    Some(json!({ "not_shown": count, "reason": format!("{count} {words} not shown: {told}.") }))
 }
 
-fn directory(given: Option<&str>) -> Result<StorePath, Refusal> {
-    StorePath::directory(given.unwrap_or_default()).map_err(Refusal::reason)
+/// A name that is escaped already, cut to a length that people read.
+fn quoted_name(name: &str) -> String {
+    let mut shown: String = name.chars().take(NOT_SHOWN_CHARS_MAX).collect();
+    if shown.len() < name.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 fn scope(is_recursive: bool) -> Scope {

@@ -8,7 +8,7 @@ use super::declarations::Tool;
 #[derive(Debug)]
 pub(super) enum Request {
     SaveFile(SaveFile),
-    ReadFile(OneFile),
+    ReadFile(ReadFile),
     DeleteFile(OneFile),
     ListFiles(ListFiles),
     SearchFiles(SearchFiles),
@@ -23,6 +23,16 @@ pub(super) struct SaveFile {
     pub(super) file_name: String,
     pub(super) content: String,
     pub(super) overwrite: bool,
+    #[serde(default)]
+    pub(super) append: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ReadFile {
+    pub(super) file_name: String,
+    /// In bytes.
+    #[serde(default)]
+    pub(super) offset: Option<LineNumber>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -36,6 +46,9 @@ pub(super) struct ListFiles {
     pub(super) directory: Option<String>,
     #[serde(default)]
     pub(super) glob_pattern: Option<String>,
+    /// The older name of `glob_pattern`.
+    #[serde(default)]
+    pub(super) file_pattern: Option<String>,
     pub(super) recursive: bool,
 }
 
@@ -44,6 +57,9 @@ pub(super) struct SearchFiles {
     pub(super) regex_pattern: String,
     #[serde(default)]
     pub(super) glob_pattern: Option<String>,
+    /// The older name of `glob_pattern`.
+    #[serde(default)]
+    pub(super) file_pattern: Option<String>,
     #[serde(default)]
     pub(super) directory: Option<String>,
     pub(super) recursive: bool,
@@ -99,6 +115,13 @@ impl LineNumber {
             // Beyond what 64 bits hold.
             None => self.0.as_f64().filter(|number| *number >= 1.0).map(|_| u64::MAX),
         }
+    }
+}
+
+impl LineNumber {
+    /// An offset, counted from 0; `None` for what is not one.
+    pub(super) fn offset(&self) -> Option<u64> {
+        self.0.as_u64()
     }
 }
 

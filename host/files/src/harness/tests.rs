@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cofferdam_tool::{CallContext, Outcome, Toolset};
+use cofferdam_tool::{CallContext, FileAccess, Outcome, Toolset};
 use serde_json::{Value, json};
 
 use super::*;
@@ -237,4 +237,43 @@ async fn a_dry_run_shows_what_would_change_and_changes_nothing() {
         let content = store.read(&StorePath::file("a").unwrap(), 99).await.unwrap();
         assert_eq!(content, if is_dry_run { &b"one\ntwo\n"[..] } else { b"one\n2\n" });
     }
+}
+
+#[tokio::test]
+async fn rules_decide_about_approval_by_tool_and_path() {
+    let rules = json!([
+        {"tools": ["file_access_delete_file"], "paths": ["drafts"], "needs-approval": false},
+        {"paths": ["secret/**"], "needs-approval": true},
+    ]);
+    let options = FileAccessOptions {
+        approvals: serde_json::from_value(rules).unwrap(),
+        ..FileAccessOptions::default()
+    };
+    let toolset = toolset(memory(), options);
+    let needs = |tool: &str, arguments: Value| {
+        toolset.needs_approval_for(&format!("file_access_{tool}"), Some(arguments.to_string().as_bytes()))
+    };
+    assert!(!needs("delete_file", json!({"file_name": "drafts/a"})));
+    assert!(
+        needs("delete_file", json!({"file_name": "drafts"}))
+            == needs("delete_file", json!({"file_name": "drafts/b"}))
+    );
+    assert!(needs("delete_file", json!({"file_name": "a"})));
+    assert!(needs("save_file", json!({"file_name": "\\ secret/a", "content": ""})), "no path");
+    assert!(needs("save_file", json!({"file_name": " SECRET\\\\a", "content": ""})));
+    assert!(needs("save_file", json!({"file_name": "a", "content": 5, "extra": 1})), "it does not decode");
+    assert!(!needs("save_file", json!({"file_name": "a", "content": ""})));
+    assert!(needs("search_files", json!({"regex_pattern": "x"})), "it may come to any path");
+    assert!(
+        serde_json::from_value::<ApprovalRule>(json!({"tools": ["nope"], "needs-approval": true})).is_err()
+    );
+}
+
+#[tokio::test]
+async fn what_is_hidden_by_default_is_valid_and_hidden() {
+    let options = FileAccessOptions::default();
+    for path in [".git/config", "a/.env", ".env.local", "sub/.git"] {
+        assert!(options.hidden.matches(path), "{path}");
+    }
+    assert!(!options.hidden.matches(".gitignore") && !options.hidden.matches("env"));
 }

@@ -4,12 +4,16 @@
 //! file is shown and what is below it is not, unless the object is empty: that is how some tools create directories.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 
 use object_store::ObjectMeta;
 
 use super::keys::{self, Keys};
 use super::requests::{Bucket, Level};
-use crate::{Entry, EntryKind, FileError, Listing, Scope, StorePath, Usage};
+use crate::path::RESERVED_PREFIX;
+use crate::{
+    Entry, EntryKind, FileError, Listing, NotShown, PathError, RefusedName, Scope, StorePath, Usage,
+};
 
 /// What is in a directory, by path as seen from there.
 #[derive(Debug, Default)]
@@ -18,6 +22,7 @@ pub(super) struct Contents {
     pub(super) directories: BTreeSet<String>,
     pub(super) is_truncated: bool,
     pub(super) hides_entries: bool,
+    not_shown: NotShown,
 }
 
 impl Bucket {
@@ -55,10 +60,10 @@ impl Contents {
         let mut contents = Self::of_objects(keys, directory, &level.objects, level.is_truncated);
         for location in &level.directories {
             let name = keys.key(location).and_then(|key| keys::rest(key, directory.as_str())).unwrap_or("");
-            if directory.child(name).is_ok() {
-                contents.directories.insert(name.to_owned());
-            } else if !name.is_empty() {
-                contents.hides_entries = true;
+            match directory.child(name) {
+                Ok(_) => drop(contents.directories.insert(name.to_owned())),
+                Err(_) if name.is_empty() => {}
+                Err(error) => contents.hide(directory, directory, name, &error),
             }
         }
         contents.settle();
@@ -74,9 +79,9 @@ impl Contents {
             if segment.is_empty() || (is_last && keys::is_reserved(segment)) {
                 return;
             }
-            let Ok(path) = above.child(segment) else {
-                self.hides_entries = true;
-                return;
+            let path = match above.child(segment) {
+                Ok(path) => path,
+                Err(error) => return self.hide(directory, &above, segment, &error),
             };
             let below = path.below(directory).unwrap_or_default().to_owned();
             if is_last {
@@ -85,6 +90,20 @@ impl Contents {
                 self.directories.insert(below);
             }
             above = path;
+        }
+    }
+
+    /// Notes that `name` in `above` is refused. Of what is below a refused directory only that directory is told.
+    fn hide(&mut self, directory: &StorePath, above: &StorePath, name: &str, error: &PathError) {
+        self.hides_entries = true;
+        if name.starts_with(RESERVED_PREFIX) {
+            return;
+        }
+        let above = above.below(directory).unwrap_or_default();
+        let refused = RefusedName::new(above, OsStr::new(name), error.rule());
+        // Keys come in their order, so that those of one directory follow each other.
+        if self.not_shown.names.last() != Some(&refused) {
+            self.not_shown.add(|| refused);
         }
     }
 
@@ -120,6 +139,7 @@ impl Contents {
         let files = self.files.into_keys().map(|name| Entry::new(name, EntryKind::File));
         let mut listing = Listing::sorted(directories.chain(files).collect(), self.is_truncated);
         listing.hides_entries = self.hides_entries;
+        listing.not_shown = self.not_shown;
         listing
     }
 

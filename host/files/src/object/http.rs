@@ -27,12 +27,15 @@ use object_store::client::{
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
+use super::service::Service;
+
 /// How long a connection may be without a request before it is closed: services close theirs after about as long.
 const IDLE: Duration = Duration::from_secs(15);
 
 /// Makes clients for the builders of `object_store`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Connector {
+    pub(super) service: Arc<Service>,
     pub(super) connect_timeout: Duration,
     pub(super) request_timeout: Duration,
     pub(super) allows_http: bool,
@@ -41,6 +44,7 @@ pub(super) struct Connector {
 struct Pooled {
     client: Client<HttpsConnector<TcpConnector>, HttpRequestBody>,
     request_timeout: Duration,
+    service: Arc<Service>,
 }
 
 /// A body that has to arrive before `deadline`.
@@ -54,7 +58,7 @@ struct Timed {
 struct Elapsed;
 
 impl Connector {
-    fn client(self) -> Result<Pooled, rustls::Error> {
+    fn client(&self) -> Result<Pooled, rustls::Error> {
         let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let tls = ClientConfig::builder_with_provider(provider)
@@ -71,7 +75,7 @@ impl Connector {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .build(tls.enable_http1().wrap_connector(tcp));
-        Ok(Pooled { client, request_timeout: self.request_timeout })
+        Ok(Pooled { client, request_timeout: self.request_timeout, service: Arc::clone(&self.service) })
     }
 }
 
@@ -92,6 +96,7 @@ impl HttpService for Pooled {
         let answered = timeout_at(deadline, self.client.request(request)).await;
         let answer = answered.map_err(|_| HttpError::new(HttpErrorKind::Timeout, Elapsed))?;
         let (head, body) = answer.map_err(of_client)?.into_parts();
+        self.service.answered(head.status.as_u16());
         let body = Timed { body, deadline: Box::pin(sleep_until(deadline)) };
         Ok(HttpResponse::from_parts(head, HttpResponseBody::new(body)))
     }

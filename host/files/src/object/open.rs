@@ -14,6 +14,7 @@ use url::Url;
 use super::http::Connector;
 use super::keys::Keys;
 use super::requests::Bucket;
+use super::service::Service;
 use crate::{BucketStore, Quota};
 
 /// Attempts after the first one.
@@ -110,13 +111,13 @@ pub enum OpenBucketError {
     Options(#[from] object_store::Error),
 }
 
-/// A service, as its builder gives it.
-struct Service {
+/// The client of a service, as its builder gives it.
+struct Client {
     objects: Arc<dyn ObjectStore>,
     pages: Arc<dyn PaginatedListStore>,
 }
 
-impl Service {
+impl Client {
     #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
     fn new<T: ObjectStore + PaginatedListStore>(service: T) -> Self {
         let service = Arc::new(service);
@@ -139,14 +140,31 @@ impl BucketStore {
         }
         let keys = Keys::below(prefix)?;
         let endpoint = options.endpoint.as_deref().map(checked_endpoint).transpose()?;
-        let Service { objects, pages } = match scheme {
-            "s3" => s3(name, options, endpoint)?,
-            "gs" => gcs(name, options, endpoint)?,
-            "az" => azure(name, options, endpoint)?,
+        let host = endpoint.as_ref().map_or_else(|| usual_host(scheme, options), host);
+        let service = Arc::new(Service::new(format!("{scheme}://{name}"), host));
+        let Client { objects, pages } = match scheme {
+            "s3" => s3(name, options, endpoint, &service)?,
+            "gs" => gcs(name, options, endpoint, &service)?,
+            "az" => azure(name, options, endpoint, &service)?,
             _ => return Err(address()),
         };
         let BucketOptions { quota, is_read_only, .. } = *options;
-        Ok(Self::from_bucket(Bucket { objects, pages: Some(pages), keys, quota, is_read_only }))
+        Ok(Self::from_bucket(Bucket { objects, pages: Some(pages), keys, service, quota, is_read_only }))
+    }
+}
+
+/// The host of an endpoint, and its port if that is not the usual one.
+fn host(endpoint: &Url) -> String {
+    let host = endpoint.host_str().unwrap_or_default();
+    endpoint.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// The host of a service whose endpoint was not given.
+fn usual_host(scheme: &str, options: &BucketOptions) -> String {
+    match scheme {
+        "gs" => "storage.googleapis.com".to_owned(),
+        "az" => format!("{}.blob.core.windows.net", options.access_key_id.as_deref().unwrap_or_default()),
+        _ => format!("s3.{}.amazonaws.com", options.region.as_deref().unwrap_or("us-east-1")),
     }
 }
 
@@ -160,8 +178,9 @@ fn checked_endpoint(endpoint: &str) -> Result<Url, OpenBucketError> {
 }
 
 #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
-fn connector(options: &BucketOptions, endpoint: Option<&Url>) -> Connector {
+fn connector(options: &BucketOptions, endpoint: Option<&Url>, service: &Arc<Service>) -> Connector {
     Connector {
+        service: Arc::clone(service),
         connect_timeout: options.connect_timeout,
         request_timeout: options.request_timeout,
         allows_http: endpoint.is_some_and(|url| url.scheme() == "http"),
@@ -174,13 +193,18 @@ fn retries() -> RetryConfig {
 }
 
 #[cfg(feature = "s3")]
-fn s3(bucket: &str, options: &BucketOptions, endpoint: Option<Url>) -> Result<Service, OpenBucketError> {
+fn s3(
+    bucket: &str,
+    options: &BucketOptions,
+    endpoint: Option<Url>,
+    service: &Arc<Service>,
+) -> Result<Client, OpenBucketError> {
     let mut builder = object_store::aws::AmazonS3Builder::new()
         .with_bucket_name(bucket)
         .with_region(options.region.as_deref().unwrap_or("us-east-1"))
         .with_virtual_hosted_style_request(options.is_virtual_hosted)
         .with_retry(retries())
-        .with_http_connector(connector(options, endpoint.as_ref()));
+        .with_http_connector(connector(options, endpoint.as_ref(), service));
     if let Some(mut url) = endpoint {
         if options.is_virtual_hosted {
             let host = format!("{bucket}.{}", url.host_str().unwrap_or_default());
@@ -200,17 +224,22 @@ fn s3(bucket: &str, options: &BucketOptions, endpoint: Option<Url>) -> Result<Se
     if let Some(token) = &options.session_token {
         builder = builder.with_token(token);
     }
-    Ok(Service::new(builder.build()?))
+    Ok(Client::new(builder.build()?))
 }
 
 #[cfg(feature = "gcs")]
-fn gcs(bucket: &str, options: &BucketOptions, endpoint: Option<Url>) -> Result<Service, OpenBucketError> {
+fn gcs(
+    bucket: &str,
+    options: &BucketOptions,
+    endpoint: Option<Url>,
+    service: &Arc<Service>,
+) -> Result<Client, OpenBucketError> {
     use object_store::StaticCredentialProvider;
     use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
     let mut builder = GoogleCloudStorageBuilder::new()
         .with_bucket_name(bucket)
         .with_retry(retries())
-        .with_http_connector(connector(options, endpoint.as_ref()));
+        .with_http_connector(connector(options, endpoint.as_ref(), service));
     if let Some(url) = &endpoint {
         builder = builder.with_base_url(url.as_str().trim_end_matches('/'));
     }
@@ -223,7 +252,7 @@ fn gcs(bucket: &str, options: &BucketOptions, endpoint: Option<Url>) -> Result<S
             })))
             .with_skip_signature(true),
     };
-    Ok(Service::new(builder.build()?))
+    Ok(Client::new(builder.build()?))
 }
 
 #[cfg(feature = "azure")]
@@ -231,13 +260,14 @@ fn azure(
     container: &str,
     options: &BucketOptions,
     endpoint: Option<Url>,
-) -> Result<Service, OpenBucketError> {
+    service: &Arc<Service>,
+) -> Result<Client, OpenBucketError> {
     use object_store::azure::MicrosoftAzureBuilder;
     let mut builder = MicrosoftAzureBuilder::new()
         .with_container_name(container)
         .with_retry(retries())
         .with_skip_signature(options.secret_key.is_none())
-        .with_http_connector(connector(options, endpoint.as_ref()));
+        .with_http_connector(connector(options, endpoint.as_ref(), service));
     if let Some(url) = &endpoint {
         builder = builder.with_endpoint(url.as_str().trim_end_matches('/').to_owned());
     }
@@ -247,21 +277,21 @@ fn azure(
     if let Some(key) = &options.secret_key {
         builder = builder.with_access_key(key);
     }
-    Ok(Service::new(builder.build()?))
+    Ok(Client::new(builder.build()?))
 }
 
 #[cfg(not(feature = "s3"))]
-fn s3(_: &str, _: &BucketOptions, _: Option<Url>) -> Result<Service, OpenBucketError> {
+fn s3(_: &str, _: &BucketOptions, _: Option<Url>, _: &Arc<Service>) -> Result<Client, OpenBucketError> {
     Err(OpenBucketError::NotBuilt { scheme: "s3", feature: "s3" })
 }
 
 #[cfg(not(feature = "gcs"))]
-fn gcs(_: &str, _: &BucketOptions, _: Option<Url>) -> Result<Service, OpenBucketError> {
+fn gcs(_: &str, _: &BucketOptions, _: Option<Url>, _: &Arc<Service>) -> Result<Client, OpenBucketError> {
     Err(OpenBucketError::NotBuilt { scheme: "gs", feature: "gcs" })
 }
 
 #[cfg(not(feature = "azure"))]
-fn azure(_: &str, _: &BucketOptions, _: Option<Url>) -> Result<Service, OpenBucketError> {
+fn azure(_: &str, _: &BucketOptions, _: Option<Url>, _: &Arc<Service>) -> Result<Client, OpenBucketError> {
     Err(OpenBucketError::NotBuilt { scheme: "az", feature: "azure" })
 }
 
@@ -369,6 +399,7 @@ mod tests {
             connect_timeout: Duration::from_secs(1),
             request_timeout: Duration::from_secs(1),
             allows_http: false,
+            service: Arc::default(),
         };
         let client = client.connect(&object_store::ClientOptions::new()).unwrap();
         let request = object_store::client::HttpRequest::new(object_store::client::HttpRequestBody::empty());

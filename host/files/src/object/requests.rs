@@ -1,6 +1,5 @@
 //! The requests that are made of a bucket, and what their failures mean.
 
-use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -14,8 +13,9 @@ use object_store::{
 };
 
 use super::keys::{Key, Keys, unique};
+use super::service::Service;
 use super::version::version_of;
-use crate::{FileError, Quota, StorePath, Version};
+use crate::{FileError, Quota, ServiceProblem, StorePath, Version};
 
 /// The metadata in which each write leaves a text of its own: an entity tag says what the content is, not that it was
 /// written again.
@@ -34,6 +34,7 @@ pub(super) struct Bucket {
     #[cfg(feature = "cloud")]
     pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
     pub(super) keys: Keys,
+    pub(super) service: Arc<Service>,
     pub(super) quota: Quota,
     pub(super) is_read_only: bool,
 }
@@ -71,19 +72,27 @@ impl Bucket {
         match self.objects.get_opts(&self.keys.location(key)?, options).await {
             Ok(found) => Ok(Some(object(&found.meta, &found.attributes))),
             Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(failure(error)),
+            Err(error) => Err(self.failure(error)),
         }
     }
 
     /// The content of a file, unless it is longer than `bytes_max`: that is known before any of it arrives.
     pub(super) async fn get(&self, path: &StorePath, bytes_max: u64) -> Result<Vec<u8>, FileError> {
         let location = self.keys.location(path.as_str())?;
-        let found = self.objects.get_opts(&location, GetOptions::default()).await.map_err(missing_or)?;
+        let found = self
+            .objects
+            .get_opts(&location, GetOptions::default())
+            .await
+            .map_err(|error| self.missing_or(error));
+        let found = match found {
+            Err(FileError::NotFound) => return Err(self.missing().await),
+            found => found?,
+        };
         let bytes = found.meta.size;
         if bytes > bytes_max {
             return Err(FileError::TooLarge { bytes, bytes_max });
         }
-        Ok(found.bytes().await.map_err(missing_or)?.into())
+        Ok(found.bytes().await.map_err(|error| self.missing_or(error))?.into())
     }
 
     /// A part of a file. Where that is empty, the request fails with an error that has no name; then the file is asked for
@@ -100,9 +109,9 @@ impl Bucket {
             let range = Some(GetRange::Bounded(offset..end));
             let options = GetOptions { range, ..GetOptions::default() };
             match self.objects.get_opts(&self.keys.location(path.as_str())?, options).await {
-                Ok(found) => return Ok(found.bytes().await.map_err(missing_or)?.into()),
-                Err(Error::NotFound { .. }) => return Err(FileError::NotFound),
-                Err(error) => reason = Some(failure(error)),
+                Ok(found) => return Ok(found.bytes().await.map_err(|error| self.missing_or(error))?.into()),
+                Err(Error::NotFound { .. }) => return Err(self.missing().await),
+                Err(error) => reason = Some(self.failure(error)),
             }
         }
         let found = self.head(path.as_str()).await?.ok_or(FileError::NotFound)?;
@@ -131,14 +140,17 @@ impl Bucket {
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. }) => {
                 Err(FileError::AlreadyExists)
             }
-            Err(error) => Err(failure(error)),
+            Err(error) => Err(self.failure(error)),
         }
     }
 
     /// Copies an object inside of the bucket.
     pub(super) async fn copy(&self, from: &str, to: &str) -> Result<(), FileError> {
         let (from, to) = (self.keys.location(from)?, self.keys.location(to)?);
-        self.objects.copy_opts(&from, &to, CopyOptions::default()).await.map_err(missing_or)
+        self.objects
+            .copy_opts(&from, &to, CopyOptions::default())
+            .await
+            .map_err(|error| self.missing_or(error))
     }
 
     /// Deletes objects; those that are missing are no error. Tries all of them, whatever happens to one.
@@ -154,7 +166,7 @@ impl Bucket {
         while let Some(one) = deleted.next().await {
             match one {
                 Ok(_) | Err(Error::NotFound { .. }) => {}
-                Err(error) => result = Err(failure(error)),
+                Err(error) => result = Err(self.failure(error)),
             }
         }
         result
@@ -165,9 +177,15 @@ impl Bucket {
         let location = self.keys.location(directory.as_str())?;
         #[cfg(feature = "cloud")]
         if let Some(pages) = &self.pages {
-            return any_below(&**pages, &location).await;
+            return any_below(&**pages, &location).await.map_err(|error| self.failure(error));
         }
-        Ok(self.objects.list(Some(&location)).try_next().await.map_err(failure)?.is_some())
+        Ok(self
+            .objects
+            .list(Some(&location))
+            .try_next()
+            .await
+            .map_err(|error| self.failure(error))?
+            .is_some())
     }
 
     /// Every object below `directory`, in no order, and whether there are more than anyone has time for.
@@ -175,7 +193,7 @@ impl Bucket {
         let location = self.keys.location(directory.as_str())?;
         let mut found = Vec::new();
         let mut stream = self.objects.list(Some(&location));
-        while let Some(object) = stream.try_next().await.map_err(failure)? {
+        while let Some(object) = stream.try_next().await.map_err(|error| self.failure(error))? {
             if found.len() >= self.listed_max() {
                 return Ok((found, true));
             }
@@ -189,10 +207,39 @@ impl Bucket {
         let location = self.keys.location(directory.as_str())?;
         #[cfg(feature = "cloud")]
         if let Some(pages) = &self.pages {
-            return level_of(&**pages, &location, self.listed_max()).await;
+            let level = level_of(&**pages, &location, self.listed_max()).await;
+            return level.map_err(|error| self.failure(error));
         }
-        let found = self.objects.list_with_delimiter(Some(&location)).await.map_err(failure)?;
+        let found =
+            self.objects.list_with_delimiter(Some(&location)).await.map_err(|error| self.failure(error))?;
         Ok(Level { objects: found.objects, directories: found.common_prefixes, is_truncated: false })
+    }
+
+    fn failure(&self, error: Error) -> FileError {
+        self.service.failure(error).into()
+    }
+
+    fn missing_or(&self, error: Error) -> FileError {
+        match error {
+            Error::NotFound { .. } => FileError::NotFound,
+            error => self.failure(error),
+        }
+    }
+
+    /// Why there is no object. A service answers a request for one in a bucket that does not exist in the same way, so the
+    /// first time the bucket is listed. One that may not be listed is taken to exist.
+    async fn missing(&self) -> FileError {
+        if self.service.is_found() {
+            return FileError::NotFound;
+        }
+        match self.is_directory(&StorePath::ROOT).await {
+            Err(FileError::Host(failure))
+                if failure.service().is_some_and(|failure| failure.problem == ServiceProblem::NoBucket) =>
+            {
+                failure.into()
+            }
+            _ => FileError::NotFound,
+        }
     }
 
     fn listed_max(&self) -> usize {
@@ -218,13 +265,13 @@ fn below(location: &Path) -> Option<String> {
 }
 
 #[cfg(feature = "cloud")]
-async fn any_below(pages: &dyn PaginatedListStore, location: &Path) -> Result<bool, FileError> {
+async fn any_below(pages: &dyn PaginatedListStore, location: &Path) -> Result<bool, Error> {
     let prefix = below(location);
     let mut page_token = None;
     loop {
         let options =
             PaginatedListOptions { max_keys: Some(1), page_token, ..PaginatedListOptions::default() };
-        let page = pages.list_paginated(prefix.as_deref(), options).await.map_err(failure)?;
+        let page = pages.list_paginated(prefix.as_deref(), options).await?;
         if !page.result.objects.is_empty() {
             return Ok(true);
         }
@@ -241,7 +288,7 @@ async fn level_of(
     pages: &dyn PaginatedListStore,
     location: &Path,
     listed_max: usize,
-) -> Result<Level, FileError> {
+) -> Result<Level, Error> {
     let prefix = below(location);
     let mut level = Level::default();
     let mut page_token = None;
@@ -251,7 +298,7 @@ async fn level_of(
             page_token,
             ..PaginatedListOptions::default()
         };
-        let page = pages.list_paginated(prefix.as_deref(), options).await.map_err(failure)?;
+        let page = pages.list_paginated(prefix.as_deref(), options).await?;
         level.objects.extend(page.result.objects);
         level.directories.extend(page.result.common_prefixes);
         match page.page_token {
@@ -263,51 +310,4 @@ async fn level_of(
             None => return Ok(level),
         }
     }
-}
-
-fn missing_or(error: Error) -> FileError {
-    match error {
-        Error::NotFound { .. } => FileError::NotFound,
-        error => failure(error),
-    }
-}
-
-/// A failure of the service: its kind for the model, and all of it, addresses and keys included, for logs.
-pub(super) fn failure(error: Error) -> FileError {
-    let kind = match &error {
-        Error::NotFound { .. } => io::ErrorKind::NotFound,
-        Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => {
-            io::ErrorKind::AlreadyExists
-        }
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => io::ErrorKind::PermissionDenied,
-        Error::NotSupported { .. } | Error::NotImplemented { .. } => io::ErrorKind::Unsupported,
-        Error::InvalidPath { .. } => io::ErrorKind::InvalidData,
-        other => transport(other),
-    };
-    io::Error::new(kind, error).into()
-}
-
-/// What went wrong on the way to the service.
-#[cfg(feature = "cloud")]
-fn transport(error: &Error) -> io::ErrorKind {
-    use object_store::client::{HttpError, HttpErrorKind};
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<HttpError>() {
-            return match error.kind() {
-                HttpErrorKind::Timeout => io::ErrorKind::TimedOut,
-                HttpErrorKind::Connect => io::ErrorKind::NotConnected,
-                HttpErrorKind::Request | HttpErrorKind::Interrupted => io::ErrorKind::ConnectionAborted,
-                HttpErrorKind::Decode => io::ErrorKind::InvalidData,
-                _ => io::ErrorKind::Other,
-            };
-        }
-        cause = error.source();
-    }
-    io::ErrorKind::Other
-}
-
-#[cfg(not(feature = "cloud"))]
-fn transport(_: &Error) -> io::ErrorKind {
-    io::ErrorKind::Other
 }

@@ -71,6 +71,7 @@ impl State {
             let children = self.children(&here).await?;
             whole.is_truncated |= children.is_truncated || listed > DIRECTORIES_LISTED_MAX;
             whole.hides_entries |= children.hides_entries;
+            whole.not_shown.add_below(here.below(directory).unwrap_or_default(), children.not_shown);
             for entry in children.entries {
                 let path = here.join(&entry.name);
                 if let Some(name) = path.below(directory) {
@@ -83,6 +84,7 @@ impl State {
         }
         Ok(Listing {
             hides_entries: whole.hides_entries,
+            not_shown: whole.not_shown,
             ..Listing::sorted(whole.entries, whole.is_truncated)
         })
     }

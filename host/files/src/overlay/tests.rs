@@ -70,8 +70,7 @@ async fn memory_is_refused_before_it_is_taken_and_given_back_after() {
 }
 
 /// Takes all there is.
-const LARGE: Quota =
-    Quota { bytes_max: u64::MAX, file_bytes_max: u64::MAX, entries_max: u64::MAX, depth_max: u64::MAX };
+const LARGE: Quota = Quota::UNLIMITED;
 const MIB: u64 = 1024 * 1024;
 
 /// Content of which every part is another.

@@ -46,6 +46,11 @@ impl PathError {
         Self::new(path.as_str(), PathRefusal::TooLong)
     }
 
+    /// The rule that was broken, without the path.
+    pub(crate) fn rule(&self) -> String {
+        self.refusal.to_string()
+    }
+
     pub(super) fn new(given: &str, refusal: PathRefusal) -> Self {
         Self { given: Some(given.to_owned()), refusal }
     }

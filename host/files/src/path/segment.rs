@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{RESERVED_PREFIX, SegmentRefusal};
+use super::{NameRules, RESERVED_PREFIX, SegmentRefusal};
 
 /// Longest name that the common file systems hold, in bytes.
 const SEGMENT_BYTES_MAX: usize = 255;
@@ -33,8 +33,13 @@ pub(super) fn refusal(segment: &str) -> Option<SegmentRefusal> {
 
 /// Whether the text starts with one letter and a colon (`FILE-3`).
 ///
-/// Should the pattern not compile, the colon is refused by `FILE-5` all the same.
-pub(super) fn is_drive_root(text: &str) -> bool {
+/// Where names may hold a colon, only a letter and a colon that are a whole segment count. Should the pattern not compile,
+/// the colon is refused by `FILE-5` all the same.
+pub(super) fn is_drive_root(text: &str, rules: NameRules) -> bool {
+    let first = text.split(super::is_separator).next().unwrap_or_default();
+    if rules.allows_colon() && !first.ends_with(':') {
+        return false;
+    }
     static LETTER_AND_COLON: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\A\p{L}:").ok());
     LETTER_AND_COLON.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }

@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use super::model::Model;
 use super::{Mismatch, expect};
-use crate::{Budget, EntryKind, FileError, FileStore, Listing, Overlay, Quota, Scope, StorePath, WriteMode};
+use crate::{
+    Budget, EntryKind, FileError, FileStore, Listing, Overlay, Quota, QuotaCounts, Scope, StorePath,
+    WriteMode,
+};
 
 /// Few enough paths that operations meet, deep enough for every limit of [`QUOTA`].
 const PATHS: [&str; 12] =
     ["", "a", "b", "a/a", "a/b", "b/a", "a/a/a", "a/a/b", "b/a/b", "a/b/a/b", "a/b/a/b/a", "a!"];
 
 /// Limits that a plan soon meets.
-const QUOTA: Quota = Quota { bytes_max: 12, entries_max: 6, file_bytes_max: 8, depth_max: 3 };
+const QUOTA: Quota =
+    Quota { bytes_max: 12, entries_max: 6, file_bytes_max: 8, depth_max: 3, counts: QuotaCounts::Total };
 
 /// What an operation gives, as text.
 pub(super) type Said = Result<String, String>;

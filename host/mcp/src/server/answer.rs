@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_tool::{CallRecord, Completion, Content, Output, Refused, ResourceBody, Shown};
-use rmcp::model::{AudioContent, CallToolResult, ContentBlock, MetaObject, Resource, ResourceContents};
+use rmcp::model::{AudioContent, CallToolResult, ContentBlock, Resource, ResourceContents};
 use serde_json::Value;
 
 use super::catalog::Entry;
@@ -29,14 +29,20 @@ impl Answers<'_> {
     /// The result of a call that ended. `None` if it was given up: then there is nobody to tell.
     pub(super) fn completion(&self, completion: Completion, entry: &Entry) -> Option<CallToolResult> {
         let Completion { outcome, record } = completion;
+        for failure in &record.store_failures {
+            tracing::warn!(call_id = %record.call_id, "{failure}");
+        }
         let mut result = self.shown(outcome.into_shown()?);
         if result.is_error == Some(true) {
             result.content.extend(self.refusals(&record, &entry.source));
         }
+        if record.is_dry_run {
+            let meta = result.meta.get_or_insert_default();
+            meta.insert(receipt::DRY_RUN.to_owned(), receipt::dry_run(&record));
+        }
         if self.has_receipts {
-            let mut meta = MetaObject::new();
+            let meta = result.meta.get_or_insert_default();
             meta.insert(receipt::KEY.to_owned(), receipt::receipt(record, entry.policy_digest()));
-            result.meta = Some(meta);
         }
         Some(result)
     }

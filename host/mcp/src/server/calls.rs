@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use cofferdam_tool::{
-    Asker as _, CallContext, Completion, NotAsked, Question, QuestionKind, Refused, ToolFailure,
+    Asker as _, CallContext, Completion, FileEffects, NotAsked, Question, QuestionKind, Refused, ToolFailure,
 };
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, InputRequiredResult, InputResponses, JsonObject, Task};
@@ -31,6 +31,8 @@ const TASK_GRACE: Duration = Duration::from_millis(500);
 const TASK_TTL: Duration = Duration::from_secs(60 * 60);
 /// How often a client is asked to look.
 const TASK_POLL: Duration = Duration::from_secs(1);
+/// What a state of a dry run is bound to instead of the method.
+const DRY_RUN: &str = "dry run";
 /// Longest argument text that a person is shown, in bytes.
 const SHOWN_ARGUMENTS_BYTES_MAX: usize = 2000;
 
@@ -41,6 +43,8 @@ pub(super) struct Request<'a> {
     /// The MCP method, for what a state is bound to.
     pub(super) method: &'static str,
     pub(super) arguments: JsonObject,
+    /// Whether the client wants to see what would change, and no change.
+    pub(super) is_dry_run: bool,
     pub(super) caller: &'a Arc<Caller>,
     pub(super) asked: Asked,
     pub(super) reports: Forwarder<'a>,
@@ -83,7 +87,9 @@ impl Request<'_> {
     fn binding(&self) -> Binding {
         let arguments = serde_json::to_vec(&self.arguments).unwrap_or_default();
         let name = self.entry.definition.name.as_str();
-        Binding::new(self.caller.principal.name(), self.method, name, &arguments)
+        // What was approved for a dry run was not approved for a call.
+        let method = if self.is_dry_run { DRY_RUN } else { self.method };
+        Binding::new(self.caller.principal.name(), method, name, &arguments)
     }
 }
 
@@ -150,9 +156,8 @@ impl Shared {
     /// Whether a person may have to be asked before the tool runs.
     fn wants_consent(&self, request: &Request<'_>) -> bool {
         let lacks = |grantor: &Arc<dyn Grantor>| !grantor.missing(&request.entry.source).is_empty();
-        let name = request.entry.definition.name.as_str();
         (request.caller.principal.decides() && self.grantor.get().is_some_and(lacks))
-            || (self.options.asks_approval && request.catalog.toolset.needs_approval(name))
+            || (self.options.asks_approval && needs_approval(request))
     }
 
     /// Asks that person, and says how the request ends if it is not to go on.
@@ -191,7 +196,7 @@ impl Shared {
             granted = Some(self.catalog());
         }
         let name = request.entry.definition.name.as_str();
-        if self.options.asks_approval && request.catalog.toolset.needs_approval(name) {
+        if self.options.asks_approval && needs_approval(request) {
             approve(interview, name, &request.arguments).await?;
         }
         Ok(granted)
@@ -233,6 +238,7 @@ impl Shared {
             progress: wants_progress.then(|| Arc::clone(&reports) as _),
             log: request.reports.log_level.map(|_| Arc::clone(&reports) as _),
             asker: Some(interview::asker(&interview)),
+            file_effects: FileEffects { is_dry_run: request.is_dry_run, shows_diffs: request.is_dry_run },
             ..CallContext::new(self.next_call_id())
         };
         let toolset = request.catalog.toolset.clone();
@@ -325,6 +331,14 @@ fn message(report: &Report) -> Option<String> {
         Report::Progress(progress) => progress.message.clone(),
         Report::Log(..) => None,
     }
+}
+
+/// Returns true if a person has to approve this call.
+fn needs_approval(request: &Request<'_>) -> bool {
+    let (toolset, name) = (&request.catalog.toolset, request.entry.definition.name.as_str());
+    // Most tools need none, and then nothing is written out.
+    toolset.needs_approval(name)
+        && toolset.needs_approval_for(name, serde_json::to_vec(&request.arguments).ok().as_deref())
 }
 
 /// Asks a person whether the tool may run.

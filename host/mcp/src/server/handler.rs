@@ -27,7 +27,7 @@ use super::notify::{tell_connection, tell_subscription};
 use super::page::page;
 use super::principal::Principal;
 use super::report::Forwarder;
-use super::{Shared, answer, prompts, search};
+use super::{Shared, answer, prompts, receipt, search};
 use crate::level;
 
 /// Most addresses that one connection may subscribe to.
@@ -86,6 +86,7 @@ impl Handler {
             entry,
             method: what.method,
             arguments: what.arguments,
+            is_dry_run: caller.meta().get(receipt::DRY_RUN) == Some(&serde_json::Value::Bool(true)),
             caller,
             asked,
             reports: Forwarder::new(caller, log_level, &entry.wire),

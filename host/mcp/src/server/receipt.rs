@@ -5,6 +5,10 @@ use serde_json::{Map, Value, json};
 
 /// The key of the receipt in `_meta`.
 pub(super) const KEY: &str = "cofferdam/receipt";
+/// The key in `_meta` by which a client asks for a dry run (`true`), and under which the result says what would change.
+pub(super) const DRY_RUN: &str = "cofferdam/dryRun";
+/// Bytes of diffs that the result of a dry run holds.
+const DIFF_BYTES_MAX: usize = 256 * 1024;
 /// Most files and hosts that a receipt names.
 const NAMES_MAX: usize = 20;
 /// Members of the receipt of a call that has changed nothing and asked nobody.
@@ -49,6 +53,27 @@ pub(super) fn receipt(record: CallRecord, policy_digest: Option<&str>) -> Value 
         receipt.insert("hosts".to_owned(), hosts.into());
     }
     Value::Object(receipt)
+}
+
+/// What a dry run would have changed.
+pub(super) fn dry_run(record: &CallRecord) -> Value {
+    let mut bytes_left = DIFF_BYTES_MAX;
+    let mut diffs_left_out = 0_u64;
+    let changes: Vec<_> = record
+        .files
+        .iter()
+        .map(|change| {
+            let diff = change.diff.as_deref().filter(|diff| {
+                let fits = diff.len() <= bytes_left;
+                bytes_left = if fits { bytes_left.saturating_sub(diff.len()) } else { bytes_left };
+                diffs_left_out = diffs_left_out.saturating_add(u64::from(!fits));
+                fits
+            });
+            let file = format!("{}/{}", change.mount, change.path);
+            json!({"file": file, "what": change.what, "bytes": change.bytes, "diff": diff})
+        })
+        .collect();
+    json!({"changes": changes, "changesLeftOut": record.files_left_out, "diffsLeftOut": diffs_left_out})
 }
 
 fn micros(duration: std::time::Duration) -> Value {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hashbrown::HashTable;
+use serde_json::{Map, Value};
 
 use super::names::{Look, drawn, folded};
 use super::{DuplicateTool, Inner, Toolset, name_of};
@@ -156,6 +157,14 @@ impl ToolSource for Prefixed {
 
     fn origin(&self, tool: &ToolName) -> ToolOrigin {
         self.source.origin(self.own_name(tool))
+    }
+
+    fn needs_approval_for(&self, tool: &ToolName, arguments: &Map<String, Value>) -> bool {
+        self.source.needs_approval_for(self.own_name(tool), arguments)
+    }
+
+    fn supports_dry_run(&self, tool: &ToolName) -> bool {
+        self.source.supports_dry_run(self.own_name(tool))
     }
 
     fn labels(&self, tool: &ToolName) -> StatedLabels {

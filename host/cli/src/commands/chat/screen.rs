@@ -10,7 +10,7 @@ use cofferdam_agent::middleware::{FunctionContext, FunctionError, FunctionSignal
 use cofferdam_agent::{Content, Delta, FunctionCall, FunctionResult, Middleware, Next, Update};
 use cofferdam_tool::{Progress, ProgressSink};
 
-use crate::print;
+use crate::{file_changes, print};
 
 /// Characters of arguments and results that are shown of a call.
 const SHOWN_CHARS_MAX: usize = 160;
@@ -127,6 +127,12 @@ impl Middleware<FunctionContext> for ShowCalls {
         let ended = next.run(context).await;
         let end = how_it_ended(&ended, context.result.as_ref());
         print::note(&format!("  {end}, {}", time(started.elapsed())));
+        if let Some(record) = &context.record {
+            if record.is_dry_run && !record.files.is_empty() {
+                file_changes::show(record);
+            }
+            record.store_failures.iter().for_each(|failure| print::note(&format!("  {failure}")));
+        }
         ended
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cofferdam_agent::{
     Agent, ApprovalRequest, Content, FinishReason, Message, Response, Role, RunError, Session, TokenUsage,
 };
+use cofferdam_tool::FileEffects;
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +28,8 @@ pub(super) struct Talk {
     pub(super) transcript: Transcript,
     /// What the label policy decides, where one is on.
     pub(super) decisions: Option<Decisions>,
+    /// Whether calls show what they would change in files, and change nothing.
+    pub(super) is_dry_run: bool,
     /// Whether the end of a turn is printed as JSON.
     pub(super) is_json: bool,
     /// What was used in all turns.
@@ -110,6 +113,9 @@ impl Talk {
         let cancellation = CancellationToken::new();
         let mut run = self.agent.run(message).session(&self.session).cancellation(cancellation.clone());
         run = run.log(terminal::log()).progress(Arc::new(ShowProgress));
+        if self.is_dry_run {
+            run = run.file_effects(FileEffects { is_dry_run: true, shows_diffs: true });
+        }
         if let Some(asker) = terminal::asker() {
             run = run.asker(asker);
         }

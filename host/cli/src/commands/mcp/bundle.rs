@@ -13,6 +13,7 @@ use self::contents::Contents;
 use super::served;
 use crate::args::{Global, McpBundleArgs};
 use crate::exit::{Exit, UsageError};
+use crate::offer::Values;
 use crate::policy_file::replace_file;
 use crate::{compose, loading, print};
 
@@ -30,7 +31,7 @@ pub(super) async fn run(global: &Global, args: &McpBundleArgs) -> anyhow::Result
     // Loading them shows that they work, and tells what they offer.
     let config = compose::config(&args.plugins)?;
     let specs = served::check(&args.plugins, config.as_ref())?;
-    let file_tools = compose::file_tools(&args.plugins, config.as_ref(), &specs, &[])?;
+    let file_tools = compose::file_tools(&args.plugins, config.as_ref(), &specs, Values::Leave, &[], None)?;
     let engine = compose::engine(global)?;
     let mut plugins = Vec::new();
     for spec in specs {

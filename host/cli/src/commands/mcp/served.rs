@@ -20,7 +20,7 @@ pub(super) fn program() -> anyhow::Result<String> {
 /// Refuses what `serve` would refuse at its start, where the person would not see it.
 pub(super) fn check(args: &PluginArgs, file: Option<&ConfigFile>) -> anyhow::Result<Vec<PluginSpec>> {
     let specs = compose::plugin_specs(args, file, Values::Leave)?;
-    compose::file_tools(args, file, &specs, &[])?;
+    compose::file_tools(args, file, &specs, Values::Leave, &[], None)?;
     for spec in &specs {
         if !spec.path.is_file() {
             return Err(UsageError(format!("there is no file {}", spec.path.display())).into());

@@ -143,8 +143,10 @@ fn check_is_portable(file: &ConfigFile) -> anyhow::Result<()> {
             return Err(file.error(program.span(), message).into());
         }
     }
-    for (name, store) in &file.config.stores {
-        if let Some(directory) = &store.directory {
+    let stores = file.config.stores.iter().map(|(name, store)| (name, &store.directory));
+    let files = file.config.files.iter().map(|(name, files)| (name, &files.directory));
+    for (name, directory) in stores.chain(files) {
+        if let Some(directory) = directory {
             let message = format!(
                 "the store `{name}` is a directory of this machine; use --plugin with --mount, and the host asks for the \
                  directory, or a store in a bucket or in memory"

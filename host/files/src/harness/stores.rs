@@ -1,0 +1,252 @@
+//! The stores behind the tools: which one a path means, what may be seen of it, and which calls need approval.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cofferdam_tool::{CallContext, FileAccess};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::declarations::Tool;
+use super::operations::Refusal;
+use super::{FileAccessOptions, FileAccessStore};
+use crate::path::quoted;
+use crate::{
+    Access, AccessOutcome, Audited, FileStore, NameRules, PathPatterns, ReadOnly, Restricted, StorePath,
+    Transaction,
+};
+
+/// Different failures that one record tells.
+const FAILURES_MAX: usize = 8;
+
+/// Says for some calls whether a person has to approve them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ApprovalRule {
+    /// The tools, with or without `file_access_`; all tools if it is empty.
+    #[serde(default)]
+    pub tools: Vec<ToolWord>,
+    /// The paths, relative to the root of the store; all paths if it is empty.
+    #[serde(default)]
+    pub paths: PathPatterns,
+    /// Whether the calls need approval.
+    pub needs_approval: bool,
+}
+
+/// The name of a file-access tool in a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ToolWord(Tool);
+
+/// A name in a rule that is not one of a file-access tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a file-access tool; expected one of save_file, read_file, delete_file, list_files, search_files, \
+         read_lines, replace, replace_lines, create_directory"
+)]
+pub struct UnknownToolWord(String);
+
+impl TryFrom<String> for ToolWord {
+    type Error = UnknownToolWord;
+
+    fn try_from(name: String) -> Result<Self, UnknownToolWord> {
+        Tool::named_in_rule(&name).map(Self).ok_or(UnknownToolWord(name))
+    }
+}
+
+impl From<ToolWord> for String {
+    fn from(word: ToolWord) -> Self {
+        word.0.name().to_owned()
+    }
+}
+
+impl ApprovalRule {
+    fn is_about(&self, tool: Tool) -> bool {
+        self.tools.is_empty() || self.tools.iter().any(|word| word.0 == tool)
+    }
+
+    /// Returns true if the rule decides about a call of `tool` with `path`. One that asks for approval also decides about a
+    /// listing or a search that may come to its paths.
+    fn decides(&self, tool: Tool, path: &str) -> bool {
+        let may_come_to = tool.reads_below() && self.needs_approval;
+        self.is_about(tool) && (self.paths.is_empty() || may_come_to || self.paths.matches(path))
+    }
+}
+
+impl FileAccessOptions {
+    /// Returns true if a call of `tool` needs approval unless a rule says otherwise.
+    fn needs_by_default(&self, tool: Tool) -> bool {
+        match tool {
+            Tool::DeleteFile => self.require_delete_approval,
+            tool => tool.writes() && self.require_write_approval,
+        }
+    }
+
+    /// Returns true if some call of `tool` may need approval.
+    pub(super) fn may_need_approval(&self, tool: Tool) -> bool {
+        let by_rule = self.approvals.iter().any(|rule| rule.needs_approval && rule.is_about(tool));
+        by_rule || self.needs_by_default(tool)
+    }
+
+    /// Returns true if a call of `tool` with `path` needs approval.
+    fn needs_approval(&self, tool: Tool, path: &str) -> bool {
+        let rule = self.approvals.iter().find(|rule| rule.decides(tool, path));
+        rule.map_or_else(|| self.needs_by_default(tool), |rule| rule.needs_approval)
+    }
+}
+
+/// The failures of services that a call has met, for the operator.
+#[derive(Clone, Default)]
+pub(super) struct Failures(Arc<Mutex<Vec<String>>>);
+
+impl Failures {
+    fn note(&self, access: &Access<'_>) {
+        let AccessOutcome::Failed(error) = access.outcome else { return };
+        let Some(failure) = error.for_operator() else { return };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < FAILURES_MAX && !known.contains(&failure) {
+            known.push(failure);
+        }
+    }
+
+    pub(super) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// One of the stores, as a call sees it.
+pub(super) struct View<'a> {
+    pub(super) name: &'a str,
+    pub(super) options: &'a FileAccessOptions,
+    pub(super) store: Arc<dyn FileStore>,
+}
+
+/// What a call sees of all stores.
+pub(super) struct Views<'a>(pub(super) Vec<View<'a>>);
+
+/// A place in one of the stores.
+pub(super) struct Place<'v> {
+    pub(super) view: &'v View<'v>,
+    pub(super) path: StorePath,
+}
+
+/// A directory to look into.
+pub(super) enum Directory<'v> {
+    /// One in a store.
+    In(Place<'v>),
+    /// The root above several stores.
+    AboveAll,
+}
+
+impl<'a> Views<'a> {
+    /// What a call with `context` sees of `stores`. Its changes go into `transaction` if there is one.
+    pub(super) fn new(
+        stores: &'a [FileAccessStore],
+        transaction: Option<&Transaction>,
+        context: &CallContext,
+        failures: &Failures,
+    ) -> Self {
+        // What a plugin has called is a part of its call; what a model has called is an operation of its own (`FILE-23`).
+        let outer = context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
+        let view = |part: &'a FileAccessStore| {
+            let FileAccessStore { name, store, options } = part;
+            let scope = |store| options.sharing.scope(store, context.session.as_deref());
+            let store = match (outer, transaction) {
+                (Some(outer), _) => scope(Arc::new(outer.view(name, store, FileAccess::ReadWrite))),
+                (None, None) => scope(Arc::clone(store)),
+                (None, Some(transaction)) => {
+                    let scoped = scope(Arc::clone(store));
+                    Arc::new(transaction.view(name, &scoped, FileAccess::ReadWrite))
+                }
+            };
+            let store = match options.is_read_only && stores.len() > 1 {
+                true => Arc::new(ReadOnly::new(store)),
+                false => store,
+            };
+            let store: Arc<dyn FileStore> = match options.hidden.is_empty() && options.read_only.is_empty() {
+                true => store,
+                false => {
+                    let (hidden, read_only) = (options.hidden.clone(), options.read_only.clone());
+                    Arc::new(Restricted::new(store, hidden, read_only))
+                }
+            };
+            // The directories of this machine have no service behind them.
+            let store: Arc<dyn FileStore> = match store.root_ambient() {
+                Some(_) => store,
+                None => {
+                    let failures = failures.clone();
+                    Arc::new(Audited::new(store, move |access| failures.note(access)))
+                }
+            };
+            View { name, options, store }
+        };
+        Self(stores.iter().map(view).collect())
+    }
+
+    /// The options that hold for an answer about all stores.
+    pub(super) fn options(&self) -> Option<&'a FileAccessOptions> {
+        self.0.first().map(|view| view.options)
+    }
+
+    /// The file that `given` means.
+    pub(super) fn file(&self, given: &str) -> Result<Place<'_>, Refusal> {
+        if let [view] = self.0.as_slice() {
+            let path = StorePath::file_under(given, view.store.names()).map_err(Refusal::reason)?;
+            return Ok(Place { view, path });
+        }
+        let path = StorePath::file_under(given, NameRules::Native).map_err(Refusal::reason)?;
+        self.place(given, &path)
+    }
+
+    /// The directory that `given` means; the root if there is none.
+    pub(super) fn directory(&self, given: Option<&str>) -> Result<Directory<'_>, Refusal> {
+        let given = given.unwrap_or_default();
+        if let [view] = self.0.as_slice() {
+            let path = StorePath::directory_under(given, view.store.names()).map_err(Refusal::reason)?;
+            return Ok(Directory::In(Place { view, path }));
+        }
+        let path = StorePath::directory_under(given, NameRules::Native).map_err(Refusal::reason)?;
+        if path.is_root() { Ok(Directory::AboveAll) } else { self.place(given, &path).map(Directory::In) }
+    }
+
+    /// The place of a path that begins with the name of a store.
+    fn place(&self, given: &str, path: &StorePath) -> Result<Place<'_>, Refusal> {
+        let name = path.segments().next().unwrap_or_default();
+        let Some(view) = self.0.iter().find(|view| view.name == name) else {
+            let names: Vec<_> = self.0.iter().map(|view| format!("'{}/'", view.name)).collect();
+            return Err(Refusal::Reason(format!(
+                "there is no store '{}'. Paths must start with one of {}.",
+                quoted(name),
+                names.join(", ")
+            )));
+        };
+        let root = StorePath::ROOT.child(view.name).map_err(Refusal::reason)?;
+        let below = path.below(&root).unwrap_or_default();
+        // The rules for names are those of the store, and errors quote what was given.
+        StorePath::directory_under(given, view.store.names()).map_err(Refusal::reason)?;
+        let path = StorePath::directory_under(below, view.store.names()).map_err(Refusal::reason)?;
+        Ok(Place { view, path })
+    }
+
+    /// How the path of something in `view` begins.
+    pub(super) fn prefix(&self, view: &View<'_>) -> String {
+        if self.0.len() == 1 { String::new() } else { format!("{}/", view.name) }
+    }
+}
+
+/// Returns true if a person has to approve a call of `tool` with `arguments`, which are decoded.
+pub(super) fn needs_approval(stores: &[FileAccessStore], tool: Tool, arguments: &Map<String, Value>) -> bool {
+    let argument = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let given = argument("file_name").or_else(|| argument("directory")).unwrap_or_default();
+    let Ok(path) = StorePath::directory_under(given, NameRules::Native) else {
+        // The call is refused whatever a person says.
+        return stores.iter().any(|store| store.options.may_need_approval(tool));
+    };
+    if let [store] = stores {
+        return store.options.needs_approval(tool, path.as_str());
+    }
+    let (name, below) = path.as_str().split_once('/').unwrap_or((path.as_str(), ""));
+    match stores.iter().find(|store| store.name == name) {
+        Some(store) => store.options.needs_approval(tool, below),
+        None => stores.iter().any(|store| store.options.needs_approval(tool, "")),
+    }
+}
