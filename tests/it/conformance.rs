@@ -29,6 +29,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Areas without a failing row. An area is added when it is done and never taken away.
 const COMPLETE: &[&str] = &[
@@ -113,12 +114,22 @@ impl Row {
     }
 
     fn parse(line: &str) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let value = deep_value(line).map_err(|error| error.to_string())?;
         let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (id, op) = (text("id"), text("op"));
         let expect = value.get("expect").cloned().filter(|_| !id.is_empty());
         Ok(Self { id, op, expect: expect.ok_or("a row needs `id` and `expect`")?, value })
     }
+}
+
+/// Parses JSON that may be nested deeper than the parser takes at once, as rows about nesting are: member by member then.
+fn deep_value(text: &str) -> Result<Value, serde_json::Error> {
+    let error = match serde_json::from_str(text) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(text) else { return Err(error) };
+    members.into_iter().map(|(name, value)| Ok((name, deep_value(value.get())?))).collect()
 }
 
 /// Compares JSON values as values: numbers by size, members in any order.

@@ -160,7 +160,13 @@ async fn loop_run(row: &Row) -> Result<(), String> {
         Ok(response) => (response.messages, json!(response.usage), Value::Null),
         Err(error) => (hook.messages.lock().unwrap().clone(), Value::Null, raised(&error)),
     };
-    found.insert("response".to_owned(), written(&messages, &|id, _| id.to_owned()));
+    // Several errors in one are an aggregate, and one is none.
+    let raises = match row.expect.get("raises").is_some_and(Value::is_object) {
+        true => json!({ "aggregate": raises }),
+        false => raises,
+    };
+    let request = |_: &str, call_id: &str| format!("<request {call_id}>");
+    found.insert("response".to_owned(), written(&messages, &request));
     found.insert("usage".to_owned(), usage);
     found.insert("raises".to_owned(), raises);
     compare(&row.expect, &found)
@@ -343,7 +349,7 @@ async fn options_untouched(row: &Row) -> Result<(), String> {
             for (name, expected) in expect {
                 let got = match name.as_str() {
                     "tool_choice" => json!(word),
-                    "changed" => json!(!is_same),
+                    "changed" | "caller_options_changed" => json!(!is_same),
                     "unchanged" | "untouched" | "same" => json!(is_same),
                     other => return Err(format!("unknown key `{other}` in `expect`")),
                 };
@@ -387,8 +393,16 @@ async fn stream_buffer(row: &Row) -> Result<(), String> {
             names.push("needs".to_owned());
         }
     }
+    let updates = row.get("updates").and_then(Value::as_array).cloned().unwrap_or_default();
+    let update = |update: &Value| match update.as_str().and_then(|update| update.split_once(' ')) {
+        Some(("text", text)) => Ok(Content::text(text)),
+        Some(("call", tool)) => Ok(Content::call("1", tool, r#"{"a":1,"b":2,"x":1}"#)),
+        _ => Err(format!("unknown update {update}")),
+    };
+    let updates: Vec<_> = updates.iter().map(update).collect::<Result<_, String>>()?;
     let model = match row.get("model_script") {
         Some(_) => Model::of(row)?,
+        None if !updates.is_empty() => Model::new(vec![updates]),
         None => Model::new(vec![
             vec![Content::call("1", "add", r#"{"a":1,"b":2}"#), Content::text("x")],
             vec![Content::text("k")],
@@ -404,7 +418,7 @@ async fn stream_buffer(row: &Row) -> Result<(), String> {
     let agent = agent.build().map_err(|error| error.to_string())?;
     let mut stream = agent.run("hi").stream();
     let mut is_held_back = true;
-    let mut has_calls = false;
+    let (mut has_calls, mut early) = (false, 0);
     while let Some(update) = stream.next().await {
         let update = update.map_err(|error| error.to_string())?;
         if update.role != Some(Role::Tool)
@@ -412,6 +426,7 @@ async fn stream_buffer(row: &Row) -> Result<(), String> {
         {
             has_calls = true;
             is_held_back &= *ended.lock().unwrap();
+            early += u32::from(!*ended.lock().unwrap());
         }
     }
     if !has_calls {
@@ -422,6 +437,7 @@ async fn stream_buffer(row: &Row) -> Result<(), String> {
             for (name, expected) in expect {
                 let got = match name.as_str() {
                     "held_back" | "held" | "buffered" | "calls_held_back" => json!(is_held_back),
+                    "call_updates_before_end" => json!(early),
                     "passed_through" | "immediate" | "streamed" => json!(!is_held_back),
                     other => return Err(format!("unknown key `{other}` in `expect`")),
                 };
@@ -493,6 +509,9 @@ fn nested(row: &Value, outer: Option<&TokenBudget>) -> Result<TokenBudget, Strin
     let limit = |name: &str| row.get(name).and_then(Value::as_u64);
     let limits = BudgetLimits { total: limit("total"), input: limit("input"), output: limit("output") };
     let budget = outer.map_or_else(|| TokenBudget::new(limits), |outer| outer.inner(limits));
+    if let Some(total) = limit("used_before") {
+        budget.count(cofferdam_agent::TokenUsage { total, ..Default::default() });
+    }
     match row.get("inner") {
         Some(inner) => nested(inner, Some(&budget)),
         None => Ok(budget),

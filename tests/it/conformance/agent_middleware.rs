@@ -1,11 +1,12 @@
 //! Rows of `middleware.jsonl`: code around runs, model calls and function calls.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use cofferdam_agent::middleware::{
     AgentContext, AgentResult, CallArguments, ChatContext, ChatResult, FunctionContext, FunctionError,
-    FunctionSignal, FunctionValue, Signal,
+    FunctionSignal, FunctionValue, Retry, Signal,
 };
 use cofferdam_agent::{
     BeforeRun, BoxError, ContextProvider, Layer, LayerKind, LiveTools, Message, Middleware, Next, Reply,
@@ -124,6 +125,7 @@ impl Middleware<FunctionContext> for Doing {
                 }
                 "log_in" => self.event(format!("{}>", self.name)),
                 "log_out" => self.event(format!("{}<", self.name)),
+                "note" => {}
                 "log_call_id" => self.event(format!("call_id {}", context.call_id)),
                 other => return Err(FunctionSignal::FailClosed(unknown(other))),
             }
@@ -195,6 +197,24 @@ fn kind(word: &str) -> Result<LayerKind, String> {
     })
 }
 
+/// A layer as an entry of a row says, beside the kind that the entry declares.
+fn layer_of(
+    entry: &Value,
+    events: &Arc<Mutex<Vec<String>>>,
+    kept: &Arc<Mutex<Option<LiveTools>>>,
+) -> Result<(LayerKind, Layer), String> {
+    let text = |name: &str| entry.get(name).and_then(Value::as_str);
+    let doing = Doing {
+        name: text("name").unwrap_or("m").to_owned(),
+        actions: entry.get("do").and_then(Value::as_array).cloned().unwrap_or_default(),
+        events: Arc::clone(events),
+        kept: Arc::clone(kept),
+    };
+    let declared = kind(text("kind").ok_or("middleware without a kind")?)?;
+    let handler = text("handler").map(kind).transpose()?.unwrap_or(declared);
+    Ok((declared, layer(handler, doing)))
+}
+
 fn layer(kind: LayerKind, doing: Doing) -> Layer {
     match kind {
         LayerKind::Agent => Layer::agent(doing),
@@ -224,20 +244,31 @@ async fn middleware(row: &Row) -> Result<(), String> {
     let mut builder = builder(row, &model, &tools)?;
     let (mut of_run, mut refused) = (Vec::new(), false);
     let entries = row.get("middleware").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut installed = 0_usize;
     for entry in &entries {
+        if let Some(bundle) = entry.get("bundle").and_then(Value::as_array) {
+            let layers =
+                bundle.iter().map(|entry| layer_of(entry, &events, &kept)).collect::<Result<Vec<_>, _>>()?;
+            match Layer::bundle(layers) {
+                Ok(layers) => {
+                    installed += layers.len();
+                    builder = layers.into_iter().fold(builder, cofferdam_agent::AgentBuilder::layer);
+                }
+                Err(_) => refused = true,
+            }
+            continue;
+        }
         let text = |name: &str| entry.get(name).and_then(Value::as_str);
-        let doing = Doing {
-            name: text("name").unwrap_or("m").to_owned(),
-            actions: entry.get("do").and_then(Value::as_array).cloned().unwrap_or_default(),
-            events: Arc::clone(&events),
-            kept: Arc::clone(&kept),
-        };
-        let declared = kind(text("kind").ok_or("middleware without a kind")?)?;
-        let handler = text("handler").map(kind).transpose()?.unwrap_or(declared);
-        let Ok(bundle) = Layer::bundle([(declared, layer(handler, doing))]) else {
+        if let Some(retries) = text("name").and_then(|name| name.strip_prefix("retry ")) {
+            let retries = retries.parse().map_err(|_| format!("`{retries}` is no number"))?;
+            builder = builder.layer(Layer::function(Retry::new(retries, Duration::from_millis(1))));
+            continue;
+        }
+        let Ok(bundle) = Layer::bundle([layer_of(entry, &events, &kept)?]) else {
             refused = true;
             continue;
         };
+        installed += bundle.len();
         for layer in bundle {
             builder = match (text("from"), text("level").unwrap_or("agent")) {
                 (Some("context provider"), _) => builder.context_provider(Provider(layer)),
@@ -267,7 +298,12 @@ async fn middleware(row: &Row) -> Result<(), String> {
     if row.expect.get("error").is_some() {
         found.insert("error".to_owned(), outside(row, &keeper).await?.into());
     }
-    found.insert("tool_log".to_owned(), tools.take_log().into());
+    let log = tools.take_log();
+    found.insert("attempts".to_owned(), log.len().into());
+    found.insert("tool_log".to_owned(), log.into());
+    found.insert("installed".to_owned(), installed.into());
+    let told: Vec<_> = model.seen().into_iter().map(|seen| seen.tools).collect();
+    found.insert("tools_seen".to_owned(), json!(told));
     found.insert("events".to_owned(), events.lock().unwrap().clone().into());
     found.insert("model_calls".to_owned(), model.seen().len().into());
     found.insert("model_saw".to_owned(), json!(model.seen().last().map(super::agent::Seen::texts)));
@@ -278,8 +314,10 @@ async fn middleware(row: &Row) -> Result<(), String> {
     match ran {
         Ok(response) => {
             let results = response.messages.iter().flat_map(|message| message.results());
-            let second = results.skip(1).map(|result| result.result.clone()).next();
-            found.insert("second_result".to_owned(), json!(second));
+            let results: Vec<_> = results.map(|result| result.result.clone()).collect();
+            for (name, index) in [("result", 0), ("first_result", 0), ("second_result", 1)] {
+                found.insert(name.to_owned(), json!(results.get(index)));
+            }
             found.insert("response".to_owned(), written(&response.messages, &|id, _| id.to_owned()));
             found.insert("raised".to_owned(), Value::Null);
         }

@@ -252,6 +252,12 @@ fn overridden(row: &Row) -> Result<(), String> {
         prompt(row)??
     };
     let behavior = settings.behavior_or(code);
+    if row.expect.get("functions").is_some() && row.expect.get("choice").is_none() {
+        let behavior = behavior.as_ref().ok_or("there is no behaviour")?;
+        let mut written = object(behavior.to_value())?;
+        written.entry("functions").or_insert(Value::Null);
+        return compare(&row.expect, &written);
+    }
     if row.expect.get("behavior").is_some() || row.expect.get("type").is_some() {
         return expect_settings(&row.expect, Ok(&settings), |_| behavior);
     }

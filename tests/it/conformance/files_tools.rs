@@ -85,7 +85,7 @@ fn compare(expect: &Value, answer: &Value) -> Result<(), String> {
 }
 
 fn offered(row: &Row) -> Result<(), String> {
-    let tools = stores::tools(stores::mode(row.text("mode")?)?)?;
+    let tools = stores::tools(stores::with_settings(stores::mode(row.text("mode")?)?, row.get("settings"))?)?;
     let names = || tools.definitions().iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
     for (key, expected) in object(&row.expect)? {
         let got = match key.as_str() {

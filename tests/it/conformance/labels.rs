@@ -17,7 +17,7 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
     let known: &[&str] = match row.op.as_str() {
         "default" | "reference_shape" | "other_session" => &[],
         "combine" => &["labels"],
-        "combine_principals" => &["labels", "principals"],
+        "combine_principals" => &["labels", "principals", "parts"],
         "may_flow" => &["context", "maximum", "principals", "authorized"],
         "result_label" => &["meta"],
         "result_label_combined" => &["tool", "meta"],
@@ -108,7 +108,11 @@ fn labelled(row: &Row, label: &Label) -> Result<(), String> {
 }
 
 fn combine_principals(row: &Row) -> Result<(), String> {
-    let given = row.get("principals").or(row.get("labels")).ok_or("the row has no principals")?;
+    let given = row
+        .get("principals")
+        .or(row.get("parts"))
+        .or(row.get("labels"))
+        .ok_or("the row has no principals")?;
     let one = |given: &Value| match given {
         Value::Array(_) => label(&json!({ "principals": given })),
         other => label(other),

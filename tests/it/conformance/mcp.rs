@@ -21,10 +21,13 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
         "reload" => reload(row)?,
         "allowed" => allowed(row)?,
         "approval" => {
-            let mode: ApprovalMode = read(row.required("mode")?)?;
+            let mode: ApprovalMode = row.get("mode").map(read).transpose()?.unwrap_or_default();
             json!(mode.requires(&texts(row.required("names")?)))
         }
-        "prompt_schema" => prompt_schema(&read::<Vec<PromptArgument>>(row.required("arguments")?)?),
+        "prompt_schema" => {
+            let arguments = row.get("arguments").map(read::<Vec<PromptArgument>>).transpose()?;
+            prompt_schema(&arguments.unwrap_or_default())
+        }
         "schema" => input_schema(row.get("inputSchema")),
         "delay" => {
             json!(poll_delay(row.get("server_interval_ms").and_then(Value::as_i64)).as_secs_f64())

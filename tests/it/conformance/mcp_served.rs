@@ -49,8 +49,13 @@ fn agent(row: &Row) -> Result<Toolset, String> {
     let answers = row.get("agent_answers").and_then(Value::as_array).into_iter().flatten();
     let answers = answers.filter_map(Value::as_str).map(str::to_owned).collect();
     // Where a row is about the listing the name is the agent's; in a call it is the one that is asked for.
-    let name = if row.op == "agent_listing" { row.text("name")? } else { AGENT };
-    let description = row.get("description").and_then(Value::as_str).unwrap_or_default();
+    let described = row.get("agent").unwrap_or(&row.value);
+    let text = |name: &str| described.get(name).and_then(Value::as_str);
+    let name = match row.op.as_str() {
+        "agent_listing" => text("name").ok_or("the row names no agent")?,
+        _ => AGENT,
+    };
+    let description = text("description").unwrap_or_default();
     let tool = AgentTool::new(name, description, Scripted(Mutex::new(answers)));
     let mut toolset = Toolset::new();
     let added = toolset.add(std::sync::Arc::new(tool.map_err(|error| error.to_string())?));

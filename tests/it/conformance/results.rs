@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, Content, Conversion, ErrorType, Outcome, Output, Raised, Refused,
-    ToolError, Usage, UsageLimits,
+    ToolError, ToolFailure, Usage, UsageLimits,
 };
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -54,8 +54,18 @@ async fn guest(world: &World, row: &Row) -> Result<(), String> {
 }
 
 async fn returns(world: &World, row: &Row) -> Result<(), String> {
-    let fixture = returning(world, row, None).await?;
-    compare(&row.expect, &fixture.call(&CallContext::new("row")).await, None, Conversion::default())
+    let fixture = match row.get("does") {
+        Some(_) => fixtures::does(world, row.text("does")?).await?,
+        None => returning(world, row, None).await?,
+    };
+    let mut conversion = Conversion::default();
+    for (name, value) in row.get("setting").and_then(Value::as_object).into_iter().flatten() {
+        match (name.as_str(), value) {
+            ("convert_failures", Value::Bool(converts)) => conversion.convert_failures = *converts,
+            _ => return Err(format!("unknown setting `{name}`")),
+        }
+    }
+    compare(&row.expect, &fixture.call(&CallContext::new("row")).await, None, conversion)
 }
 
 async fn output_schema(world: &World, row: &Row) -> Result<(), String> {
@@ -235,6 +245,13 @@ async fn mcp(world: &World, row: &Row) -> Result<(), String> {
 }
 
 fn text(row: &Row) -> Result<(), String> {
+    if let Some(error) = row.get("error") {
+        let text = |name: &str| error.get(name).and_then(Value::as_str);
+        let mut failure = ToolFailure::new(text("message").unwrap_or_default());
+        failure.suggestion = text("suggestion").map(str::to_owned);
+        let shown = Outcome::Failure(failure).shown().ok_or("nothing is shown")?;
+        return expect_same("text", &row.expect, &json!(shown.text()));
+    }
     let output = match row.get("contents") {
         Some(contents) => {
             let contents = contents.as_array().ok_or("`contents` is not a list")?;

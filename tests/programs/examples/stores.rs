@@ -123,6 +123,16 @@ fn step(words: &[String]) -> Result<String, Error> {
         }
         "trap" => panic!("as asked"),
         "exit" => std::process::exit(3),
+        "compute" => loop {
+            std::hint::black_box(path);
+        },
+        "allocate" => {
+            let mut kept = Vec::new();
+            loop {
+                kept.push(vec![1_u8; 1 << 24]);
+                std::hint::black_box(&kept);
+            }
+        }
         "spin" => loop {
             std::thread::sleep(std::time::Duration::from_millis(1));
         },

@@ -1,6 +1,5 @@
 //! A skill that is a part of the program (`SKILL-17`, `SKILL-21`).
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -23,7 +22,8 @@ pub struct ProgramSkill {
     name: String,
     description: String,
     instructions: String,
-    resources: BTreeMap<String, Resource>,
+    /// In the order in which they were added.
+    resources: Vec<(String, Resource)>,
     /// The scripts as a source, and as the one path on which their arguments are decoded.
     scripts: Toolset,
 }
@@ -48,7 +48,7 @@ impl ProgramSkill {
         let (name, description) = (name.into(), description.into());
         check_name(&name)?;
         check_description(&name, &description)?;
-        let (resources, scripts) = (BTreeMap::new(), Toolset::new());
+        let (resources, scripts) = (Vec::new(), Toolset::new());
         Ok(Self { name, description, instructions: instructions.into(), resources, scripts })
     }
 
@@ -75,10 +75,10 @@ impl ProgramSkill {
 
     fn with(mut self, name: String, resource: Resource) -> Result<Self, InvalidSkill> {
         let folded = name.to_lowercase();
-        if self.resources.keys().any(|known| known.to_lowercase() == folded) {
+        if self.resources.iter().any(|(known, _)| known.to_lowercase() == folded) {
             return Err(InvalidSkill::Twice { name });
         }
-        self.resources.insert(name, resource);
+        self.resources.push((name, resource));
         Ok(self)
     }
 
@@ -112,13 +112,11 @@ impl ProgramSkill {
     }
 
     pub(super) fn resources(&self) -> impl Iterator<Item = &str> {
-        self.resources.keys().map(String::as_str)
+        self.resources.iter().map(|(name, _)| name.as_str())
     }
 
     pub(super) fn scripts(&self) -> impl Iterator<Item = &str> {
-        let mut names: Vec<_> = self.scripts.definitions().map(|script| script.name.as_str()).collect();
-        names.sort_unstable();
-        names.into_iter()
+        self.scripts.definitions().map(|script| script.name.as_str())
     }
 
     /// The head of what a model loads (`SKILL-17`).
@@ -136,7 +134,7 @@ impl ProgramSkill {
     }
 
     pub(super) async fn read(&self, resource: &str) -> Option<String> {
-        match self.resources.get(resource)? {
+        match &self.resources.iter().find(|(name, _)| name == resource)?.1 {
             Resource::Text(text) => Some(text.clone()),
             Resource::Made(make) => match make().await {
                 Ok(text) => Some(text),

@@ -70,7 +70,7 @@ fn fixture(name: &str) -> Result<Value, String> {
         "resource link" => json!([with_type(link, "text/plain")]),
         "resource link without type" => json!([link]),
         "embedded text" => {
-            json!([{"type": "resource", "resource": {"uri": "file:///a.txt", "text": "hello"}}])
+            json!([{"type": "resource", "resource": {"uri": "file:///a.txt", "text": "emb"}}])
         }
         "embedded blob" => {
             json!([{"type": "resource", "resource": {"uri": "file:///a.bin", "blob": "aGk="}}])
@@ -118,9 +118,11 @@ async fn plain_call(row: &Value) -> Result<Value, String> {
         "closed-twice" => vec![Step::Closed, Step::Closed],
         "terminated-then-ok" => vec![error(-32600, "Session terminated")],
         "reconnect-fails" => vec![Step::Closed, Step::NoReconnect],
-        "iserror" => vec![failed(json!([{"type": "text", "text": "bad"}]))],
+        "iserror" => {
+            vec![failed(json!([{"type": "text", "text": "l1"}, {"type": "text", "text": "l2"}]))]
+        }
         "iserror-empty" => vec![failed(json!([]))],
-        "mcp-error" => vec![error(-32000, "boom")],
+        "mcp-error" => vec![error(-32000, "server said no")],
         "other-exception" => vec![Step::Broken],
         other => return Err(format!("unknown server `{other}`")),
     };
@@ -177,7 +179,7 @@ impl SamplingHandler for Echo {
 }
 
 async fn sampling(row: &Value) -> Result<Value, String> {
-    let requests = row.get("requests").and_then(Value::as_u64).ok_or("the row has no `requests`")?;
+    let requests = row.get("requests").map_or(Some(1), Value::as_u64).ok_or("`requests` is no number")?;
     let handler = (row.get("handler") == Some(&Value::Bool(true))).then(|| Arc::new(Echo) as _);
     let sampling = Sampling::new(handler);
     let (mut answered, mut tokens) = (0, None);
@@ -188,7 +190,8 @@ async fn sampling(row: &Value) -> Result<Value, String> {
             tokens = message.get("maxTokens").cloned();
         }
     }
-    Ok(json!({"answered": answered, "max_tokens": tokens}))
+    let refused = answered < requests;
+    Ok(json!({"answered": answered, "refused": refused, "max_tokens": tokens, "max_tokens_used": tokens}))
 }
 
 /// Arguments of a server's tool, through its schema and to the request.

@@ -45,6 +45,7 @@ impl<A: Agent> AgentTool<A> {
             "type": "object",
             "properties": {"task": {"type": "string", "description": format!("Task for {name}")}},
             "required": ["task"],
+            "additionalProperties": false,
         });
         let input = InputSchema::compile(tool.as_str(), &schema.to_string());
         let definition = ToolDefinition {

@@ -188,7 +188,7 @@ impl<'a> Decoder<'a> {
 
     fn own(&mut self, node: &'a Node, draft: &mut Draft<'a>, at: &Path<'_>) {
         if let Some(members) = &node.members {
-            self.member(members, draft, at);
+            self.member(node, members, draft, at);
         } else if node.kinds.is_empty() {
             self.unconverted(node, draft, at);
         } else {
@@ -245,20 +245,30 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// `enum` and `const`: a member that is equal, or spelled in another case if all members are strings (`ARG-18`).
-    fn member(&mut self, members: &'a Members, draft: &mut Draft<'a>, at: &Path<'_>) {
+    /// `enum` and `const`: a member that is equal, also after conversion to a declared kind (`ARG-34`), or spelled in another case if all members are strings (`ARG-18`).
+    fn member(&mut self, node: &'a Node, members: &'a Members, draft: &mut Draft<'a>, at: &Path<'_>) {
         let member = match (draft.as_str(), &members.folded) {
             (Some(text), Some(folded)) => spelled(members, folded, text, self.strict),
             (None, Some(_)) => None,
             _ => {
                 let value = draft.copy(&mut self.meter).finish(&TOP, &mut Finished::default());
-                members.values.iter().find(|member| json::equal(member, &value))
+                let find = |value: &Value| members.values.iter().find(|member| json::equal(member, value));
+                find(&value).or_else(|| self.converted(node, draft).and_then(|value| find(&value)))
             }
         };
         if member.is_none() {
             self.report(|| problem::not_a_member(at, members));
         }
         *draft = member.map_or(Draft::Invalid, |member| Draft::Value(member.clone()));
+    }
+
+    /// Converts a value of none of the declared kinds to the first kind that takes it.
+    fn converted(&mut self, node: &Node, draft: &Draft<'a>) -> Option<Value> {
+        if self.strict || own_kind(&node.kinds, draft.found()).is_some() {
+            return None;
+        }
+        let mut kinds = node.kinds.iter();
+        kinds.find_map(|kind| convert::scalar(kind, draft, self.strict, &mut self.meter).ok())
     }
 
     /// What a default gives, or nothing if there is none.

@@ -82,7 +82,10 @@ impl<'j> NodeBuilder<'_, 'j> {
     fn members(&self) -> Result<Option<Members>, Refusal> {
         let members = match declared::members(self.schema) {
             Ok(members) => members,
-            Err(reason) => return refuse(&self.at("enum"), reason),
+            Err((None, reason)) => return refuse(&self.at("enum"), reason),
+            Err((Some(index), reason)) => {
+                return refuse(&pointer::join(&self.at("enum"), &index.to_string()), reason);
+            }
         };
         let constant =
             self.schema.get("const").and_then(Json::to_value).map(|value| Members::new(vec![value]));

@@ -47,24 +47,41 @@ pub(super) fn types(schema: &Object<'_>) -> Result<Option<Vec<&'static str>>, Re
 /// The members of `enum`, `None` if it is not there.
 ///
 /// A null member beside a `type` without null is no contradiction: the type overrules it (`ARG-4`).
-pub(super) fn members(schema: &Object<'_>) -> Result<Option<Members>, Reason> {
+///
+/// The error of a single member comes with its index.
+pub(super) fn members(schema: &Object<'_>) -> Result<Option<Members>, (Option<usize>, Reason)> {
     let Some(declared) = schema.get("enum") else { return Ok(None) };
-    let members = declared.as_array().ok_or(Reason::KeywordShape { expected: "a list" })?;
+    let members = declared.as_array().ok_or((None, Reason::KeywordShape { expected: "a list" }))?;
     if members.is_empty() {
-        return Err(Reason::EmptyEnum);
+        return Err((None, Reason::EmptyEnum));
     }
     let values: Vec<_> = members.iter().filter_map(Json::to_value).collect();
     if json::has_duplicates(&values) {
-        return Err(Reason::DuplicateMember);
+        return Err((first_duplicate(&values), Reason::DuplicateMember));
     }
     let types = types(schema).unwrap_or_default();
     let rejected = |value: &&serde_json::Value| {
         types.as_ref().is_some_and(|types| !value.is_null() && !types.iter().any(|name| is_of(value, name)))
     };
-    match values.iter().find(rejected) {
-        Some(member) => Err(Reason::MemberType { member: member.to_string() }),
+    match values.iter().enumerate().find(|(_, value)| rejected(value)) {
+        Some((index, member)) => Err((Some(index), Reason::MemberType { member: member.to_string() })),
         None => Ok(Some(Members::new(values))),
     }
+}
+
+/// The index of the first value that an earlier one equals, in a list with duplicates. Whether a list has duplicates can be told
+/// without comparing each pair, so the shortest beginning that has any is searched for.
+fn first_duplicate(values: &[serde_json::Value]) -> Option<usize> {
+    let (mut unique, mut repeated) = (0_usize, values.len());
+    while unique.saturating_add(1) < repeated {
+        let middle = unique.midpoint(repeated);
+        if json::has_duplicates(values.get(..middle)?) {
+            repeated = middle;
+        } else {
+            unique = middle;
+        }
+    }
+    repeated.checked_sub(1)
 }
 
 /// Whether a value is of a type as JSON Schema sees it: `1.0` is an integer.

@@ -70,10 +70,11 @@ pub(super) fn fill_required(plan: &mut Plan, sites: &Sites<'_>) -> (Vec<Note>, V
         let listed = keywords::names(listed);
         refusals.extend(check_listed_once(&at, &listed).err());
         let mut asked = Vec::new();
-        for name in listed {
+        for (index, name) in listed.into_iter().enumerate() {
             let declared = declaration_of(plan, sites, id, &name);
             let Some(property) = declared else {
-                refusals.push(Refusal { pointer: at.clone(), reason: Reason::UndeclaredRequired { name } });
+                let pointer = pointer::join(&at, &index.to_string());
+                refusals.push(Refusal { pointer, reason: Reason::UndeclaredRequired { name } });
                 continue;
             };
             match unneeded(plan, property, &site.pointer, &name) {
@@ -90,7 +91,9 @@ fn check_listed_once(at: &str, listed: &[String]) -> Result<(), Refusal> {
     let twice =
         listed.iter().enumerate().find(|(index, name)| listed.iter().take(*index).any(|n| n == *name));
     match twice {
-        Some((_, name)) => refuse(at, Reason::ListedTwice { name: name.clone() }),
+        Some((index, name)) => {
+            refuse(&pointer::join(at, &index.to_string()), Reason::ListedTwice { name: name.clone() })
+        }
         None => Ok(()),
     }
 }

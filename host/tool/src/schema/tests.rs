@@ -82,10 +82,10 @@ fn each_reason_names_its_place() {
         (json!({"type": ["string", "string"]}), "/type': 'string' is listed twice"),
         (json!({"type": []}), "/type': the value must be a string or a list of strings that is not empty"),
         (json!({"enum": []}), "/enum': there must be at least one member"),
-        (json!({"enum": [1, 1.0]}), "/enum': the members must differ"),
+        (json!({"enum": [1, 1.0]}), "/enum/1': the members must differ"),
         (
             json!({"type": "integer", "enum": [1, "a"]}),
-            "/enum': the schema's own `type` rejects the member \"a\"",
+            "/enum/1': the schema's own `type` rejects the member \"a\"",
         ),
         (json!({"minimum": 2, "maximum": 1}), "/minimum': the lower bound is above `maximum`"),
         (
@@ -106,8 +106,8 @@ fn each_reason_names_its_place() {
         (json!({"items": [{}]}), "/items': the value must be a schema"),
         (json!({"anyOf": []}), "/anyOf': the value must be a list of schemas that is not empty"),
         (json!({"properties": {"a": 1}}), "/properties': the value must be an object of schemas"),
-        (json!({"required": ["x"]}), "/required': 'x' is not a declared property"),
-        (json!({"properties": {"x": {}}, "required": ["x", "x"]}), "/required': 'x' is listed twice"),
+        (json!({"required": ["x"]}), "/required/0': 'x' is not a declared property"),
+        (json!({"properties": {"x": {}}, "required": ["x", "x"]}), "/required/1': 'x' is listed twice"),
         (json!({"$ref": "https://example.com/x"}), "/$ref': references to other documents are not followed"),
         (json!({"$ref": "other.json#/a"}), "/$ref': references to other documents are not followed"),
         (json!({"$ref": "#/$defs/x"}), "/$ref': there is nothing at '#/$defs/x'"),
@@ -262,7 +262,7 @@ fn required_may_be_declared_by_another_schema_of_the_same_object() {
     assert_eq!(published(declared), expected);
     assert_eq!(
         parameter(json!({"anyOf": [{"required": ["a"]}]})),
-        "'/properties/p/anyOf/0/required': 'a' is not a declared property"
+        "'/properties/p/anyOf/0/required/0': 'a' is not a declared property"
     );
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use cofferdam_agent::Clock;
 use cofferdam_tool::{
-    Arguments, CallContext, Completion, Declaration, FunctionEnd, Functions, NotChanged, ToolCall,
+    Arguments, CallContext, Completion, Declaration, ErrorType, FunctionEnd, Functions, NotChanged, ToolCall,
     ToolDefinition, ToolError, ToolSource, Toolset,
 };
 use serde_json::{Value, json};
@@ -192,6 +192,14 @@ impl Tools {
                 *self.inner.refusal.lock().unwrap() = added.and_then(Result::err);
                 Ok(json!("loaded"))
             }
+            "remover" => {
+                run.map(|run| run.remove_tools(&["no_such_tool"]));
+                Ok(json!("removed"))
+            }
+            "timeout_twice" => match self.inner.calls.fetch_add(1, Ordering::SeqCst) {
+                0 | 1 => Err(FunctionEnd::Error(Box::new(ToolError::new(ErrorType::Timeout)))),
+                _ => Ok(json!("ok")),
+            },
             "dropper" => {
                 run.map(|run| run.remove_tools(&["none"]));
                 Ok(json!("removed"))
@@ -213,9 +221,8 @@ fn declaration(name: &str) -> Result<Declaration, String> {
         "tick" => (json!({"ms": integer}), json!(["ms"])),
         "needs" => (json!({"x": integer}), json!(["x"])),
         "decl" => (json!({"q": text}), json!([])),
-        "none" | "boom" | "bang" | "flaky" | "stop" | "loader" | "loader2" | "dropper" => {
-            (json!({}), json!([]))
-        }
+        "none" | "boom" | "bang" | "flaky" | "stop" | "loader" | "loader2" | "dropper" | "remover"
+        | "timeout_twice" => (json!({}), json!([])),
         other => return Err(format!("unknown tool `{other}`")),
     };
     let schema = json!({"type": "object", "properties": properties, "required": required});

@@ -130,7 +130,7 @@ pub(super) fn call_unadvertised(row: &Row) -> Result<(), String> {
         let has_run = !seen.ran.is_empty();
         let found = json!({
             "result": result.result, "text": result.result, "shown": result.result, "error": result.result,
-            "is_error": result.is_error, "ran": has_run, "executed": has_run, "invoked": has_run, "called": has_run,
+            "is_error": result.is_error, "ran": has_run, "runs": has_run, "executed": has_run, "invoked": has_run, "called": has_run,
             "model_calls": seen.model_calls,
         });
         compare(&row.expect, &object(found)?)?;
@@ -158,6 +158,7 @@ pub(super) fn manual(row: &Row) -> Result<(), String> {
             "executed": has_run, "ran": has_run, "invoked": has_run, "called": has_run,
             "returned": is_returned, "calls_returned": is_returned, "returned_to_caller": is_returned,
             "unexecuted": is_returned && !has_run,
+            "calls_returned_unexecuted": is_returned && !has_run,
             "calls": returned.len(), "results": seen.results().len(), "model_calls": seen.model_calls,
         });
         if !is_returned || has_run || seen.model_calls != 1 {

@@ -156,6 +156,22 @@ pub(super) fn mode(word: &str) -> Result<FileAccessOptions, String> {
     })
 }
 
+/// The same with the settings of a row.
+pub(super) fn with_settings(
+    mut options: FileAccessOptions,
+    settings: Option<&Value>,
+) -> Result<FileAccessOptions, String> {
+    for (name, value) in members(settings)? {
+        let value = value.as_bool().ok_or_else(|| format!("`{name}` is not a flag"))?;
+        match name.as_str() {
+            "require_delete_approval" => options.require_delete_approval = value,
+            "require_write_approval" => options.require_write_approval = value,
+            other => return Err(format!("unknown setting `{other}`")),
+        }
+    }
+    Ok(options)
+}
+
 /// The tools over an empty store.
 pub(super) fn tools(options: FileAccessOptions) -> Result<Tools, String> {
     let store = Arc::new(MemoryStore::new(Quota::default()));

@@ -1,15 +1,19 @@
 //! Calls as transactions (`FILE-21` to `FILE-23`): a plugin that changes files and ends as a row says.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use cofferdam_engine::{Engine, Grants, Mount, Plugin, PluginOptions};
-use cofferdam_files::{EntryKind, FileStore, MemoryStore, Quota, Scope, StorePath, WriteMode};
+use cofferdam_files::{
+    EntryKind, FileAccessOptions, FileAccessTools, FileStore, MemoryStore, Quota, Scope, StorePath, WriteMode,
+};
 use cofferdam_tests::{config, guest, shared_cache};
 use cofferdam_tool::{
     CallContext, Completion, FileAccess, Limits, LimitsAsked, MountName, PluginName, Progress, ProgressSink,
-    Toolset,
+    RetryPolicy, Retrying, ToolCall, ToolDefinition, ToolSource, Toolset,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -37,8 +41,19 @@ async fn run_on(kind: &str, row: &Row) -> Result<(), String> {
     let steps = row.required("steps")?.as_array().ok_or("`steps` is not a list")?;
     let quota = stores::quota(steps.iter().find_map(|step| step.get("quota")))?;
     let mut world = World::new(kind, quota).await?;
-    for step in steps {
-        world.step(step).await?;
+    for (index, step) in steps.iter().enumerate() {
+        let mut step = step.clone();
+        // What an open call does when it is told to go on belongs to its script from the beginning.
+        let resumes =
+            |later: &&Value| later.get("resume").is_some() && later.get("resume") == step.get("call");
+        if let Some(resumed) = steps[index + 1..].iter().find(resumes).cloned() {
+            for (here, there) in [("later_writes", "writes"), ("ends", "ends")] {
+                if let Some(value) = resumed.get(there) {
+                    step[here] = value.clone();
+                }
+            }
+        }
+        world.step(&step).await?;
     }
     world.compare(&row.expect).await
 }
@@ -51,6 +66,10 @@ struct World {
     toolset: Arc<Toolset>,
     open: HashMap<String, OpenCall>,
     readers_saw_only_whole_contents: Option<bool>,
+    /// Attempts after the first one.
+    retries: u32,
+    /// Of several concurrent creators, how many have saved their file and how many were told that it exists.
+    created: (u64, u64),
     _folder: Option<TempDir>,
 }
 
@@ -78,13 +97,22 @@ impl World {
             toolset: Arc::new(toolset),
             open: HashMap::new(),
             readers_saw_only_whole_contents: None,
+            retries: 0,
+            created: (0, 0),
             _folder: folder,
         })
     }
 
     async fn step(&mut self, step: &Value) -> Result<(), String> {
         let step = object(step)?;
-        if let Some(setup) = step.get("setup") {
+        if let Some(retries) = step.get("retries").and_then(Value::as_u64) {
+            self.retries = u32::try_from(retries).map_err(|error| error.to_string())?;
+        } else if let Some(attempts) = step.get("attempts").and_then(Value::as_array) {
+            self.attempts(attempts).await?;
+        } else if let Some(creators) = step.get("concurrent_creates").and_then(Value::as_u64) {
+            let path = step.get("path").and_then(Value::as_str).ok_or("no `path`")?;
+            self.creators(creators, path).await?;
+        } else if let Some(setup) = step.get("setup") {
             for (name, content) in object(setup)? {
                 let content = content.as_str().unwrap_or_default().as_bytes().to_vec();
                 let path = StorePath::file(name).map_err(|error| error.to_string())?;
@@ -114,13 +142,7 @@ impl World {
     async fn call(&mut self, id: &str, step: &serde_json::Map<String, Value>) -> Result<(), String> {
         let mut script = Script::default();
         let list = |name: &str| step.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
-        for write in list("writes") {
-            let text = |name: &str| write.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let replaces = write.get("overwrite") == Some(&Value::Bool(true));
-            let operation = if replaces { "replace" } else { "create" };
-            let expected = write.get("result").and_then(Value::as_str).unwrap_or("done").to_owned();
-            script.add(&[operation, "data", &text("path"), &text("content")], Some(expected));
-        }
+        script.writes(&list("writes"));
         for path in list("deletes") {
             script.add(&["delete", "data", path.as_str().unwrap_or_default()], Some("done".to_owned()));
         }
@@ -133,6 +155,7 @@ impl World {
         if is_paused {
             script.add(&["await", "control", id], None);
         }
+        script.writes(&list("later_writes"));
         let (tool, limits) = script.end(step.get("ends").and_then(Value::as_str).unwrap_or("success"))?;
         let (sender, mut told) = mpsc::unbounded_channel();
         let mut context = CallContext::new(id);
@@ -157,6 +180,62 @@ impl World {
             return Ok(());
         }
         ended(step, open).await
+    }
+
+    /// A call that is tried again: each attempt is a run of the plugin with what the row says of that attempt.
+    async fn attempts(&self, attempts: &[Value]) -> Result<(), String> {
+        let mut runs = Vec::new();
+        for attempt in attempts {
+            let mut script = Script::default();
+            script.writes(attempt.get("writes").and_then(Value::as_array).map_or(&[], Vec::as_slice));
+            let (tool, limits) =
+                script.end(attempt.get("ends").and_then(Value::as_str).unwrap_or("success"))?;
+            if tool != "stores" {
+                return Err("an attempt that ends by another tool".to_owned());
+            }
+            runs.push((json!({"script": script.text()}).to_string(), limits.map(Arc::new)));
+        }
+        let count = runs.len();
+        let source = Arc::clone(self.toolset.source("stores").ok_or("no plugin")?);
+        let definition = Arc::clone(self.toolset.definition("stores").map_err(|error| error.to_string())?);
+        let attempts = Attempts { source, definition, runs: Mutex::new(runs.into()) };
+        let policy = RetryPolicy { retries_max: self.retries, pause: Duration::from_millis(1), ..RetryPolicy::default() };
+        let mut toolset = Toolset::new();
+        toolset
+            .add(Arc::new(Retrying::new(Arc::new(attempts), policy)))
+            .map_err(|error| error.to_string())?;
+        let called = toolset.call("stores", Some(br#"{"script":""}"#), &CallContext::new("row")).await;
+        let completion = called.map_err(|error| error.to_string())?;
+        expect_same("attempts", &json!(count), &json!(completion.record.attempts))?;
+        let last = attempts_end(completion.record.error_type.as_deref(), completion.record.outcome);
+        expect_same("the end of the call", &json!("ok"), &json!(last))
+    }
+
+    /// Calls of the file tools that create one file at the same time.
+    async fn creators(&mut self, count: u64, path: &str) -> Result<(), String> {
+        let tools = FileAccessTools::new("workspace", Arc::clone(&self.store), FileAccessOptions::default());
+        let mut toolset = Toolset::new();
+        toolset
+            .add(Arc::new(tools.map_err(|error| error.to_string())?))
+            .map_err(|error| error.to_string())?;
+        let creators = (0..count).map(|number| {
+            let (toolset, path) = (toolset.clone(), path.to_owned());
+            tokio::spawn(async move {
+                let arguments = json!({"file_name": path, "content": number.to_string()}).to_string();
+                let context = CallContext::new(number.to_string());
+                let called =
+                    toolset.call("file_access_save_file", Some(arguments.as_bytes()), &context).await;
+                called.map(|completion| completion.outcome.shown().map(|shown| shown.text()))
+            })
+        });
+        for creator in creators.collect::<Vec<_>>() {
+            let text =
+                creator.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+            let text = text.unwrap_or_default();
+            self.created.0 += u64::from(text == format!("File '{path}' saved."));
+            self.created.1 += u64::from(text.starts_with(&format!("File '{path}' already exists.")));
+        }
+        Ok(())
     }
 
     async fn readers_and_a_writer(&self) -> Result<bool, String> {
@@ -200,6 +279,8 @@ impl World {
             let got = match key.as_str() {
                 "files" => json!(files),
                 "directories" => json!(directories.clone().map(|entry| &entry.name).collect::<Vec<_>>()),
+                "saved" => json!(self.created.0),
+                "already_exists" => json!(self.created.1),
                 "readers_see_only_whole_contents" => json!(self.readers_saw_only_whole_contents),
                 other => return Err(format!("unknown key `{other}` in `expect`")),
             };
@@ -227,6 +308,8 @@ async fn ended(step: &serde_json::Map<String, Value>, open: OpenCall) -> Result<
             "invalid_result" => "InvalidResult",
             "cancelled" => "cancelled",
             "guest_exit" => "GuestExit",
+            "cpu_limit" => "CpuLimit",
+            "memory_limit" => "MemoryLimit",
             other => other,
         })
     });
@@ -251,6 +334,17 @@ impl Script {
         self.expected.push(expected);
     }
 
+    /// Writes as rows write them.
+    fn writes(&mut self, writes: &[Value]) {
+        for write in writes {
+            let text = |name: &str| write.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let replaces = write.get("overwrite") == Some(&Value::Bool(true));
+            let operation = if replaces { "replace" } else { "create" };
+            let expected = write.get("result").and_then(Value::as_str).unwrap_or("done").to_owned();
+            self.add(&[operation, "data", &text("path"), &text("content")], Some(expected));
+        }
+    }
+
     /// How it ends: the tool and the limits that make it so.
     fn end(&mut self, word: &str) -> Result<(&'static str, Option<LimitsAsked>), String> {
         match word {
@@ -264,6 +358,12 @@ impl Script {
                 let limits = LimitsAsked { wall_ms_max: Some(SHORT_MS), ..LimitsAsked::default() };
                 return Ok(("stores", Some(limits)));
             }
+            "cpu_limit" => {
+                self.add(&["compute"], None);
+                let limits = LimitsAsked { cpu_ms_max: Some(SHORT_MS), ..LimitsAsked::default() };
+                return Ok(("stores", Some(limits)));
+            }
+            "memory_limit" => self.add(&["allocate"], None),
             "invalid_result" => return Ok(("lies_about_stores", None)),
             other => return Err(format!("unknown end `{other}`")),
         }
@@ -287,6 +387,36 @@ impl Script {
                 assert!(answer == expected || text == expected, "expected {expected:?}, got {answer:?}");
             }
         }
+    }
+}
+
+/// The end of a call as steps write it.
+fn attempts_end<'a>(error_type: Option<&'a str>, outcome: &'a str) -> &'a str {
+    error_type.unwrap_or(outcome)
+}
+
+/// A plugin that is told something else with each attempt.
+struct Attempts {
+    source: Arc<dyn ToolSource>,
+    definition: Arc<ToolDefinition>,
+    runs: Mutex<VecDeque<(String, Option<Arc<LimitsAsked>>)>>,
+}
+
+#[async_trait]
+impl ToolSource for Attempts {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+        [Arc::clone(&self.definition)].into()
+    }
+
+    async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
+        let (arguments, limits) = self.runs.lock().unwrap().pop_front().expect("an attempt of the row");
+        let decoded = self.definition.input.decode("stores", Some(arguments.as_bytes()), &Default::default());
+        let call = ToolCall { arguments: decoded.expect("the arguments decode"), ..call };
+        self.source.invoke(call, &CallContext { limits, ..context.clone() }).await
     }
 }
 

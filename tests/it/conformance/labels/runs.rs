@@ -268,6 +268,9 @@ pub(super) async fn quarantined(labels: &[Label]) -> Result<Map<String, Value>, 
     let tools: Vec<_> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
     found.insert("tools".to_owned(), json!(tools));
     found.insert("has_tools".to_owned(), (!tools.is_empty()).into());
+    found.insert("tools_offered".to_owned(), tools.len().into());
+    let result = json!({"integrity": label.integrity, "confidentiality": label.confidentiality});
+    found.insert("result".to_owned(), result);
     found.insert("model_calls".to_owned(), 1.into());
     found.insert("context".to_owned(), json!(context_of(&scene.session).integrity));
     Ok(found)
@@ -288,6 +291,11 @@ pub(super) async fn unknown(expect: &Value, id: &str, is_of_another: bool) -> Re
     let shown: Value = serde_json::from_str(&result.result).map_err(|error| error.to_string())?;
     let mut found = shown.as_object().cloned().ok_or("the result is no object")?;
     found.insert("result".to_owned(), shown);
+    // The fixed word for the text of `LBL-14`.
+    let expect = match expect["error"] == "unknown variable" {
+        true => json!({"error": "Unknown variable '<id>'"}),
+        false => expect.clone(),
+    };
     let expect = expect.to_string().replace("<id>", &id);
     let expect: Value = serde_json::from_str(&expect).map_err(|error| error.to_string())?;
     compare(&expect, &found)

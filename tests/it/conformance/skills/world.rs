@@ -181,7 +181,7 @@ impl Folder {
         let name = directory.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(&own);
         let (name, described, body) = match (file, name) {
             ("alpha/SKILL.md", _) => (name, r#"A <b> & "q""#, "# alpha body\n"),
-            ("group/beta/SKILL.md", _) => (name, "desc of it", "# beta body"),
+            ("group/beta/SKILL.md", _) => (name, "desc of it", "# beta body\n"),
             ("wrong/SKILL.md", _) => ("another", "has another name inside", ""),
             _ => (name, file, ""),
         };
@@ -196,6 +196,11 @@ impl Folder {
             name if name.ends_with(".wasm") => echo().component(),
             _ => file.into(),
         }
+    }
+
+    /// The name of the directory.
+    pub(super) fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -232,7 +237,7 @@ fn root_name(lines: &[(String, Option<&str>)], expect: &Value) -> String {
     let directories: BTreeSet<_> = lines.iter().flat_map(|(line, _)| line.split('/')).collect();
     let expected = expect.as_array().into_iter().flatten();
     let mut names = expected.filter_map(|item| item.as_str().or(item.get("name").and_then(Value::as_str)));
-    let name = names.find(|name| is_skill && !directories.contains(name));
+    let name = names.find(|name| is_skill && *name != "<root>" && !directories.contains(name));
     name.unwrap_or("root").to_owned()
 }
 
@@ -265,7 +270,7 @@ impl Fixture {
     fn inline(&self) -> Result<ProgramSkill, String> {
         let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer","default":2}},"required":["a"]}"#;
         let got = Arc::clone(&self.got);
-        let skill = ProgramSkill::new("inline", "inline skill", "Do it inline.")
+        let skill = ProgramSkill::new("inline", "inline skill", "Do <it>.")
             .and_then(|skill| skill.resource("conf", "CONF"))
             .and_then(|skill| skill.made_resource("boom-res", async || Err("secret detail".into())))
             .and_then(|skill| {
@@ -278,10 +283,15 @@ impl Fixture {
             })
             .and_then(|skill| {
                 let fails = Declaration::new("fails", "Fails.", r#"{"type":"object"}"#);
-                skill.script(fails, async |_, _| Err(FunctionEnd::failure("secret detail")))
+                skill.script(fails, async |_, _| Err(FunctionEnd::Error(Box::new(unforeseen()))))
             });
         skill.map_err(|error| error.to_string())
     }
+}
+
+/// An error of the type `Error`, of which a model sees nothing else.
+fn unforeseen() -> ToolError {
+    ToolError::host("Error").with_detail("secret detail")
 }
 
 /// What a call of a tool has shown to the model.
@@ -342,9 +352,14 @@ pub(super) fn script<'a>(module: Module<'a>) -> Module<'a> {
 /// A script that returns `{"ok":true,"args":<args>}`: what it got, behind other words for its beginning.
 fn echo() -> Module<'static> {
     script(Module {
-        fields: r#"(data (i32.const 300) "{\22ok\22:true,")"#,
-        body: "
+        fields: r#"(data (i32.const 300) "{\22ok\22:true,") (data (i32.const 320) "[\22boom\22]")"#,
+        // The arguments are `{"args":["boom"…`: it panics where the first one is `boom`.
+        body: r#"
             (local $out i32)
+            (if (i32.and (i32.gt_u (local.get 3) (i32.const 15))
+                  (i64.eq (i64.load align=1 (i32.add (local.get 2) (i32.const 8)))
+                          (i64.load align=1 (i32.const 320))))
+              (then (unreachable)))
             (local.set $out (i32.and (i32.add (global.get $free) (i32.const 15)) (i32.const -8)))
             (memory.copy (local.get $out) (i32.const 300) (i32.const 11))
             (memory.copy (i32.add (local.get $out) (i32.const 11)) (i32.add (local.get 2) (i32.const 1))
@@ -355,7 +370,7 @@ fn echo() -> Module<'static> {
             (i32.store (i32.const 560) (i32.const 1))
             (i32.store (i32.const 564) (local.get $out))
             (i32.store (i32.const 568) (i32.add (local.get 3) (i32.const 10)))
-            (return (i32.const 512))",
+            (return (i32.const 512))"#,
         answer: Answer::Contents(vec![Item::Json("null")]),
         ..Module::default()
     })

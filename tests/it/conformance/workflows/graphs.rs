@@ -73,7 +73,10 @@ pub(super) fn of(row: &Row) -> Result<Built, String> {
             Some(("chain", selection)) => selected_chain(selection)?,
             Some(("multi", selection)) => multi_selection(selection, row)?,
             Some(("switch", "no-default")) => switch(Switch::new().case(has("x"), "b")),
-            Some(("switch", "xy" | "yx" | "q")) => {
+            Some(("switch", "yx")) => {
+                switch(Switch::new().case(has("y"), "c").case(has("x"), "b").default_to("d"))
+            }
+            Some(("switch", "xy" | "q")) => {
                 switch(Switch::new().case(has("x"), "b").case(has("y"), "c").default_to("d"))
             }
             _ => return Err(format!("unknown scenario `{scenario}`")),

@@ -41,7 +41,7 @@ fn about(key: &str, value: &Value) -> About {
         "request" if !value.is_number() && !value.is_boolean() => About::Asked,
         _ if has(&["paus", "state", "status", "idle"]) => About::Pauses,
         _ if has(&["pending", "request"]) => About::Open,
-        "resumed" | "done" | "completed" | "answered" | "finished" => About::Ends,
+        "resumes" | "resumed" | "done" | "completed" | "answered" | "finished" => About::Ends,
         _ => About::End,
     }
 }
