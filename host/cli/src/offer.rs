@@ -176,17 +176,49 @@ pub(crate) fn mount(text: &str) -> anyhow::Result<Mount> {
     Ok(Mount::new(name, store, access))
 }
 
-/// A file that decides about grants: as it is named, and where it really is.
+/// Most links that are followed from the name of a file to the file.
+const LINKS_MAX: usize = 40;
+/// Endings of the files that decide together with another one: the lock of a configuration, the manifest of a component.
+const BESIDE: [&str; 2] = ["lock", "toml"];
+
+/// A file that decides about grants: as it is named, and every place that leads to it.
 pub(crate) struct Deciding {
     named: PathBuf,
-    real: PathBuf,
+    places: Vec<PathBuf>,
 }
 
-/// Where `deciding` are. One that is not there decides nothing.
+/// Finds the places of `deciding`: where each is named, where each link on the way is, and where the file is, with the same for
+/// what stands beside it. Whoever can write to one of these directories decides. A file that is not there decides nothing.
 pub(crate) fn resolved(deciding: &[PathBuf]) -> Vec<Deciding> {
-    let resolved =
-        |named: &PathBuf| Some(Deciding { named: named.clone(), real: named.canonicalize().ok()? });
+    let resolved = |named: &PathBuf| {
+        let mut places = places(named);
+        if places.is_empty() {
+            return None;
+        }
+        places.extend(BESIDE.iter().flat_map(|ending| self::places(&named.with_extension(ending))));
+        Some(Deciding { named: named.clone(), places })
+    };
     deciding.iter().filter_map(resolved).collect()
+}
+
+/// The places of one file, each without links in its directory.
+fn places(named: &Path) -> Vec<PathBuf> {
+    let mut places: Vec<_> = named.canonicalize().ok().into_iter().collect();
+    let mut next = named.to_owned();
+    for _ in 0..LINKS_MAX {
+        let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { break };
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        let Ok(parent) = parent.canonicalize() else { break };
+        let place = parent.join(name);
+        if place.symlink_metadata().is_err() {
+            break;
+        }
+        let target = std::fs::read_link(&place);
+        places.push(place);
+        let Ok(target) = target else { break };
+        next = parent.join(target);
+    }
+    places
 }
 
 /// Refuses mounts that can be written to and hold one of `deciding`: what decides about grants. A plugin could otherwise
@@ -208,7 +240,7 @@ pub(crate) fn check_store(
         return Ok(());
     }
     let Some(Ok(root)) = store.root_ambient().map(Path::canonicalize) else { return Ok(()) };
-    match deciding.iter().find(|file| file.real.starts_with(&root)) {
+    match deciding.iter().find(|file| file.places.iter().any(|place| place.starts_with(&root))) {
         None => Ok(()),
         Some(inside) => Err(usage(format!(
             "{what} holds {}, which decides what a plugin may do; use another directory, or this one for reading only",
