@@ -343,3 +343,81 @@ fn a_grant_that_would_break_the_file_is_not_written() {
         assert_eq!(folder.text(), before, "{permission}");
     }
 }
+
+#[test]
+fn what_decides_about_grants_is_protected_where_it_is_named_and_where_it_is() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::new("", "");
+    for directory in ["mnt", "conf", "parts"] {
+        std::fs::create_dir(folder.path(directory)).unwrap();
+    }
+    let refused = |config: &str, what: &str| {
+        let config = folder.path(config).display().to_string();
+        let ran = run(&["call", "env", "{}", "--config", &config]);
+        assert_eq!(ran.code, 2, "{what}: {} {}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains("which decides what a plugin may do"), "{what}: {}", ran.stderr);
+    };
+    let text = |component: &str| {
+        let (mnt, component) = (folder.path("mnt"), folder.path(component));
+        format!(
+            "[stores.data]\ndirectory = {mnt:?}\n[plugins.tool]\ncomponent = {component:?}\n\
+             grants = {{ files.data = \"read-write\" }}\n"
+        )
+    };
+    // The lock lies beside the name of the configuration, which is a link.
+    std::fs::write(folder.path("conf/real.toml"), text("tool.wasm")).unwrap();
+    symlink("../conf/real.toml", folder.path("mnt/c.toml")).unwrap();
+    refused("mnt/c.toml", "a linked configuration");
+    // The lock is a link itself.
+    std::fs::write(folder.path("mnt/lock"), "{\"plugins\":{}}").unwrap();
+    symlink("../mnt/lock", folder.path("conf/real.lock")).unwrap();
+    refused("conf/real.toml", "a linked lock");
+    std::fs::remove_file(folder.path("conf/real.lock")).unwrap();
+    // The manifest lies beside the name of the component, which is a link on the way to another one.
+    symlink("../mnt/two.wasm", folder.path("parts/one.wasm")).unwrap();
+    symlink("../tool.wasm", folder.path("mnt/two.wasm")).unwrap();
+    std::fs::write(folder.path("conf/linked.toml"), text("parts/one.wasm")).unwrap();
+    refused("conf/linked.toml", "a linked component");
+    // Nothing of all that is in the mount.
+    let config = folder.path("conf/real.toml").display().to_string();
+    let ran = run(&["config", "check", &config]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn files_that_never_end_are_refused_and_fifos_are_not_waited_for() {
+    let folder = Folder::new("", "");
+    let fifo = folder.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let component = folder.path("tool.wasm").display().to_string();
+    for endless in ["/dev/zero".to_owned(), fifo.display().to_string()] {
+        let script = format!("script:{endless}");
+        let at = format!("@{endless}");
+        for arguments in [
+            &["call", "env", "{}", "--config", &endless][..],
+            &["call", "env", &at, "--plugin", &component],
+            &["test", "--cases", &endless, &component],
+            &["embed", &component, &endless],
+            &["embed", &endless, &component],
+            &["chat", "hi", "--model", &script],
+            &["chat", &at, "--model", &script],
+            &["workflow", "run", &endless, "hi"],
+        ] {
+            let mut child = Command::new(binary());
+            child.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).args(arguments).stdin(Stdio::null());
+            let mut child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+            let since = std::time::Instant::now();
+            let status = loop {
+                if let Some(status) = child.try_wait().unwrap() {
+                    break status;
+                }
+                if since.elapsed() > std::time::Duration::from_secs(30) {
+                    child.kill().unwrap();
+                    panic!("{arguments:?} does not end");
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            };
+            assert!(status.code().is_some_and(|code| code != 0), "{arguments:?}: {status}");
+        }
+    }
+}

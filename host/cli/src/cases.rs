@@ -137,13 +137,8 @@ impl Cases {
     /// Reads a file.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let wrong = |message: String| UsageError(format!("{}{message}", path.display()));
-        let length =
-            std::fs::metadata(path).map_err(|error| wrong(format!(" cannot be read: {error}")))?.len();
-        if length > FILE_BYTES_MAX {
-            return Err(wrong(format!(" is longer than {FILE_BYTES_MAX} bytes")).into());
-        }
-        let text =
-            std::fs::read_to_string(path).map_err(|error| wrong(format!(" cannot be read: {error}")))?;
+        let text = cofferdam_files::read_named_text_ambient(path, FILE_BYTES_MAX);
+        let text = text.map_err(|error| wrong(format!(" cannot be read: {error}")))?;
         let mut cases = Vec::new();
         for (index, line) in text.lines().enumerate() {
             if line.trim().is_empty() || line.trim_start().starts_with("//") {

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use cofferdam_files::{FileStore, Quota};
+use cofferdam_files::{FileStore, Quota, read_named_text_ambient};
 use cofferdam_tool::{Limits, LimitsAsked, SecretText};
 use serde::Deserialize;
 use toml::Spanned;
@@ -31,7 +31,7 @@ pub(crate) use self::servers::{HeaderSource, ServerOAuthTable, ServerTable};
 pub(crate) use self::skills::SkillsTable;
 
 /// Largest configuration file in bytes.
-const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
+pub(crate) const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 
 /// A configuration as it is written.
 #[derive(Debug, Deserialize)]
@@ -157,11 +157,8 @@ impl ConfigFile {
     /// Reads and checks the form of a configuration file.
     pub(crate) fn read_ambient(path: &Path) -> Result<Self, ConfigError> {
         let error = |at, message| ConfigError { path: path.to_owned(), at, message };
-        let size = std::fs::metadata(path).map_err(|e| error(None, e.to_string()))?.len();
-        if size > CONFIG_BYTES_MAX {
-            return Err(error(None, format!("is {size} bytes long; at most {CONFIG_BYTES_MAX} are read")));
-        }
-        let text = std::fs::read_to_string(path).map_err(|e| error(None, e.to_string()))?;
+        let text = read_named_text_ambient(path, CONFIG_BYTES_MAX);
+        let text = text.map_err(|e| error(None, e.to_string()))?;
         Self::parse(path, &text)
     }
 

@@ -80,7 +80,8 @@ pub(crate) fn open_script(path: &str) -> anyhow::Result<ScriptedClient> {
     let read = if path == "-" {
         ScriptedClient::read("standard input", std::io::stdin())
     } else {
-        let file = std::fs::File::open(path).map_err(|error| usage(format!("the script {path}: {error}")))?;
+        let file = cofferdam_files::open_named_ambient(std::path::Path::new(path))
+            .map_err(|error| usage(format!("the script {path}: {error}")))?;
         ScriptedClient::read(path, file)
     };
     read.map_err(|error| usage(error.to_string()))

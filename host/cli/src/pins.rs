@@ -60,18 +60,10 @@ impl Pins {
     /// The pins of a configuration.
     pub(crate) fn of_config_ambient(config: &Path) -> anyhow::Result<Self> {
         let path = Self::path_of(config);
-        let file = match std::fs::metadata(&path) {
+        let file = match cofferdam_files::read_named_ambient(&path, PINS_BYTES_MAX) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => PinsFile::default(),
-            Ok(metadata) if metadata.len() > PINS_BYTES_MAX => {
-                anyhow::bail!(
-                    "{} is {} bytes long; at most {PINS_BYTES_MAX} are read",
-                    path.display(),
-                    metadata.len()
-                )
-            }
-            _ => {
-                let text =
-                    std::fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+            read => {
+                let text = read.with_context(|| format!("{} cannot be read", path.display()))?;
                 serde_json::from_slice(&text).with_context(|| {
                     let path = path.display();
                     format!(

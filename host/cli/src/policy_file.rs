@@ -30,8 +30,8 @@ impl PolicyFile {
     /// Reads a configuration, which has to be a valid one.
     pub(crate) fn open_ambient(path: &Path) -> anyhow::Result<Self> {
         ConfigFile::read_ambient(path)?;
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        let text = cofferdam_files::read_named_text_ambient(path, crate::config::CONFIG_BYTES_MAX);
+        let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
         let document = text.parse().with_context(|| format!("{} cannot be read", path.display()))?;
         // A link to the file stays a link.
         let path = path.canonicalize().with_context(|| format!("{} cannot be resolved", path.display()))?;

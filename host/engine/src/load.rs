@@ -1,6 +1,5 @@
 //! From component bytes to a plugin: read, screen, compile or take from the cache, describe.
 
-use std::fs::File;
 use std::io::Read;
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -181,30 +180,18 @@ fn read_manifest_file(path: &Path) -> Result<Option<Arc<str>>, LoadError> {
 }
 
 fn read_file(path: &Path, bytes_max: u64) -> Result<Arc<[u8]>, LoadError> {
-    let file = open_without_blocking(path).map_err(LoadError::Read)?;
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::InvalidInput => LoadError::NotAFile,
+        _ => LoadError::Read(error),
+    };
+    let file = cofferdam_files::open_named_ambient(path).map_err(failed)?;
     let metadata = file.metadata().map_err(LoadError::Read)?;
-    if !metadata.is_file() {
-        return Err(LoadError::NotAFile);
-    }
     check_size(metadata.len(), bytes_max)?;
     // The file may grow while it is read.
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
     file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(LoadError::Read)?;
     check_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX), bytes_max)?;
     Ok(bytes.into())
-}
-
-/// Opening a FIFO for reading would wait for a writer, for ever.
-#[cfg(unix)]
-fn open_without_blocking(path: &Path) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let flags = rustix::fs::OFlags::NONBLOCK.bits();
-    File::options().read(true).custom_flags(i32::try_from(flags).unwrap_or(0)).open(path)
-}
-
-#[cfg(not(unix))]
-fn open_without_blocking(path: &Path) -> std::io::Result<File> {
-    File::open(path)
 }
 
 fn check_size(bytes: u64, bytes_max: u64) -> Result<(), LoadError> {

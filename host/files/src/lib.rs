@@ -33,6 +33,7 @@ mod guard;
 mod harness;
 mod ledger;
 mod memory;
+mod named;
 #[cfg(feature = "object")]
 mod object;
 mod overlay;
@@ -60,6 +61,7 @@ pub use harness::{
     UnknownToolWord,
 };
 pub use memory::MemoryStore;
+pub use named::{open_named_ambient, read_named_ambient, read_named_text_ambient};
 #[cfg(feature = "object")]
 pub use object::BucketStore;
 #[cfg(feature = "cloud")]

@@ -1,6 +1,5 @@
 //! `cofferdam args`: what a tool would be given, or what the model would be told, without a call.
 
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,9 +35,7 @@ pub(crate) async fn run(global: &Global, args: ArgsArgs) -> anyhow::Result<Exit>
 /// The schema in a file, with the name of the file as that of the tool.
 fn schema_of_file(path: &Path) -> anyhow::Result<(String, Arc<InputSchema>)> {
     let unreadable = |error| UsageError(format!("the schema in {} cannot be read: {error}", path.display()));
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(SCHEMA_BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
+    let text = cofferdam_files::read_named_text_ambient(path, SCHEMA_BYTES_MAX).map_err(unreadable)?;
     let name = compose::name_of_file(path).map_err(|error| UsageError(error.to_string()))?.to_string();
     let schema = InputSchema::compile_or_explain(&name, &text).map_err(|refusals| {
         let refusals: Vec<_> = refusals.iter().map(ToString::to_string).collect();

@@ -41,7 +41,7 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
 pub(super) fn read_arguments(text: &str) -> anyhow::Result<Vec<u8>> {
     let (reader, from): (Box<dyn Read>, String) = match text.strip_prefix('@') {
         Some(path) => {
-            let file = std::fs::File::open(path)
+            let file = cofferdam_files::open_named_ambient(std::path::Path::new(path))
                 .map_err(|error| UsageError(format!("the arguments in {path} cannot be read: {error}")))?;
             (Box::new(file), path.to_owned())
         }

@@ -190,7 +190,8 @@ pub(super) fn text_or_stdin(text: &str) -> anyhow::Result<String> {
 
 pub(super) fn text_or_file(text: &str) -> anyhow::Result<String> {
     let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
-    let file = std::fs::File::open(path).map_err(|error| UsageError(format!("{path}: {error}")))?;
+    let file = cofferdam_files::open_named_ambient(std::path::Path::new(path))
+        .map_err(|error| UsageError(format!("{path}: {error}")))?;
     read(file, path)
 }
 

@@ -1,18 +1,23 @@
 //! `cofferdam embed`: puts a manifest into a component.
 
 use anyhow::Context;
-use cofferdam_engine::embed_manifest;
+use cofferdam_engine::{ScreenLimits, embed_manifest};
+use cofferdam_files::{read_named_ambient, read_named_text_ambient};
 
 use crate::args::EmbedArgs;
 use crate::exit::{Exit, UsageError};
 use crate::policy_file::replace_file;
 use crate::print;
 
+/// Most bytes of a manifest, as when a component is loaded.
+const MANIFEST_BYTES_MAX: u64 = 262_144;
+
 pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<Exit> {
     let (component, manifest) = (args.component.display(), args.manifest.display());
-    let bytes = std::fs::read(&args.component).with_context(|| format!("{component} cannot be read"))?;
-    let text =
-        std::fs::read_to_string(&args.manifest).with_context(|| format!("{manifest} cannot be read"))?;
+    let bytes = read_named_ambient(&args.component, ScreenLimits::default().component_bytes_max);
+    let bytes = bytes.map_err(|error| UsageError(format!("{component} cannot be read: {error}")))?;
+    let text = read_named_text_ambient(&args.manifest, MANIFEST_BYTES_MAX);
+    let text = text.map_err(|error| UsageError(format!("{manifest} cannot be read: {error}")))?;
     let with = embed_manifest(&bytes, &text).map_err(|error| UsageError(format!("{component}: {error}")))?;
     let output = args.output.as_ref().unwrap_or(&args.component);
     replace_file(output, &with).with_context(|| format!("{} cannot be written", output.display()))?;

@@ -114,7 +114,8 @@ fn read_script(path: &str) -> anyhow::Result<Vec<Reply>> {
     let reader: Box<dyn Read> = if path == "-" {
         Box::new(std::io::stdin())
     } else {
-        Box::new(std::fs::File::open(path).map_err(|e| UsageError(format!("the script {path}: {e}")))?)
+        let file = cofferdam_files::open_named_ambient(std::path::Path::new(path));
+        Box::new(file.map_err(|e| UsageError(format!("the script {path}: {e}")))?)
     };
     reader.take(SCRIPT_BYTES_MAX).read_to_string(&mut text).with_context(|| format!("the script {path}"))?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());

@@ -46,7 +46,8 @@ fn of_file(path: &Path) -> anyhow::Result<SecretText> {
         bail!("{shown} is not a regular file of at most {SECRET_FILE_BYTES_MAX} bytes");
     }
     check_owner_only(path, &metadata)?;
-    let text = std::fs::read_to_string(path).with_context(|| format!("the file {shown} cannot be read"))?;
+    let text = cofferdam_files::read_named_text_ambient(path, SECRET_FILE_BYTES_MAX);
+    let text = text.with_context(|| format!("the file {shown} cannot be read"))?;
     let text = text.strip_suffix('\n').unwrap_or(&text);
     Ok(SecretText::new(text.strip_suffix('\r').unwrap_or(text)))
 }

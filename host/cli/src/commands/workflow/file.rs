@@ -164,11 +164,8 @@ impl WorkflowFile {
     /// Reads a file and checks its form.
     pub(super) fn read_ambient(path: &Path) -> Result<Self, ConfigError> {
         let wrong = |at, message: String| ConfigError { path: path.to_owned(), at, message };
-        let size = std::fs::metadata(path).map_err(|error| wrong(None, error.to_string()))?.len();
-        if size > FILE_BYTES_MAX {
-            return Err(wrong(None, format!("is {size} bytes long; at most {FILE_BYTES_MAX} are read")));
-        }
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(None, error.to_string()))?;
+        let text = cofferdam_files::read_named_text_ambient(path, FILE_BYTES_MAX);
+        let text = text.map_err(|error| wrong(None, error.to_string()))?;
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! { max_documents: 1 },
             alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPEATED_EVENTS_MAX },

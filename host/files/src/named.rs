@@ -1,0 +1,88 @@
+//! Files that a person names, read without waiting and without end.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// Reads a regular file of at most `bytes_max` bytes. A FIFO is not waited for, and a device that never ends is not read;
+/// `/dev/stdin` is standard input.
+///
+/// # Errors
+/// Those of opening and reading; `InvalidInput` for what is not a regular file, and `FileTooLarge` beyond the limit.
+pub fn read_named_ambient(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let file = open_named_ambient(path)?;
+    let expected = file.metadata().map_or(0, |metadata| metadata.len().min(bytes_max));
+    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
+    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > bytes_max {
+        let message = format!("it has more than {bytes_max} bytes, the most that are read");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(bytes)
+}
+
+/// Reads a file like [`read_named_ambient`], as UTF-8.
+///
+/// # Errors
+/// As [`read_named_ambient`], and `InvalidData` for what is not UTF-8.
+pub fn read_named_text_ambient(path: &Path, bytes_max: u64) -> io::Result<String> {
+    let bytes = read_named_ambient(path, bytes_max)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
+/// Opens a regular file for reading without waiting; `/dev/stdin` is standard input. Reading it is limited by the caller.
+///
+/// # Errors
+/// Those of opening, and `InvalidInput` for what is not a regular file.
+pub fn open_named_ambient(path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    if path == Path::new("/dev/stdin") {
+        use std::os::fd::AsFd as _;
+        return Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?));
+    }
+    let file = open_without_blocking(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    Ok(file)
+}
+
+/// Opening a FIFO for reading would wait for a writer, for ever.
+#[cfg(unix)]
+fn open_without_blocking(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    File::options().read(true).custom_flags(i32::try_from(flags.bits()).unwrap_or(0)).open(path)
+}
+
+#[cfg(not(unix))]
+fn open_without_blocking(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn what_never_ends_and_what_would_wait_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        for path in [Path::new("/dev/zero"), &fifo, folder.path()] {
+            let error = read_named_ambient(path, 10).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_file_may_have_as_many_bytes_as_the_limit_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "0123456789").unwrap();
+        assert_eq!(read_named_text_ambient(&path, 10).unwrap(), "0123456789");
+        assert_eq!(read_named_ambient(&path, 9).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    }
+}
