@@ -26,6 +26,7 @@
 //! | `cli_mcp` | the binary and MCP hosts: entries of their files, bundles |
 //! | `cli_skills` | the binary and skills: list, check, scripts, approval, MCP |
 //! | `cli_workflow` | the binary and workflows: files, runs, answers, checkpoints, a kill |
+//! | `unavailable` | a plugin that cannot be used, beside others that can |
 //! | `wire` | no tests: a server that speaks MCP, and raw bytes to and from it |
 //! | `serve` | MCP line by line: both revisions, both transports, how it ends |
 //! | `servers` | remote MCP servers in a configuration: tools, names, secrets, approval, ends |
@@ -83,4 +84,5 @@ mod stores;
 mod tidy;
 mod toolbox;
 mod typed;
+mod unavailable;
 mod wire;

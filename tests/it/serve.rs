@@ -320,3 +320,71 @@ fn a_page_on_another_site_cannot_call_a_tool() {
     assert!((400..500).contains(&answer.status), "{answer:?}");
     assert!(!answer.head.to_ascii_lowercase().contains("access-control-allow"), "{answer:?}");
 }
+
+#[test]
+fn the_end_of_input_ends_an_open_subscription() {
+    let mut pipe = Pipe::start(&["served"], &[]);
+    let listen =
+        request("sub", "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
+    pipe.send(listen.to_string().as_bytes());
+    while pipe.next()["method"] != "notifications/subscriptions/acknowledged" {}
+    let (code, rest, took) = pipe.end();
+    assert_eq!(code, Some(0), "{rest:?}");
+    // The target is 100 ms; a busy machine gets more. It was 5 s.
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+/// Sends SIGTERM to a process.
+fn terminate(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+}
+
+/// A call of `count` that takes a bit more than a second.
+fn slow_call() -> Value {
+    call("slow", "count", &json!({ "steps": 4, "pause_ms": 300 }))
+}
+
+#[test]
+fn sigterm_lets_calls_end_and_refuses_new_ones() {
+    let mut pipe = Pipe::start(&["served"], &[]);
+    pipe.modern("server/discover", json!({}));
+    pipe.send(slow_call().to_string().as_bytes());
+    std::thread::sleep(Duration::from_millis(200));
+    terminate(pipe.pid());
+    std::thread::sleep(Duration::from_millis(200));
+    let refused = pipe.ask(&call("new", "echo", &json!({ "message": "hi" })));
+    assert!(refused["error"]["message"].as_str().unwrap().contains("stopping"), "{refused}");
+    let (_, ended) = pipe.until(&json!("slow"));
+    assert!(ended.to_string().contains("counted to 4"), "{ended}");
+    let (code, _, took) = pipe.end();
+    assert_eq!(code, Some(0));
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[test]
+fn sigterm_over_http_refuses_with_503_and_answers_what_runs() {
+    let http = Http::start(&["served"]);
+    let echo = call("echo", "echo", &json!({ "message": "hi" }));
+    assert_eq!(http.ask(&echo).status, 200);
+    std::thread::scope(|scope| {
+        let answer = scope.spawn(|| http.ask(&slow_call()));
+        std::thread::sleep(Duration::from_millis(300));
+        terminate(http.pid());
+        std::thread::sleep(Duration::from_millis(200));
+        let refused = http.ask(&echo);
+        assert_eq!(refused.status, 503, "{refused:?}");
+        let answer = answer.join().unwrap();
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert!(answer.body.contains("counted to 4"), "{answer:?}");
+    });
+}
+
+#[test]
+fn a_call_that_fails_is_one_line_on_standard_error() {
+    let mut pipe = Pipe::start(&["crash"], &[]);
+    pipe.call("panic", json!({ "message": "in\nlines \u{1b}[2J" }));
+    let line = pipe.has_said("call failed");
+    assert!(line.contains("tool=\"panic\"") && line.contains("end=\"Trap\""), "{line}");
+    assert!(!line.contains('\u{1b}'), "control characters are escaped: {line:?}");
+}

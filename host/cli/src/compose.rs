@@ -15,9 +15,9 @@ use cofferdam_tool::{Declaration, FileAccess, Limits, PluginName, ToolSource, To
 use etcetera::BaseStrategy;
 
 use crate::args::{Global, PluginArgs};
-use crate::config::{ConfigFile, PluginConfig};
+use crate::config::{ConfigError, ConfigFile, PluginConfig};
 use crate::exit::UsageError;
-use crate::loading::{PluginError, Progress};
+use crate::loading::{PluginError, Progress, Unavailable};
 use crate::offer::Values;
 use crate::servers::Login;
 use crate::side_by_side::side_by_side;
@@ -219,6 +219,19 @@ pub(crate) fn specs_of_config(file: &ConfigFile, values: Values) -> anyhow::Resu
     Ok(specs)
 }
 
+/// Refuses a configuration that names a component which does not exist. Commands that call tools leave such a plugin out.
+pub(crate) fn check_components(file: &ConfigFile) -> Result<(), ConfigError> {
+    let missing = file.config.plugins.values().map(|plugin| &plugin.component);
+    let mut missing = missing.filter(|component| !file.resolve(component.as_ref()).is_file());
+    match missing.next() {
+        Some(component) => {
+            let message = format!("there is no file {}", file.resolve(component.as_ref()).display());
+            Err(file.error(component.span(), message))
+        }
+        None => Ok(()),
+    }
+}
+
 /// One plugin of a configuration.
 pub(crate) fn spec_of_config(
     file: &ConfigFile,
@@ -256,10 +269,6 @@ fn spec_of_plugin(
     let header = format!("[plugins.{name}");
     let plugin_name = PluginName::new(name)
         .map_err(|error| file.error_in_table(&header, format!("plugin `{name}`: {error}")))?;
-    if files.is_none() && !path.is_file() {
-        let message = format!("there is no file {}", path.display());
-        return Err(file.error(plugin.component.span(), message).into());
-    }
     let grants = offer::of_config(file, name, plugin, stores, values)?;
     let limits = plugin.limits.over(&file.config.limits);
     if limits.wall_ms_max == 0 || limits.memory_bytes_max == 0 || limits.output_bytes_max == 0 {
@@ -322,6 +331,7 @@ pub(crate) async fn examine(engine: &Engine, path: &Path) -> anyhow::Result<Exam
 /// nobody else's away.
 pub(crate) fn toolset<'p>(
     plugins: impl IntoIterator<Item = &'p Arc<Plugin>>,
+    unavailable: impl IntoIterator<Item = &'p Unavailable>,
     file_tools: Option<Arc<FileAccessTools>>,
     skill_tools: Option<Arc<SkillTools>>,
     mut servers: Vec<Arc<RemoteServer>>,
@@ -329,15 +339,23 @@ pub(crate) fn toolset<'p>(
     let plugins = plugins.into_iter().map(|plugin| Arc::clone(plugin) as Arc<dyn ToolSource>);
     let own = plugins.chain(file_tools.map(|tools| tools as Arc<dyn ToolSource>));
     let own: Vec<_> = own.chain(skill_tools.map(|tools| tools as Arc<dyn ToolSource>)).collect();
+    let unavailable = unavailable.into_iter().map(|plugin| Arc::clone(&plugin.source) as Arc<dyn ToolSource>);
+    let mut unavailable: Vec<_> = unavailable.collect();
     loop {
+        let own = own.iter().chain(&unavailable);
         let remote = servers.iter().map(|server| Arc::clone(server) as Arc<dyn ToolSource>);
-        let error = match Toolset::join(own.iter().cloned().chain(remote)) {
+        let error = match Toolset::join(own.cloned().chain(remote)) {
             Ok(toolset) => return Ok(toolset),
             Err(error) => error,
         };
-        let is_in = |server: &Arc<RemoteServer>| {
-            [&error.source_name, &error.taken_by].contains(&&server.name().to_owned())
-        };
+        let is_named =
+            |name: &str| [&error.source_name, &error.taken_by].into_iter().any(|named| named == name);
+        // Remembered tools keep no other tool away.
+        if let Some(at) = unavailable.iter().rposition(|plugin| is_named(plugin.name())) {
+            unavailable.remove(at);
+            continue;
+        }
+        let is_in = |server: &Arc<RemoteServer>| is_named(server.name());
         let Some(at) = servers.iter().rposition(is_in) else { return Err(usage(error.to_string())) };
         let left_out = servers.remove(at);
         print::note(&format!("warning: the server `{}` is left out: {error}", left_out.name()));

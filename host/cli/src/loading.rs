@@ -6,20 +6,87 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
-use cofferdam_engine::{Component, Engine, Known, LoadError, LoadEvent, LoadObserver, Plugin, PluginOptions};
-use cofferdam_tool::PluginName;
+use cofferdam_engine::{
+    Component, Engine, Known, LoadError, LoadEvent, LoadObserver, Plugin, PluginOptions, UnavailablePlugin,
+};
+use cofferdam_tool::{PluginName, ToolDefinition, ToolSource as _};
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 
 use crate::compose::{self, PluginSpec};
 use crate::consent::Consent;
+use crate::exit::ConsentError;
+use crate::pins::Pins;
 use crate::side_by_side::{at_once, side_by_side};
 use crate::{consent, offer, print};
 
-/// Plugins, with what is known of them for the next time.
+/// The plugins of a command, with what is known of them for the next time.
 pub(crate) struct Loaded {
     pub(crate) plugins: Vec<(PluginSpec, Arc<Plugin>)>,
+    pub(crate) unavailable: Vec<Unavailable>,
     /// To be saved when there is time for it.
     pub(crate) known: Known,
+}
+
+impl Loaded {
+    /// Fails with the first reason if no plugin is available. For commands that have no other tools.
+    pub(crate) fn require_any(&mut self) -> anyhow::Result<()> {
+        if !self.plugins.is_empty() || self.unavailable.is_empty() {
+            return Ok(());
+        }
+        let others = self.unavailable.split_off(1);
+        others.iter().for_each(Unavailable::note);
+        match self.unavailable.pop() {
+            Some(first) => Err(first.into_error()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A plugin that is not used, and why. Its known tools answer that it is unavailable.
+#[derive(Clone)]
+pub(crate) struct Unavailable {
+    pub(crate) name: PluginName,
+    pub(crate) source: Arc<UnavailablePlugin>,
+    error: Arc<anyhow::Error>,
+}
+
+impl Unavailable {
+    fn new(spec: &PluginSpec, known_tools: Option<Vec<Arc<ToolDefinition>>>, error: anyhow::Error) -> Self {
+        let name = spec.options.name.clone();
+        let accepted = spec.config.as_deref().filter(|_| spec.is_pinned);
+        let tools = accepted.and_then(|config| Pins::accepted_tools(config, &name)).or(known_tools);
+        let source = UnavailablePlugin::new(name.clone(), tools.unwrap_or_default().into(), &error);
+        Self { name, source: Arc::new(source), error: Arc::new(error) }
+    }
+
+    /// Replaces the reason.
+    pub(crate) fn because(&self, error: anyhow::Error) -> Self {
+        let source = UnavailablePlugin::new(self.name.clone(), self.source.definitions(), &error);
+        Self { name: self.name.clone(), source: Arc::new(source), error: Arc::new(error) }
+    }
+
+    /// The whole reason, for the operator.
+    pub(crate) fn reason(&self) -> &str {
+        self.source.reason()
+    }
+
+    /// Tells the operator that the plugin is left out.
+    pub(crate) fn note(&self) {
+        print::note(&format!("warning: the plugin `{}` is left out: {}", self.name, self.reason()));
+    }
+
+    /// The error that ends a command which needs the plugin.
+    pub(crate) fn into_error(self) -> anyhow::Error {
+        Arc::try_unwrap(self.error).unwrap_or_else(|error| ConsentError(format!("{error:#}")).into())
+    }
+}
+
+/// A plugin on its way from a specification to its tools.
+#[derive(Clone)]
+pub(crate) enum LoadState {
+    Loading,
+    Ready(Arc<Plugin>),
+    Unavailable(Unavailable),
 }
 
 /// A component that is not taken, and which one.
@@ -35,18 +102,23 @@ impl PluginError {
         Self { path: path.to_owned(), source }
     }
 
+    /// The component.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Why the component is not taken.
     pub(crate) fn cause(&self) -> &LoadError {
         &self.source
     }
 }
 
-/// Loads plugins in order, telling the person what takes long. A change of a pinned plugin needs consent.
+/// Loads plugins in order and reports those that are left out. A change of a pinned plugin needs consent.
 pub(crate) async fn load(engine: &Engine, specs: Vec<PluginSpec>) -> anyhow::Result<Loaded> {
     load_and(engine, specs, |_, _| Ok(false)).await
 }
 
-/// The same, for calling: asks the person at the terminal for grants that are missing.
+/// Loads plugins that are called: asks the user at the terminal for grants that are missing.
 pub(crate) async fn load_to_call(engine: &Engine, specs: Vec<PluginSpec>) -> anyhow::Result<Loaded> {
     load_and(engine, specs, consent::ask_for_missing).await
 }
@@ -56,52 +128,143 @@ async fn load_and(
     specs: Vec<PluginSpec>,
     widen: fn(&Plugin, &mut PluginSpec) -> anyhow::Result<bool>,
 ) -> anyhow::Result<Loaded> {
-    let directory = std::env::current_dir().context("the working directory is not known")?;
-    let paths: Vec<_> = specs.iter().map(|spec| spec.path.clone()).collect();
-    let known = engine.known(&directory, &paths);
-    let mut consent = Consent::new(&specs, &known);
-    let mut plugins = Vec::with_capacity(specs.len());
-    let loaded = load_each(engine, &known, &specs, &mut consent, widen, &mut plugins).await;
-    // What was accepted until something failed stays accepted.
-    consent.end(&known, loaded.is_ok());
-    loaded?;
-    Ok(Loaded { plugins, known })
+    let mut loader = Loader::start(engine, specs)?;
+    let mut plugins = loader.plugins.clone();
+    loader
+        .finish(engine, Order::AsNamed, |place, loaded| {
+            if let Some((_, plugin)) = plugins.get_mut(place) {
+                *plugin = loaded;
+            }
+        })
+        .await?;
+    let deciding = compose::deciding(&loader.specs);
+    let mut loaded = Loaded { plugins: Vec::new(), unavailable: Vec::new(), known: loader.known };
+    for (mut spec, plugin) in plugins {
+        match plugin {
+            LoadState::Ready(mut plugin) => {
+                if widen(&plugin, &mut spec)? {
+                    // The directory that was granted has not been checked yet.
+                    offer::check_mounts(&spec.options.grants.mounts, &offer::resolved(&deciding))?;
+                    plugin = Arc::new(load_one(engine, spec.path.clone(), spec.options.clone()).await?);
+                }
+                loaded.plugins.push((spec, plugin));
+            }
+            LoadState::Unavailable(unavailable) => loaded.unavailable.push(unavailable),
+            LoadState::Loading => {}
+        }
+    }
+    Ok(loaded)
 }
 
-async fn load_each(
-    engine: &Engine,
-    known: &Known,
-    specs: &[PluginSpec],
-    consent: &mut Consent,
-    widen: fn(&Plugin, &mut PluginSpec) -> anyhow::Result<bool>,
-    plugins: &mut Vec<(PluginSpec, Arc<Plugin>)>,
-) -> anyhow::Result<()> {
-    let recalled = recall_all(engine, known, specs);
-    let notes: Vec<_> = specs.iter().map(|spec| Progress::later(&spec.options.name)).collect();
-    let new = specs.iter().zip(&notes).enumerate().zip(&recalled).filter(|(_, recalled)| recalled.is_none());
-    let mut loading =
-        load_new(engine, known, new.map(|((place, (spec, notes)), _)| (place, spec, notes)).collect());
-    for ((spec, progress), recalled) in specs.iter().zip(&notes).zip(recalled) {
-        progress.tell();
-        let was_known = recalled.is_some();
-        let mut plugin = match recalled {
-            Some(recalled) => recalled.map_err(|source| PluginError::new(&spec.path, source))?,
-            None => match loading.next().await {
-                Some(loaded) => loaded?,
-                None => break,
-            },
-        };
-        let mut spec = spec.clone();
-        consent.check(&spec, &plugin, was_known)?;
-        if widen(&plugin, &mut spec)? {
-            // What was granted just now may be a directory that nobody has looked at yet.
-            let deciding = offer::resolved(&compose::deciding(specs));
-            offer::check_mounts(&spec.options.grants.mounts, &deciding)?;
-            plugin = Arc::new(load_one(engine, spec.path.clone(), spec.options.clone()).await?);
+/// The order in which plugins are reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// In the order of the configuration, for a user who reads along.
+    AsNamed,
+    /// Each as soon as it is loaded.
+    AsLoaded,
+}
+
+/// Loads the plugins of a command: those that are known at once, the others when it is told to.
+pub(crate) struct Loader {
+    specs: Vec<PluginSpec>,
+    pub(crate) known: Known,
+    consent: Option<Consent>,
+    pub(crate) plugins: Vec<(PluginSpec, LoadState)>,
+}
+
+impl Loader {
+    /// Takes the known plugins from the index, which reads none of them.
+    pub(crate) fn start(engine: &Engine, specs: Vec<PluginSpec>) -> anyhow::Result<Self> {
+        let directory = std::env::current_dir().context("the working directory is not known")?;
+        let paths: Vec<_> = specs.iter().map(|spec| spec.path.clone()).collect();
+        let known = engine.known(&directory, &paths);
+        let mut consent = Consent::new(&specs, &known);
+        let recalled = recall_all(engine, &known, &specs);
+        let mut plugins = Vec::with_capacity(specs.len());
+        for (place, (spec, recalled)) in specs.iter().zip(recalled).enumerate() {
+            let plugin = match recalled {
+                None => LoadState::Loading,
+                Some(recalled) => {
+                    let recalled = recalled.map_err(|source| PluginError::new(&spec.path, source));
+                    checked(&mut consent, &known, place, spec, recalled, true)?
+                }
+            };
+            plugins.push((spec.clone(), plugin));
         }
-        plugins.push((spec, plugin));
+        Ok(Self { specs, known, consent: Some(consent), plugins })
     }
-    Ok(())
+
+    /// The places of the plugins that are not loaded yet.
+    pub(crate) fn loading(&self) -> impl Iterator<Item = usize> {
+        let places = self.plugins.iter().enumerate();
+        places.filter(|(_, (_, plugin))| matches!(plugin, LoadState::Loading)).map(|(place, _)| place)
+    }
+
+    /// Loads the others, and hands each to `each` with its place.
+    pub(crate) async fn finish(
+        &mut self,
+        engine: &Engine,
+        order: Order,
+        mut each: impl FnMut(usize, LoadState),
+    ) -> anyhow::Result<()> {
+        let Some(mut consent) = self.consent.take() else { return Ok(()) };
+        let finished = self.finish_with(engine, order, &mut consent, &mut each).await;
+        // What was accepted until something failed stays accepted.
+        let is_complete = matches!(&finished, Ok(true));
+        consent.end(&self.known, is_complete);
+        finished.map(|_| ())
+    }
+
+    /// Answers whether every plugin is available.
+    async fn finish_with(
+        &self,
+        engine: &Engine,
+        order: Order,
+        consent: &mut Consent,
+        each: &mut impl FnMut(usize, LoadState),
+    ) -> anyhow::Result<bool> {
+        let (known, specs) = (&self.known, &self.specs);
+        let is_new = |plugin: &LoadState| matches!(plugin, LoadState::Loading);
+        let notes: Vec<_> = specs.iter().map(|spec| Progress::ordered(&spec.options.name, order)).collect();
+        let new = specs.iter().zip(&notes).enumerate().zip(&self.plugins);
+        let new = new.filter(|(_, (_, plugin))| is_new(plugin));
+        let new: Vec<_> = new.map(|((place, (spec, notes)), _)| (place, spec, notes)).collect();
+        let mut in_turn = new.iter().map(|(_, _, notes)| *notes).collect::<Vec<_>>().into_iter();
+        let mut loading = load_new(engine, known, new, order);
+        let is_unavailable = |plugin: &LoadState| matches!(plugin, LoadState::Unavailable(_));
+        let mut is_complete = !self.plugins.iter().any(|(_, plugin)| is_unavailable(plugin));
+        loop {
+            in_turn.next().into_iter().for_each(Progress::tell);
+            let Some((place, loaded)) = loading.next().await else { break };
+            let Some(spec) = specs.get(place) else { continue };
+            let plugin = checked(consent, known, place, spec, loaded, false)?;
+            is_complete &= !is_unavailable(&plugin);
+            each(place, plugin);
+        }
+        Ok(is_complete)
+    }
+}
+
+/// Checks the consent to a loaded plugin. A plugin that did not load, or that has changed without consent, is left out.
+fn checked(
+    consent: &mut Consent,
+    known: &Known,
+    place: usize,
+    spec: &PluginSpec,
+    loaded: Result<Arc<Plugin>, PluginError>,
+    was_known: bool,
+) -> anyhow::Result<LoadState> {
+    let error = match loaded {
+        Err(error) => error.into(),
+        Ok(plugin) => match consent.check(spec, &plugin, was_known) {
+            Ok(()) => return Ok(LoadState::Ready(plugin)),
+            Err(error) if error.is::<ConsentError>() => error,
+            // What was accepted cannot be read, which is about all plugins.
+            Err(error) => return Err(error),
+        },
+    };
+    Ok(LoadState::Unavailable(Unavailable::new(spec, known.tools(place), error)))
 }
 
 /// The plugins that are known, at their places.
@@ -117,18 +280,26 @@ fn recall_all(
     })
 }
 
-/// Loads the others, in order, as many at a time as there are processors: compiling is a process of its own for each.
+/// A plugin that was loaded, with its place.
+type Placed = (usize, Result<Arc<Plugin>, PluginError>);
+
+/// Loads the others, as many at a time as there are processors: compiling is a process of its own for each.
 fn load_new<'a>(
     engine: &'a Engine,
     known: &'a Known,
     new: Vec<(usize, &'a PluginSpec, &'a Progress)>,
-) -> BoxStream<'a, Result<Arc<Plugin>, PluginError>> {
+    order: Order,
+) -> BoxStream<'a, Placed> {
     let load = async move |(place, spec, progress): (usize, &'a PluginSpec, &'a Progress)| {
         let (component, options) = (Component::from_file_ambient(&spec.path), spec.options.clone());
         let loaded = engine.load_known(known, place, &component, spec.files, options, progress).await;
-        loaded.map(Arc::new).map_err(|source| PluginError::new(&spec.path, source))
+        (place, loaded.map(Arc::new).map_err(|source| PluginError::new(&spec.path, source)))
     };
-    stream::iter(new).map(load).buffered(at_once()).boxed()
+    let loading = stream::iter(new).map(load);
+    match order {
+        Order::AsNamed => loading.buffered(at_once()).boxed(),
+        Order::AsLoaded => loading.buffer_unordered(at_once()).boxed(),
+    }
 }
 
 /// Loads one plugin.
@@ -165,9 +336,9 @@ impl Progress {
         Self::of(name, None)
     }
 
-    /// Keeps what there is to tell until [`Progress::tell`].
-    fn later(name: &PluginName) -> Self {
-        Self::of(name, Some(Vec::new()))
+    /// Keeps what there is to tell until [`Progress::tell`] where the order matters.
+    fn ordered(name: &PluginName, order: Order) -> Self {
+        Self::of(name, (order == Order::AsNamed).then(Vec::new))
     }
 
     fn of(name: &PluginName, waiting: Option<Vec<String>>) -> Self {

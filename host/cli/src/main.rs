@@ -53,7 +53,7 @@ fn main() -> std::process::ExitCode {
         };
     }
     limit_process();
-    start_log();
+    start_log(&cli.command);
     match run(cli) {
         Ok(exit) => exit.into(),
         Err(error) => {
@@ -92,10 +92,33 @@ fn limit_process() {
     }
 }
 
-/// Diagnostics of the host, for people who ask for them: `COFFERDAM_LOG=debug`.
-fn start_log() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("COFFERDAM_LOG");
-    if let Ok(filter) = filter {
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+/// What is logged without `COFFERDAM_LOG` while tools are served: calls that failed.
+const SERVED_LOG: &str = "cofferdam::call=warn";
+
+/// Diagnostics of the host on standard error: `COFFERDAM_LOG=debug`, and `COFFERDAM_LOG_FORMAT=json` for programs that read them.
+fn start_log(command: &Command) {
+    use tracing_subscriber::EnvFilter;
+    let is_served = matches!(command, Command::Serve(_) | Command::Dev(_));
+    let level = std::env::var("COFFERDAM_LOG").ok().filter(|level| !level.is_empty());
+    let filter = match level {
+        // A level is about this program; libraries say what is wrong with them.
+        Some(level) if level.parse::<tracing::Level>().is_ok() => {
+            EnvFilter::new(format!("warn,cofferdam={level}"))
+        }
+        Some(filter) => match filter.parse() {
+            Ok(filter) => filter,
+            Err(error) => {
+                print::note(&format!("warning: COFFERDAM_LOG is ignored: {error}"));
+                return;
+            }
+        },
+        None if is_served => EnvFilter::new(SERVED_LOG),
+        None => return,
+    };
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if std::env::var("COFFERDAM_LOG_FORMAT").is_ok_and(|format| format == "json") {
+        log.json().flatten_event(true).init();
+    } else {
+        log.with_ansi(false).init();
     }
 }

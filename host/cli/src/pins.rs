@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use cofferdam_engine::Plugin;
-use cofferdam_tool::{Asked, ToolSource};
+use cofferdam_tool::{Asked, Declaration, PluginName, ToolDefinition, ToolSource, check_declarations};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use similar::TextDiff;
@@ -85,6 +86,14 @@ impl Pins {
         config.with_extension(EXTENSION)
     }
 
+    /// Tools of a plugin as they were accepted, if they can be read.
+    pub(crate) fn accepted_tools(config: &Path, plugin: &PluginName) -> Option<Vec<Arc<ToolDefinition>>> {
+        let pins = Self::of_config_ambient(config).ok()?;
+        let pin = pins.file.plugins.get(plugin.as_str())?;
+        let declarations = pin.tools.values().map(declaration).collect::<Option<Vec<_>>>()?;
+        Some(check_declarations(&declarations).ok()?.into_iter().map(Arc::new).collect())
+    }
+
     /// Compares a plugin with what was accepted.
     pub(crate) fn compare(&self, plugin: &Plugin) -> Compared {
         let now = Pin::of(plugin);
@@ -155,6 +164,20 @@ impl Pin {
         }
         lines.join("\n")
     }
+}
+
+/// The declaration of a tool that is written as [`json::definition`] writes it.
+fn declaration(tool: &Value) -> Option<Declaration> {
+    let string = |key: &str| Some(tool.get(key)?.as_str()?.to_owned());
+    let schema = |key: &str| tool.get(key).filter(|schema| !schema.is_null()).map(ToString::to_string);
+    Some(Declaration {
+        name: string("name")?,
+        title: string("title"),
+        description: string("description")?,
+        input_schema: schema("input_schema")?,
+        output_schema: schema("output_schema"),
+        annotations: serde_json::from_value(tool.get("annotations")?.clone()).ok()?,
+    })
 }
 
 fn pretty(value: &Value) -> String {

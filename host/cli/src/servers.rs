@@ -7,5 +7,5 @@ mod settings;
 
 pub(crate) use self::authorization::Login;
 pub(crate) use self::connect::{Connected, Unreachable, connect, connect_all};
-pub(crate) use self::kept::{Kept, News, start_all};
+pub(crate) use self::kept::{Kept, News, start_all, wait_for_all};
 pub(crate) use self::settings::{ServerSpec, deciding_files, of_config, of_name, unknown};

@@ -12,6 +12,7 @@ use cofferdam_tool::{ToolSource as _, Toolset};
 use crate::args::{Global, PluginArgs};
 use crate::config::ConfigFile;
 use crate::exit::ConsentError;
+use crate::loading::Unavailable;
 use crate::offer::Values;
 use crate::servers::{self, Connected, Login, ServerSpec};
 use crate::{ask, compose, loading, skills};
@@ -30,6 +31,8 @@ pub(crate) enum Purpose {
 /// Everything that a command can call.
 pub(crate) struct Tools {
     pub(crate) plugins: Vec<Arc<Plugin>>,
+    /// Plugins that are left out.
+    pub(crate) unavailable: Vec<Unavailable>,
     pub(crate) files: Option<Arc<FileAccessTools>>,
     pub(crate) skills: Option<Arc<SkillTools>>,
     pub(crate) connected: Connected,
@@ -69,23 +72,40 @@ impl Tools {
         let servers = server_specs(args, config, Login::if_seen())?;
         let engine = compose::engine(global)?;
         let protected = &[protected.as_slice(), &compose::deciding(&specs)].concat();
-        let loaded = match purpose {
+        let mut loaded = match purpose {
             Purpose::Calling | Purpose::Chatting => loading::load_to_call(&engine, specs).await?,
             Purpose::Looking => loading::load(&engine, specs).await?,
         };
+        if files.is_none() && servers.is_empty() && !skills::are_named(args, config) {
+            loaded.require_any()?;
+        }
+        loaded.unavailable.iter().for_each(Unavailable::note);
         loaded.known.save();
         let skills = skills::tools(&engine, args, config, values, protected).await?;
         let plugins: Vec<_> = loaded.plugins.into_iter().map(|(_, plugin)| plugin).collect();
         let connected = servers::connect_all(servers).await;
         connected.note_unreachable();
-        let toolset = compose::toolset(&plugins, files.clone(), skills.clone(), connected.servers.clone())?;
-        Ok(Self { plugins, files, skills, connected, toolset, _engine: engine })
+        let toolset = compose::toolset(
+            &plugins,
+            &loaded.unavailable,
+            files.clone(),
+            skills.clone(),
+            connected.servers.clone(),
+        )?;
+        let unavailable = loaded.unavailable;
+        Ok(Self { plugins, unavailable, files, skills, connected, toolset, _engine: engine })
     }
 
     /// The server that a tool belongs to, if it is one of a server.
     pub(crate) fn server_of(&self, tool: &str) -> Option<&Arc<RemoteServer>> {
         let source = self.toolset.source(tool)?.name();
         self.connected.servers.iter().find(|server| server.name() == source)
+    }
+
+    /// The plugin that is left out and has the tool, if one does.
+    pub(crate) fn unavailable_plugin_of(&self, tool: &str) -> Option<&Unavailable> {
+        let source = self.toolset.source(tool)?;
+        self.unavailable.iter().find(|plugin| plugin.name.as_str() == source.name())
     }
 
     /// Gets a person's approval where a person has said that each call of a server's tool needs it.

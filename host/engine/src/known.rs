@@ -17,8 +17,9 @@ mod record;
 mod tests;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use cofferdam_tool::ToolDefinition;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, CacheKey, EntryKind, Lookup};
@@ -104,6 +105,16 @@ impl Known {
     pub(crate) fn record(&self, place: usize) -> Option<Record> {
         let range = self.slots().before.get(place)?.clone();
         Record::read(self.kept.as_ref()?.contents.get(range)?)
+    }
+
+    /// Tools of the component at `place` when it was last loaded, for a component that cannot be loaded now. They are kept for
+    /// the next start.
+    #[must_use]
+    pub fn tools(&self, place: usize) -> Option<Vec<Arc<ToolDefinition>>> {
+        let tools = self.record(place)?.tools.into_iter().map(|tool| tool.into_definition().map(Arc::new));
+        let tools = tools.collect::<Option<Vec<_>>>()?;
+        self.keep_same(place);
+        Some(tools)
     }
 
     /// Keeps what is known of the component at `place`.

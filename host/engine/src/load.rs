@@ -324,6 +324,12 @@ impl<'a> Loading<'a> {
         Ok(code)
     }
 
+    /// The size of the component and its imports, if it passes the screen.
+    pub(crate) async fn screened(&self) -> Result<(u64, Vec<String>), LoadError> {
+        let imports = self.screen().await?.imports;
+        Ok((u64::try_from(self.bytes.len()).unwrap_or(u64::MAX), imports))
+    }
+
     async fn screen(&self) -> Result<Screened, LoadError> {
         // Takes up to a fifth of a second for the largest components, so not on a thread that serves calls.
         let (bytes, limits) = (Arc::clone(&self.bytes), self.engine.config.screen.clone());

@@ -121,6 +121,22 @@ impl Engine {
         Ok((PluginInfo::new(identity, component_bytes, imports), declarations))
     }
 
+    /// Reads and screens a component without running any of it: for one that fails when it is asked for its tools.
+    ///
+    /// # Errors
+    /// Whatever [`Engine::load`] refuses a component for before it is compiled.
+    pub async fn screened_info(
+        &self,
+        component: &Component,
+        name: &PluginName,
+    ) -> Result<PluginInfo, LoadError> {
+        let (limits, grants) = (Limits::default(), Grants::default());
+        let loading = Loading::start(&self.inner, component, name, &limits, &grants, &()).await?;
+        let (component_bytes, imports) = loading.screened().await?;
+        let identity = PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
+        Ok(PluginInfo::new(identity, component_bytes, imports))
+    }
+
     /// What calls keep on disk is theirs alone. The cache holds the key that its entries are authenticated with: whoever can read and write it can run native
     /// code, so no grant may reach it.
     fn check_mounts(&self, grants: &Grants) -> Result<(), LoadError> {

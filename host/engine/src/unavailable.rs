@@ -1,5 +1,6 @@
 //! A plugin that is installed and cannot be run.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -7,8 +8,6 @@ use cofferdam_tool::{
     CallContext, Completion, ErrorType, Outcome, PluginName, ToolCall, ToolDefinition, ToolError, ToolName,
     ToolSource,
 };
-
-use crate::LoadError;
 
 /// Stands in for a plugin that does not load, with the tools that are known of it from before: a file that was replaced
 /// by a broken one, a component that a new version of the host no longer takes.
@@ -22,10 +21,20 @@ pub struct UnavailablePlugin {
 }
 
 impl UnavailablePlugin {
-    /// A plugin that offers `definitions` and does not load because of `error`.
+    /// A plugin that offers `definitions` and is not used because of `error`.
     #[must_use]
-    pub fn new(name: PluginName, definitions: Arc<[Arc<ToolDefinition>]>, error: &LoadError) -> Self {
-        Self { name, definitions, reason: error.to_string() }
+    pub fn new(
+        name: PluginName,
+        definitions: Arc<[Arc<ToolDefinition>]>,
+        error: &(impl Display + ?Sized),
+    ) -> Self {
+        Self { name, definitions, reason: format!("{error:#}") }
+    }
+
+    /// The reason why the plugin is not used, for the operator.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
     }
 }
 
@@ -44,7 +53,7 @@ impl ToolSource for UnavailablePlugin {
     }
 
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
-        let detail = format!("the plugin `{}` {}", self.name, self.reason);
+        let detail = format!("the plugin `{}` is not available: {}", self.name, self.reason);
         let error = ToolError::new(ErrorType::PluginUnavailable).with_detail(detail);
         let mut completion = Completion::ended(Outcome::Error(error), context);
         completion.record.tool = Some(call.tool.name.clone());

@@ -34,6 +34,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use self::connections::{Connections, Place};
 pub use self::guard::{Access, InvalidAccess, TokenAccess};
@@ -43,7 +44,7 @@ use self::origins::Origins;
 pub use self::rate::Rate;
 use self::sessions::{Sessions, session_id};
 pub use self::token::{NewToken, TokenFileError, digest, new_token, read_or_create};
-use crate::server::{Handler, Server};
+use crate::server::{Closing, Handler, STOPPING, Server};
 
 /// Where MCP is spoken.
 pub const PATH: &str = "/mcp";
@@ -90,6 +91,16 @@ impl Default for HttpOptions {
     }
 }
 
+impl HttpOptions {
+    /// Refuses options with which [`Server::serve_http`] would not serve at `address`.
+    ///
+    /// # Errors
+    /// [`InvalidAccess`] if they would let anybody in from another machine, or nobody at all.
+    pub fn check(&self, address: SocketAddr) -> Result<(), InvalidAccess> {
+        Guard::new(self.access.clone(), self.rate, address).map(|_| ())
+    }
+}
+
 type Body = BoxBody<Bytes, Infallible>;
 
 /// One HTTP endpoint.
@@ -99,10 +110,14 @@ struct Endpoint {
     origins: Origins,
     guard: Guard,
     body_bytes_max: usize,
+    stop: CancellationToken,
+    /// Requests that are being answered.
+    answering: TaskTracker,
 }
 
 impl Server {
-    /// Serves clients that connect to `listener`, until `stop`. Requests in flight are then given a moment to end.
+    /// Serves clients that connect to `listener`, until `stop`. Calls in flight then have ten seconds to end; other requests are
+    /// answered with 503.
     ///
     /// # Errors
     /// [`InvalidAccess`] if the options would let anybody in from another machine, or nobody at all.
@@ -116,23 +131,36 @@ impl Server {
         let guard = Guard::new(options.access.clone(), options.rate, address)?;
         let sessions = Arc::new(LocalSessionManager::default());
         let shared = Arc::clone(&self.shared);
+        // The streams of the SDK end with this token, and not with `stop`: it answers 500 for a call that it interrupts.
+        let end = CancellationToken::new();
+        let closing = Closing::with(stop.clone());
         let endpoint = Arc::new(Endpoint {
             mcp: StreamableHttpService::new(
-                move || Ok(Handler::new(Arc::clone(&shared))),
+                move || Ok(Handler::new(Arc::clone(&shared), closing.clone())),
                 Arc::clone(&sessions),
-                config(&options, address, stop.child_token()),
+                config(&options, address, end.clone()),
             ),
             sessions: Sessions::new(sessions),
             origins: Origins::new(&options.origins),
             guard,
             body_bytes_max: options.body_bytes_max,
+            stop: stop.clone(),
+            answering: TaskTracker::new(),
         });
+        let drained = async {
+            stop.cancelled().await;
+            self.shared.drained().await;
+            // Their answers are on the way.
+            endpoint.answering.close();
+            let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.answering.wait()).await;
+        };
+        tokio::pin!(drained);
         let connections = Connections::new(options.connections_max);
-        let open = tokio_util::task::TaskTracker::new();
+        let open = TaskTracker::new();
         loop {
             // A connection that finds no room waits in the backlog, where it costs nothing.
             let (stream, address) = tokio::select! {
-                () = stop.cancelled() => break,
+                () = &mut drained => break,
                 accepted = async {
                     connections.has_room().await;
                     listener.accept().await.ok()
@@ -174,7 +202,11 @@ impl Server {
         }
         self.stop();
         open.close();
-        let _ = tokio::time::timeout(Duration::from_secs(5), open.wait()).await;
+        // Connections that only have an answer to write.
+        if tokio::time::timeout(Duration::from_millis(200), open.wait()).await.is_err() {
+            end.cancel();
+            let _ = tokio::time::timeout(Duration::from_secs(1), open.wait()).await;
+        }
         Ok(())
     }
 }
@@ -233,6 +265,12 @@ impl Endpoint {
                 _ => refusal(StatusCode::NOT_FOUND, "there is nothing here"),
             };
         }
+        if self.stop.is_cancelled() {
+            let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING);
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return response;
+        }
+        let _answering = self.answering.token();
         let principal = match self.guard.admit(request.headers()).await {
             Ok(principal) => principal,
             Err(denied) => return denied_response(&denied),

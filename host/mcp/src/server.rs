@@ -34,6 +34,7 @@ mod tasks;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use cofferdam_tool::Dialect;
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
@@ -42,6 +43,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub use self::agent::{Agent, AgentTool, InvalidAgent};
 use self::catalog::Catalog;
@@ -49,7 +51,9 @@ pub use self::catalog::{Offer, PolicyDigest, SourceFacts, renamed};
 use self::changes::Changes;
 pub use self::grants::{Decision, Grantor, MissingGrant};
 pub(crate) use self::handler::Handler;
+pub(crate) use self::handler::STOPPING;
 use self::keep::Keep;
+pub(crate) use self::lines::Closing;
 use self::lines::Lines;
 pub(crate) use self::lines::{BATCH_MAX, BATCH_REVISION};
 pub use self::principal::{InvalidToolPattern, Principal, ToolPattern};
@@ -57,6 +61,11 @@ pub use self::prompts::PromptOffer;
 pub use self::resources::{ListedResource, ResourceOffer, ResourceSource};
 use self::rounds::Seal;
 use self::tasks::Tasks;
+
+/// How long calls in flight may go on when the server is told to stop.
+pub(crate) const DRAIN_MAX: Duration = Duration::from_secs(10);
+/// How long after the start of the server a list waits for sources that are being loaded.
+const LIST_WAIT: Duration = Duration::from_secs(2);
 
 /// How a server behaves towards its clients.
 #[derive(Debug, Clone)]
@@ -116,7 +125,10 @@ pub(crate) struct Shared {
     keep: Keep,
     tasks: Tasks,
     calls: AtomicU64,
+    started: Instant,
     stopped: CancellationToken,
+    /// Calls that run.
+    in_flight: TaskTracker,
     grantor: OnceLock<Arc<dyn Grantor>>,
 }
 
@@ -150,7 +162,9 @@ impl Server {
             keep: Keep::default(),
             tasks: Tasks::default(),
             calls: AtomicU64::new(0),
+            started: Instant::now(),
             stopped: CancellationToken::new(),
+            in_flight: TaskTracker::new(),
             grantor: OnceLock::new(),
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -167,8 +181,8 @@ impl Server {
         self.shared.catalog.send_replace(Arc::new(Catalog::new(offer, self.shared.options.dialect)));
     }
 
-    /// Serves one client on standard input and output until it closes them, or until `stop`. Standard output belongs to the
-    /// protocol from then on.
+    /// Serves one client on standard input and output until it closes them, or until `stop`: then calls in flight have ten seconds
+    /// to end, and no new one is begun. Standard output belongs to the protocol from then on.
     ///
     /// # Errors
     /// [`ServeError::Connection`].
@@ -179,8 +193,8 @@ impl Server {
         served
     }
 
-    /// Serves one client that writes lines to `input` and reads them from `output`, until it closes them, or until `stop`.
-    /// Whoever can write there is [`Principal::local`].
+    /// Serves one client that writes lines to `input` and reads them from `output`, until it closes them, or until `stop` as
+    /// [`Server::serve_stdio`] does. Whoever can write there is [`Principal::local`].
     ///
     /// # Errors
     /// [`ServeError::Connection`].
@@ -190,17 +204,32 @@ impl Server {
         output: impl AsyncWrite + Send + Unpin + 'static,
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
-        let handler = Handler::new(Arc::clone(&self.shared));
-        let running = match serve_server_with_ct(handler, Lines::new(input, output), stop).await {
-            Ok(running) => running,
-            // The client left, or the person ended the program, before there was a request.
-            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
-                return Ok(());
-            }
-            Err(error) => return Err(ServeError::Connection(error.to_string())),
+        let closing = Closing::with(stop.clone());
+        let handler = Handler::new(Arc::clone(&self.shared), closing.clone());
+        let end = CancellationToken::new();
+        // Whatever happens here, the connection does not outlive this function.
+        let _end = end.clone().drop_guard();
+        let serving = async {
+            let lines = Lines::new(input, output, closing);
+            let running = match serve_server_with_ct(handler, lines, end).await {
+                Ok(running) => running,
+                // The client left, or the user ended the program, before there was a request.
+                Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+                    return Ok(());
+                }
+                Err(error) => return Err(ServeError::Connection(error.to_string())),
+            };
+            let ended = running.waiting().await;
+            ended.map(|_| ()).map_err(|error| ServeError::Connection(error.to_string()))
         };
-        let ended = running.waiting().await;
-        ended.map(|_| ()).map_err(|error| ServeError::Connection(error.to_string()))
+        let overdue = async {
+            stop.cancelled().await;
+            tokio::time::sleep(DRAIN_MAX).await;
+        };
+        tokio::select! {
+            served = serving => served,
+            () = overdue => Ok(()),
+        }
     }
 
     /// Ends subscriptions and tasks.
@@ -213,6 +242,31 @@ impl Server {
 impl Shared {
     fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalog.borrow())
+    }
+
+    /// The catalog for a list: sources that are being loaded are waited for shortly after the start, because not every client
+    /// follows changes.
+    async fn listed_catalog(&self) -> Arc<Catalog> {
+        let wait = LIST_WAIT.saturating_sub(self.started.elapsed());
+        self.catalog_when(wait, |_| false).await
+    }
+
+    /// The catalog as soon as it is `enough`, all sources are loaded, or `wait` has passed.
+    async fn catalog_when(&self, wait: Duration, enough: impl Fn(&Catalog) -> bool + Send) -> Arc<Catalog> {
+        let mut changes = self.catalog.subscribe();
+        let enough = |catalog: &Arc<Catalog>| !catalog.is_loading() || enough(catalog);
+        if !wait.is_zero() && !enough(&changes.borrow()) {
+            // Without an answer in time, the list is what it is now.
+            let _ = tokio::time::timeout(wait, changes.wait_for(enough)).await;
+        }
+        self.catalog()
+    }
+
+    /// Waits until no call runs, at most [`DRAIN_MAX`].
+    pub(crate) async fn drained(&self) {
+        self.in_flight.close();
+        // What runs longer is cut off.
+        let _ = tokio::time::timeout(DRAIN_MAX, self.in_flight.wait()).await;
     }
 
     fn changes(&self) -> Changes {

@@ -1,6 +1,7 @@
 //! Several sources as one, and the one path that every call takes.
 
 mod join;
+mod log;
 mod names;
 
 use std::sync::Arc;
@@ -188,6 +189,16 @@ impl Toolset {
         arguments: Option<&[u8]>,
         context: &CallContext,
     ) -> Result<Completion, Refused> {
+        let ended = self.call_entry(name, arguments, context).await;
+        ended.inspect_err(|refused| log::refused(name, refused, context))
+    }
+
+    async fn call_entry(
+        &self,
+        name: &str,
+        arguments: Option<&[u8]>,
+        context: &CallContext,
+    ) -> Result<Completion, Refused> {
         let entry = self.lookup(name)?;
         let started = Instant::now();
         let arguments = entry.definition.input.decode(name, arguments, &self.inner.decode)?;
@@ -212,6 +223,7 @@ impl Toolset {
         if let Some(inner) = inner {
             inner.ended(&asked, &completion.record);
         }
+        log::ended(entry.source.name(), name, &completion);
         Ok(completion)
     }
 

@@ -1,6 +1,6 @@
 //! What can be typed behind `cofferdam serve`.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -22,8 +22,8 @@ Examples:
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
-    /// Listen for HTTP on an address instead, such as 127.0.0.1:8391; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS")]
+    /// Listen for HTTP on an address instead, such as 127.0.0.1:8391 or just 8391; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     pub(crate) http: Option<SocketAddr>,
     /// The file with the bearer token that HTTP clients send; made if it is not there [default: in the user's state directory]
     #[arg(long, value_name = "FILE", requires = "http")]
@@ -64,6 +64,16 @@ pub(crate) enum Schemas {
     Portable,
     /// As published, in JSON Schema 2020-12
     Exact,
+}
+
+/// Reads an address with a port. A port without an address is one of this machine only.
+fn http_address(typed: &str) -> Result<SocketAddr, String> {
+    match typed.strip_prefix(':').unwrap_or(typed).parse() {
+        Ok(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+        Err(_) => {
+            typed.parse().map_err(|_| "expected ADDRESS:PORT, such as 127.0.0.1:8391, or a port".to_owned())
+        }
+    }
 }
 
 /// Who asks a person before a tool runs that needs approval.

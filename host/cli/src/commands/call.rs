@@ -7,8 +7,7 @@ use anyhow::Context;
 use cofferdam_tool::{CallContext, Completion, FileEffects, Outcome, Refused};
 
 use crate::args::{CallArgs, Global};
-use crate::exit::{Exit, UsageError};
-use crate::servers::Unreachable;
+use crate::exit::{ConsentError, Exit, UsageError};
 use crate::tools::{Purpose, Tools};
 use crate::{commands, consent, file_changes, json, print, terminal};
 
@@ -18,6 +17,12 @@ const ARGUMENTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit> {
     let arguments = args.arguments.as_deref().map(read_arguments).transpose()?;
     let tools = Tools::load(global, &args.plugins, Purpose::Calling).await?;
+    if let Some(unavailable) = tools.unavailable_plugin_of(&args.tool) {
+        let (tool, name) = (&args.tool, &unavailable.name);
+        let message =
+            format!("`{tool}` is a tool of the plugin `{name}`, which is left out; nothing was called");
+        return Err(ConsentError(message).into());
+    }
     if !args.yes {
         tools.approve(&args.tool, arguments.as_deref())?;
     }
@@ -33,7 +38,7 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
             explain_refusals(&completion, args.plugins.config.as_deref());
             Ok(exit)
         }
-        Err(refused) => show_refusal(&args, &refused, &tools.connected.unreachable),
+        Err(refused) => show_refusal(&args, &refused, &tools),
     }
 }
 
@@ -130,20 +135,23 @@ fn show_record(completion: &Completion) {
     ));
 }
 
-fn show_refusal(args: &CallArgs, refused: &Refused, missing: &[Unreachable]) -> anyhow::Result<Exit> {
+fn show_refusal(args: &CallArgs, refused: &Refused, tools: &Tools) -> anyhow::Result<Exit> {
     if args.json {
         print::result(&json::refused(refused).to_string())?;
     }
     print::note(&format!("error: {}", explained(refused)));
-    // The tool may be one of a server that is not there.
-    match refused {
-        Refused::UnknownTool { .. } if !missing.is_empty() => {
-            let names: Vec<_> = missing.iter().map(|server| format!("`{}`", server.name)).collect();
-            print::note(&format!("  it may be a tool of {}, which cannot be reached", names.join(", ")));
-            Ok(Exit::Plugin)
-        }
-        _ => Ok(Exit::Usage),
+    if !matches!(refused, Refused::UnknownTool { .. }) {
+        return Ok(Exit::Usage);
     }
+    let plugins: Vec<_> = tools.unavailable.iter().map(|plugin| format!("`{}`", plugin.name)).collect();
+    let servers = tools.connected.unreachable.iter();
+    let servers: Vec<_> = servers.map(|server| format!("`{}`", server.name)).collect();
+    for (names, state) in [(&plugins, "left out"), (&servers, "which cannot be reached")] {
+        if !names.is_empty() {
+            print::note(&format!("  it may be a tool of {}, {state}", names.join(", ")));
+        }
+    }
+    Ok(if plugins.is_empty() && servers.is_empty() { Exit::Usage } else { Exit::Plugin })
 }
 
 /// Why a call does not start, and what to do about it.

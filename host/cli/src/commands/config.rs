@@ -16,6 +16,7 @@ use crate::{models, print, skills, workspace};
 pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
     let checked: anyhow::Result<(_, _, Vec<String>, Option<String>)> =
         ConfigFile::read_ambient(&args.file).map_err(anyhow::Error::from).and_then(|file| {
+            compose::check_components(&file)?;
             let servers = servers::of_config(&file, Values::Leave, Login::Refused)?;
             let models = models::of_config(&file)?;
             let models = models.into_iter().map(|(name, model)| meaning_of_model(name, &model)).collect();

@@ -2,19 +2,27 @@
 
 use std::fmt::Write;
 
-use cofferdam_engine::{Grants, Plugin, PluginOptions};
+use cofferdam_engine::{Component, Grants, LoadError, Plugin, PluginInfo, PluginOptions};
 use cofferdam_tool::{Limits, ToolDefinition, ToolSource};
 use serde_json::json;
 
 use super::grant;
 use crate::args::{Global, InspectArgs};
 use crate::exit::{Exit, UsageError};
+use crate::loading::PluginError;
 use crate::{columns, compose, json, loading, pins, print};
 
 pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Exit> {
-    let plugin = match &args.config {
-        Some(config) => grant::load(global, config, &args.component.to_string_lossy()).await?,
-        None => load_file(global, &args).await?,
+    let loaded = match &args.config {
+        Some(config) => grant::load(global, config, &args.component.to_string_lossy()).await,
+        None => load_file(global, &args).await,
+    };
+    let plugin = match loaded {
+        Ok(plugin) => plugin,
+        Err(error) => {
+            show_screened(global, &args, &error).await?;
+            return Err(error);
+        }
     };
     if args.json {
         let tools: Vec<_> = plugin.definitions().iter().map(|d| json::definition(d)).collect();
@@ -39,23 +47,32 @@ async fn load_file(global: &Global, args: &InspectArgs) -> anyhow::Result<Plugin
     loading::load_one(&engine, args.component.clone(), options).await
 }
 
-fn report(plugin: &Plugin) -> String {
-    let info = plugin.info();
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "name    {}", info.identity.name);
-    let _ = writeln!(text, "size    {}", print::bytes(info.component_bytes));
-    let _ = writeln!(text, "digest  {}", info.identity.digest);
-    let _ = writeln!(text, "\nIt can do this, as far as you grant it:");
-    let mut said = Vec::new();
-    for capability in &info.capabilities {
-        let words = capability.in_plain_words();
-        if said.contains(&words) {
-            continue;
-        }
-        said.push(words);
-        let _ = writeln!(text, "  - {words}");
+/// Shows what is known of a component that fails when it is asked for its tools.
+async fn show_screened(global: &Global, args: &InspectArgs, error: &anyhow::Error) -> anyhow::Result<()> {
+    let Some(failed) = error.downcast_ref::<PluginError>() else { return Ok(()) };
+    if !matches!(failed.cause(), LoadError::Describe(_)) {
+        return Ok(());
     }
+    let component = Component::from_file_ambient(failed.path());
+    let name = compose::name_of_file(failed.path()).map_err(|error| UsageError(error.to_string()))?;
+    let info = compose::engine(global)?.screened_info(&component, &name).await?;
+    if args.json {
+        let failure = json!({"error": failed.cause().to_string()});
+        print::result(&json::with(json::info(&info), failure).to_string())
+    } else {
+        let mut text = String::new();
+        about(&mut text, &info);
+        let _ = writeln!(text, "\nImports:");
+        for import in &info.imports {
+            let _ = writeln!(text, "  {import}");
+        }
+        print::result(text.trim_end())
+    }
+}
+
+fn report(plugin: &Plugin) -> String {
+    let mut text = String::new();
+    about(&mut text, plugin.info());
     let _ = writeln!(text, "\nIts manifest asks for:");
     for ask in pins::asks(plugin.asked()) {
         let _ = writeln!(text, "  - {ask}");
@@ -69,6 +86,24 @@ fn report(plugin: &Plugin) -> String {
         tool(&mut text, definition);
     }
     text.trim_end().to_owned()
+}
+
+/// Name, size, digest and capabilities.
+fn about(text: &mut String, info: &PluginInfo) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "name    {}", info.identity.name);
+    let _ = writeln!(text, "size    {}", print::bytes(info.component_bytes));
+    let _ = writeln!(text, "digest  {}", info.identity.digest);
+    let _ = writeln!(text, "\nIt can do this, as far as you grant it:");
+    let mut said = Vec::new();
+    for capability in &info.capabilities {
+        let words = capability.in_plain_words();
+        if said.contains(&words) {
+            continue;
+        }
+        let _ = writeln!(text, "  - {words}");
+        said.push(words);
+    }
 }
 
 fn tool(text: &mut String, definition: &ToolDefinition) {

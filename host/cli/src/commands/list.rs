@@ -46,6 +46,11 @@ fn sections(tools: &Tools) -> Vec<Section> {
         let members = json!({"plugin": source});
         Section { title: format!("{source}{}", mounts(plugin)), source, members }
     });
+    let unavailable = tools.unavailable.iter().map(|plugin| {
+        let source = plugin.name.to_string();
+        let members = json!({"plugin": source, "unavailable": plugin.reason()});
+        Section { title: format!("{source}  (unavailable: {})", plugin.reason()), source, members }
+    });
     let files = tools.files.iter().map(|files| {
         let source = files.name().to_owned();
         let names: Vec<_> = files.stores().iter().map(|store| store.name.as_str()).collect();
@@ -61,7 +66,7 @@ fn sections(tools: &Tools) -> Vec<Section> {
         let members = json!({"server": source});
         Section { title: format!("{source}  (server)"), source, members }
     });
-    plugins.chain(files).chain(skills).chain(servers).collect()
+    plugins.chain(unavailable).chain(files).chain(skills).chain(servers).collect()
 }
 
 impl Section {

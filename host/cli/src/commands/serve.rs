@@ -1,6 +1,7 @@
 //! `cofferdam serve`: tools for MCP clients.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use cofferdam_mcp::{Grantor, Server, ServerOptions};
@@ -10,26 +11,39 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{Approvals, Global, Schemas, ServeArgs};
 use crate::exit::{Exit, UsageError};
+use crate::loading::Unavailable;
 use crate::serve::{self, Offering, Running};
 use crate::servers::News;
-use crate::{commands, compose, print};
+use crate::{compose, print};
 
 /// Calls that run at the same time. More wait for their turn.
 const CONCURRENT_CALLS_MAX: u32 = 64;
+/// How long the end waits for a compiler to be stopped.
+const END_WAIT: Duration = Duration::from_millis(50);
 
 pub(crate) async fn run(global: &Global, args: ServeArgs) -> anyhow::Result<Exit> {
     let engine = compose::engine_for(global, CONCURRENT_CALLS_MAX)?;
     let news = News::default();
-    let offering = Offering::load(&engine, &args, None, &news).await?;
+    let (offering, loader) = Offering::start(&engine, &args, None, &news).await?;
+    offering.unavailable().for_each(Unavailable::note);
     let mut options = options(&args);
     options.only_as_task = offering.only_as_task();
     let server = Server::new(offering.offer(&args)?, options)?;
-    let stop = commands::cancelled_by_ctrl_c();
-    stop_on_terminate(stop.clone());
+    let stop = CancellationToken::new();
+    stop_on_signals(stop.clone())?;
     let running = Arc::new(Running::new(server.clone(), engine, args.clone(), offering, news));
     server.set_grantor(Arc::clone(&running) as Arc<dyn Grantor>);
     let following_servers = Arc::clone(&running);
     let following_servers = tokio::spawn(async move { following_servers.follow_servers().await });
+    let (loading_running, loading_stop) = (Arc::clone(&running), stop.clone());
+    let loading = tokio::spawn(async move {
+        let loading = loading_running.finish_loading(loader, &loading_stop);
+        let finished = loading_stop.run_until_cancelled(loading).await.unwrap_or(Ok(()));
+        if finished.is_err() {
+            loading_stop.cancel();
+        }
+        finished
+    });
     let following = (!args.no_watch).then(|| {
         tokio::spawn(async move {
             if let Err(error) = serve::follow(running).await {
@@ -38,13 +52,18 @@ pub(crate) async fn run(global: &Global, args: ServeArgs) -> anyhow::Result<Exit
         })
     });
     let served = match args.http {
-        Some(_) => serve_http(&server, &args, stop).await,
-        None => serve_stdio(&server, stop).await,
+        Some(_) => serve_http(&server, &args, stop.clone()).await,
+        None => serve_stdio(&server, stop.clone()).await,
     };
     for following in following.into_iter().chain([following_servers]) {
         following.abort();
     }
-    served.map(|()| Exit::Ok)
+    // A start that has failed ends the server; one that is still under way ends with it.
+    stop.cancel();
+    match tokio::time::timeout(END_WAIT, loading).await {
+        Ok(Ok(Err(error))) => Err(error),
+        _ => served.map(|()| Exit::Ok),
+    }
 }
 
 fn options(args: &ServeArgs) -> ServerOptions {
@@ -79,18 +98,40 @@ async fn serve_http(server: &Server, args: &ServeArgs, stop: CancellationToken) 
     let options = serve::http_options(args)?;
     let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
     let address = listener.local_addr()?;
+    options.check(address).map_err(|error| UsageError(error.to_string()))?;
+    if args.no_auth {
+        print::note("warning: every program on this machine can call these tools over HTTP");
+    }
     print::note(&format!("listening on http://{address}{}", cofferdam_mcp::PATH));
     let served = server.serve_http(listener, options, stop).await;
     served.map_err(|error| UsageError(error.to_string()).into())
 }
 
-/// What ends a program politely ends this one like Ctrl-C.
-fn stop_on_terminate(stop: CancellationToken) {
+/// Stops the server at the first Ctrl-C or SIGTERM, and the process at the second.
+fn stop_on_signals(stop: CancellationToken) -> anyhow::Result<()> {
     #[cfg(unix)]
+    let mut signals = {
+        use tokio::signal::unix::{SignalKind, signal};
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+    };
     tokio::spawn(async move {
-        if let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            terminate.recv().await;
+        let mut count = 0;
+        loop {
+            #[cfg(unix)]
+            tokio::select! {
+                _ = signals.0.recv() => {}
+                _ = signals.1.recv() => {}
+            }
+            #[cfg(not(unix))]
+            if tokio::signal::ctrl_c().await.is_err() {
+                return;
+            }
+            count += 1;
+            if count > 1 {
+                std::process::exit(Exit::Interrupted as i32);
+            }
             stop.cancel();
         }
     });
+    Ok(())
 }

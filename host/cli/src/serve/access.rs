@@ -38,7 +38,6 @@ pub(crate) fn http_options(args: &ServeArgs) -> anyhow::Result<HttpOptions> {
             return Err(UsageError(message.to_owned()).into());
         }
         options.access.is_open = true;
-        print::note("warning: every program on this machine can call these tools over HTTP");
     } else if args.token_file.is_some()
         || (options.access.tokens.is_empty() && options.access.oauth.is_none())
     {

@@ -1,12 +1,12 @@
 //! What is on offer: loaded plugins, servers, and what the configuration makes of their tools. It can be loaded again, as a whole or
 //! one plugin of it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use cofferdam_agent::skills::SkillTools;
 use cofferdam_engine::{ComponentFiles, Engine, Plugin};
 use cofferdam_files::FileAccessTools;
@@ -22,8 +22,9 @@ use crate::args::ServeArgs;
 use crate::compose::{self, PluginSpec};
 use crate::config::ConfigFile;
 use crate::exit::UsageError;
-use crate::loading::Loaded;
+use crate::loading::{LoadState, Loader, Order, Unavailable};
 use crate::offer::Values;
+use crate::pins::Pins;
 use crate::servers::{self, Kept, Login, News};
 use crate::stores::Stores;
 use crate::{columns, consent, loading, offer, skills, tools};
@@ -31,7 +32,7 @@ use crate::{columns, consent, loading, offer, skills, tools};
 /// Everything that is loaded. A copy shares the plugins, and can be changed without the original.
 #[derive(Clone)]
 pub(crate) struct Offering {
-    plugins: Vec<(PluginSpec, Arc<Plugin>)>,
+    plugins: Vec<(PluginSpec, LoadState)>,
     files: Option<Arc<FileAccessTools>>,
     skills: Option<Arc<SkillTools>>,
     config: Option<Arc<ConfigFile>>,
@@ -45,14 +46,15 @@ pub(crate) struct Offering {
 type Stamp = Option<(u64, Option<SystemTime>, u64)>;
 
 impl Offering {
-    /// Loads what the flags and the configuration name. `before` is what there was until now: the store of `--files`, which may
-    /// be in memory, and connections must outlive a change of the configuration. `news` fires when servers change.
-    pub(crate) async fn load(
+    /// Loads what the flags and the configuration name, as far as that takes no time; the returned loader has the rest. `before`
+    /// is what there was until now: the store of `--files`, which may be in memory, and connections must outlive a change of the
+    /// configuration. `news` fires when servers change.
+    pub(crate) async fn start(
         engine: &Engine,
         args: &ServeArgs,
         before: Option<&Self>,
         news: &News,
-    ) -> anyhow::Result<Self> {
+    ) -> anyhow::Result<(Self, Loader)> {
         let mut stamps: Vec<_> = args.plugins.config.iter().map(|path| (path.clone(), stamp(path))).collect();
         let config = compose::config(&args.plugins)?;
         let mut specs = compose::plugin_specs(&args.plugins, config.as_ref(), Values::Read)?;
@@ -70,29 +72,113 @@ impl Offering {
         let protected = [skill_directories, compose::deciding(&specs)].concat();
         let skills = skills::tools(engine, &args.plugins, config.as_ref(), Values::Read, &protected).await?;
         resources.extend(skills.iter().map(|skills| Arc::new(SkillResources(Arc::clone(skills))) as Arc<_>));
-        let Loaded { plugins, known } = loading::load(engine, specs).await?;
-        // For the next start: this one does not wait for it.
-        tokio::task::spawn_blocking(move || known.save());
+        let loader = Loader::start(engine, specs)?;
+        let plugins = loader.plugins.clone();
         let servers = tools::server_specs(&args.plugins, config.as_ref(), Login::if_seen())?;
         let config = config.map(Arc::new);
         let before = before.map(|before| before.servers.as_slice()).unwrap_or_default();
-        let servers = servers::start_all(servers, before, news).await;
-        Ok(Self { plugins, files, skills, config, resources, stamps, servers })
+        let servers = servers::start_all(servers, before, news);
+        Ok((Self { plugins, files, skills, config, resources, stamps, servers }, loader))
     }
 
-    /// Loads the plugin of one file again. The others, and what they were granted, stay as they are.
+    /// Takes over what has become of the plugin at `place`.
+    pub(crate) fn set(&mut self, place: usize, loaded: LoadState) {
+        if let Some((_, plugin)) = self.plugins.get_mut(place) {
+            *plugin = loaded;
+        }
+    }
+
+    /// Loads everything again, and waits for it.
+    pub(crate) async fn load_again(
+        engine: &Engine,
+        args: &ServeArgs,
+        before: &Self,
+        news: &News,
+    ) -> anyhow::Result<Self> {
+        let (mut offering, mut loader) = Self::start(engine, args, Some(before), news).await?;
+        loader.finish(engine, Order::AsNamed, |place, loaded| offering.set(place, loaded)).await?;
+        tokio::task::spawn_blocking(move || loader.known.save());
+        offering.unavailable().for_each(Unavailable::note);
+        servers::wait_for_all(&offering.servers).await;
+        Ok(offering)
+    }
+
+    /// Plugins that are left out.
+    pub(crate) fn unavailable(&self) -> impl Iterator<Item = &Unavailable> {
+        self.plugins.iter().filter_map(|(_, plugin)| match plugin {
+            LoadState::Unavailable(unavailable) => Some(unavailable),
+            _ => None,
+        })
+    }
+
+    /// The first reason, if every plugin is left out and there is nothing else.
+    pub(crate) fn nothing(&self) -> Option<&Unavailable> {
+        let is_nothing = self.files.is_none() && self.skills.is_none() && self.servers.is_empty();
+        let has_plugin = |(_, plugin): &(PluginSpec, LoadState)| !matches!(plugin, LoadState::Unavailable(_));
+        if !is_nothing || self.plugins.iter().any(has_plugin) { None } else { self.unavailable().next() }
+    }
+
+    /// The servers, for waiting for them.
+    pub(crate) fn servers(&self) -> Vec<Arc<Kept>> {
+        self.servers.clone()
+    }
+
+    fn ready(&self) -> impl Iterator<Item = (&PluginSpec, &Arc<Plugin>)> {
+        self.plugins.iter().filter_map(|(spec, plugin)| match plugin {
+            LoadState::Ready(plugin) => Some((spec, plugin)),
+            _ => None,
+        })
+    }
+
+    /// Sources that are not yet there, and how long a call may wait for each.
+    fn loading(&self) -> BTreeMap<String, Duration> {
+        let plugins = self.plugins.iter().filter(|(_, plugin)| matches!(plugin, LoadState::Loading));
+        let plugins = plugins.map(|(spec, _)| (spec.options.name.to_string(), spec.options.limits.wall()));
+        let servers = self.servers.iter().filter(|kept| !kept.is_tried());
+        plugins.chain(servers.map(|kept| (kept.name().to_owned(), kept.call_wait()))).collect()
+    }
+
+    /// Loads the plugin of one file again, or tries one that is left out. The others, and what they were granted, stay as they are.
     pub(crate) async fn reload(&mut self, engine: &Engine, path: &Path) -> anyhow::Result<()> {
         for (spec, plugin) in &mut self.plugins {
-            if belongs_to(spec, path) {
-                *plugin = loading::load_again(engine, spec).await?;
+            if !belongs_to(spec, path) {
+                continue;
+            }
+            match (loading::load_again(engine, spec).await, &plugin) {
+                (Ok(loaded), _) => *plugin = LoadState::Ready(loaded),
+                (Err(error), LoadState::Unavailable(before)) => {
+                    let unavailable = before.because(error);
+                    unavailable.note();
+                    *plugin = LoadState::Unavailable(unavailable);
+                }
+                // It is on its way, and will be loaded again when it is there.
+                (Err(_), LoadState::Loading) => {}
+                (Err(error), LoadState::Ready(_)) => return Err(error),
             }
         }
         Ok(())
     }
 
+    /// Tries plugins again that are left out and whose accepted state is in the lock file at `path`. Answers their names.
+    pub(crate) async fn retry(&mut self, engine: &Engine, path: &Path) -> Vec<String> {
+        let mut names = Vec::new();
+        for (spec, plugin) in &mut self.plugins {
+            let is_left_out = matches!(plugin, LoadState::Unavailable(_));
+            let is_its = spec.config.as_deref().is_some_and(|config| Pins::path_of(config) == path);
+            if is_left_out
+                && is_its
+                && let Ok(loaded) = loading::load_again(engine, spec).await
+            {
+                *plugin = LoadState::Ready(loaded);
+                names.push(spec.options.name.to_string());
+            }
+        }
+        names
+    }
+
     /// What a person could grant with a yes alone, by plugin.
     pub(crate) fn missing(&self) -> Vec<(String, Vec<MissingGrant>)> {
-        let of = |(spec, plugin): &(PluginSpec, Arc<Plugin>)| {
+        let of = |(spec, plugin): (&PluginSpec, &Arc<Plugin>)| {
             let missing = consent::missing_without_details(plugin, spec);
             let missing = missing.into_iter().map(|permission| MissingGrant {
                 permission: permission.to_string(),
@@ -100,7 +186,7 @@ impl Offering {
             });
             (plugin.name().to_owned(), missing.collect::<Vec<_>>())
         };
-        self.plugins.iter().map(of).filter(|(_, missing)| !missing.is_empty()).collect()
+        self.ready().map(of).filter(|(_, missing)| !missing.is_empty()).collect()
     }
 
     /// Gives a plugin what it lacks and a yes alone can grant; writes it into the configuration if it `is_lasting` and there is
@@ -113,11 +199,12 @@ impl Offering {
     ) -> anyhow::Result<Vec<String>> {
         let deciding = compose::deciding(self.plugins.iter().map(|(spec, _)| spec));
         let found = self.plugins.iter_mut().find(|(spec, _)| spec.options.name.as_str() == name);
-        let (spec, plugin) = found.with_context(|| format!("there is no plugin `{name}`"))?;
+        let (spec, state) = found.with_context(|| format!("there is no plugin `{name}`"))?;
+        let LoadState::Ready(plugin) = state else { bail!("the plugin `{name}` is not available") };
         let granted = consent::grant_without_details(plugin, spec, is_lasting)?;
         // What was granted just now may be a directory that nobody has looked at yet.
         offer::check_mounts(&spec.options.grants.mounts, &offer::resolved(&deciding))?;
-        *plugin = loading::load_again(engine, spec).await?;
+        *state = LoadState::Ready(loading::load_again(engine, spec).await?);
         Ok(granted)
     }
 
@@ -127,6 +214,14 @@ impl Offering {
         let specs = self.plugins.iter().map(|(spec, _)| spec).filter(|spec| spec.files.is_some());
         let components = specs.filter(|spec| ComponentFiles::look_ambient(&spec.path) != spec.files);
         changed.map(|(path, _)| path).chain(components.map(|spec| &spec.path)).cloned().collect()
+    }
+
+    /// Components of the plugins at `places` that have changed since they were first looked at.
+    pub(crate) fn changed_of(&self, places: &BTreeSet<usize>) -> Vec<PathBuf> {
+        let specs = self.plugins.iter().map(|(spec, _)| spec).enumerate();
+        let specs = specs.filter(|(place, spec)| places.contains(place) && spec.files.is_some());
+        let changed = specs.filter(|(_, spec)| ComponentFiles::look_ambient(&spec.path) != spec.files);
+        changed.map(|(_, spec)| spec.path.clone()).collect()
     }
 
     /// Tools that run as a task or not at all.
@@ -147,16 +242,18 @@ impl Offering {
 
     /// What clients are offered of it.
     pub(crate) fn offer(&self, args: &ServeArgs) -> anyhow::Result<Offer> {
-        let plugins = self.plugins.iter().map(|(_, plugin)| plugin);
+        let plugins = self.ready().map(|(_, plugin)| plugin);
+        let unavailable = self.unavailable();
         let servers = self.servers.iter().filter_map(|kept| kept.server()).collect();
-        let mut toolset = compose::toolset(plugins, self.files.clone(), self.skills.clone(), servers)?;
-        let facts = |(_, plugin): &(PluginSpec, Arc<Plugin>)| {
+        let mut toolset =
+            compose::toolset(plugins, unavailable, self.files.clone(), self.skills.clone(), servers)?;
+        let facts = |(_, plugin): (&PluginSpec, &Arc<Plugin>)| {
             let (icons, plugin) = (plugin.icons().to_vec(), Arc::clone(plugin));
             let name = plugin.name().to_owned();
             let policy_digest = Some(PolicyDigest::new(move || policy_digest(&plugin)));
             (name, SourceFacts { policy_digest, icons })
         };
-        let sources: HashMap<_, _> = self.plugins.iter().map(facts).collect();
+        let sources: HashMap<_, _> = self.ready().map(facts).collect();
         let (mut prompts, resources) = self.made(&toolset)?;
         if let Some(skills) = &self.skills {
             // A prompt that the configuration makes stays what it is.
@@ -172,6 +269,8 @@ impl Offering {
             resources,
             resource_sources: self.resources.clone(),
             sources,
+            loading: self.loading(),
+            unavailable: self.unavailable().map(|plugin| plugin.name.to_string()).collect(),
         })
     }
 
@@ -221,7 +320,7 @@ impl Offering {
             }
             for plugin in &table.plugins {
                 let tools = tools_of(toolset, plugin.get_ref());
-                if tools.is_empty() {
+                if tools.is_empty() && self.is_complete() {
                     let message = format!("there is no plugin `{}` with tools", plugin.get_ref());
                     return Err(file.error(plugin.span(), message).into());
                 }
@@ -238,9 +337,10 @@ impl Offering {
         Ok(Some(only))
     }
 
-    /// Whether all servers are there, so that a tool that is not known does not exist.
+    /// Whether all plugins and servers are there, so that a tool that is not known does not exist.
     fn is_complete(&self) -> bool {
-        self.servers.iter().all(|kept| kept.server().is_some())
+        let is_ready = |(_, plugin): &(PluginSpec, LoadState)| matches!(plugin, LoadState::Ready(_));
+        self.plugins.iter().all(is_ready) && self.servers.iter().all(|kept| kept.server().is_some())
     }
 
     /// Refuses a tool that does not exist. One of a server that is not there yet may.

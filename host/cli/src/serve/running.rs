@@ -6,18 +6,27 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex as SyncMutex, PoisonError};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use async_trait::async_trait;
 use cofferdam_engine::Engine;
 use cofferdam_mcp::{Decision, Grantor, MissingGrant, Server};
+use tokio::runtime::Handle;
 use tokio::sync::Mutex;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio_util::sync::CancellationToken;
 
 use super::Offering;
 use crate::args::ServeArgs;
+use crate::loading::{LoadState, Loader, Order};
+use crate::pins::Pins;
 use crate::print;
-use crate::servers::News;
+use crate::servers::{self, News};
 
 /// How long to wait after news of a server for those of others.
 const QUIET: Duration = Duration::from_millis(50);
+
+/// Plugins that are offered together at most.
+const ARRIVED_MAX: usize = 1024;
 
 /// What is served and what it is made of. One change happens at a time.
 pub(crate) struct Running {
@@ -47,7 +56,62 @@ impl Running {
     pub(super) async fn files(&self) -> Vec<PathBuf> {
         let offering = self.offering.lock().await;
         let components = offering.components().flat_map(|path| [path.clone(), path.with_extension("toml")]);
-        components.chain(self.args.plugins.config.clone()).collect()
+        let config = self.args.plugins.config.as_deref();
+        components.chain(config.map(Path::to_owned)).chain(config.map(Pins::path_of)).collect()
+    }
+
+    /// Loads what [`Offering::start`] has left, in a thread of its own: hashing and linking a large component takes the time of
+    /// many requests. Each plugin is offered as soon as it is there.
+    ///
+    /// # Errors
+    /// If what is there then cannot be offered, or is nothing.
+    pub(crate) async fn finish_loading(
+        &self,
+        mut loader: Loader,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<()> {
+        let started: BTreeSet<usize> = loader.loading().collect();
+        let (loaded, mut arriving) = unbounded_channel();
+        let (engine, handle, stop) = (self.engine.clone(), Handle::current(), stop.clone());
+        let loading = tokio::task::spawn_blocking(move || {
+            let each = |place, plugin| drop(loaded.send((place, plugin)));
+            let finishing = loader.finish(&engine, Order::AsLoaded, each);
+            let finished = handle.block_on(stop.run_until_cancelled(finishing));
+            loader.known.save();
+            finished.unwrap_or(Ok(()))
+        });
+        let mut arrived = Vec::new();
+        // Plugins that come together are offered together.
+        while arriving.recv_many(&mut arrived, ARRIVED_MAX).await > 0 {
+            let mut offering = self.offering.lock().await;
+            for (place, plugin) in arrived.drain(..) {
+                if let LoadState::Unavailable(unavailable) = &plugin {
+                    unavailable.note();
+                }
+                offering.set(place, plugin);
+            }
+            self.publish(&offering)?;
+        }
+        loading.await.context("loading the plugins was interrupted")??;
+        let servers = self.offering.lock().await.servers();
+        servers::wait_for_all(&servers).await;
+        let offering = self.offering.lock().await;
+        if let Some(unavailable) = offering.nothing() {
+            return Err(unavailable.clone().into_error());
+        }
+        let changed = offering.changed_of(&started);
+        drop(offering);
+        if !changed.is_empty() {
+            self.reload(&changed).await?;
+        }
+        Ok(())
+    }
+
+    /// Offers what there is.
+    fn publish(&self, offering: &Offering) -> anyhow::Result<()> {
+        self.server.publish(offering.offer(&self.args)?);
+        self.note_missing(offering);
+        Ok(())
     }
 
     /// Files that have changed since they were read, before anybody watched them.
@@ -58,7 +122,7 @@ impl Running {
     /// Loads everything again, and offers it.
     pub(super) async fn reload_all(&self) -> anyhow::Result<String> {
         let mut offering = self.offering.lock().await;
-        let new = Offering::load(&self.engine, &self.args, Some(&offering), &self.news).await?;
+        let new = Offering::load_again(&self.engine, &self.args, &offering, &self.news).await?;
         self.server.publish(new.offer(&self.args)?);
         *offering = new;
         self.note_missing(&offering);
@@ -70,7 +134,12 @@ impl Running {
         let mut offering = self.offering.lock().await;
         let mut names = BTreeSet::new();
         let mut changed = offering.clone();
+        let lock = self.args.plugins.config.as_deref().map(Pins::path_of);
         for path in paths {
+            if Some(path) == lock.as_ref() {
+                names.extend(changed.retry(&self.engine, path).await);
+                continue;
+            }
             changed.reload(&self.engine, path).await?;
             names.extend(changed.plugin_of(path).map(str::to_owned));
         }

@@ -48,23 +48,36 @@ impl Kept {
         &self.name
     }
 
+    /// Whether the first attempt to connect has ended.
+    pub(crate) fn is_tried(&self) -> bool {
+        *self.tried.borrow()
+    }
+
+    /// The longest time that a call may take.
+    pub(crate) fn call_wait(&self) -> Duration {
+        Duration::from_millis(self.table.limits.wall_ms_max)
+    }
+
     /// The connection, if there is one.
     pub(crate) fn server(&self) -> Option<Arc<RemoteServer>> {
         self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Keeps all servers of `specs`; those of `before` about which the same is said go on as they are. Returns when every server has
-/// been tried, or after some seconds.
-pub(crate) async fn start_all(specs: Vec<ServerSpec>, before: &[Arc<Kept>], news: &News) -> Vec<Arc<Kept>> {
+/// Keeps all servers of `specs`; those of `before` about which the same is said go on as they are.
+pub(crate) fn start_all(specs: Vec<ServerSpec>, before: &[Arc<Kept>], news: &News) -> Vec<Arc<Kept>> {
     let places = Arc::new(Semaphore::new(CONNECTING_MAX));
     let start = |spec: ServerSpec| {
         let same = before.iter().find(|kept| kept.name == spec.name() && kept.table == spec.table);
         same.cloned().unwrap_or_else(|| Arc::new(Kept::start(spec, Arc::clone(&places), Arc::clone(news))))
     };
-    let kept: Vec<_> = specs.into_iter().map(start).collect();
+    specs.into_iter().map(start).collect()
+}
+
+/// Waits until every server has been tried, or some seconds; then tells which ones are missing.
+pub(crate) async fn wait_for_all(kept: &[Arc<Kept>]) {
     let all_tried = async {
-        for kept in &kept {
+        for kept in kept {
             // An error means that nobody tries any more.
             let _ = kept.tried.clone().wait_for(|tried| *tried).await;
         }
@@ -74,7 +87,6 @@ pub(crate) async fn start_all(specs: Vec<ServerSpec>, before: &[Arc<Kept>], news
             print::note(&format!("the server `{}` is not there yet; its tools follow when it is", kept.name));
         }
     }
-    kept
 }
 
 /// Connects, as often as it takes, and then tells of changes.
@@ -99,7 +111,10 @@ async fn keep(
                 print::note(&format!("{unreachable}; it is tried again in the background"));
             }
         }
-        first.send_replace(true);
+        if !first.send_replace(true) {
+            // Nothing has to wait for it any longer.
+            news.notify_one();
+        }
         tokio::time::sleep(pause).await;
         pause = pause.saturating_mul(2).min(PAUSE_MAX);
     };

@@ -154,14 +154,20 @@ pub(super) fn contents(uri: String, media_type: Option<String>, body: ResourceBo
 /// The result of a call that did not start. A model can correct itself by its text.
 pub(super) fn refused(refused: &Refused) -> CallToolResult {
     error(match refused {
-        Refused::UnknownTool { name, .. } => unknown(name),
+        Refused::UnknownTool { name, .. } => unknown(name, &[]),
         other => other.to_string(),
     })
 }
 
-/// The text about a tool that does not exist, or does not exist for this client.
-pub(super) fn unknown(name: &str) -> String {
-    format!("Tool {name} not found")
+/// The answer about a tool that does not exist, or does not exist for this client. It may be one of the `missing` sources.
+pub(super) fn unknown(name: &str, missing: &[&str]) -> String {
+    if missing.is_empty() {
+        return format!("Tool {name} not found");
+    }
+    format!(
+        "Tool {name} not found; these sources of tools are not available at the moment: {}",
+        missing.join(", ")
+    )
 }
 
 /// A result that is an error.

@@ -99,6 +99,7 @@ impl Shared {
         if request.caller.cancellation().is_cancelled() {
             return Err(ErrorData::internal_error("cancelled", None));
         }
+        let _in_flight = self.in_flight.token();
         let arguments = serde_json::to_vec(&request.arguments)
             .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
         let interview = Arc::new(self.interview(&mut request)?);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::Duration;
 
 use cofferdam_tool::{Dialect, ToolDefinition, Toolset};
 use rmcp::model::{Icon, MetaObject, Tool, ToolAnnotations};
@@ -31,6 +32,10 @@ pub struct Offer {
     pub resource_sources: Vec<Arc<dyn ResourceSource>>,
     /// What is known about sources beside their tools, by name.
     pub sources: HashMap<String, SourceFacts>,
+    /// Sources that are still being loaded, with the time that a call of one of their tools may wait for it.
+    pub loading: BTreeMap<String, Duration>,
+    /// Sources that cannot be used now.
+    pub unavailable: BTreeSet<String>,
 }
 
 /// What a client or a receipt is told about a source.
@@ -77,6 +82,8 @@ pub(super) struct Catalog {
     pub(super) resources: Vec<ResourceOffer>,
     pub(super) resource_sources: Vec<Arc<dyn ResourceSource>>,
     pub(super) instructions: Option<String>,
+    loading: BTreeMap<String, Duration>,
+    unavailable: BTreeSet<String>,
 }
 
 /// One tool on the wire.
@@ -114,7 +121,8 @@ impl Entry {
 
 impl Catalog {
     pub(super) fn new(offer: Offer, dialect: Dialect) -> Self {
-        let Offer { toolset, only, prompts, resources, resource_sources, sources } = offer;
+        let Offer { toolset, only, prompts, resources, resource_sources, sources, loading, unavailable } =
+            offer;
         let wire = wire_names(toolset.definitions().map(|definition| definition.name.as_str()));
         let hidden: BTreeSet<&str> = prompts
             .iter()
@@ -144,7 +152,17 @@ impl Catalog {
         let renamed = tools.iter().enumerate().filter(differs);
         let by_wire = renamed.map(|(index, entry)| (entry.wire.clone(), index)).collect();
         let instructions = instructions(&toolset);
-        Self { toolset, by_wire, tools, prompts, resources, resource_sources, instructions }
+        Self {
+            toolset,
+            by_wire,
+            tools,
+            prompts,
+            resources,
+            resource_sources,
+            instructions,
+            loading,
+            unavailable,
+        }
     }
 
     /// The tool that a client may call under a wire name. One that is hidden from the client is as good as none.
@@ -153,6 +171,22 @@ impl Catalog {
         // A tool that has another name on the wire is not called by its own.
         let entry = self.tools.get(index).filter(|entry| entry.wire == wire)?;
         (entry.is_listed && entry.is_for(principal)).then_some(entry)
+    }
+
+    /// Whether sources are still being loaded.
+    pub(super) fn is_loading(&self) -> bool {
+        !self.loading.is_empty()
+    }
+
+    /// The longest time that a call may wait for a source of `principal`; `None` if none is being loaded.
+    pub(super) fn loading_wait(&self, principal: &Principal) -> Option<Duration> {
+        self.loading.iter().filter(|(source, _)| principal.may_use(source)).map(|(_, wait)| *wait).max()
+    }
+
+    /// Sources of `principal` that cannot be used now, or not yet.
+    pub(super) fn missing(&self, principal: &Principal) -> Vec<&str> {
+        let all = self.loading.keys().chain(&self.unavailable).map(String::as_str);
+        all.filter(|source| principal.may_use(source)).collect()
     }
 
     /// The tool that makes a prompt or a resource.

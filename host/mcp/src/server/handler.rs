@@ -22,6 +22,7 @@ use serde_json::json;
 use super::caller::{Caller, is_modern, principal};
 use super::calls::{self, Asked, Ended, Request};
 use super::catalog::{Catalog, Entry};
+use super::lines::Closing;
 use super::methods::{is_known, is_legacy};
 use super::notify::{tell_connection, tell_subscription};
 use super::page::page;
@@ -37,6 +38,9 @@ const RESOURCES_MAX: usize = 1000;
 /// How long a client may keep a list. It is told when one changes.
 const LIST_TTL_MS: u64 = 60_000;
 
+/// What a client is told that calls a tool of a server which is about to end.
+pub(crate) const STOPPING: &str = "the server is stopping and takes no new calls";
+
 /// One connection's view of a server. Clones belong to the same connection.
 #[derive(Clone)]
 pub(crate) struct Handler {
@@ -48,12 +52,13 @@ pub(crate) struct Handler {
 pub(super) struct Connection {
     log_level: Mutex<LogLevel>,
     pub(super) subscriptions: Mutex<BTreeSet<String>>,
+    closing: Closing,
 }
 
 impl Handler {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let connection =
-            Connection { log_level: Mutex::new(LogLevel::Info), subscriptions: Mutex::default() };
+    pub(crate) fn new(shared: Arc<Shared>, closing: Closing) -> Self {
+        let (log_level, subscriptions) = (Mutex::new(LogLevel::Info), Mutex::default());
+        let connection = Connection { log_level, subscriptions, closing };
         Self { shared, connection: Arc::new(connection) }
     }
 
@@ -65,6 +70,9 @@ impl Handler {
         what: Called,
         caller: &Arc<Caller>,
     ) -> Result<Ended, ErrorData> {
+        if self.connection.closing.stop.is_cancelled() {
+            return Err(ErrorData::internal_error(STOPPING, None));
+        }
         if self.shared.options.only_as_task.contains(entry.definition.name.as_str())
             && !caller.capabilities().supports_tasks()
         {
@@ -101,7 +109,7 @@ impl Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let (catalog, caller) = (self.shared.catalog(), Arc::new(Caller::new(context)));
+        let (mut catalog, caller) = (self.shared.catalog(), Arc::new(Caller::new(context)));
         let (mut name, mut arguments) = (request.name, request.arguments.unwrap_or_default());
         if self.shared.options.searches {
             match &*name {
@@ -116,8 +124,21 @@ impl Handler {
                 _ => {}
             }
         }
+        if catalog.find(&name, &caller.principal).is_none()
+            && let Some(wait) = catalog.loading_wait(&caller.principal)
+        {
+            let found = |catalog: &Catalog| catalog.find(&name, &caller.principal).is_some();
+            catalog = tokio::select! {
+                biased;
+                () = caller.cancellation().cancelled() => {
+                    return Err(ErrorData::internal_error("cancelled", None));
+                }
+                catalog = self.shared.catalog_when(wait, found) => catalog,
+            };
+        }
         let Some(entry) = catalog.find(&name, &caller.principal) else {
-            let mut result = answer::error(answer::unknown(&name));
+            let missing = catalog.missing(&caller.principal);
+            let mut result = answer::error(answer::unknown(&name, &missing));
             result.meta = self.signed_for(None, &caller);
             return Ok(result.into());
         };
@@ -296,7 +317,8 @@ impl ServerHandler for Handler {
             .enable_resources_subscribe()
             .enable_tasks()
             .build();
-        if !catalog.prompts.is_empty() {
+        // A source that is still being loaded may bring prompts.
+        if !catalog.prompts.is_empty() || catalog.is_loading() {
             let with = ServerCapabilities::builder()
                 .enable_prompts()
                 .enable_prompts_list_changed()
@@ -323,7 +345,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let (catalog, principal) = (self.shared.catalog(), principal(&context));
+        let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
         let size = self.shared.options.page_size;
         let (tools, next) = if self.shared.options.searches {
             page(search::tools(catalog.listed(&principal).count()), request, size)?
@@ -360,7 +382,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let (catalog, principal) = (self.shared.catalog(), principal(&context));
+        let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
         if catalog.prompts.is_empty() {
             return Err(ErrorData::method_not_found::<rmcp::model::ListPromptsRequestMethod>());
         }
@@ -389,7 +411,7 @@ impl ServerHandler for Handler {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let (catalog, principal) = (self.shared.catalog(), principal(&context));
+        let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
         let tool = match &request.r#ref {
             Reference::Prompt(prompt) => {
                 catalog.prompts.iter().find(|offer| offer.name == prompt.name).map(|offer| &offer.tool)
@@ -413,7 +435,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let (catalog, principal) = (self.shared.catalog(), principal(&context));
+        let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
         let offers = catalog.resources.iter().filter(|offer| !offer.is_template());
         let mut all: Vec<Resource> = offers
             .filter_map(|offer| Some(offer.resource(catalog.renderer(&offer.tool, &principal)?)))
@@ -439,7 +461,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let (catalog, principal) = (self.shared.catalog(), principal(&context));
+        let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
         let offers = catalog.resources.iter().filter(|offer| offer.is_template());
         let all = offers
             .filter_map(|offer| Some(offer.template(catalog.renderer(&offer.tool, &principal)?)))
@@ -519,7 +541,7 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        tell_subscription(&self.shared, &context).await;
+        tell_subscription(&self.shared, &context, &self.connection.closing.last).await;
         Ok(())
     }
 

@@ -19,6 +19,7 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::{AsyncRwTransport, DEFAULT_MAX_LINE_LENGTH};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufReader};
+use tokio_util::sync::CancellationToken;
 
 use self::batch::Batches;
 pub(crate) use self::batch::{MESSAGES_MAX as BATCH_MAX, REVISION as BATCH_REVISION};
@@ -42,6 +43,23 @@ pub(super) struct Lines<R, W> {
     unanswered: usize,
     /// `None` unless the client speaks the revision that has batches.
     batches: Option<Batches>,
+    closing: Closing,
+}
+
+/// How a connection ends.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Closing {
+    /// Says that the server is stopping: what was asked is answered, and nothing new is begun.
+    pub(crate) stop: CancellationToken,
+    /// Fires when nothing more will be asked, because the input has ended or the server is stopping.
+    pub(crate) last: CancellationToken,
+}
+
+impl Closing {
+    /// Closes when `stop` does, or earlier.
+    pub(crate) fn with(stop: CancellationToken) -> Self {
+        Self { last: stop.child_token(), stop }
+    }
 }
 
 /// What came of reading on.
@@ -57,8 +75,9 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    pub(super) fn new(input: R, output: W) -> Self {
+    pub(super) fn new(input: R, output: W, closing: Closing) -> Self {
         Self {
+            closing,
             input: BufReader::new(input),
             line: Vec::new(),
             is_skipping: false,
@@ -198,12 +217,45 @@ where
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let received = self.next_until_stopped().await;
+        if received.is_none() {
+            // Subscriptions end now; nothing else keeps the connection open.
+            self.closing.last.cancel();
+        }
+        received
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.output.close().await;
+        Ok(())
+    }
+}
+
+impl<R, W> Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    /// The next message. `None` at the end of the input, or when the server is stopping and has answered everything.
+    async fn next_until_stopped(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             if self.owes_flush {
                 self.output.flush().await.ok()?;
                 self.owes_flush = false;
             }
-            self.next_message().await?;
+            if self.closing.stop.is_cancelled() {
+                if self.unanswered == 0 {
+                    return None;
+                }
+                self.next_message().await?;
+            } else {
+                let stop = self.closing.stop.clone();
+                // Reading can be interrupted anywhere.
+                match stop.run_until_cancelled(self.next_message()).await {
+                    Some(line) => line?,
+                    None => continue,
+                }
+            }
             let message = match call::read(&self.line) {
                 Some(message) => {
                     self.line.clear();
@@ -226,11 +278,6 @@ where
                 return Some(message);
             }
         }
-    }
-
-    async fn close(&mut self) -> Result<(), Self::Error> {
-        self.output.close().await;
-        Ok(())
     }
 }
 

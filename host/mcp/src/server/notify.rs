@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use rmcp::RoleServer;
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, ServiceError, SubscriptionContext};
+use tokio_util::sync::CancellationToken;
 
 use super::Shared;
 use super::changes::{Change, Changes};
@@ -40,8 +41,12 @@ async fn tell(peer: &Peer<RoleServer>, change: Change, connection: &Connection) 
     Ok(())
 }
 
-/// Tells a client of the stateless era on the stream of its subscription, until it closes that or the server stops.
-pub(super) async fn tell_subscription(shared: &Shared, context: &SubscriptionContext) {
+/// Tells a client of the stateless era on the stream of its subscription, until it closes that, its input ends (`last`), or the server stops.
+pub(super) async fn tell_subscription(
+    shared: &Shared,
+    context: &SubscriptionContext,
+    last: &CancellationToken,
+) {
     let mut changes = shared.changes();
     let accepted = context.accepted().clone();
     let sink = context.sink();
@@ -49,6 +54,7 @@ pub(super) async fn tell_subscription(shared: &Shared, context: &SubscriptionCon
         let change = tokio::select! {
             () = context.cancelled() => return,
             () = shared.stopped.cancelled() => return,
+            () = last.cancelled() => return,
             change = changes.next() => match change {
                 Some(change) => change,
                 None => return,

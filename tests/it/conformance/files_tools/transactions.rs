@@ -199,7 +199,11 @@ impl World {
         let source = Arc::clone(self.toolset.source("stores").ok_or("no plugin")?);
         let definition = Arc::clone(self.toolset.definition("stores").map_err(|error| error.to_string())?);
         let attempts = Attempts { source, definition, runs: Mutex::new(runs.into()) };
-        let policy = RetryPolicy { retries_max: self.retries, pause: Duration::from_millis(1), ..RetryPolicy::default() };
+        let policy = RetryPolicy {
+            retries_max: self.retries,
+            pause: Duration::from_millis(1),
+            ..RetryPolicy::default()
+        };
         let mut toolset = Toolset::new();
         toolset
             .add(Arc::new(Retrying::new(Arc::new(attempts), policy)))

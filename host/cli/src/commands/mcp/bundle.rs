@@ -38,7 +38,7 @@ pub(super) async fn run(global: &Global, args: &McpBundleArgs) -> anyhow::Result
         plugins.push(std::sync::Arc::new(loading::load_one(&engine, spec.path, spec.options).await?));
     }
     contents.lock(&plugins)?;
-    let toolset = compose::toolset(&plugins, file_tools, None, Vec::new())?;
+    let toolset = compose::toolset(&plugins, &[], file_tools, None, Vec::new())?;
     let tools: Vec<_> = toolset.definitions().cloned().collect();
     let program = std::fs::read(served::program()?).context("this program cannot be read")?;
     let manifest = manifest::text(args, &name, &contents, &tools)?;

@@ -8,7 +8,7 @@ use super::*;
 fn lines(bytes: usize) -> (Lines<DuplexStream, DuplexStream>, DuplexStream, DuplexStream) {
     let (client_in, input) = tokio::io::duplex(1 << 20);
     let (output, client_out) = tokio::io::duplex(bytes);
-    (Lines::new(input, output), client_in, client_out)
+    (Lines::new(input, output, Default::default()), client_in, client_out)
 }
 
 fn call(id: i64) -> String {
