@@ -175,7 +175,7 @@ async fn without_a_grant_nothing_is_sent_and_the_person_is_told_what_would_grant
     let host = host(&[]).await;
     let (answer, record) = get(&host, &server.url("/echo")).await;
     assert_eq!(answer, "error: ErrorCode::HttpRequestDenied");
-    assert_eq!(refused(&record), [format!("http:GET http://{}/", server.address)]);
+    assert_eq!(refused(&record), [format!("http:GET http://{}/echo", server.address)]);
     assert_eq!((record.hosts.len(), record.http_sent_bytes), (0, 0));
     server.open_becomes(0).await;
     assert_eq!(server.open_most(), 0);
@@ -331,7 +331,7 @@ async fn a_redirect_is_an_answer_and_following_it_is_a_new_request() {
     assert!(answer.starts_with("302\n"), "{answer}");
     let (answer, record) = ask(&host, &[("url", &away), ("follow", "yes")]).await;
     assert_eq!(answer, "error: ErrorCode::HttpRequestDenied");
-    assert_eq!(refused(&record), [format!("http:GET http://{}/", other.address)]);
+    assert_eq!(refused(&record), [format!("http:GET http://{}/echo", other.address)]);
     assert_eq!(other.open_most(), 0);
     let here = server.url(&format!("/redirect/{}", server.url("/fine")));
     let (answer, record) = ask(&host, &[("url", &here), ("follow", "yes")]).await;

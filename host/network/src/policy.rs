@@ -150,11 +150,14 @@ mod tests {
     fn a_request_without_a_grant_names_the_rule_that_would_grant_it() {
         let grants = [grant("GET https://a.example/v1", &[])];
         for (request, rule) in [
-            (get("https://b.example/v1"), "GET https://b.example/"),
-            (Request::post("https://a.example/v1"), "POST https://a.example/"),
-            (get("http://a.example/v1"), "GET http://a.example/"),
-            (get("https://a.example:444/v1"), "GET https://a.example:444/"),
+            (get("https://b.example/v1?q=1"), "GET https://b.example/v1"),
+            (Request::post("https://a.example/v1"), "POST https://a.example/v1"),
+            (get("http://a.example/v1"), "GET http://a.example/v1"),
+            (get("https://a.example:444/v1"), "GET https://a.example:444/v1"),
             (get("https://a.example/v1/../v2"), "GET https://a.example/"),
+            // What no rule can name grants nothing when it is typed.
+            (Request::builder().method("*").uri("https://a.example/"), "*? https://a.example/"),
+            (Request::builder().method("G'ET").uri("https://a.example/"), "G'ET? https://a.example/"),
         ] {
             match admitted(&grants, request) {
                 Err(NetworkError::Denied { rule: offered }) => assert_eq!(offered.to_string(), rule),

@@ -12,6 +12,9 @@ use super::{Host, HostPattern, InvalidHost};
 /// Longest rule in bytes.
 const RULE_BYTES_MAX: usize = 2048;
 
+/// Longest method in bytes.
+const METHOD_BYTES_MAX: usize = 32;
+
 /// Which requests are meant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HttpRule {
@@ -158,20 +161,28 @@ impl PortRule {
 }
 
 impl HttpRule {
-    /// The rule that means exactly the requests like `target`: the same method, scheme, host and port, and every path. It
-    /// is what a person can be offered to grant when `target` was refused.
+    /// The narrowest rule for requests like `target`: the same method, scheme, host, port and path. It is what an operator can
+    /// be offered to grant when `target` was refused.
+    ///
+    /// A path that could be read as another one is only meant by a rule for every path. A method that no rule can name ends in
+    /// `?`: the rule then cannot be written into a configuration.
     #[must_use]
     pub fn for_target(target: &HttpTarget<'_>) -> Self {
         let methods = match method(target.method) {
             Ok(method) => HttpMethods::Only(BTreeSet::from([method])),
-            Err(_) => HttpMethods::Any,
+            Err(_) => {
+                let shown: String = target.method.chars().take(METHOD_BYTES_MAX).collect();
+                HttpMethods::Only(BTreeSet::from([shown + "?"]))
+            }
         };
+        let path = target.path.split(['?', '#']).next().unwrap_or_default();
+        let path = path_prefix(path).ok().filter(|path| path.len() <= RULE_BYTES_MAX / 2);
         Self {
             methods,
             scheme: target.scheme,
             host: HostPattern::Exactly(target.host.clone()),
             port: PortRule::Exactly(target.port),
-            path: String::new(),
+            path: path.unwrap_or_default(),
         }
     }
 
@@ -250,8 +261,8 @@ fn has_one_reading(path: &str) -> bool {
 }
 
 fn method(text: &str) -> Result<String, InvalidHttpRule> {
-    let is_method =
-        (1..=32).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_uppercase() || b == b'-');
+    let is_method = (1..=METHOD_BYTES_MAX).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_uppercase() || b == b'-');
     if is_method { Ok(text.to_owned()) } else { Err(InvalidHttpRule::Method) }
 }
 
