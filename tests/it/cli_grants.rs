@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::Value;
 
+use crate::operator::Operator;
+
 struct Ran {
     code: i32,
     stdout: String,
@@ -123,7 +125,7 @@ fn everything_that_is_asked_can_be_granted_at_once() {
         "",
     );
     let refused = run(&["grant", "tool", "--all-asked", "--config", &folder.config]);
-    assert_eq!(refused.code, 2, "in a pipe nobody can agree");
+    assert_eq!(refused.code, 4, "in a pipe nobody can agree");
     let granted = run(&["grant", "tool", "--all-asked", "--yes", "--config", &folder.config]);
     assert_eq!(granted.code, 0, "{}", granted.stderr);
     assert_eq!(row(&granted.stdout, "clock"), ["precise", "precise", "precise"]);
@@ -202,7 +204,7 @@ fn a_change_of_a_plugin_needs_consent() {
     assert_eq!(asks.code, 4);
     assert!(asks.stderr.contains("+ asks secret:github"), "{}", asks.stderr);
     assert!(asks.stderr.contains("cofferdam approve tool --config"), "{}", asks.stderr);
-    assert_eq!(run(&["approve", "tool", "--config", &folder.config]).code, 2, "in a pipe nobody can agree");
+    assert_eq!(run(&["approve", "tool", "--config", &folder.config]).code, 4, "in a pipe nobody can agree");
     assert_eq!(folder.call("names", "{}", &[]).code, 4);
     let approved = run(&["approve", "tool", "--yes", "--config", &folder.config]);
     assert_eq!(approved.code, 0, "{}", approved.stderr);
@@ -284,26 +286,13 @@ fn a_mount_cannot_hold_what_decides_about_grants() {
     assert_eq!(run(&["list", "--plugin", &plugin, "--mount", &format!("{mount}:ro")]).code, 0);
 }
 
-/// Runs a command at a terminal, with what a person types. Both are seen by the terminal.
-fn at_a_terminal(arguments: &[&str], typed: &str) -> String {
-    use std::io::Write;
-    let quoted: Vec<_> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
-    let line = format!("'{}' {}", binary().display(), quoted.join(" "));
-    let mut script = Command::new("script");
-    script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
-    script
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .env("LANG", "de_DE")
-        .env("COFFERDAM_CACHE_DIR", shared_cache());
-    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    for answer in typed.lines() {
-        std::thread::sleep(std::time::Duration::from_millis(700));
-        writeln!(stdin, "{answer}").unwrap();
+/// Runs a command at a terminal and answers its questions: each with what it is to be answered.
+fn at_a_terminal(folder: &Folder, arguments: &[&str], answers: &[(&str, &str)]) -> String {
+    let mut operator = Operator::runs_with(folder.folder.path(), arguments, &[("LANG", "de_DE")]);
+    for (question, answer) in answers {
+        operator.sees(question).answers(answer);
     }
-    drop(stdin);
-    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    operator.ends().1
 }
 
 #[test]
@@ -311,25 +300,104 @@ fn at_a_terminal_a_person_is_asked_once_always_or_no() {
     let folder = Folder::new("[permissions]\nenv = [\"LANG\"]\n", "");
     let before = folder.text();
     let call = ["call", "env", r#"{"name":"LANG"}"#, "--config", &folder.config];
-    let refused = at_a_terminal(&call, "n\n");
-    assert!(refused.contains("asks to read the environment variable LANG"), "{refused}");
+    let question = "Grant it? [o]nce, [a]lways, [N]o: ";
+    let refused = at_a_terminal(&folder, &call, &[(question, "n\n")]);
+    assert!(refused.contains("read the environment variable LANG"), "{refused}");
     assert!(!refused.contains("de_DE"), "{refused}");
-    let once = at_a_terminal(&call, "o\n");
+    let once = at_a_terminal(&folder, &call, &[(question, "o\n")]);
     assert!(once.contains("de_DE"), "{once}");
     assert_eq!(folder.text(), before, "once is for once");
-    let always = at_a_terminal(&call, "a\n");
+    let always = at_a_terminal(&folder, &call, &[(question, "a\n")]);
     assert!(always.contains("de_DE") && always.contains("written to"), "{always}");
     assert_ne!(folder.text(), before);
-    let asked_no_more = at_a_terminal(&call, "");
+    let asked_no_more = at_a_terminal(&folder, &call, &[]);
     assert!(asked_no_more.contains("de_DE") && !asked_no_more.contains("Grant it?"), "{asked_no_more}");
+}
+
+#[test]
+fn without_input_nothing_is_granted_and_what_would_be_asked_is_named() {
+    let folder = Folder::new("[permissions]\nenv = [\"LANG\"]\n", "");
+    let call = ["call", "env", r#"{"name":"LANG"}"#, "--config", &folder.config, "--no-input"];
+    let shown = at_a_terminal(&folder, &call, &[]);
+    assert!(shown.contains("--no-input was given:\r\n  read the environment variable LANG"), "{shown}");
+    assert!(!shown.contains("Grant it?") && !shown.contains("de_DE"), "{shown}");
+}
+
+#[test]
+fn all_that_a_manifest_asks_for_is_one_decision() {
+    let asks = "[permissions]\nenv = [\"LANG\"]\nclock = \"precise\"\nhttp = [\"https://a.example/\"]\n";
+    let folder = Folder::new(asks, "");
+    let call = ["call", "env", r#"{"name":"LANG"}"#, "--config", &folder.config];
+    let shown = at_a_terminal(&folder, &call, &[("Grant all of it?", "a\n")]);
+    assert!(shown.contains("de_DE") && shown.matches("written to").count() == 1, "{shown}");
+    assert!(
+        folder.text().contains("https://a.example/") && folder.text().contains("precise"),
+        "{}",
+        folder.text()
+    );
+    assert!(!at_a_terminal(&folder, &call, &[]).contains("Grant"));
+    // One by one on request.
+    let folder = Folder::new(asks, "");
+    let call = ["call", "env", r#"{"name":"LANG"}"#, "--config", &folder.config];
+    let answers = [
+        ("Grant all of it?", "e\n"),
+        ("https://a.example/? [o]nce, [a]lways, [N]o: ", "n\n"),
+        ("LANG? [o]nce, [a]lways, [N]o: ", "a\n"),
+        ("clock? [o]nce, [a]lways, [N]o: ", "n\n"),
+    ];
+    let shown = at_a_terminal(&folder, &call, &answers);
+    assert!(shown.contains("de_DE"), "{shown}");
+    assert!(folder.text().contains("LANG") && !folder.text().contains("a.example"), "{}", folder.text());
+}
+
+#[test]
+fn a_store_of_the_configuration_is_not_asked_for_and_what_is_typed_is_used_and_written() {
+    let folder =
+        Folder::new("[permissions]\nfiles.notes = \"read-only\"\n", "[stores.notes]\ndirectory = \"mine\"\n");
+    std::fs::create_dir(folder.path("mine")).unwrap();
+    std::fs::write(folder.path("mine/of-the-configuration"), "").unwrap();
+    std::fs::copy(guest("files"), folder.path("tool.wasm")).unwrap();
+    let call = ["call", "files", r#"{"script":"list /notes"}"#, "--config", &folder.config];
+    let shown = at_a_terminal(&folder, &call, &[("Grant it?", "a\n")]);
+    assert!(!shown.contains("Directory for"), "{shown}");
+    let again = at_a_terminal(&folder, &call, &[]);
+    for shown in [shown, again] {
+        assert!(shown.contains("of-the-configuration"), "{shown}");
+    }
+
+    let folder = Folder::new("[permissions]\nfiles.notes = \"read-only\"\n", "");
+    std::fs::create_dir(folder.path("typed")).unwrap();
+    std::fs::write(folder.path("typed/as-typed"), "").unwrap();
+    std::fs::copy(guest("files"), folder.path("tool.wasm")).unwrap();
+    let call = ["call", "files", r#"{"script":"list /notes"}"#, "--config", &folder.config];
+    let answers = [("Grant it?", "a\n"), ("Directory for /notes: ", "typed\n")];
+    let shown = at_a_terminal(&folder, &call, &answers);
+    let again = at_a_terminal(&folder, &call, &[]);
+    for shown in [shown, again] {
+        assert!(shown.contains("as-typed"), "{shown}");
+    }
+    assert!(folder.text().contains("/typed\""), "{}", folder.text());
 }
 
 #[test]
 fn a_directory_that_decides_about_grants_is_not_taken_at_a_prompt_either() {
     let folder = Folder::new("[permissions]\nfiles.all = \"read-write\"\n", "");
-    let typed = format!("o\n{}\n", folder.folder.path().display());
-    let shown = at_a_terminal(&["call", "names", "{}", "--config", &folder.config], &typed);
+    let before = folder.text();
+    let answers = [("Grant it?", "a\n"), ("Directory for /all: ", ".\n")];
+    let shown = at_a_terminal(&folder, &["call", "names", "{}", "--config", &folder.config], &answers);
     assert!(shown.contains("decides what a plugin may do"), "{shown}");
+    assert_eq!(folder.text(), before, "what is refused is not written");
+}
+
+#[test]
+fn what_is_typed_ahead_does_not_grant() {
+    let folder = Folder::new("[permissions]\nenv = [\"LANG\"]\n", "");
+    let call = ["call", "env", r#"{"name":"LANG"}"#, "--config", &folder.config];
+    let mut operator = Operator::runs_with(folder.folder.path(), &call, &[("LANG", "de_DE")]);
+    // The next line of the shell, before the question and at it.
+    operator.types("a\n").sees("Grant it?").types("a\n").answers("n\n");
+    let (_, shown) = operator.ends();
+    assert!(!shown.contains("de_DE") && !folder.text().contains("LANG"), "{shown}");
 }
 
 #[test]

@@ -27,6 +27,7 @@
 //! | `cli_skills` | the binary and skills: list, check, scripts, approval, MCP |
 //! | `cli_workflow` | the binary and workflows: files, runs, answers, checkpoints, a kill |
 //! | `unavailable` | a plugin that cannot be used, beside others that can |
+//! | `operator` | no tests: an operator at a terminal |
 //! | `wire` | no tests: a server that speaks MCP, and raw bytes to and from it |
 //! | `serve` | MCP line by line: both revisions, both transports, how it ends |
 //! | `servers` | remote MCP servers in a configuration: tools, names, secrets, approval, ends |
@@ -71,6 +72,7 @@ mod mcp_frames;
 mod module;
 mod mounts;
 mod network;
+mod operator;
 mod permissions;
 mod plugins;
 mod samples;

@@ -205,7 +205,9 @@ fn what_needs_approval_is_not_called_without() {
     let asked = scene.run(&call);
     assert_eq!((asked.code, asked.stdout.as_str()), (4, ""));
     assert!(
-        asked.stderr.contains("`echo` of the server `far` has to be approved; pass --yes"),
+        asked.stderr.contains(
+            "`echo` of the server `far` has to be approved, and there is no terminal to ask at; pass --yes"
+        ),
         "{}",
         asked.stderr
     );

@@ -52,6 +52,9 @@ pub(crate) struct Global {
     /// Compile anew and keep nothing
     #[arg(long, global = true)]
     pub(crate) no_cache: bool,
+    /// Ask nothing: what needs an answer is refused, as where there is no terminal
+    #[arg(long, global = true)]
+    pub(crate) no_input: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -149,6 +152,7 @@ What was accepted stands in the file next to the configuration that ends in .loc
 
 Examples:
   cofferdam approve weather --config cofferdam.toml
+  cofferdam approve weather --config cofferdam.toml --full
   cofferdam approve weather --config cofferdam.toml --yes")]
     Approve(ApproveArgs),
     /// Start a plugin: a project with an example that builds, a test and the SDK
@@ -230,7 +234,7 @@ pub(crate) struct CallArgs {
     /// Show what the call would change in files, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Approve the call, where a tool of a server needs that
+    /// Approve the call, where the tool needs that
     #[arg(long, short)]
     pub(crate) yes: bool,
     /// Show what the call has changed in files, line by line
@@ -311,7 +315,7 @@ pub(crate) struct PlayArgs {
     pub(crate) script: String,
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
-    /// Approve every call, where tools of servers need that
+    /// Approve every call, where tools need that
     #[arg(long, short)]
     pub(crate) yes: bool,
     /// Print one JSON object per message
@@ -365,6 +369,9 @@ pub(crate) struct ApproveArgs {
     /// The configuration file
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: PathBuf,
+    /// Show all that has changed, with the whole definitions of tools
+    #[arg(long)]
+    pub(crate) full: bool,
     /// Do not ask
     #[arg(long, short)]
     pub(crate) yes: bool,

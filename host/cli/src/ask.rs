@@ -1,61 +1,90 @@
-//! Questions to the person at the terminal. Nothing is asked, and everything is denied, when there is none.
+//! Questions to the operator at the terminal. Every question of this program is asked here.
+//!
+//! Nothing is asked, and everything is denied, where there is no terminal or `--no-input` was given.
 
-use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::lines::{self, Line};
-use crate::print;
+use crate::keyboard::{self, Reads, Typed};
 
-/// How a missing grant was answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// For this run.
-    Once,
-    /// For this run, and written into the configuration.
-    Always,
-    /// Not at all.
-    No,
+/// Set once, by `--no-input`.
+static NO_INPUT: AtomicBool = AtomicBool::new(false);
+
+/// From here on nothing is asked.
+pub(crate) fn refuse_all() {
+    NO_INPUT.store(true, Ordering::Relaxed);
 }
 
-/// Whether a person is there to answer: both ends are a terminal.
+/// Whether `--no-input` was given.
+pub(crate) fn is_refused() -> bool {
+    NO_INPUT.load(Ordering::Relaxed)
+}
+
+/// Whether an operator is there to answer, and may be asked.
 pub(crate) fn is_possible() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    !is_refused() && keyboard::is_there()
 }
 
-/// Asks for a grant. `can_keep` says whether there is a configuration to write it into.
-pub(crate) fn grant(plugin: &str, wish: &str, can_keep: bool) -> Answer {
-    let choices = if can_keep { "[o]nce, [a]lways, [N]o" } else { "[o]nce, [N]o" };
-    let answer = line(&format!("`{plugin}` asks to {wish}. Grant it? {choices}: "));
-    match answer.to_ascii_lowercase().as_str() {
-        "o" | "once" => Answer::Once,
-        "a" | "always" if can_keep => Answer::Always,
-        _ => Answer::No,
+/// Why nothing can be asked, for messages.
+pub(crate) fn why_impossible() -> &'static str {
+    if is_refused() { "--no-input was given" } else { "there is no terminal to ask at" }
+}
+
+/// The same behind something that was not done; empty where the operator was asked.
+pub(crate) fn why_unanswered() -> String {
+    if is_possible() { String::new() } else { format!(", for {}", why_impossible()) }
+}
+
+/// Asks for a yes or no. For threads that may block.
+pub(crate) fn yes(question: &str) -> bool {
+    is_yes(&choice(&format!("{question} [y/N]: ")))
+}
+
+/// Asks for a yes or no, in a task.
+pub(crate) async fn yes_later(question: &str) -> bool {
+    is_yes(&choice_later(&format!("{question} [y/N]: ")).await)
+}
+
+/// Asks for one of the choices that the question names. Empty at the end of the input. For threads that may block.
+pub(crate) fn choice(question: &str) -> String {
+    ask(question, Reads::Choice)
+}
+
+/// Asks for one of the choices that the question names, in a task. Dropping the future takes the question back.
+pub(crate) async fn choice_later(question: &str) -> String {
+    ask_later(question, Reads::Choice).await
+}
+
+/// Asks for some words, which may be pasted. For threads that may block.
+pub(crate) fn text(question: &str) -> String {
+    ask(question, Reads::Text)
+}
+
+/// Asks for some words, in a task. Dropping the future takes the question back.
+pub(crate) async fn text_later(question: &str) -> String {
+    ask_later(question, Reads::Text).await
+}
+
+fn ask(question: &str, reads: Reads) -> String {
+    if !is_possible() {
+        return String::new();
+    }
+    answer(keyboard::read_blocking(question, reads))
+}
+
+async fn ask_later(question: &str, reads: Reads) -> String {
+    if !is_possible() {
+        return String::new();
+    }
+    answer(keyboard::read_later(question, reads).await)
+}
+
+fn answer(typed: Typed) -> String {
+    match typed {
+        Typed::Line(line) => line.trim().to_owned(),
+        Typed::Interrupted | Typed::End => String::new(),
     }
 }
 
-/// Asks whether to go on.
-pub(crate) fn yes(question: &str) -> bool {
-    matches!(line(&format!("{question} [y/N]: ")).to_ascii_lowercase().as_str(), "y" | "yes")
-}
-
-/// One line; empty at the end of the input. For threads that may block.
-pub(crate) fn line(question: &str) -> String {
-    show(question);
-    trimmed(lines::next_blocking())
-}
-
-/// The same for tasks. Who stops waiting has not asked.
-pub(crate) async fn line_later(question: &str) -> String {
-    show(question);
-    trimmed(lines::next().await.ok().flatten())
-}
-
-/// Shows the person what is asked, without a line feed. A person who cannot see the question does not answer it either.
-pub(crate) fn show(question: &str) {
-    let mut stderr = std::io::stderr().lock();
-    let _ = write!(stderr, "{}", print::printable(question));
-    let _ = stderr.flush();
-}
-
-fn trimmed(line: Line) -> String {
-    line.map(|line| line.trim().to_owned()).unwrap_or_default()
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes")
 }

@@ -8,12 +8,14 @@ use cofferdam_engine::{Grants, Known, Mount, Plugin, seal_with_file};
 use cofferdam_files::{Quota, Sharing};
 use cofferdam_tool::{FileAccess, Limits, LimitsAsked, MountName, Permission, SecretText};
 
-use crate::ask::{self, Answer};
 use crate::compose::PluginSpec;
+use crate::config::ConfigFile;
 use crate::exit::ConsentError;
+use crate::offer::Values;
 use crate::pins::{Compared, Pins};
 use crate::policy_file::{NewGrant, PolicyFile};
-use crate::{print, stores};
+use crate::stores::Stores;
+use crate::{ask, compose, offer, print, stores};
 
 /// Consent to the plugins of one start.
 pub(crate) struct Consent {
@@ -89,7 +91,14 @@ fn judge(pins: &mut Pins, plugin: &Plugin, config: &Path) -> anyhow::Result<bool
         Compared::Same => return Ok(false),
         Compared::New => {}
         Compared::Changed(difference) => {
-            print::note(&format!("plugin `{name}` has changed since it was accepted:\n{difference}"));
+            print::note(&format!(
+                "plugin `{name}` has changed since it was accepted:\n{}",
+                difference.short()
+            ));
+            if difference.is_cut() {
+                let config = config.display();
+                print::note(&format!("  all of it: cofferdam approve {name} --full --config {config}"));
+            }
             if !ask::is_possible() {
                 let config = config.display();
                 bail!(ConsentError(format!(
@@ -106,34 +115,132 @@ fn judge(pins: &mut Pins, plugin: &Plugin, config: &Path) -> anyhow::Result<bool
     Ok(true)
 }
 
-/// Asks for everything that a plugin asks for and is not offered. Answers whether something was granted, and has then
-/// widened `spec`.
+/// How long a grant is given for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Term {
+    /// For this run.
+    Once,
+    /// For this run, and written into the configuration.
+    Always,
+}
+
+/// How a question for grants was answered.
+enum Decision {
+    All(Term),
+    Each,
+    Nothing,
+}
+
+/// Asks, in one question, for everything that a plugin asks for and is not offered. Answers whether something was granted, and
+/// has then widened `spec`.
+///
+/// What is used is what the configuration says with the grants in it, whether it is written or not: a directory that is
+/// granted once is the one that would be written.
 pub(crate) fn ask_for_missing(plugin: &Plugin, spec: &mut PluginSpec) -> anyhow::Result<bool> {
-    if !ask::is_possible() {
+    let missing: Vec<_> = plugin.granted().missing.iter().map(|missing| &missing.permission).collect();
+    let name = plugin.info().identity.name.to_string();
+    if missing.is_empty() {
         return Ok(false);
     }
-    let mut is_wider = false;
-    for missing in &plugin.granted().missing {
-        let permission = &missing.permission;
-        let name = plugin.info().identity.name.as_str();
-        let answer = ask::grant(name, &permission.in_plain_words(), spec.config.is_some());
-        if answer == Answer::No {
-            continue;
+    let wishes: String = missing.iter().map(|wish| format!("\n  {}", wish.in_plain_words())).collect();
+    if !ask::is_possible() {
+        if ask::is_refused() {
+            print::note(&format!("not granted to `{name}`, for --no-input was given:{wishes}"));
         }
-        let Some(grant) = complete(permission, &spec.options.grants) else {
-            print::note("nothing was granted");
-            continue;
+        return Ok(false);
+    }
+    print::note(&format!("`{name}` asks for more than it is given. It asks to:{wishes}"));
+    let decision = decide(missing.len(), spec.config.is_some());
+    let file = spec.config.as_deref().map(PolicyFile::open_ambient).transpose()?;
+    let known = file.as_ref().map(PolicyFile::config).transpose()?;
+    let mut granted = Vec::new();
+    for permission in missing {
+        let term = match decision {
+            Decision::All(term) => Some(term),
+            Decision::Each => decide_one(permission, spec.config.is_some()),
+            Decision::Nothing => None,
         };
-        widen(&mut spec.options.grants, &mut spec.options.limits, &grant)?;
-        is_wider = true;
-        if let (Answer::Always, Some(config)) = (answer, &spec.config) {
-            let mut file = PolicyFile::open_ambient(config)?;
-            file.grant(name, &grant)?;
-            file.save()?;
-            print::note(&format!("written to {}", config.display()));
+        let Some(term) = term else { continue };
+        match complete(permission, &spec.options.grants, known.as_ref())? {
+            Some(grant) => granted.push((grant, term)),
+            None => print::note(&format!("not granted: to {}", permission.in_plain_words())),
         }
     }
-    Ok(is_wider)
+    if granted.is_empty() {
+        return Ok(false);
+    }
+    match (file, spec.config.clone()) {
+        (Some(file), Some(config)) => use_and_keep(&name, spec, file, &config, &granted)?,
+        _ => {
+            for (grant, _) in &granted {
+                widen(&mut spec.options.grants, &mut spec.options.limits, grant)?;
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Widens `spec` by what the configuration says with `granted` in it, and writes those that are to stay.
+fn use_and_keep(
+    name: &str,
+    spec: &mut PluginSpec,
+    file: PolicyFile,
+    config: &Path,
+    granted: &[(NewGrant, Term)],
+) -> anyhow::Result<()> {
+    let (mut now, mut kept, mut is_kept) = (file.clone(), file, false);
+    for (grant, term) in granted {
+        now.grant(name, grant)?;
+        if *term == Term::Always {
+            is_kept |= kept.grant(name, grant)?;
+        }
+        if let Permission::Limit(..) = grant.permission {
+            widen(&mut spec.options.grants, &mut spec.options.limits, grant)?;
+        }
+    }
+    let now = now.config()?;
+    let Some(plugin) = now.config.plugins.get(name) else { return Ok(()) };
+    let stores = Stores::new(&now, Values::Read);
+    let wider = compose::spec_of_config(&now, name, plugin, &stores, Values::Read)?.options.grants;
+    let before = std::mem::replace(&mut spec.options.grants, wider);
+    for mount in &mut spec.options.grants.mounts {
+        // A store that was open already is shared with the plugins that have it.
+        let same = |old: &&Mount| old.name == mount.name && old.access == mount.access;
+        if let Some(old) = before.mounts.iter().find(same) {
+            mount.store = Arc::clone(&old.store);
+        }
+    }
+    offer::check_mounts(&spec.options.grants.mounts, &offer::resolved(&compose::deciding([&*spec])))?;
+    if is_kept {
+        kept.save()?;
+        print::note(&format!("written to {}", config.display()));
+    }
+    Ok(())
+}
+
+fn decide(count: usize, can_keep: bool) -> Decision {
+    let always = if can_keep { "[a]lways, " } else { "" };
+    let (what, each) =
+        if count == 1 { ("Grant it?", "") } else { ("Grant all of it?", "[e]ach by itself, ") };
+    let answer = ask::choice(&format!("{what} [o]nce, {always}{each}[N]o: ")).to_ascii_lowercase();
+    match answer.as_str() {
+        "e" | "each" if count > 1 => Decision::Each,
+        other => term(other, can_keep).map_or(Decision::Nothing, Decision::All),
+    }
+}
+
+fn decide_one(permission: &Permission, can_keep: bool) -> Option<Term> {
+    let always = if can_keep { "[a]lways, " } else { "" };
+    let wish = permission.in_plain_words();
+    term(&ask::choice(&format!("  {wish}? [o]nce, {always}[N]o: ")).to_ascii_lowercase(), can_keep)
+}
+
+fn term(answer: &str, can_keep: bool) -> Option<Term> {
+    match answer {
+        "o" | "once" => Some(Term::Once),
+        "a" | "always" if can_keep => Some(Term::Always),
+        _ => None,
+    }
 }
 
 /// What a plugin asks for, is not offered, and can be given by a yes alone: nothing that takes a directory, a value or a secret.
@@ -172,37 +279,65 @@ pub(crate) fn grant_without_details(
     Ok(granted)
 }
 
-/// Asks for what a permission does not say: a directory, a value.
-fn complete(permission: &Permission, grants: &Grants) -> Option<NewGrant> {
+/// Asks for what a permission does not say: a directory, a value. A store that `known` has is the one that is granted.
+fn complete(
+    permission: &Permission,
+    grants: &Grants,
+    known: Option<&ConfigFile>,
+) -> anyhow::Result<Option<NewGrant>> {
     let mut grant = NewGrant { permission: permission.clone(), directory: None, value: None };
     match permission {
         Permission::Files(name, access) => {
-            let is_known = |name: &MountName| grants.mounts.iter().any(|mount| mount.name == *name);
-            if let Some(name) = name.as_ref().filter(|name| is_known(name)) {
-                print::note(&format!("/{name} stays the directory that it is"));
-                return Some(grant);
+            let is_known = |name: &MountName| {
+                grants.mounts.iter().any(|mount| mount.name == *name)
+                    || known.is_some_and(|file| file.config.stores.contains_key(name.as_str()))
+            };
+            if name.as_ref().is_some_and(is_known) {
+                return Ok(Some(grant));
             }
-            let directory = ask::line("Which directory? ");
+            let name = match name {
+                Some(name) => name.clone(),
+                None => new_name("data", is_known)?,
+            };
+            let directory = ask::text(&format!("Directory for /{name}: "));
             if directory.is_empty() {
-                return None;
+                return Ok(None);
             }
-            let name = name.clone().or_else(|| MountName::new("data").ok())?;
             grant.permission = Permission::Files(Some(name), *access);
-            grant.directory = std::path::absolute(directory).ok();
-            grant.directory.is_some().then_some(grant)
+            grant.directory = Some(std::path::absolute(directory)?);
         }
-        Permission::Config(key) => {
-            grant.value = Some(ask::line(&format!("Value of {key}? ")));
-            Some(grant)
-        }
+        Permission::Config(key) => grant.value = Some(ask::text(&format!("Value of {key}: "))),
         Permission::Secret(name) => {
-            print::note(&format!(
-                "where the secret is kept stands in the configuration: [secrets] {name} = {{ … }}"
-            ));
-            grants.secrets.contains_key(name).then_some(grant)
+            let is_there = match known {
+                Some(file) => file.config.secrets.contains_key(name),
+                None => grants.secrets.contains_key(name),
+            };
+            if !is_there {
+                print::note(&format!(
+                    "where the secret is kept stands in the configuration: [secrets] {name} = {{ … }}"
+                ));
+                return Ok(None);
+            }
         }
-        _ => Some(grant),
+        Permission::Env(name) if std::env::var(name).is_err() => {
+            print::note(&format!("the environment variable {name} is not set here"));
+            return Ok(None);
+        }
+        _ => {}
     }
+    Ok(Some(grant))
+}
+
+/// `name`, with a number if there is a store of that name: what is typed is for a store of its own.
+fn new_name(name: &str, is_taken: impl Fn(&MountName) -> bool) -> anyhow::Result<MountName> {
+    let mut free = MountName::new(name)?;
+    for number in 2..100 {
+        if !is_taken(&free) {
+            break;
+        }
+        free = MountName::new(format!("{name}{number}"))?;
+    }
+    Ok(free)
 }
 
 /// Adds a grant to what is offered.
@@ -255,16 +390,19 @@ fn widen_files(
     Ok(())
 }
 
-/// The commands and lines that would grant what a call was refused, for a person.
+/// The command that would grant what a call was refused, and no more; `None` if no command can.
 pub(crate) fn how_to_grant(plugin: &str, refused: &str, config: Option<&Path>) -> Option<String> {
     let permission: Permission = refused.parse().ok()?;
-    let command = match config {
-        Some(config) => format!("cofferdam grant {plugin} '{permission}' --config {}", config.display()),
-        None => {
-            return Some(format!(
-                "it would take a configuration with [plugins.{plugin}.grants], see `cofferdam grant --help`"
-            ));
+    // Something that is read as more than it says is not offered.
+    if permission.to_string() != refused {
+        return None;
+    }
+    Some(match config {
+        Some(config) => {
+            format!("to grant it: cofferdam grant {plugin} '{permission}' --config {}", config.display())
         }
-    };
-    Some(format!("to grant it: {command}"))
+        None => format!(
+            "it would take a configuration with [plugins.{plugin}.grants], see `cofferdam grant --help`"
+        ),
+    })
 }

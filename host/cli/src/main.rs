@@ -12,9 +12,11 @@ mod commands;
 mod compose;
 mod config;
 mod consent;
+mod difference;
 mod exit;
 mod file_changes;
 mod json;
+mod keyboard;
 mod lines;
 mod loading;
 mod models;
@@ -54,7 +56,12 @@ fn main() -> std::process::ExitCode {
     }
     limit_process();
     start_log(&cli.command);
-    match run(cli) {
+    if cli.global.no_input {
+        ask::refuse_all();
+    }
+    let ended = run(cli);
+    keyboard::restore();
+    match ended {
         Ok(exit) => exit.into(),
         Err(error) => {
             print::error(&error);

@@ -14,8 +14,8 @@ use cofferdam_engine::Plugin;
 use cofferdam_tool::{Asked, Declaration, PluginName, ToolDefinition, ToolSource, check_declarations};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use similar::TextDiff;
 
+use crate::difference::{Definitions, Difference};
 use crate::json;
 use crate::policy_file::replace_file;
 
@@ -53,8 +53,8 @@ pub(crate) enum Compared {
     Same,
     /// It was never loaded with this configuration.
     New,
-    /// It has changed. The text shows how.
-    Changed(String),
+    /// It has changed.
+    Changed(Box<Difference>),
 }
 
 impl Pins {
@@ -100,7 +100,9 @@ impl Pins {
         match self.file.plugins.get(plugin.identity().name.as_str()) {
             None => Compared::New,
             Some(before) if *before == now => Compared::Same,
-            Some(before) => Compared::Changed(before.difference(&now)),
+            Some(before) => {
+                Compared::Changed(Box::new(Difference::of(before.definitions(), now.definitions())))
+            }
         }
     }
 
@@ -135,34 +137,8 @@ impl Pin {
         Self { component: plugin.identity().digest.to_string(), asks: asks(plugin.asked()), tools }
     }
 
-    /// What has changed, for a person.
-    fn difference(&self, now: &Self) -> String {
-        let mut lines = Vec::new();
-        if self.component != now.component {
-            lines.push(format!("component {} is now {}", self.component, now.component));
-        }
-        lines.extend(
-            self.asks.iter().filter(|ask| !now.asks.contains(ask)).map(|ask| format!("- asks {ask}")),
-        );
-        lines.extend(
-            now.asks.iter().filter(|ask| !self.asks.contains(ask)).map(|ask| format!("+ asks {ask}")),
-        );
-        for name in self.tools.keys().filter(|name| !now.tools.contains_key(*name)) {
-            lines.push(format!("- tool {name}"));
-        }
-        for (name, tool) in &now.tools {
-            match self.tools.get(name) {
-                None => lines.push(format!("+ tool {name}\n{}", pretty(tool))),
-                Some(before) if before != tool => {
-                    let (before, after) = (pretty(before), pretty(tool));
-                    let diff = TextDiff::from_lines(&before, &after);
-                    let unified = diff.unified_diff().context_radius(1).to_string();
-                    lines.push(format!("tool {name} has changed:\n{}", unified.trim_end()));
-                }
-                Some(_) => {}
-            }
-        }
-        lines.join("\n")
+    fn definitions(&self) -> Definitions<'_> {
+        Definitions { identity: &self.component, asks: &self.asks, tools: &self.tools }
     }
 }
 
@@ -178,10 +154,6 @@ fn declaration(tool: &Value) -> Option<Declaration> {
         output_schema: schema("output_schema"),
         annotations: serde_json::from_value(tool.get("annotations")?.clone()).ok()?,
     })
-}
-
-fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
 
 /// What a plugin asks for, a line each.

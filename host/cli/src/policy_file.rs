@@ -11,6 +11,7 @@ use crate::config::{ConfigError, ConfigFile};
 use crate::exit::UsageError;
 
 /// A configuration that is being edited.
+#[derive(Clone)]
 pub(crate) struct PolicyFile {
     path: PathBuf,
     document: DocumentMut,

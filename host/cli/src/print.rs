@@ -38,6 +38,21 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(stderr, "{}", printable(text));
 }
 
+/// `text` below `first`, marked line by line: no text of a tool or of a model looks like one of the host.
+pub(crate) fn marked(first: &str, text: &str) -> String {
+    let lines: String = text.lines().map(|line| format!("\n  | {line}")).collect();
+    format!("{first}{lines}")
+}
+
+/// Arguments as they are sent: of a key that occurs twice only the last (`ARG-29`). What cannot be read is shown as it is, and is
+/// not sent.
+pub(crate) fn arguments(text: &str) -> Cow<'_, str> {
+    match cofferdam_tool::parse_json(text) {
+        Ok(value) => Cow::Owned(value.to_string()),
+        Err(_) => Cow::Borrowed(text),
+    }
+}
+
 /// Prints an error with its causes in one line.
 pub(crate) fn error(error: &anyhow::Error) {
     note(&format!("error: {error:#}"));
@@ -63,11 +78,14 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 fn is_hostile(c: char) -> bool {
     let is_bidi_control =
         matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    // What a model reads and a person does not see. Joiners stay: scripts and emoji are written with them.
+    // What a model reads and an operator does not see: fillers, blanks and variation selectors, which can carry hidden text.
+    // Joiners and U+FE0F stay: scripts and emoji are written with them, and one bit that shows carries little.
     let is_unseen = matches!(
         c,
-        '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}'
-            | '\u{206a}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}'
+            | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0e}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d159}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
     );
     (c.is_control() && !matches!(c, '\n' | '\t')) || is_bidi_control || is_unseen
 }
@@ -108,7 +126,27 @@ mod tests {
     fn escape_sequences_and_bidi_controls_are_shown() {
         assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\r\u{9b}"), "a\\u{1b}[2Jb\\u{202e}c\\u{d}\\u{9b}");
         assert_eq!(printable("a\u{200b}b\u{e0041}c\u{2028}"), "a\\u{200b}b\\u{e0041}c\\u{2028}");
-        assert!(matches!(printable("naïve\ttext\n"), Cow::Borrowed(_)));
+        for unseen in [
+            "\u{115f}",
+            "\u{3164}",
+            "\u{ffa0}",
+            "\u{34f}",
+            "\u{2800}",
+            "\u{fe01}",
+            "\u{e0100}",
+            "\u{e01ef}",
+            "\u{1d173}",
+        ] {
+            assert!(printable(unseen).starts_with("\\u{"), "{}", unseen.escape_unicode());
+        }
+        assert!(matches!(printable("naïve\ttext ❤\u{fe0f}\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn arguments_are_shown_as_they_are_sent() {
+        let text = r#"{"file_name": "harmless", "n": 1.0, "file_name": "a.md"}"#;
+        assert_eq!(arguments(text), r#"{"n":1.0,"file_name":"a.md"}"#);
+        assert_eq!(arguments("{"), "{");
     }
 
     #[test]

@@ -10,8 +10,8 @@ use cofferdam_tool::{
     Asker, CallContext, DecodeOptions, InputSchema, LogLevel, LogSink, NotAsked, Question, QuestionKind,
 };
 use serde_json::{Map, Value, json};
-use tokio::sync::oneshot;
 
+use crate::keyboard::Reads;
 use crate::{ask, print};
 
 /// How often a form is asked in all when what is typed does not fit.
@@ -64,38 +64,40 @@ impl Asker for Terminal {
         if let Some(other) = questions.iter().find(|question| !self.can_ask(question.kind)) {
             return Err(NotAsked::Unsupported(other.kind));
         }
-        let (send, answers) = oneshot::channel();
-        // Nothing can interrupt reading a line. A thread of its own does not keep the process from ending.
-        std::thread::spawn(move || {
-            // Once the call is over, what is typed is for somebody else.
-            let line = |prompt: &str| if send.is_closed() { String::new() } else { ask::line(prompt) };
-            let answers = questions.iter().map(|question| fill_in(&question.parameters, &line));
-            let answers = answers.collect::<Result<Vec<_>, _>>();
-            let _ = send.send(answers);
-        });
-        answers.await.unwrap_or_else(|_| Err(NotAsked::Failed("the terminal is gone".to_owned())))
+        let line = async |prompt: String, reads: Reads| match reads {
+            Reads::Choice => ask::choice_later(&prompt).await,
+            _ => ask::text_later(&prompt).await,
+        };
+        let mut answers = Vec::new();
+        for question in &questions {
+            answers.push(fill_in(&question.parameters, &line).await?);
+        }
+        Ok(answers)
     }
 }
 
 /// Asks one form with `line`, which asks one line. Answers the result of MCP's `elicitation/create`.
-fn fill_in(parameters: &Map<String, Value>, line: &dyn Fn(&str) -> String) -> Result<Value, NotAsked> {
+async fn fill_in(
+    parameters: &Map<String, Value>,
+    line: &impl AsyncFn(String, Reads) -> String,
+) -> Result<Value, NotAsked> {
     let schema = parameters.get("requestedSchema").unwrap_or(&Value::Null);
     let compiled = InputSchema::compile("form", &schema.to_string())
         .map_err(|error| NotAsked::Failed(format!("the form cannot be shown: {error}")))?;
     let message = parameters.get("message").and_then(Value::as_str).unwrap_or_default();
-    // Marked line by line: no text of a tool looks like one of the host.
-    let quoted: String = message.lines().map(|line| format!("\n  | {line}")).collect();
-    print::note(&format!("the tool asks:{quoted}"));
-    if !matches!(line("Answer it? [y/N]: ").to_ascii_lowercase().as_str(), "y" | "yes") {
+    print::note(&print::marked("the tool asks:", message));
+    let answer = line("Answer it? [y/N]: ".to_owned(), Reads::Choice).await;
+    if !matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes") {
         return Ok(json!({"action": "decline"}));
     }
     let nothing = Map::new();
     let fields = schema.get("properties").and_then(Value::as_object).unwrap_or(&nothing);
     for _ in 0..ATTEMPTS_MAX {
-        let typed: Map<_, _> = fields
-            .iter()
-            .filter_map(|(name, field)| Some((name.clone(), read(field, &line(&prompt(name, field)))?)))
-            .collect();
+        let mut typed = Map::new();
+        for (name, field) in fields {
+            let answer = line(prompt(name, field), Reads::Text).await;
+            typed.extend(read(field, &answer).map(|value| (name.clone(), value)));
+        }
         match compiled.decode_value("form", &Value::Object(typed), &DecodeOptions::default()) {
             Ok(form) => return Ok(json!({"action": "accept", "content": form.into_value()})),
             Err(invalid) => {
@@ -164,12 +166,13 @@ mod tests {
     /// Fills in a form with these lines. Answers what came of it and what was asked.
     fn filled(schema: Value, lines: &[&str]) -> (Value, Vec<String>) {
         let (asked, mut rest) = (RefCell::new(Vec::new()), RefCell::new(lines.iter()));
-        let line = |prompt: &str| {
-            asked.borrow_mut().push(prompt.to_owned());
+        let line = async |prompt: String, _: Reads| {
+            asked.borrow_mut().push(prompt);
             rest.borrow_mut().next().map_or(String::new(), ToString::to_string)
         };
         let parameters = json!({"message": "Who?", "requestedSchema": schema});
-        let answer = fill_in(parameters.as_object().unwrap(), &line).unwrap();
+        let filling = fill_in(parameters.as_object().unwrap(), &line);
+        let answer = futures_util::FutureExt::now_or_never(filling).unwrap().unwrap();
         assert_eq!(rest.get_mut().next(), None, "every line is read");
         (answer, asked.into_inner())
     }

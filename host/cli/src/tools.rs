@@ -15,7 +15,7 @@ use crate::exit::ConsentError;
 use crate::loading::Unavailable;
 use crate::offer::Values;
 use crate::servers::{self, Connected, Login, ServerSpec};
-use crate::{ask, compose, loading, skills};
+use crate::{ask, compose, loading, print, skills};
 
 /// What the tools are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,23 +108,38 @@ impl Tools {
         self.unavailable.iter().find(|plugin| plugin.name.as_str() == source.name())
     }
 
-    /// Gets a person's approval where a person has said that each call of a server's tool needs it.
+    /// Whether a tool is one of the file-access tools.
+    pub(crate) fn is_file_tool(&self, tool: &str) -> bool {
+        let source = self.toolset.source(tool).map(|source| source.name());
+        self.files.as_ref().is_some_and(|files| Some(files.name()) == source)
+    }
+
+    /// Gets the operator's approval for a call of a tool that needs it: one that deletes files, one of a server that is
+    /// configured so, a script of a skill.
     ///
     /// # Errors
-    /// [`ConsentError`] when it is not given, or nobody is there to give it.
-    pub(crate) fn approve(&self, tool: &str, arguments: Option<&[u8]>) -> Result<(), ConsentError> {
-        let Some(server) = self.server_of(tool).filter(|_| self.toolset.needs_approval(tool)) else {
+    /// [`ConsentError`] when it is not given, or cannot be asked for.
+    pub(crate) async fn approve(&self, tool: &str, arguments: Option<&[u8]>) -> Result<(), ConsentError> {
+        if !self.toolset.needs_approval_for(tool, arguments) {
             return Ok(());
-        };
-        let server = server.name();
+        }
+        let of_server = self.server_of(tool).map(|server| format!(" of the server `{}`", server.name()));
+        let of_server = of_server.unwrap_or_default();
         if !ask::is_possible() {
+            let why = ask::why_impossible();
             return Err(ConsentError(format!(
-                "each call of `{tool}` of the server `{server}` has to be approved; pass --yes to approve it"
+                "each call of `{tool}`{of_server} has to be approved, and {why}; pass --yes to approve it"
             )));
         }
         let arguments = String::from_utf8_lossy(arguments.unwrap_or(b"{}"));
+        let arguments = print::arguments(&arguments);
         let shown: String = arguments.chars().take(SHOWN_ARGUMENTS_CHARS_MAX).collect();
-        if ask::yes(&format!("Call `{tool}` of the server `{server}` with {shown}?")) {
+        let cut = if shown.len() < arguments.len() { "\n…" } else { "" };
+        print::note(&print::marked(
+            &format!("`{tool}`{of_server} is to be called with"),
+            &format!("{shown}{cut}"),
+        ));
+        if ask::yes_later("Call it?").await {
             Ok(())
         } else {
             Err(ConsentError(format!("the call of `{tool}` was not approved")))

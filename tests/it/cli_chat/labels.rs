@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::terminal::Person;
+use super::terminal::chat;
 use super::{Ran, Scene, calls, plugin, says};
 
 fn reads() -> Value {
@@ -149,18 +149,18 @@ fn a_person_is_asked_about_what_labels_are_against_each_time_whatever_flags_say(
     let nobody = scene.chat(&[&["hi"], &flags[..]].concat());
     assert_eq!(nobody.code, Some(4), "{}", nobody.stderr);
     assert!(
-        nobody.stderr.contains("the label policy is against it, and nobody is there to ask"),
+        nobody.stderr.contains("the label policy is against it, and there is no terminal to ask at"),
         "{}",
         nobody.stderr
     );
     assert!(!scene.has("notes/b.md"));
-    let mut person = Person::at(&scene, &flags);
-    person.sees("you> ").types("hi\n").sees("the model wants to call `file_access_save_file`");
-    person.sees("against it: Policy violation: Tool cannot be called in untrusted context");
-    person.sees("Allow it this once?").types("a\n").sees("Allow it this once?").types("y\n");
-    person.sees("allowed by you").sees("Allow it this once?").types("n\n").sees("Saved.");
-    person.sees("you> ").types("/labels\n").sees("the conversation is untrusted, public");
-    person.sees("you> ").types("/quit\n");
-    assert_eq!(person.ends().0, Some(0));
+    let mut operator = chat(&scene, &flags);
+    operator.sees("you> ").types("hi\n").sees("the model wants to call `file_access_save_file`");
+    operator.sees("against it: Policy violation: Tool cannot be called in untrusted context");
+    operator.sees("Allow it this once?").answers("a\n").sees("Allow it this once?").answers("y\n");
+    operator.sees("allowed by you").sees("Allow it this once?").answers("n\n").sees("Saved.");
+    operator.sees("you> ").types("/labels\n").sees("the conversation is untrusted, public");
+    operator.sees("you> ").types("/quit\n");
+    assert_eq!(operator.ends().0, Some(0));
     assert!(scene.has("notes/b.md"));
 }

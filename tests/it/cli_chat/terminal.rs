@@ -1,83 +1,16 @@
-//! The same at a terminal: prompts, approvals, Ctrl-C.
+//! The same at a terminal: prompts, approvals, Ctrl-C, and what is pasted or typed ahead.
 
-use std::io::{Read, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cofferdam_tests::{binary, shared_cache};
 use serde_json::json;
 
-use super::{PATIENCE, Scene, calls, deletes, plugin, says};
+use super::{Scene, calls, deletes, plugin, says};
+use crate::operator::Operator;
 
-/// A person at a terminal, who reads before typing.
-pub(super) struct Person {
-    child: Child,
-    keys: ChildStdin,
-    screen: Arc<Mutex<String>>,
-    /// How much of the screen was read.
-    read: usize,
-}
-
-impl Person {
-    pub(super) fn at(scene: &Scene, arguments: &[&str]) -> Self {
-        let model = scene.path("model.jsonl").display().to_string();
-        let model = format!("script:{model}");
-        let arguments = [&["chat", "--model", &model], arguments].concat();
-        let quoted: Vec<_> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
-        let line = format!("'{}' {}", binary().display(), quoted.join(" "));
-        let mut script = Command::new("script");
-        script
-            .args(["--quiet", "--return", "--command", &line, "/dev/null"])
-            .current_dir(scene.folder.path());
-        script.env_clear().env("PATH", "/usr/bin:/bin").env("COFFERDAM_CACHE_DIR", shared_cache());
-        let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (keys, mut shown) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let screen = Arc::new(Mutex::new(String::new()));
-        let into = Arc::clone(&screen);
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = shown.read(&mut bytes) {
-                into.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
-            }
-        });
-        Self { child, keys, screen, read: 0 }
-    }
-
-    /// Waits until something is on the screen that was not read yet.
-    pub(super) fn sees(&mut self, text: &str) -> &mut Self {
-        let since = Instant::now();
-        loop {
-            let screen = self.screen.lock().unwrap().clone();
-            if let Some(at) = screen[self.read..].find(text) {
-                self.read += at + text.len();
-                return self;
-            }
-            assert!(since.elapsed() < PATIENCE, "no {text:?} in\n{screen}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    pub(super) fn types(&mut self, keys: &str) -> &mut Self {
-        self.keys.write_all(keys.as_bytes()).unwrap();
-        self.keys.flush().unwrap();
-        self
-    }
-
-    /// The exit code and everything that was on the screen.
-    pub(super) fn ends(mut self) -> (Option<i32>, String) {
-        let code = self.child.wait().unwrap().code();
-        let screen = self.screen.lock().unwrap().clone();
-        (code, screen)
-    }
-}
-
-impl Drop for Person {
-    /// Whoever is left at the terminal by a test that fails is hung up on.
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// `chat` at a terminal, with the script of a scene.
+pub(super) fn chat(scene: &Scene, arguments: &[&str]) -> Operator {
+    let model = format!("script:{}", scene.path("model.jsonl").display());
+    Operator::runs(scene.folder.path(), &[&["chat", "--model", &model], arguments].concat())
 }
 
 const CTRL_C: &str = "\u{3}";
@@ -86,17 +19,17 @@ const CTRL_D: &str = "\u{4}";
 #[test]
 fn a_person_sees_the_exact_arguments_and_refuses_with_a_reason_or_allows() {
     let scene = Scene::new(&[deletes(), says("Then not."), deletes(), says("Gone.")]);
-    let mut person = Person::at(&scene, &["--files", "notes"]);
-    person.sees("you> ").types("Tidy up.\n");
-    person.sees("the model wants to call `file_access_delete_file` with").sees(r#"| {"file_name":"a.md"}"#);
-    person.sees("Allow it?").types("what\n").sees("Allow it?").types("n\n");
-    person.sees("Why not?").types("I need it\n");
-    person.sees("rejected by user. I need it").sees("Then not.");
+    let mut operator = chat(&scene, &["--files", "notes"]);
+    operator.sees("you> ").types("Tidy up.\n");
+    operator.sees("the model wants to call `file_access_delete_file` with").sees(r#"| {"file_name":"a.md"}"#);
+    operator.sees("Allow it?").answers("what\n").sees("Allow it?").answers("n\n");
+    operator.sees("Why not?").answers("I need it\n");
+    operator.sees("rejected by user. I need it").sees("Then not.");
     assert!(scene.has("notes/a.md"));
-    person.sees("you> ").types("Now.\n").sees("Allow it?").types("y\n").sees("Gone.");
+    operator.sees("you> ").types("Now.\n").sees("Allow it?").answers("y\n").sees("Gone.");
     assert!(!scene.has("notes/a.md"));
-    person.sees("you> ").types(CTRL_D);
-    assert_eq!(person.ends().0, Some(0));
+    operator.sees("you> ").types(CTRL_D);
+    assert_eq!(operator.ends().0, Some(0));
 }
 
 #[test]
@@ -105,13 +38,13 @@ fn what_is_allowed_for_always_stays_allowed_in_the_session() {
     let scene =
         Scene::new(&[saves("1"), says("saved"), saves("1"), says("saved"), saves("2"), says("saved")]);
     let session = ["--files", "notes", "--ask", "always", "--session", "s", "--session-dir", "kept"];
-    let mut person = Person::at(&scene, &session);
-    person.sees("you> ").types("one\n").sees("Allow it?").types("e\n").sees("saved\r\n");
-    person.sees("you> ").types("the same\n").sees("saved\r\n");
-    person.sees("you> ").types("another\n").sees("Allow it?").types("a\n").sees("saved\r\n");
-    person.sees("you> ").types("/rules\n").sees("`file_access_save_file` with {\"file_name\":\"1\"");
-    person.sees("every call of `file_access_save_file`").sees("you> ").types("/quit\n");
-    let (code, screen) = person.ends();
+    let mut operator = chat(&scene, &session);
+    operator.sees("you> ").types("one\n").sees("Allow it?").answers("e\n").sees("saved\r\n");
+    operator.sees("you> ").types("the same\n").sees("saved\r\n");
+    operator.sees("you> ").types("another\n").sees("Allow it?").answers("a\n").sees("saved\r\n");
+    operator.sees("you> ").types("/rules\n").sees("`file_access_save_file` with {\"file_name\":\"1\"");
+    operator.sees("every call of `file_access_save_file`").sees("you> ").types("/quit\n");
+    let (code, screen) = operator.ends();
     assert_eq!((code, screen.matches("Allow it?").count()), (Some(0), 2), "{screen}");
     // The next process keeps the rules; another session has none.
     let kept = scene.chat(&[&["more", "--json"], &session[..]].concat());
@@ -130,19 +63,19 @@ fn ctrl_c_stops_the_turn_and_keeps_the_conversation() {
         says("Still here."),
     ]);
     let crash = plugin("crash");
-    let mut person = Person::at(&scene, &["-p", &crash, "--timeout", "15m", "--files", "notes"]);
-    person.sees("you> ").types("hi\n").sees("Hello.");
-    person.sees("you> ").types("slow model\n");
+    let mut operator = chat(&scene, &["-p", &crash, "--timeout", "15m", "--files", "notes"]);
+    operator.sees("you> ").types("hi\n").sees("Hello.");
+    operator.sees("you> ").types("slow model\n");
     std::thread::sleep(Duration::from_millis(500));
-    person.types(CTRL_C).sees("stopped");
-    person.sees("you> ").types("slow tool\n").sees("> sleep").types(CTRL_C).sees("stopped");
-    person.sees("you> ").types("ask me\n").sees("Allow it?").types(CTRL_C).sees("stopped");
+    operator.types(CTRL_C).sees("stopped");
+    operator.sees("you> ").types("slow tool\n").sees("> sleep").types(CTRL_C).sees("stopped");
+    operator.sees("you> ").types("ask me\n").sees("Allow it?").types(CTRL_C).sees("stopped");
     assert!(scene.has("notes/a.md"));
     // The line that is typed now is for the conversation, and not an answer to the question before.
-    person.sees("you> ").types("still?\n").sees("Still here.");
-    person.sees("you> ").types(CTRL_C).sees("Ctrl-C once more ends the conversation");
-    person.sees("you> ").types(CTRL_C);
-    assert_eq!(person.ends().0, Some(130));
+    operator.sees("you> ").types("still?\n").sees("Still here.");
+    operator.sees("you> ").types(CTRL_C).sees("Ctrl-C once more ends the conversation");
+    operator.sees("you> ").types(CTRL_C);
+    assert_eq!(operator.ends().0, Some(130));
 }
 
 #[test]
@@ -153,9 +86,9 @@ fn a_tool_can_ask_the_person() {
     let config =
         format!("[stores.signal]\nmemory = true\n[plugins.tool]\ncomponent = {component:?}\n{grants}\n");
     std::fs::write(scene.path("c.toml"), config).unwrap();
-    let mut person = Person::at(&scene, &["Delete it.", "--config", "c.toml"]);
-    person.sees("the tool asks:").sees("Answer it?").types("n\n").sees("Asked.");
-    assert_eq!(person.ends().0, Some(0));
+    let mut operator = chat(&scene, &["Delete it.", "--config", "c.toml"]);
+    operator.sees("the tool asks:").sees("Answer it?").answers("n\n").sees("Asked.");
+    assert_eq!(operator.ends().0, Some(0));
 }
 
 #[test]
@@ -166,9 +99,79 @@ fn no_escape_sequence_of_a_model_reaches_the_terminal() {
         calls("file_access_delete_file", json!({"file_name": evil})),
         says("end"),
     ]);
-    let mut person = Person::at(&scene, &["go", "--files", "notes"]);
-    person.sees("Allow it?").types("\n").sees("Why not?").types("\n").sees("end");
-    let (_, screen) = person.ends();
-    assert!(!screen.contains(['\u{1b}', '\u{202e}']), "{screen:?}");
+    let mut operator = chat(&scene, &["go", "--files", "notes"]);
+    operator.sees("Allow it?").answers("\n").sees("Why not?").answers("\n").sees("end");
+    let (_, screen) = operator.ends();
+    // The host makes the terminal mark pasted text while it asks.
+    let marks = ["\u{1b}[?2004h", "\u{1b}[?2004l"];
+    let shown = marks.iter().fold(screen.clone(), |screen, mark| screen.replace(mark, ""));
+    assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{screen:?}");
     assert!(screen.contains("\\u{1b}]0;owned"), "{screen}");
+}
+
+/// Four lines that were meant for the prompt. One of them allows everything, taken as an answer.
+const LINES: &str = "what are these variables?\na\ny\nz\n";
+
+fn marked(text: &str) -> String {
+    format!("\u{1b}[200~{text}\u{1b}[201~")
+}
+
+#[test]
+fn what_was_pasted_or_typed_before_a_question_does_not_answer_it() {
+    for paste in [LINES.to_owned(), format!("{}y\n", marked(LINES)), "y\n".to_owned()] {
+        let scene = Scene::new(&[
+            json!({"calls": [{"tool": "sleep", "arguments": {"ms": 700}}]}),
+            deletes(),
+            says("Done."),
+        ]);
+        let mut operator = chat(&scene, &["-p", &plugin("crash"), "--files", "notes"]);
+        operator.sees("you> ").types("Tidy up.\n");
+        // The turn goes on, and what is typed waits for whoever reads next.
+        operator.sees("> sleep").types(&paste);
+        operator.sees("Allow it?").answers("n\n").sees("Why not?").answers("\n").sees("Done.");
+        operator.sees("you> ").types("/rules\n").sees("nothing is allowed for always");
+        assert!(scene.has("notes/a.md"), "{paste:?}");
+    }
+}
+
+#[test]
+fn what_is_pasted_at_a_question_does_not_answer_it() {
+    for paste in [LINES.to_owned(), marked(LINES), marked("y\n"), marked("y"), "x\ry\r".to_owned()] {
+        let scene = Scene::new(&[deletes(), says("Done.")]);
+        let mut operator = chat(&scene, &["--files", "notes"]);
+        operator.sees("you> ").types("Tidy up.\n");
+        // As soon as it is there, and again once an answer counts.
+        operator.sees("Allow it?").types(&paste).answers(&paste);
+        operator.sees("pasted text is not taken as an answer").sees("Allow it?");
+        assert!(scene.has("notes/a.md"), "{paste:?}");
+        operator.answers("y\n").sees("Done.");
+        assert!(!scene.has("notes/a.md"), "{paste:?}");
+    }
+}
+
+#[test]
+fn a_pasted_block_is_one_prompt() {
+    for paste in [format!("{}\n", marked("one\ny\ntwo")), "one\ny\ntwo\n".to_owned()] {
+        let scene = Scene::new(&[deletes(), says("Done."), says("Once more.")]);
+        let mut operator = chat(&scene, &["--files", "notes", "--session", "s", "--session-dir", "kept"]);
+        operator.sees("you> ").types(&paste).sees("Allow it?").answers("n\n").sees("Why not?").answers("\n");
+        operator.sees("Done.").sees("you> ").types("\u{1b}[A").sees("two").types("\n").sees("Once more.");
+        operator.sees("you> ").types("/quit\n");
+        assert_eq!(operator.ends().0, Some(0));
+        let kept = std::fs::read_dir(scene.path("kept")).unwrap().flatten().map(|entry| entry.path());
+        let kept: String = kept.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+        assert_eq!(kept.matches(r"one\ny\ntwo").count(), 2, "{kept}");
+    }
+}
+
+#[test]
+fn without_input_nothing_is_asked() {
+    let scene = Scene::new(&[deletes(), says("Not done.")]);
+    let mut operator = chat(&scene, &["Tidy up.", "--files", "notes", "--no-input"]);
+    operator.sees("`file_access_delete_file` was not called: it needs approval, and --no-input was given");
+    assert_eq!(operator.ends().0, Some(4));
+    assert!(scene.has("notes/a.md"));
+    let mut operator = chat(&scene, &["--files", "notes", "--no-input"]);
+    operator.sees("a conversation asks for prompts, and --no-input was given");
+    assert_eq!(operator.ends().0, Some(4));
 }

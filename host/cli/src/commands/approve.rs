@@ -2,7 +2,7 @@
 
 use super::grant::load;
 use crate::args::{ApproveArgs, Global};
-use crate::exit::{Exit, UsageError};
+use crate::exit::{ConsentError, Exit};
 use crate::pins::{Compared, Pins, asks};
 use crate::{ask, print};
 
@@ -22,13 +22,20 @@ pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Ex
                 asks(plugin.asked()).join("\n  ")
             ))?;
         }
-        Compared::Changed(difference) => print::result(&difference)?,
+        Compared::Changed(difference) if args.full => print::result(&difference.full())?,
+        Compared::Changed(difference) => {
+            print::result(&difference.short())?;
+            if difference.is_cut() {
+                print::note("  --full shows all of it");
+            }
+        }
     }
     let is_accepted = args.yes || (ask::is_possible() && ask::yes(&format!("Accept `{name}` like this?")));
     if !is_accepted {
-        return Err(UsageError(
-            "nothing was accepted; pass --yes to accept it without a question".to_owned(),
-        )
+        return Err(ConsentError(format!(
+            "nothing was accepted{}; pass --yes to accept it without a question",
+            ask::why_unanswered()
+        ))
         .into());
     }
     pins.accept(&plugin);

@@ -23,11 +23,15 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
             format!("`{tool}` is a tool of the plugin `{name}`, which is left out; nothing was called");
         return Err(ConsentError(message).into());
     }
-    if !args.yes {
-        tools.approve(&args.tool, arguments.as_deref())?;
+    let cancellation = commands::cancelled_by_ctrl_c();
+    if !args.yes && !(args.dry_run && tools.is_file_tool(&args.tool)) {
+        tokio::select! {
+            approved = tools.approve(&args.tool, arguments.as_deref()) => approved?,
+            () = cancellation.cancelled() => return Ok(Exit::Interrupted),
+        }
     }
     let context = CallContext {
-        cancellation: commands::cancelled_by_ctrl_c(),
+        cancellation,
         file_effects: FileEffects { is_dry_run: args.dry_run, shows_diffs: args.dry_run || args.diff },
         ..CallContext::new("cli")
     };
@@ -119,11 +123,12 @@ fn show_record(completion: &Completion) {
     }
     for (name, text) in [("stdout", &record.stdout_tail), ("stderr", &record.stderr_tail)] {
         if !text.is_empty() {
-            print::note(&format!("{name} of the tool:\n{}", text.trim_end()));
+            print::note(&print::marked(&format!("{name} of the tool:"), text.trim_end()));
         }
     }
     if let Some(backtrace) = &record.backtrace {
-        print::note(backtrace);
+        // Names in it are the plugin's.
+        print::note(&print::marked("call stack of the tool:", backtrace.trim_end()));
     }
     let phases = record.phases;
     print::note(&format!(

@@ -7,7 +7,7 @@ use cofferdam_tool::Permission;
 use crate::args::{Global, GrantArgs, RevokeArgs};
 use crate::compose::PluginSpec;
 use crate::config::ConfigFile;
-use crate::exit::{Exit, UsageError};
+use crate::exit::{ConsentError, Exit, UsageError};
 use crate::offer::Values;
 use crate::policy_file::{NewGrant, PolicyFile};
 use crate::stores::Stores;
@@ -23,9 +23,10 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
         let is_agreed =
             missing.is_empty() || args.yes || (ask::is_possible() && ask::yes("Grant all of this?"));
         if !is_agreed {
-            return Err(UsageError(
-                "nothing was granted; pass --yes to grant it without a question".to_owned(),
-            )
+            return Err(ConsentError(format!(
+                "nothing was granted{}; pass --yes to grant it without a question",
+                ask::why_unanswered()
+            ))
             .into());
         }
         wanted.extend(missing);

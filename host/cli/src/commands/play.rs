@@ -73,7 +73,11 @@ async fn play_call(
     let asks = json!({"role": "call", "id": context.call_id, "tool": call.tool, "arguments": call.arguments});
     message(args, "call", &shown, asks)?;
     let written = written.map(str::as_bytes);
-    let approved = if args.yes { Ok(()) } else { tools.approve(&call.tool, written) };
+    let approve = async { if args.yes { Ok(()) } else { tools.approve(&call.tool, written).await } };
+    let approved = tokio::select! {
+        approved = approve => approved,
+        () = context.cancellation.cancelled() => return Ok(false),
+    };
     if let Err(reason) = approved {
         let text = reason.to_string();
         let answer = json!({"role": "tool", "id": context.call_id, "text": text, "is_error": true});

@@ -13,7 +13,7 @@ use toml::Spanned;
 
 use crate::config::{ConfigFile, ServerOAuthTable};
 use crate::offer::{Reader, Values};
-use crate::print;
+use crate::{ask, print};
 
 /// Whether a person is asked to log in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,11 @@ pub(crate) enum Login {
 impl Login {
     /// A person is asked where standard error is a terminal.
     pub(crate) fn if_seen() -> Self {
-        if std::io::IsTerminal::is_terminal(&std::io::stderr()) { Self::Asked } else { Self::Refused }
+        if !ask::is_refused() && std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+            Self::Asked
+        } else {
+            Self::Refused
+        }
     }
 }
 

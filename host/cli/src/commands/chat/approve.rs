@@ -33,16 +33,19 @@ pub(super) async fn answer(request: &ApprovalRequest, approved: &Approved, sessi
     }
     if !ask::is_possible() && !against.is_empty() {
         print::note(&format!(
-            "`{}` was not called: the label policy is against it, and nobody is there to ask",
-            call.name
+            "`{}` was not called: the label policy is against it, and {}",
+            call.name,
+            ask::why_impossible()
         ));
         let reason = "Nobody is there to approve it.".to_owned();
         return Answered { answer: request.refuse(Some(reason)), is_unasked: true };
     }
     if !ask::is_possible() {
         print::note(&format!(
-            "`{}` was not called: it needs approval, and nobody is there to ask; pass --approve {} or --yes",
-            call.name, call.name
+            "`{}` was not called: it needs approval, and {}; pass --approve {} or --yes",
+            call.name,
+            ask::why_impossible(),
+            call.name
         ));
         let reason = "Nobody is there to approve it.".to_owned();
         return Answered { answer: request.refuse(Some(reason)), is_unasked: true };
@@ -59,7 +62,7 @@ async fn asked_despite(request: &ApprovalRequest, against: &[&str]) -> Content {
     show(request);
     against.iter().for_each(|reason| print::note(&format!("  against it: {reason}")));
     for _ in 0..ATTEMPTS_MAX {
-        let typed = ask::line_later("Allow it this once? [y]es, [N]o: ").await;
+        let typed = ask::choice_later("Allow it this once? [y]es, [N]o: ").await;
         match typed.to_ascii_lowercase().as_str() {
             "y" | "yes" => return request.approve(),
             "" | "n" | "no" => return request.refuse(None),
@@ -71,22 +74,21 @@ async fn asked_despite(request: &ApprovalRequest, against: &[&str]) -> Content {
 
 fn show(request: &ApprovalRequest) {
     let call = &request.function_call;
-    // Marked line by line: no text of a model looks like one of the host.
-    let arguments: String = call.arguments.lines().map(|line| format!("\n  | {line}")).collect();
-    print::note(&format!("the model wants to call `{}` with{arguments}", call.name));
+    let arguments = print::arguments(&call.arguments);
+    print::note(&print::marked(&format!("the model wants to call `{}` with", call.name), &arguments));
 }
 
 async fn asked(request: &ApprovalRequest, session: &Session) -> Content {
     show(request);
     for _ in 0..ATTEMPTS_MAX {
         let typed =
-            ask::line_later("Allow it? [y]es, [N]o, [a]lways this tool, [e]xactly this always: ").await;
+            ask::choice_later("Allow it? [y]es, [N]o, [a]lways this tool, [e]xactly this always: ").await;
         let rule = match typed.to_ascii_lowercase().as_str() {
             "y" | "yes" => return request.approve(),
             "a" | "always" => Scope::every_call(request),
             "e" | "exactly" => Scope::same_call(request),
             "" | "n" | "no" => {
-                let reason = ask::line_later("Why not? The model is told [no reason]: ").await;
+                let reason = ask::text_later("Why not? The model is told [no reason]: ").await;
                 return request.refuse(Some(reason).filter(|reason| !reason.is_empty()));
             }
             _ => continue,

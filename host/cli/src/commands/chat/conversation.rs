@@ -1,17 +1,14 @@
 //! A conversation: line after line from a person, or from a pipe.
 
-use std::io::IsTerminal as _;
-
 use cofferdam_agent::{Scope, Session, forbid_again, standing_rules};
 use cofferdam_tool::Toolset;
 
 use super::turn::{End, Talk};
-use crate::exit::Exit;
+use crate::exit::{ConsentError, Exit};
+use crate::keyboard::{self, Reads, Typed};
 use crate::{ask, lines, print};
 
 const PROMPT: &str = "you> ";
-/// Of a line that goes on.
-const MORE_PROMPT: &str = "...> ";
 
 const HELP: &str = "\
 /tools   the tools that the model has
@@ -21,14 +18,8 @@ const HELP: &str = "\
 /usage   the tokens that were used
 /clear   begin anew, with nothing remembered
 /quit    end; so does Ctrl-D
-A line that ends in \\ goes on in the next one. Ctrl-C stops a turn.";
-
-/// What was typed.
-enum Typed {
-    Text(String),
-    Interrupted,
-    End,
-}
+Several lines can be pasted; a line that ends in \\ goes on in the next one. The arrows up and down show earlier prompts.
+Ctrl-C stops a turn.";
 
 /// Talks until there is nothing more to say.
 pub(super) async fn run(
@@ -37,24 +28,23 @@ pub(super) async fn run(
     is_saved: bool,
     after: impl Fn(&Session) -> anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
-    let is_person = std::io::stdin().is_terminal();
+    let is_person = keyboard::is_there();
+    if is_person && !ask::is_possible() {
+        let message = format!("a conversation asks for prompts, and {}; pass PROMPT", ask::why_impossible());
+        return Err(ConsentError(message).into());
+    }
     let mut interrupted = false;
     loop {
         let text = match read(talk, is_person).await {
-            Typed::Text(text) => text,
+            Typed::Line(text) => text,
             // Twice in a row is meant.
             Typed::Interrupted if interrupted || !is_person => return Ok(Exit::Interrupted),
             Typed::Interrupted => {
-                print::note("\nCtrl-C once more ends the conversation");
+                print::note("Ctrl-C once more ends the conversation");
                 interrupted = true;
                 continue;
             }
-            Typed::End => {
-                if is_person {
-                    print::note("");
-                }
-                return Ok(Exit::Ok);
-            }
+            Typed::End => return Ok(Exit::Ok),
         };
         interrupted = false;
         match text.trim() {
@@ -74,21 +64,25 @@ pub(super) async fn run(
 }
 
 async fn read(talk: &mut Talk, is_person: bool) -> Typed {
+    let line = async {
+        if is_person { keyboard::read_later(PROMPT, Reads::Prompt).await } else { line_of_pipe().await }
+    };
+    tokio::select! {
+        typed = line => typed,
+        () = talk.interrupts.next() => Typed::Interrupted,
+    }
+}
+
+/// A prompt from a pipe. A line that ends in `\` goes on in the next one.
+async fn line_of_pipe() -> Typed {
     let mut text = String::new();
-    loop {
-        if is_person {
-            ask::show(if text.is_empty() { PROMPT } else { MORE_PROMPT });
-        }
-        let line = tokio::select! {
-            line = lines::next() => line.ok().flatten(),
-            () = talk.interrupts.next() => return Typed::Interrupted,
-        };
-        let Some(line) = line else { return Typed::End };
+    while let Some(line) = lines::next().await {
         match line.strip_suffix('\\') {
             Some(line) => text = text + line + "\n",
-            None => return Typed::Text(text + &line),
+            None => return Typed::Line(text + &line),
         }
     }
+    Typed::End
 }
 
 fn run_command(command: &str, talk: &mut Talk, toolset: &Toolset, is_saved: bool) {

@@ -129,6 +129,7 @@ impl Talk {
                 },
                 () = self.interrupts.next() => {
                     if cancellation.is_cancelled() {
+                        crate::keyboard::restore();
                         std::process::exit(Exit::Interrupted as i32);
                     }
                     cancellation.cancel();
@@ -152,10 +153,7 @@ impl Talk {
         for request in requests {
             let answered = tokio::select! {
                 answered = approve::answer(request, &self.approved, &self.session) => answered,
-                () = self.interrupts.next() => {
-                    print::note("");
-                    return Ok(None);
-                }
+                () = self.interrupts.next() => return Ok(None),
             };
             if answered.is_unasked {
                 *end = End::Unapproved;

@@ -69,9 +69,12 @@ impl Answers {
         if !ask::is_possible() {
             return Ok(None);
         }
-        print::note(&show::marked(&format!("{} asks:", request.executor), &show::question(request)));
+        print::note(&print::marked(&format!("{} asks:", request.executor), &show::question(request)));
         let is_approval = show::approval(request).is_some();
-        let typed = ask::line_later(if is_approval { "Allow it? [y]es, [N]o: " } else { "Answer: " }).await;
+        let typed = match is_approval {
+            true => ask::choice_later("Allow it? [y]es, [N]o: ").await,
+            false => ask::text_later("Answer: ").await,
+        };
         read(request, &typed).map(Some)
     }
 }

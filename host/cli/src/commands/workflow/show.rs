@@ -36,7 +36,7 @@ pub(super) fn event(event: &WorkflowEvent, is_json: bool) -> anyhow::Result<()> 
             print::note(&format!("  {executor} has failed: {error}"));
         }
         WorkflowEvent::Intermediate(produced) => {
-            print::note(&marked(&format!("  {}:", produced.executor), &produced.text()));
+            print::note(&print::marked(&format!("  {}:", produced.executor), &produced.text()));
         }
         WorkflowEvent::SuperstepCompleted { checkpoint: Some(checkpoint), .. } => {
             print::note(&format!("  checkpoint {checkpoint}"));
@@ -61,7 +61,10 @@ pub(super) fn end(end: &End, is_json: bool) -> anyhow::Result<()> {
         End::Done => {}
         End::Paused(requests) => {
             for request in requests {
-                print::note(&marked(&format!("{} waits for an answer:", request.id), &question(request)));
+                print::note(&print::marked(
+                    &format!("{} waits for an answer:", request.id),
+                    &question(request),
+                ));
             }
         }
         End::Failed(WorkflowError::Cancelled) => print::note("stopped"),
@@ -74,6 +77,7 @@ pub(super) fn end(end: &End, is_json: bool) -> anyhow::Result<()> {
 pub(super) fn question(request: &Request) -> String {
     match approval(request) {
         Some((tool, arguments)) => {
+            let arguments = print::arguments(arguments);
             let mut question =
                 format!("the agent `{}` wants to call `{tool}` with {arguments}", request.executor);
             against(request).iter().for_each(|reason| question.push_str(&format!("\nagainst it: {reason}")));
@@ -95,12 +99,6 @@ pub(super) fn approval(request: &Request) -> Option<(&str, &str)> {
 pub(super) fn against(request: &Request) -> Vec<&str> {
     let against = request.prompt.value.get("against").and_then(serde_json::Value::as_array);
     against.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
-}
-
-/// Marked line by line: no text of a model looks like one of the host.
-pub(super) fn marked(first: &str, text: &str) -> String {
-    let lines: String = text.lines().map(|line| format!("\n  | {line}")).collect();
-    format!("{first}{lines}")
 }
 
 /// Shows each call of an agent when it starts and how it ended.

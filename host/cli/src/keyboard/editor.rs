@@ -1,0 +1,278 @@
+//! The line that is being typed: its text, the cursor, and how both are drawn.
+
+use std::fmt::Write as _;
+
+use unicode_width::UnicodeWidthChar as _;
+
+use super::keys::Key;
+use crate::print;
+
+/// Longest text in bytes. More is not taken.
+const TEXT_BYTES_MAX: usize = 1024 * 1024;
+/// What stands before each further line of a text.
+const MORE_PROMPT: &str = "...> ";
+
+/// A text with a cursor.
+#[derive(Debug, Default)]
+pub(super) struct Editor {
+    prompt: String,
+    text: String,
+    /// The cursor, as a byte index into `text`.
+    at: usize,
+    /// Earlier texts, and which of them is shown.
+    history: Vec<String>,
+    history_at: usize,
+    /// Screen rows between the first one and that of the cursor.
+    row: usize,
+    /// Column behind what was drawn last, where the cursor is at the end of the text.
+    column: usize,
+}
+
+impl Editor {
+    pub(super) fn new(prompt: &str, history: Vec<String>) -> Self {
+        let history_at = history.len();
+        Self { prompt: prompt.to_owned(), history, history_at, ..Self::default() }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Forgets what was typed.
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.at = 0;
+    }
+
+    /// Inserts a character at the cursor. False if it does not fit.
+    pub(super) fn insert(&mut self, c: char) -> bool {
+        if self.text.len() + c.len_utf8() > TEXT_BYTES_MAX {
+            return false;
+        }
+        self.text.insert(self.at, c);
+        self.at += c.len_utf8();
+        true
+    }
+
+    /// Does what an editing key says.
+    pub(super) fn press(&mut self, key: Key) {
+        match key {
+            Key::Backspace => self.delete(self.before(), self.at),
+            Key::Delete => self.delete(self.at, self.after()),
+            Key::Left => self.at = self.before(),
+            Key::Right => self.at = self.after(),
+            Key::WordLeft => self.at = self.word_before(),
+            Key::WordRight => self.at = self.word_after(),
+            Key::Home => self.at = self.line_start(),
+            Key::End => self.at = self.line_end(),
+            Key::KillEnd => self.delete(self.at, self.line_end()),
+            Key::KillStart => self.delete(self.line_start(), self.at),
+            Key::KillWord => self.delete(self.word_before(), self.at),
+            Key::Up => self.show_history(self.history_at.checked_sub(1)),
+            Key::Down => self.show_history(self.history_at.checked_add(1)),
+            _ => {}
+        }
+    }
+
+    fn show_history(&mut self, place: Option<usize>) {
+        let Some(place) = place.filter(|place| *place <= self.history.len()) else { return };
+        self.history_at = place;
+        self.text = self.history.get(place).cloned().unwrap_or_default();
+        self.at = self.text.len();
+    }
+
+    fn delete(&mut self, from: usize, to: usize) {
+        self.text.replace_range(from..to, "");
+        self.at = from;
+    }
+
+    fn left(&self) -> &str {
+        self.text.get(..self.at).unwrap_or_default()
+    }
+
+    fn right(&self) -> &str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn before(&self) -> usize {
+        self.left().char_indices().next_back().map_or(0, |(at, _)| at)
+    }
+
+    fn after(&self) -> usize {
+        self.at + self.right().chars().next().map_or(0, char::len_utf8)
+    }
+
+    fn line_start(&self) -> usize {
+        self.left().rfind('\n').map_or(0, |at| at + 1)
+    }
+
+    fn line_end(&self) -> usize {
+        self.at + self.right().find('\n').unwrap_or(self.right().len())
+    }
+
+    fn word_before(&self) -> usize {
+        let word_end = self.left().trim_end().len();
+        let words = self.left().get(..word_end).unwrap_or_default();
+        words.char_indices().rev().find(|(_, c)| c.is_whitespace()).map_or(0, |(at, c)| at + c.len_utf8())
+    }
+
+    fn word_after(&self) -> usize {
+        let right = self.right();
+        let word_start = right.len() - right.trim_start().len();
+        let word = right.get(word_start..).unwrap_or_default();
+        self.at + word_start + word.find(char::is_whitespace).unwrap_or(word.len())
+    }
+
+    /// What has to be written to show a character that was just inserted, if no more than the character.
+    pub(super) fn drawn_at_the_end(&mut self, c: char, columns: usize) -> Option<String> {
+        let shown = shown(c);
+        let column = self.column + width(&shown);
+        (self.at == self.text.len() && c != '\n' && column <= columns).then(|| {
+            self.column = column;
+            shown
+        })
+    }
+
+    /// What has to be written to draw everything again, over what was drawn before.
+    pub(super) fn drawn(&mut self, columns: usize) -> String {
+        let mut pen = Pen { columns: columns.max(2), ..Pen::default() };
+        if self.row > 0 {
+            let _ = write!(pen.out, "\u{1b}[{}A", self.row);
+        }
+        if self.row > 0 || self.column > 0 {
+            pen.out.push_str("\r\u{1b}[J");
+        }
+        self.prompt.chars().for_each(|c| pen.put(c));
+        let mut cursor = (pen.row, pen.column);
+        for (at, c) in self.text.char_indices() {
+            if at == self.at {
+                cursor = (pen.row, pen.column);
+            }
+            pen.put(c);
+            if c == '\n' {
+                MORE_PROMPT.chars().for_each(|c| pen.put(c));
+            }
+        }
+        if self.at == self.text.len() {
+            cursor = (pen.row, pen.column);
+        } else {
+            if pen.row > cursor.0 {
+                let _ = write!(pen.out, "\u{1b}[{}A", pen.row - cursor.0);
+            }
+            pen.out.push('\r');
+            if cursor.1 > 0 {
+                let _ = write!(pen.out, "\u{1b}[{}C", cursor.1);
+            }
+        }
+        (self.row, self.column) = cursor;
+        pen.out
+    }
+
+    /// What has to be written when the line is taken: the cursor goes below it.
+    pub(super) fn closed(&mut self, columns: usize) -> String {
+        let is_behind = self.at == self.text.len();
+        self.at = self.text.len();
+        let mut out = if is_behind { String::new() } else { self.drawn(columns) };
+        out.push('\n');
+        (self.row, self.column) = (0, 0);
+        out
+    }
+
+    /// Forgets where the cursor is: something else was written since.
+    pub(super) fn begin_anew(&mut self) {
+        (self.row, self.column) = (0, 0);
+    }
+}
+
+/// Where the next character goes.
+#[derive(Default)]
+struct Pen {
+    out: String,
+    columns: usize,
+    row: usize,
+    column: usize,
+}
+
+impl Pen {
+    fn put(&mut self, c: char) {
+        if c == '\n' {
+            return self.feed();
+        }
+        let shown = shown(c);
+        let width = width(&shown);
+        if self.column + width > self.columns && self.column > 0 {
+            self.feed();
+        }
+        self.out.push_str(&shown);
+        self.column += width;
+    }
+
+    fn feed(&mut self) {
+        self.out.push_str("\r\n");
+        (self.row, self.column) = (self.row + 1, 0);
+    }
+}
+
+/// A character as it is shown: what drives a terminal or is not seen is written as an escape.
+fn shown(c: char) -> String {
+    if c == '\t' { "    ".to_owned() } else { print::printable(c.encode_utf8(&mut [0; 4])).into_owned() }
+}
+
+fn width(text: &str) -> usize {
+    text.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(text: &str, keys: &[Key]) -> Editor {
+        let mut editor = Editor::new("> ", vec!["first".to_owned(), "second".to_owned()]);
+        text.chars().for_each(|c| assert!(editor.insert(c)));
+        keys.iter().for_each(|key| editor.press(*key));
+        editor
+    }
+
+    #[test]
+    fn keys_edit_the_text() {
+        for (text, keys, expected, at) in [
+            ("añb", &[Key::Left, Key::Backspace][..], "ab", 1),
+            ("one two", &[Key::KillWord], "one ", 4),
+            ("one two", &[Key::WordLeft, Key::KillStart], "two", 0),
+            ("one two", &[Key::Home, Key::WordRight, Key::KillEnd], "one", 3),
+            ("a\nbc", &[Key::Home, Key::Delete, Key::End], "a\nc", 3),
+            ("x", &[Key::Up, Key::Up, Key::Up], "first", 5),
+            ("x", &[Key::Up, Key::Up, Key::Down], "second", 6),
+            ("x", &[Key::Up, Key::Down, Key::Down], "", 0),
+            ("", &[Key::Backspace, Key::Delete, Key::Left, Key::Right, Key::KillWord], "", 0),
+        ] {
+            let editor = typed(text, keys);
+            assert_eq!((editor.text(), editor.at), (expected, at), "{text:?} {keys:?}");
+        }
+    }
+
+    #[test]
+    fn long_lines_wrap_where_the_screen_ends() {
+        let mut editor = typed("abcdef", &[]);
+        assert_eq!(editor.drawn(5), "> abc\r\ndef");
+        assert_eq!((editor.row, editor.column), (1, 3));
+        editor.press(Key::Home);
+        assert_eq!(editor.drawn(5), "\u{1b}[1A\r\u{1b}[J> abc\r\ndef\u{1b}[1A\r\u{1b}[2C");
+        assert_eq!(editor.closed(5), "\r\u{1b}[J> abc\r\ndef\n");
+        // A wide character does not fit into the last column.
+        assert_eq!(typed("ab語", &[]).drawn(5), "> ab\r\n語");
+        assert_eq!(typed("a\nb", &[]).drawn(20), "> a\r\n...> b");
+    }
+
+    #[test]
+    fn nothing_that_was_pasted_drives_the_terminal() {
+        assert_eq!(typed("a\u{202e}\u{1b}", &[]).drawn(80), "> a\\u{202e}\\u{1b}");
+    }
+
+    #[test]
+    fn a_text_has_an_end() {
+        let mut editor = Editor::new("", Vec::new());
+        editor.text = "x".repeat(TEXT_BYTES_MAX);
+        assert!(!editor.insert('y'));
+    }
+}

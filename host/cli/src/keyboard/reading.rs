@@ -1,0 +1,251 @@
+//! What becomes of the bytes that a terminal sends while a line is read. Pure: the terminal itself is in `keyboard`.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::editor::Editor;
+use super::keys::{self, Key};
+use super::{Reads, Signal, Typed};
+
+/// How long nothing may have come before an answer counts. A question that has just appeared was not read yet, and what
+/// comes in this time was typed or pasted for something else.
+pub(super) const QUIET: Duration = Duration::from_millis(300);
+
+/// One line that is being read.
+pub(super) struct Reading {
+    reads: Reads,
+    pub(super) editor: Editor,
+    bytes: VecDeque<u8>,
+    /// Whether the bytes are pasted, as the terminal says.
+    is_pasted: bool,
+    /// Whether a paste was not taken in this question.
+    has_dropped_paste: bool,
+    /// Until when everything is thrown away.
+    quiet_until: Option<Instant>,
+    /// Whether the last key was Enter, so that a line feed belongs to it.
+    was_enter: bool,
+}
+
+/// What is to happen.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing is to be drawn.
+    Wait,
+    /// This character was appended to the line.
+    Appended(char),
+    /// The line is to be drawn again.
+    Draw,
+    /// A paste was not taken as an answer.
+    DroppedPaste,
+    /// The process is to get a signal.
+    Raise(Signal),
+    /// The line is complete.
+    Done(Typed),
+}
+
+impl Reading {
+    pub(super) fn new(reads: Reads, prompt: &str, history: Vec<String>, now: Instant) -> Self {
+        Self {
+            reads,
+            editor: Editor::new(prompt, history),
+            bytes: VecDeque::new(),
+            is_pasted: false,
+            has_dropped_paste: false,
+            quiet_until: (reads != Reads::Prompt).then(|| now + QUIET),
+            was_enter: false,
+        }
+    }
+
+    /// Takes bytes that have come at `now`. Everything that comes before the question was quiet for a while is thrown
+    /// away, and begins that time anew: a paste that trickles in is thrown away to its end. Ctrl-C counts at any time.
+    pub(super) fn take(&mut self, bytes: &[u8], now: Instant) {
+        match self.quiet_until {
+            Some(until) if now < until => {
+                self.quiet_until = Some(now + QUIET);
+                self.bytes.extend(bytes.iter().filter(|byte| **byte == INTERRUPT));
+            }
+            _ => self.bytes.extend(bytes),
+        }
+    }
+
+    /// The next thing to do; `None` when more bytes are needed. `more` waits a moment for further bytes.
+    pub(super) fn step(&mut self, now: Instant, more: &mut dyn FnMut() -> Vec<u8>) -> Option<Step> {
+        let key = keys::next(&mut self.bytes)?;
+        let was_enter = std::mem::replace(&mut self.was_enter, key == Key::Enter);
+        Some(match key {
+            Key::LineFeed if was_enter => Step::Wait,
+            Key::Enter | Key::LineFeed => self.enter(now, more),
+            other => self.key(other),
+        })
+    }
+
+    fn key(&mut self, key: Key) -> Step {
+        match key {
+            Key::PasteStart => {
+                self.is_pasted = true;
+                Step::Wait
+            }
+            Key::PasteEnd => {
+                self.is_pasted = false;
+                if std::mem::take(&mut self.has_dropped_paste) { Step::DroppedPaste } else { Step::Draw }
+            }
+            Key::Interrupt => Step::Raise(Signal::Interrupt),
+            // Everything between the marks is text.
+            _ if self.is_pasted => self.pasted(key),
+            Key::Char(c) if self.editor.insert(c) => Step::Appended(c),
+            Key::Quit => Step::Raise(Signal::Quit),
+            Key::Suspend => Step::Raise(Signal::Suspend),
+            Key::EndOfInput if self.editor.text().is_empty() => Step::Done(Typed::End),
+            Key::EndOfInput => {
+                self.editor.press(Key::Delete);
+                Step::Draw
+            }
+            Key::Char(_) | Key::Tab | Key::Unknown => Step::Wait,
+            Key::Redraw => Step::Draw,
+            key => {
+                self.editor.press(key);
+                Step::Draw
+            }
+        }
+    }
+
+    fn pasted(&mut self, key: Key) -> Step {
+        let c = match key {
+            Key::Char(c) => c,
+            Key::Tab => '\t',
+            Key::Enter | Key::LineFeed if self.reads == Reads::Prompt => '\n',
+            Key::Enter | Key::LineFeed => ' ',
+            _ => return Step::Wait,
+        };
+        if self.reads == Reads::Choice {
+            self.has_dropped_paste = true;
+        } else {
+            self.editor.insert(c);
+        }
+        Step::Wait
+    }
+
+    fn enter(&mut self, now: Instant, more: &mut dyn FnMut() -> Vec<u8>) -> Step {
+        if self.is_pasted {
+            return self.pasted(Key::Enter);
+        }
+        if self.bytes.is_empty() {
+            self.bytes.extend(more());
+        }
+        // A carriage return and a line feed are one end.
+        if self.was_enter && self.bytes.front() == Some(&b'\n') {
+            self.bytes.pop_front();
+            if self.bytes.is_empty() {
+                self.bytes.extend(more());
+            }
+        }
+        if !self.bytes.is_empty() {
+            return self.unmarked_paste(now);
+        }
+        if self.reads == Reads::Prompt && self.editor.text().ends_with('\\') {
+            self.editor.press(Key::End);
+            self.editor.press(Key::Backspace);
+            self.editor.insert('\n');
+            return Step::Draw;
+        }
+        Step::Done(Typed::Line(self.editor.text().to_owned()))
+    }
+
+    /// More comes right behind the end of a line: a terminal that does not mark what is pasted has pasted several lines.
+    fn unmarked_paste(&mut self, now: Instant) -> Step {
+        match self.reads {
+            Reads::Prompt => {
+                self.editor.insert('\n');
+                Step::Draw
+            }
+            Reads::Text => {
+                self.editor.insert(' ');
+                Step::Draw
+            }
+            Reads::Choice => {
+                let is_interrupted = self.bytes.contains(&INTERRUPT);
+                self.bytes.clear();
+                self.editor.clear();
+                self.quiet_until = Some(now + QUIET);
+                if is_interrupted { Step::Raise(Signal::Interrupt) } else { Step::DroppedPaste }
+            }
+        }
+    }
+}
+
+/// Ctrl-C.
+const INTERRUPT: u8 = 0x03;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUESTION: &str = "Allow it? ";
+
+    /// Takes what comes so many milliseconds after the question. Answers the steps that are no drawing.
+    fn steps(reads: Reads, comes: &[(u64, &str)]) -> Vec<Step> {
+        let begin = Instant::now();
+        let mut reading = Reading::new(reads, QUESTION, Vec::new(), begin);
+        let mut steps = Vec::new();
+        for (millis, bytes) in comes {
+            let now = begin + Duration::from_millis(*millis);
+            reading.take(bytes.as_bytes(), now);
+            while let Some(step) = reading.step(now, &mut Vec::new) {
+                let is_drawing = matches!(step, Step::Wait | Step::Draw | Step::Appended(_));
+                let is_end = matches!(step, Step::Done(_));
+                steps.extend((!is_drawing).then_some(step));
+                if is_end {
+                    return steps;
+                }
+            }
+        }
+        steps
+    }
+
+    fn line(text: &str) -> Step {
+        Step::Done(Typed::Line(text.to_owned()))
+    }
+
+    #[test]
+    fn an_answer_counts_once_the_question_was_quiet_for_a_while() {
+        for reads in [Reads::Choice, Reads::Text] {
+            assert_eq!(steps(reads, &[(0, "y\r"), (299, "y\r")]), []);
+            assert_eq!(steps(reads, &[(300, "y\r")]), [line("y")]);
+            // What trickles in keeps the question closed.
+            assert_eq!(steps(reads, &[(200, "y\r"), (450, "y\r"), (700, "y\r"), (1000, "n\r")]), [line("n")]);
+        }
+        assert_eq!(steps(Reads::Prompt, &[(0, "hello\r")]), [line("hello")]);
+    }
+
+    #[test]
+    fn pasted_text_is_no_choice() {
+        for paste in
+            ["\u{1b}[200~y\r\u{1b}[201~", "\u{1b}[200~y\u{1b}[201~", "y\ry\r", "x\r\ny\r\n", "a\ny\n"]
+        {
+            assert_eq!(steps(Reads::Choice, &[(400, paste)]), [Step::DroppedPaste], "{paste:?}");
+            let comes = [(400, paste), (1000, "n\r")];
+            assert_eq!(steps(Reads::Choice, &comes), [Step::DroppedPaste, line("n")], "{paste:?}");
+        }
+        // The rest of a paste without marks, a little later.
+        let comes = [(400, "a\rb"), (600, "\ry\r"), (2000, "n\r")];
+        assert_eq!(steps(Reads::Choice, &comes), [Step::DroppedPaste, line("n")]);
+    }
+
+    #[test]
+    fn a_pasted_block_is_one_prompt() {
+        for paste in ["\u{1b}[200~a\rb\r\ny\u{1b}[201~\r", "a\rb\ry\r", "a\nb\ny\n", "a\r\nb\r\ny\r\n"] {
+            assert_eq!(steps(Reads::Prompt, &[(0, paste)]), [line("a\nb\ny")], "{paste:?}");
+        }
+        assert_eq!(steps(Reads::Text, &[(400, "\u{1b}[200~a\rb\u{1b}[201~\r")]), [line("a b")]);
+        assert_eq!(steps(Reads::Prompt, &[(0, "a\\\r"), (9, "b\r")]), [line("a\nb")]);
+    }
+
+    #[test]
+    fn ctrl_c_counts_at_any_time() {
+        let raised = Step::Raise(Signal::Interrupt);
+        assert_eq!(steps(Reads::Choice, &[(0, "y\r\u{3}")]), [raised]);
+        let raised = Step::Raise(Signal::Interrupt);
+        assert_eq!(steps(Reads::Prompt, &[(0, "\u{1b}[200~\u{3}")]), [raised]);
+        assert_eq!(steps(Reads::Prompt, &[(0, "\u{4}")]), [Step::Done(Typed::End)]);
+    }
+}

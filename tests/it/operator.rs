@@ -1,0 +1,94 @@
+//! An operator at a terminal, who reads before typing. `script` is between them and the program, so that it has a real one.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use cofferdam_tests::{binary, shared_cache};
+
+/// Longest time until something is on the screen. Nothing here takes a tenth of it.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long an operator reads a question. An answer that comes sooner is not taken.
+const READS: Duration = Duration::from_millis(500);
+
+pub(crate) struct Operator {
+    child: Child,
+    keys: ChildStdin,
+    screen: Arc<Mutex<String>>,
+    /// How much of the screen was read.
+    read: usize,
+}
+
+impl Operator {
+    /// Runs a command in `folder`.
+    pub(crate) fn runs(folder: &Path, arguments: &[&str]) -> Self {
+        Self::runs_with(folder, arguments, &[])
+    }
+
+    /// Runs a command in `folder`, with more in its environment.
+    pub(crate) fn runs_with(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Self {
+        let quoted: Vec<_> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
+        let line = format!("'{}' {}", binary().display(), quoted.join(" "));
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(folder);
+        script.env_clear().env("PATH", "/usr/bin:/bin").env("COFFERDAM_CACHE_DIR", shared_cache());
+        // What is granted for always and without a configuration is kept per user.
+        script.env("XDG_DATA_HOME", folder).envs(env.iter().copied());
+        let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (keys, mut shown) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let screen = Arc::new(Mutex::new(String::new()));
+        let into = Arc::clone(&screen);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = shown.read(&mut bytes) {
+                into.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+        });
+        Self { child, keys, screen, read: 0 }
+    }
+
+    /// Waits until something is on the screen that was not read yet.
+    pub(crate) fn sees(&mut self, text: &str) -> &mut Self {
+        let since = Instant::now();
+        loop {
+            let screen = self.screen.lock().unwrap().clone();
+            if let Some(at) = screen[self.read..].find(text) {
+                self.read += at + text.len();
+                return self;
+            }
+            assert!(since.elapsed() < PATIENCE, "no {text:?} in\n{screen}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub(crate) fn types(&mut self, keys: &str) -> &mut Self {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+        self
+    }
+
+    /// Reads the question that is on the screen, and then types.
+    pub(crate) fn answers(&mut self, keys: &str) -> &mut Self {
+        std::thread::sleep(READS);
+        self.types(keys)
+    }
+
+    /// The exit code and everything that was on the screen.
+    pub(crate) fn ends(mut self) -> (Option<i32>, String) {
+        let code = self.child.wait().unwrap().code();
+        // The last of it may still be on its way.
+        std::thread::sleep(Duration::from_millis(50));
+        let screen = self.screen.lock().unwrap().clone();
+        (code, screen)
+    }
+}
+
+impl Drop for Operator {
+    /// An operator whom a test that fails leaves at the terminal is hung up on.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
