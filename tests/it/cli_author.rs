@@ -44,7 +44,7 @@ fn every_refusal_of_every_tool_is_told() {
         .collect();
     let expected = [
         ("Fine", ""),
-        ("two_mistakes", "/required"),
+        ("two_mistakes", "/required/0"),
         ("two_mistakes", "/properties/n/default"),
         ("more_mistakes", "/properties/a/type"),
         ("more_mistakes", "/properties/b/pattern"),

@@ -174,7 +174,9 @@ fn plugins_of_one_configuration_share_its_stores() {
 
 /// Runs a file-access tool over `--files work`.
 fn tool(folder: &Path, tool: &str, arguments: &Value) -> String {
-    let (_, stdout, stderr) = run(folder, &["call", tool, &arguments.to_string(), "--files", "work"]);
+    // A file has room for arguments that a command line has not.
+    std::fs::write(folder.join("arguments.json"), arguments.to_string()).unwrap();
+    let (_, stdout, stderr) = run(folder, &["call", tool, "@arguments.json", "--files", "work"]);
     assert!(!stdout.is_empty(), "{stderr}");
     stdout.trim_end_matches('\n').to_owned()
 }

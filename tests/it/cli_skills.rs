@@ -139,7 +139,7 @@ fn check_of_a_folder_without_skills_and_of_no_folder() {
 fn a_person_can_call_the_tools_and_scripts_run_in_the_sandbox() {
     let folder = folder();
     let call = |tool: &str, arguments: Value| {
-        run(folder.path(), &["call", tool, &arguments.to_string(), "--skills", "skills"])
+        run(folder.path(), &["call", tool, &arguments.to_string(), "--skills", "skills", "--yes"])
     };
     let (code, stdout, stderr) = call("load_skill", json!({"skill_name": "Report"}));
     assert_eq!(code, 0, "{stderr}");
@@ -179,8 +179,15 @@ fn the_sample_skill_is_valid_and_its_script_reads_the_skills_own_list() {
     let notes = json!({"text": "New: a flag.\nVarious fixes."});
     let arguments =
         json!({"skill_name": "release-notes", "script_name": "scripts/check.wasm", "args": notes});
-    let call = ["call", "run_skill_script", &arguments.to_string(), "--skills", "skills"];
-    let (code, stdout, stderr) = run(folder.path(), &call);
+    let arguments = arguments.to_string();
+    let call = ["call", "run_skill_script", &arguments, "--skills", "skills"];
+    let (code, _, stderr) = run(folder.path(), &call);
+    assert_eq!(code, 4, "{stderr}");
+    assert!(
+        stderr.contains("has to be approved, and there is no terminal to ask at; pass --yes"),
+        "{stderr}"
+    );
+    let (code, stdout, stderr) = run(folder.path(), &[&call[..], &["--yes"]].concat());
     assert_eq!((code, stdout.as_str()), (0, "[{\"line\":2,\"word\":\"various\"}]\n"), "{stderr}");
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use cofferdam_engine::Mount;
 use cofferdam_files::{
-    DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Quota, Scope, SpillOptions, StorePath,
-    WriteMode,
+    DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Quota, QuotaCounts, Scope, SpillOptions,
+    StorePath, WriteMode,
 };
 use cofferdam_tests::Host;
 use cofferdam_tool::{CallContext, Completion, FileAccess, FileChange, LimitsAsked, MountName};
@@ -108,13 +108,8 @@ async fn both(quota: Quota) -> [(Host, Option<TempDir>); 2] {
 /// The C library of WASI does not ask why a stream has failed: whatever the code, it is an input/output error.
 const FULL: &str = "error: os 29";
 
-const SMALL: Quota = Quota {
-    bytes_max: 100,
-    entries_max: 6,
-    file_bytes_max: 60,
-    depth_max: 4,
-    counts: cofferdam_files::QuotaCounts::Total,
-};
+const SMALL: Quota =
+    Quota { bytes_max: 100, entries_max: 6, file_bytes_max: 60, depth_max: 4, counts: QuotaCounts::Total };
 
 #[tokio::test]
 async fn the_standard_library_works_on_every_store() {

@@ -385,6 +385,6 @@ fn a_call_that_fails_is_one_line_on_standard_error() {
     let mut pipe = Pipe::start(&["crash"], &[]);
     pipe.call("panic", json!({ "message": "in\nlines \u{1b}[2J" }));
     let line = pipe.has_said("call failed");
-    assert!(line.contains("tool=\"panic\"") && line.contains("end=\"Trap\""), "{line}");
+    assert!(line.contains("tool=\"panic\"") && line.contains("end=\"Trap.Unreachable\""), "{line}");
     assert!(!line.contains('\u{1b}'), "control characters are escaped: {line:?}");
 }

@@ -177,6 +177,8 @@ impl Server {
             let _ = stream.set_nodelay(true);
             let (endpoint, stop) = (Arc::clone(&endpoint), stop.clone());
             let place = connections.place(address.ip());
+            // One that comes while the server is stopping is told so, and is not closed before it has asked.
+            let is_late = stop.is_cancelled();
             open.spawn(async move {
                 let closed = place.closed.clone();
                 let answer = service_fn(move |request| {
@@ -190,7 +192,7 @@ impl Server {
                 let ended = tokio::select! {
                     ended = connection.as_mut() => ended,
                     () = closed.cancelled() => return,
-                    () = stop.cancelled() => {
+                    () = stop.cancelled(), if !is_late => {
                         connection.as_mut().graceful_shutdown();
                         connection.await
                     }

@@ -382,14 +382,14 @@ mod tests {
     async fn a_server_that_says_nothing_is_given_up() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let error = store_at(Some(&listener)).stat(&StorePath::file("a").unwrap()).await.unwrap_err();
-        assert_eq!(error.to_string(), "the file store failed: timed out.");
+        assert_eq!(error.to_string(), "the file store failed: its service did not answer in time.");
         assert!(error.source().unwrap().to_string().contains("hidden"), "logs have the whole story");
     }
 
     #[tokio::test]
     async fn a_server_that_is_not_there_is_not_connected() {
         let error = store_at(None).stat(&StorePath::file("a").unwrap()).await.unwrap_err();
-        assert_eq!(error.to_string(), "the file store failed: not connected.");
+        assert_eq!(error.to_string(), "the file store failed: its service cannot be reached.");
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! What a value could have been that none of several alternatives accepts.
+//! Hints for a value that none of several alternatives accepts.
 //!
 //! Alternatives are often told apart by a member with a fixed value, such as `kind`. If the value has one of these, the problems
 //! with that alternative are named; otherwise the values that there are, or the kinds of values.
@@ -21,7 +21,7 @@ const HINT_BYTES_MAX: usize = 2000;
 const REFERENCES_MAX: usize = 8;
 
 impl<'a> Decoder<'a> {
-    /// What the value has to be, if that can be said in a few words.
+    /// Describes what the value has to be, if a few words can.
     pub(super) fn hint(&mut self, choice: &'a Choice, draft: &Draft<'a>, at: &Path<'_>) -> Option<String> {
         if self.meter.is_exhausted() {
             return None;
@@ -98,11 +98,16 @@ impl<'a> Decoder<'a> {
     }
 
     fn of_kinds(&self, choice: &Choice) -> Option<String> {
-        let kinds = list(choice.branches.iter().map(|branch| self.kind_of(*branch)))?;
-        Some(format!("Expected one of: {kinds}."))
+        let kinds: Option<Vec<_>> = choice.branches.iter().map(|branch| self.kind_of(*branch)).collect();
+        let kinds = kinds?;
+        // One name for all of them tells nothing.
+        if kinds.iter().skip(1).all(|kind| Some(kind) == kinds.first()) {
+            return None;
+        }
+        Some(format!("Expected one of: {}.", list(kinds.into_iter().map(Some))?))
     }
 
-    /// What an alternative takes, in a few words.
+    /// Describes the values that an alternative takes, in a few words.
     fn kind_of(&self, branch: SchemaId) -> Option<String> {
         let node = self.plan.node(self.target(branch));
         if let Some(members) = &node.members {
