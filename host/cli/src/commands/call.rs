@@ -24,7 +24,8 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
         return Err(ConsentError(message).into());
     }
     let cancellation = commands::cancelled_by_ctrl_c();
-    if !args.yes && !(args.dry_run && tools.is_file_tool(&args.tool)) {
+    let changes_nothing = args.dry_run && tools.is_file_tool(&args.tool);
+    if !(args.yes || changes_nothing) {
         tokio::select! {
             approved = tools.approve(&args.tool, arguments.as_deref()) => approved?,
             () = cancellation.cancelled() => return Ok(Exit::Interrupted),

@@ -38,7 +38,7 @@ pub(crate) async fn run(global: &Global, args: ServeArgs) -> anyhow::Result<Exit
     let (loading_running, loading_stop) = (Arc::clone(&running), stop.clone());
     let loading = tokio::spawn(async move {
         let loading = loading_running.finish_loading(loader, &loading_stop);
-        let finished = loading_stop.run_until_cancelled(loading).await.unwrap_or(Ok(()));
+        let finished = Box::pin(loading_stop.run_until_cancelled(loading)).await.unwrap_or(Ok(()));
         if finished.is_err() {
             loading_stop.cancel();
         }
