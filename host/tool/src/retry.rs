@@ -37,7 +37,7 @@ pub enum RetryOn {
     /// Every outcome that is marked transient.
     #[default]
     Transient,
-    /// [`ErrorType::Conflict`], if nothing of the attempt is left anywhere ([`CallRecord::is_repeatable`]).
+    /// [`ErrorType::Conflict`], if [the record](crate::CallRecord::is_repeatable) shows no effect that is left.
     Conflict,
 }
 
