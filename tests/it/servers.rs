@@ -3,6 +3,7 @@
 
 mod login;
 mod proxy;
+mod scripted;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

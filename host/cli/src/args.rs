@@ -146,7 +146,7 @@ Examples:
   cofferdam revoke weather 'http:GET https://api.example.com/' --config cofferdam.toml
   cofferdam revoke weather --all --config cofferdam.toml")]
     Revoke(RevokeArgs),
-    /// Accept a plugin that has changed
+    /// Accept a plugin or a server that has changed
     #[command(after_help = "\
 What was accepted stands in the file next to the configuration that ends in .lock.
 
@@ -364,7 +364,7 @@ pub(crate) struct RevokeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArgs {
-    /// The plugin, as the configuration calls it
+    /// The plugin or server, as the configuration calls it
     pub(crate) plugin: String,
     /// The configuration file
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]

@@ -17,17 +17,22 @@ const LINE_CHARS_MAX: usize = 140;
 /// Characters that are shown before the first one that differs.
 const CONTEXT_CHARS: usize = 40;
 
-/// What is compared: what is asked for, a line each, and the tools with their definitions.
+/// What is compared: what is asked for, a line each, and everything that a model reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Definitions<'a> {
     /// The identity of what offers the tools, such as a digest. Empty where there is none.
     pub(crate) identity: &'a str,
     pub(crate) asks: &'a [String],
     pub(crate) tools: &'a BTreeMap<String, Value>,
+    pub(crate) prompts: &'a BTreeMap<String, Value>,
+    pub(crate) instructions: &'a str,
 }
 
+/// The prompts of something that has none.
+pub(crate) static NO_PROMPTS: BTreeMap<String, Value> = BTreeMap::new();
+
 /// How two of them differ.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Difference {
     identity: Option<String>,
     capabilities: Vec<String>,
@@ -45,21 +50,26 @@ impl Difference {
             after.asks.iter().filter(|ask| !before.asks.contains(ask)).map(|ask| format!("+ asks {ask}"));
         let lost =
             before.asks.iter().filter(|ask| !after.asks.contains(ask)).map(|ask| format!("- asks {ask}"));
-        let renamed = renamed(before.tools, after.tools);
-        let added = after.tools.iter().filter(|(name, _)| !before.tools.contains_key(*name));
-        let added = added.filter(|(name, _)| !renamed.iter().any(|(_, new)| new == name));
-        let removed = before.tools.keys().filter(|name| !after.tools.contains_key(*name));
-        let removed = removed.filter(|name| !renamed.iter().any(|(old, _)| old == name));
-        let mut tools: Vec<_> =
-            added.map(|(name, tool)| format!("+ tool {name}: {}", description(tool))).collect();
-        tools.extend(removed.map(|name| format!("- tool {name}")));
-        tools.extend(renamed.iter().map(|(old, new)| format!("~ tool {old} is now called {new}")));
-        let mut changes = Vec::new();
-        for (name, tool) in after.tools {
-            if let Some(old) = before.tools.get(name).filter(|old| *old != tool) {
-                changes.push(format!("tool {name} has changed:"));
-                changed("", old, tool, &mut changes);
+        let (mut tools, mut changes) = (Vec::new(), Vec::new());
+        for (kind, before, after) in kinds(before, after) {
+            let renamed = renamed(before, after);
+            let added = after.iter().filter(|(name, _)| !before.contains_key(*name));
+            let added = added.filter(|(name, _)| !renamed.iter().any(|(_, new)| new == name));
+            let removed = before.keys().filter(|name| !after.contains_key(*name));
+            let removed = removed.filter(|name| !renamed.iter().any(|(old, _)| old == name));
+            tools.extend(added.map(|(name, item)| format!("+ {kind} {name}: {}", description(item))));
+            tools.extend(removed.map(|name| format!("- {kind} {name}")));
+            tools.extend(renamed.iter().map(|(old, new)| format!("~ {kind} {old} is now called {new}")));
+            for (name, item) in after {
+                if let Some(old) = before.get(name).filter(|old| *old != item) {
+                    changes.push(format!("{kind} {name} has changed:"));
+                    changed("", old, item, &mut changes);
+                }
             }
+        }
+        if before.instructions != after.instructions {
+            changes.push("the instructions have changed:".to_owned());
+            sentences_changed("instructions", before.instructions, after.instructions, &mut changes);
         }
         Self {
             identity,
@@ -68,6 +78,11 @@ impl Difference {
             changes,
             full: full(before, after),
         }
+    }
+
+    /// A difference that cannot be found, for a reason.
+    pub(crate) fn unknown(reason: String) -> Self {
+        Self { identity: Some(reason), ..Self::default() }
     }
 
     /// What fits a screen.
@@ -104,6 +119,13 @@ impl Difference {
             || self.tools.iter().any(|line| line.starts_with('+'))
             || lines().any(|line| line.contains('…') || line.chars().count() > LINE_CHARS_MAX)
     }
+}
+
+type Items = BTreeMap<String, Value>;
+
+/// What has a definition: the word for it, what there was, and what there is.
+fn kinds<'a>(before: Definitions<'a>, after: Definitions<'a>) -> [(&'static str, &'a Items, &'a Items); 2] {
+    [("tool", before.tools, after.tools), ("prompt", before.prompts, after.prompts)]
 }
 
 /// Tools that differ in nothing but their name.
@@ -215,22 +237,31 @@ fn cut(text: &str) -> String {
 
 fn full(before: Definitions<'_>, after: Definitions<'_>) -> String {
     let mut lines = Vec::new();
-    for name in before.tools.keys().filter(|name| !after.tools.contains_key(*name)) {
-        lines.push(format!("- tool {name}"));
-    }
-    for (name, tool) in after.tools {
-        match before.tools.get(name) {
-            None => lines.push(format!("+ tool {name}\n{}", pretty(tool).trim_end())),
-            Some(old) if old != tool => {
-                let (old, new) = (pretty(old), pretty(tool));
-                let diff = TextDiff::from_lines(&old, &new);
-                let unified = diff.unified_diff().context_radius(1).to_string();
-                lines.push(format!("tool {name} has changed:\n{}", unified.trim_end()));
+    for (kind, before, after) in kinds(before, after) {
+        for name in before.keys().filter(|name| !after.contains_key(*name)) {
+            lines.push(format!("- {kind} {name}"));
+        }
+        for (name, item) in after {
+            match before.get(name) {
+                None => lines.push(format!("+ {kind} {name}\n{}", pretty(item).trim_end())),
+                Some(old) if old != item => {
+                    let unified = unified(&pretty(old), &pretty(item));
+                    lines.push(format!("{kind} {name} has changed:\n{unified}"));
+                }
+                Some(_) => {}
             }
-            Some(_) => {}
         }
     }
+    if before.instructions != after.instructions {
+        let (old, new) = (format!("{}\n", before.instructions), format!("{}\n", after.instructions));
+        lines.push(format!("the instructions have changed:\n{}", unified(&old, &new)));
+    }
     lines.join("\n")
+}
+
+fn unified(old: &str, new: &str) -> String {
+    let unified = TextDiff::from_lines(old, new).unified_diff().context_radius(1).to_string();
+    unified.trim_end().to_owned()
 }
 
 fn pretty(value: &Value) -> String {
@@ -250,10 +281,14 @@ mod tests {
             (asks, tools)
         };
         let (before, after) = (owned(before), owned(after));
-        Difference::of(
-            Definitions { identity: "sha256:a", asks: &before.0, tools: &before.1 },
-            Definitions { identity: "sha256:b", asks: &after.0, tools: &after.1 },
-        )
+        let of = |identity, (asks, tools)| Definitions {
+            identity,
+            asks,
+            tools,
+            prompts: &NO_PROMPTS,
+            instructions: "",
+        };
+        Difference::of(of("sha256:a", (&before.0, &before.1)), of("sha256:b", (&after.0, &after.1)))
     }
 
     #[test]
@@ -323,6 +358,30 @@ mod tests {
         }
         // Everything is there when it is asked for.
         assert!(difference.full().contains("tool_149"));
+    }
+
+    #[test]
+    fn prompts_and_instructions_are_compared_as_well() {
+        let prompts = |text: &str| BTreeMap::from([("greet".to_owned(), json!({"description": text}))]);
+        let (old, new) = (prompts("Greets."), prompts("Greets all."));
+        let of = |prompts, instructions| Definitions {
+            identity: "",
+            asks: &[],
+            tools: &NO_PROMPTS,
+            prompts,
+            instructions,
+        };
+        let difference = Difference::of(of(&old, "Ask first. Be kind."), of(&new, "Never ask. Be kind."));
+        assert_eq!(
+            difference.short(),
+            "prompt greet has changed:\n  \
+               - description: Greets.\n  \
+               + description: Greets all.\n\
+             the instructions have changed:\n  \
+               - instructions: Ask first.\n  \
+               + instructions: Never ask."
+        );
+        assert!(difference.full().contains("+Never ask. Be kind."), "{}", difference.full());
     }
 
     #[test]

@@ -4,20 +4,22 @@
 //! its tools. So the first load of a plugin is remembered, by the digest of its component, by what it asks for and by its
 //! tools, and whatever differs later is shown and needs consent: at a terminal, or with `cofferdam approve`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use cofferdam_engine::Plugin;
+use cofferdam_mcp::client::{LeftOut, Statements};
 use cofferdam_tool::{Asked, Declaration, PluginName, ToolDefinition, ToolSource, check_declarations};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::difference::{Definitions, Difference};
+use crate::difference::{Definitions, Difference, NO_PROMPTS};
 use crate::json;
 use crate::policy_file::replace_file;
+use crate::servers::Change;
 
 /// The ending of the file, in place of the configuration's.
 const EXTENSION: &str = "lock";
@@ -25,16 +27,45 @@ const EXTENSION: &str = "lock";
 const PINS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The accepted plugins of one configuration.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Pins {
     path: PathBuf,
     file: PinsFile,
+    accepted_plugins: BTreeSet<String>,
+    accepted_servers: BTreeSet<String>,
 }
+
+/// Held while a file is written.
+static SAVING: Mutex<()> = Mutex::new(());
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PinsFile {
     plugins: BTreeMap<String, Pin>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    servers: BTreeMap<String, ServerPin>,
+}
+
+/// A server as it was accepted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ServerPin {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
+    tools: BTreeMap<String, Value>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    prompts: BTreeMap<String, Value>,
+}
+
+/// How a server compares with what was accepted.
+#[derive(Debug, PartialEq)]
+pub(crate) enum ComparedServer {
+    /// It says nothing that was not accepted.
+    Same,
+    /// It was never used with this configuration.
+    New,
+    /// It says something else.
+    Changed(Box<Change>),
 }
 
 /// A plugin as it was accepted.
@@ -61,24 +92,13 @@ impl Pins {
     /// The pins of a configuration.
     pub(crate) fn of_config_ambient(config: &Path) -> anyhow::Result<Self> {
         let path = Self::path_of(config);
-        let file = match cofferdam_files::read_named_ambient(&path, PINS_BYTES_MAX) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => PinsFile::default(),
-            read => {
-                let text = read.with_context(|| format!("{} cannot be read", path.display()))?;
-                serde_json::from_slice(&text).with_context(|| {
-                    let path = path.display();
-                    format!(
-                        "{path} is not a lock file; if nobody needs it, remove it and accept the plugins anew"
-                    )
-                })?
-            }
-        };
-        Ok(Self { path, file })
+        let file = read(&path)?;
+        Ok(Self { path, file, ..Self::default() })
     }
 
     /// Pins for a configuration without any.
     pub(crate) fn none(config: &Path) -> Self {
-        Self { path: Self::path_of(config), file: PinsFile::default() }
+        Self { path: Self::path_of(config), ..Self::default() }
     }
 
     /// Where the pins of a configuration are.
@@ -108,19 +128,61 @@ impl Pins {
 
     /// Accepts a plugin as it is.
     pub(crate) fn accept(&mut self, plugin: &Plugin) {
-        self.file.plugins.insert(plugin.identity().name.to_string(), Pin::of(plugin));
+        let name = plugin.identity().name.to_string();
+        self.file.plugins.insert(name.clone(), Pin::of(plugin));
+        self.accepted_plugins.insert(name);
+    }
+
+    /// Compares what a server says with what was accepted. A tool or prompt that is gone is no change by itself.
+    pub(crate) fn compare_server(&self, name: &str, now: &Statements) -> ComparedServer {
+        let Some(before) = self.file.servers.get(name) else { return ComparedServer::New };
+        let differing = |before: &BTreeMap<String, Value>, now: &BTreeMap<String, Value>| {
+            let differing = now.iter().filter(|(name, value)| before.get(*name) != Some(*value));
+            differing.map(|(name, _)| name.clone()).collect()
+        };
+        let left_out = LeftOut {
+            instructions: now.instructions.is_some() && now.instructions != before.instructions,
+            tools: differing(&before.tools, &now.tools),
+            prompts: differing(&before.prompts, &now.prompts),
+        };
+        if left_out.is_empty() {
+            return ComparedServer::Same;
+        }
+        let difference = Difference::of(
+            statements(&before.tools, &before.prompts, before.instructions.as_deref()),
+            statements(&now.tools, &now.prompts, now.instructions.as_deref()),
+        );
+        ComparedServer::Changed(Box::new(Change { left_out, difference, statements: now.clone() }))
+    }
+
+    /// Accepts what a server says.
+    pub(crate) fn accept_server(&mut self, name: &str, statements: &Statements) {
+        let Statements { instructions, tools, prompts } = statements.clone();
+        self.file.servers.insert(name.to_owned(), ServerPin { instructions, tools, prompts });
+        self.accepted_servers.insert(name.to_owned());
     }
 
     /// What the file says.
     pub(crate) fn text(&self) -> anyhow::Result<Vec<u8>> {
-        let mut text = serde_json::to_vec_pretty(&self.file)?;
-        writeln!(text)?;
-        Ok(text)
+        text_of(&self.file)
     }
 
     /// Writes the file.
     pub(crate) fn save(&self) -> anyhow::Result<()> {
-        replace_file(&self.path, &self.text()?)
+        let _saving = SAVING.lock().unwrap_or_else(PoisonError::into_inner);
+        // Servers are accepted while they are connected to, several at a time and beside plugins.
+        let mut file = read(&self.path)?;
+        for name in &self.accepted_plugins {
+            if let Some(pin) = self.file.plugins.get(name) {
+                file.plugins.insert(name.clone(), pin.clone());
+            }
+        }
+        for name in &self.accepted_servers {
+            if let Some(pin) = self.file.servers.get(name) {
+                file.servers.insert(name.clone(), pin.clone());
+            }
+        }
+        replace_file(&self.path, &text_of(&file)?)
             .with_context(|| format!("{} cannot be written", self.path.display()))
     }
 
@@ -138,8 +200,41 @@ impl Pin {
     }
 
     fn definitions(&self) -> Definitions<'_> {
-        Definitions { identity: &self.component, asks: &self.asks, tools: &self.tools }
+        let (asks, tools) = (&self.asks, &self.tools);
+        Definitions { identity: &self.component, asks, tools, prompts: &NO_PROMPTS, instructions: "" }
     }
+}
+
+/// What a server says, to be compared.
+fn statements<'a>(
+    tools: &'a BTreeMap<String, Value>,
+    prompts: &'a BTreeMap<String, Value>,
+    instructions: Option<&'a str>,
+) -> Definitions<'a> {
+    let instructions = instructions.unwrap_or_default();
+    Definitions { identity: "", asks: &[], tools, prompts, instructions }
+}
+
+/// The pins of a file; none if there is no such file.
+fn read(path: &Path) -> anyhow::Result<PinsFile> {
+    match cofferdam_files::read_named_ambient(path, PINS_BYTES_MAX) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(PinsFile::default()),
+        read => {
+            let text = read.with_context(|| format!("{} cannot be read", path.display()))?;
+            serde_json::from_slice(&text).with_context(|| {
+                let path = path.display();
+                format!(
+                    "{path} is not a lock file; if nobody needs it, remove it and accept the plugins anew"
+                )
+            })
+        }
+    }
+}
+
+fn text_of(file: &PinsFile) -> anyhow::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(file)?;
+    writeln!(text)?;
+    Ok(text)
 }
 
 /// The declaration of a tool that is written as [`json::definition`] writes it.

@@ -85,6 +85,7 @@ impl Tools {
         let plugins: Vec<_> = loaded.plugins.into_iter().map(|(_, plugin)| plugin).collect();
         let connected = servers::connect_all(servers).await;
         connected.note_unreachable();
+        connected.settle_changes().await;
         let toolset = compose::toolset(
             &plugins,
             &loaded.unavailable,

@@ -120,7 +120,7 @@ fn what_a_server_offers_later_is_offered() {
     let (scene, _) = asking();
     std::fs::write(
         scene.config(),
-        std::fs::read_to_string(scene.config()).unwrap().replace("tools = ", "# "),
+        std::fs::read_to_string(scene.config()).unwrap().replace("tools = ", "pin = false\n# "),
     )
     .unwrap();
     let mut pipe = Pipe::of_config(&scene.config(), &[]);

@@ -1,12 +1,20 @@
-//! `cofferdam approve`: accepts a plugin as it is now.
+//! `cofferdam approve`: accepts a plugin or a server as it is now.
 
 use super::grant::load;
 use crate::args::{ApproveArgs, Global};
-use crate::exit::{ConsentError, Exit};
+use crate::config::{ConfigFile, ServerTable};
+use crate::difference::Difference;
+use crate::exit::{ConsentError, Exit, UsageError};
+use crate::offer::Values;
 use crate::pins::{Compared, Pins, asks};
+use crate::servers::{self, Login};
 use crate::{ask, print};
 
 pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Exit> {
+    let file = ConfigFile::read_ambient(&args.config)?;
+    if let Some(table) = file.config.servers.get(&args.plugin) {
+        return server(&file, table, &args).await;
+    }
     let plugin = load(global, &args.config, &args.plugin).await?;
     let mut pins = Pins::of_config_ambient(&args.config)?;
     let name = &args.plugin;
@@ -22,24 +30,55 @@ pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Ex
                 asks(plugin.asked()).join("\n  ")
             ))?;
         }
-        Compared::Changed(difference) if args.full => print::result(&difference.full())?,
-        Compared::Changed(difference) => {
-            print::result(&difference.short())?;
-            if difference.is_cut() {
-                print::note("  --full shows all of it");
-            }
-        }
+        Compared::Changed(difference) => show(&difference, args.full)?,
     }
-    let is_accepted = args.yes || (ask::is_possible() && ask::yes(&format!("Accept `{name}` like this?")));
-    if !is_accepted {
-        return Err(ConsentError(format!(
-            "nothing was accepted{}; pass --yes to accept it without a question",
-            ask::why_unanswered()
-        ))
-        .into());
-    }
+    check_accepted(&args)?;
     pins.accept(&plugin);
     pins.save()?;
     print::note(&format!("accepted; written to {}", pins.path().display()));
     Ok(Exit::Ok)
+}
+
+/// Accepts what a server says now.
+async fn server(file: &ConfigFile, table: &ServerTable, args: &ApproveArgs) -> anyhow::Result<Exit> {
+    let name = &args.plugin;
+    let mut spec = servers::of_name(file, name, table, Values::Read, Login::if_seen())?;
+    let pins = spec.pins.take();
+    // What is new is remembered at the first connection.
+    servers::connect(&spec).await?;
+    let Some(pins) = pins else {
+        let message = format!("`{name}` is not compared with what was accepted: it has `pin = false`");
+        return Err(UsageError(message).into());
+    };
+    let Some(change) = pins.change() else {
+        print::note(&format!("`{name}` is what was accepted"));
+        return Ok(Exit::Ok);
+    };
+    show(&change.difference, args.full)?;
+    check_accepted(args)?;
+    print::note(&format!("accepted; written to {}", pins.accept(&change.statements)?.display()));
+    Ok(Exit::Ok)
+}
+
+fn show(difference: &Difference, is_full: bool) -> anyhow::Result<()> {
+    if is_full {
+        print::result(&difference.full())?;
+        return Ok(());
+    }
+    print::result(&difference.short())?;
+    if difference.is_cut() {
+        print::note("  --full shows all of it");
+    }
+    Ok(())
+}
+
+fn check_accepted(args: &ApproveArgs) -> Result<(), ConsentError> {
+    let question = format!("Accept `{}` like this?", args.plugin);
+    if args.yes || (ask::is_possible() && ask::yes(&question)) {
+        return Ok(());
+    }
+    Err(ConsentError(format!(
+        "nothing was accepted{}; pass --yes to accept it without a question",
+        ask::why_unanswered()
+    )))
 }

@@ -152,12 +152,17 @@ fn show_refusal(args: &CallArgs, refused: &Refused, tools: &Tools) -> anyhow::Re
     let plugins: Vec<_> = tools.unavailable.iter().map(|plugin| format!("`{}`", plugin.name)).collect();
     let servers = tools.connected.unreachable.iter();
     let servers: Vec<_> = servers.map(|server| format!("`{}`", server.name)).collect();
-    for (names, state) in [(&plugins, "left out"), (&servers, "which cannot be reached")] {
-        if !names.is_empty() {
-            print::note(&format!("  it may be a tool of {}, {state}", names.join(", ")));
-        }
+    let changed: Vec<_> = tools.connected.changed().iter().map(|name| format!("`{name}`")).collect();
+    let all = [
+        (plugins, "left out"),
+        (servers, "which cannot be reached"),
+        (changed, "of which tools are left out until you accept its change"),
+    ];
+    let known = all.iter().filter(|(names, _)| !names.is_empty());
+    for (names, state) in known.clone() {
+        print::note(&format!("  it may be a tool of {}, {state}", names.join(", ")));
     }
-    Ok(if plugins.is_empty() && servers.is_empty() { Exit::Usage } else { Exit::Plugin })
+    Ok(if known.count() == 0 { Exit::Usage } else { Exit::Plugin })
 }
 
 /// Why a call does not start, and what to do about it.

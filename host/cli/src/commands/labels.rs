@@ -46,9 +46,9 @@ pub(super) fn policy(
     Ok(Some(policy))
 }
 
-/// A statement about a tool that is not there would protect nothing. Tools of a server that cannot be reached are not known.
+/// A statement about a tool that is not there would protect nothing. Tools of a server that cannot be reached, or has changed, are not known.
 fn check_names(file: &ConfigFile, tools: &Tools) -> anyhow::Result<()> {
-    if !tools.connected.unreachable.is_empty() {
+    if !tools.connected.unreachable.is_empty() || !tools.connected.changed().is_empty() {
         return Ok(());
     }
     let table = &file.config.labels;

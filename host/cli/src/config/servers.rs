@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use cofferdam_mcp::client::{Always, ApprovalMode, Extras, SelectionMode, TaskOptions};
+use cofferdam_mcp::client::{Always, ApprovalMode, Extras, Generation, SelectionMode, TaskOptions};
 use cofferdam_tool::BoundHeader;
 use serde::Deserialize;
 use toml::{Spanned, Value};
@@ -36,6 +36,10 @@ pub(crate) struct ServerTable {
     pub(crate) prefix: Option<String>,
     /// Whether prompts are offered as tools.
     pub(crate) prompts: bool,
+    /// Which revision of the protocol is spoken.
+    protocol: Protocol,
+    /// Whether a change of what it says needs consent.
+    pub(crate) pin: bool,
     /// Whether the server may ask the one who makes a call.
     pub(crate) ask: bool,
     /// Which tools need a person's approval.
@@ -99,6 +103,21 @@ enum Selection {
     StructuredOnly,
 }
 
+/// `protocol`
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+enum Protocol {
+    /// The latest that both speak.
+    #[default]
+    #[serde(rename = "auto")]
+    Auto,
+    /// With a handshake, as up to this revision.
+    #[serde(rename = "2025-11-25")]
+    Handshake,
+    /// Without a handshake.
+    #[serde(rename = "2026-07-28")]
+    Stateless,
+}
+
 /// Where the value of a header comes from.
 #[derive(Debug)]
 pub(crate) enum HeaderSource {
@@ -120,6 +139,8 @@ impl Default for ServerTable {
             tools: None,
             prefix: None,
             prompts: true,
+            protocol: Protocol::default(),
+            pin: true,
             ask: true,
             approval: None,
             extras: None,
@@ -195,6 +216,15 @@ impl ServerTable {
         let cancels = table.cancel_remote_task_on_local_cancellation;
         let options = TaskOptions::new(table.default_ttl, table.max_task_wait, cancels);
         options.map_err(|error| (written.span(), error.to_string()))
+    }
+
+    /// Which generation of the protocol is spoken.
+    pub(crate) fn generation(&self) -> Generation {
+        match self.protocol {
+            Protocol::Auto => Generation::Auto,
+            Protocol::Handshake => Generation::Handshake,
+            Protocol::Stateless => Generation::Stateless,
+        }
     }
 
     /// Which half of a result is used.

@@ -340,7 +340,8 @@ impl Offering {
     /// Whether all plugins and servers are there, so that a tool that is not known does not exist.
     fn is_complete(&self) -> bool {
         let is_ready = |(_, plugin): &(PluginSpec, LoadState)| matches!(plugin, LoadState::Ready(_));
-        self.plugins.iter().all(is_ready) && self.servers.iter().all(|kept| kept.server().is_some())
+        let is_there = |kept: &Arc<Kept>| kept.server().is_some() && !kept.has_changed();
+        self.plugins.iter().all(is_ready) && self.servers.iter().all(is_there)
     }
 
     /// Refuses a tool that does not exist. One of a server that is not there yet may.

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cofferdam_mcp::client::{ConnectError, Endpoint, RemoteServer};
+use cofferdam_tool::ToolSource as _;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::ServerSpec;
-use crate::print;
+use super::{ServerPins, ServerSpec};
+use crate::{ask, print};
 
 /// Servers that are connected to at the same time: each may be a process that starts.
 pub(super) const CONNECTING_MAX: usize = 8;
@@ -28,6 +29,8 @@ pub(crate) struct Unreachable {
 pub(crate) struct Connected {
     pub(crate) servers: Vec<Arc<RemoteServer>>,
     pub(crate) unreachable: Vec<Unreachable>,
+    /// What was accepted of those that are there.
+    pins: Vec<(Arc<RemoteServer>, Arc<ServerPins>)>,
 }
 
 impl Connected {
@@ -36,6 +39,43 @@ impl Connected {
         for server in &self.unreachable {
             print::note(&format!("warning: {server}"));
         }
+    }
+
+    /// Asks at the terminal about servers that have changed since they were accepted; elsewhere tells what is left out.
+    pub(crate) async fn settle_changes(&self) {
+        for (server, pins) in &self.pins {
+            let Some(change) = pins.change() else { continue };
+            if !ask::is_possible() {
+                pins.tell();
+                continue;
+            }
+            let name = server.name();
+            print::note(&format!(
+                "the server `{name}` has changed since it was accepted:\n{}",
+                change.difference.short()
+            ));
+            if change.difference.is_cut() {
+                print::note(&format!(
+                    "  all of it: cofferdam approve {name} --full --config {}",
+                    pins.config().display()
+                ));
+            }
+            if !ask::yes_later("Accept the change?").await {
+                pins.tell();
+                continue;
+            }
+            if let Err(error) = pins.accept(&change.statements) {
+                print::note(&format!("warning: the change of `{name}` is not accepted: {error:#}"));
+            } else if let Err(error) = server.review_again().await {
+                print::note(&format!("the server `{name}` stays as it is: {error}"));
+            }
+        }
+    }
+
+    /// The servers of which something is left out, because it has changed.
+    pub(crate) fn changed(&self) -> Vec<String> {
+        let changed = self.pins.iter().filter(|(_, pins)| pins.change().is_some());
+        changed.map(|(server, _)| server.name().to_owned()).collect()
     }
 }
 
@@ -48,7 +88,7 @@ pub(crate) async fn connect_all(specs: Vec<ServerSpec>) -> Connected {
         connecting.spawn(async move {
             // The semaphore is never closed; without a place it would only be slower.
             let _place = places.acquire().await.ok();
-            (index, connect(&spec).await)
+            (index, (connect(&spec).await, spec.pins))
         });
     }
     // None of these tasks panics or is aborted.
@@ -57,9 +97,13 @@ pub(crate) async fn connect_all(specs: Vec<ServerSpec>) -> Connected {
         ended.insert(index, result);
     }
     let mut connected = Connected::default();
-    for result in ended.into_values() {
+    for (result, pins) in ended.into_values() {
         match result {
-            Ok(server) => connected.servers.push(Arc::new(server)),
+            Ok(server) => {
+                let server = Arc::new(server);
+                connected.pins.extend(pins.map(|pins| (Arc::clone(&server), pins)));
+                connected.servers.push(server);
+            }
             Err(unreachable) => connected.unreachable.push(unreachable),
         }
     }

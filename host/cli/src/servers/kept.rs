@@ -9,7 +9,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::connect::CONNECTING_MAX;
-use super::{ServerSpec, connect};
+use super::{ServerPins, ServerSpec, connect};
 use crate::config::ServerTable;
 use crate::print;
 
@@ -20,6 +20,9 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// Longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
+/// Between two looks at whether a change of a server was accepted.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// Fires when a server has come, or offers something else.
 pub(crate) type News = Arc<Notify>;
 
@@ -28,6 +31,7 @@ pub(crate) struct Kept {
     name: String,
     table: ServerTable,
     server: Arc<Mutex<Option<Arc<RemoteServer>>>>,
+    pins: Option<Arc<ServerPins>>,
     /// Whether the first attempt has ended.
     tried: watch::Receiver<bool>,
     _stop: DropGuard,
@@ -35,13 +39,13 @@ pub(crate) struct Kept {
 
 impl Kept {
     fn start(spec: ServerSpec, places: Arc<Semaphore>, news: News) -> Self {
-        let (name, table) = (spec.name().to_owned(), spec.table.clone());
+        let (name, table, pins) = (spec.name().to_owned(), spec.table.clone(), spec.pins.clone());
         let server = Arc::default();
         let (first, tried) = watch::channel(false);
         let stop = CancellationToken::new();
         let (stopped, work) = (stop.clone(), keep(spec, places, Arc::clone(&server), first, news));
         tokio::spawn(async move { stopped.run_until_cancelled(work).await });
-        Self { name, table, server, tried, _stop: stop.drop_guard() }
+        Self { name, table, server, pins, tried, _stop: stop.drop_guard() }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -56,6 +60,11 @@ impl Kept {
     /// The longest time that a call may take.
     pub(crate) fn call_wait(&self) -> Duration {
         Duration::from_millis(self.table.limits.wall_ms_max)
+    }
+
+    /// Whether something of the server is left out, because it has changed.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.pins.as_ref().is_some_and(|pins| pins.change().is_some())
     }
 
     /// The connection, if there is one.
@@ -124,8 +133,25 @@ async fn keep(
         print::note(&format!("the server `{}` is there: {}", spec.name(), offers(&server)));
     }
     loop {
+        if let Some(pins) = &spec.pins {
+            pins.tell();
+        }
         news.notify_one();
-        if changes.changed().await.is_err() {
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() { return },
+            () = accepted(&spec) => if let Err(error) = server.review_again().await {
+                print::note(&format!("the server `{}` stays as it is: {error}", spec.name()));
+                tokio::time::sleep(PAUSE_MAX).await;
+            },
+        }
+    }
+}
+
+/// Waits until a change of the server may have been accepted.
+async fn accepted(spec: &ServerSpec) {
+    loop {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        if spec.pins.as_ref().is_some_and(|pins| pins.may_be_accepted()) {
             return;
         }
     }

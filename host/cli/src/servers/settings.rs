@@ -12,6 +12,7 @@ use cofferdam_tool::{PluginName, Redactor, SecretText};
 use http::{HeaderName, HeaderValue};
 
 use super::authorization::{self, Login};
+use super::pins::ServerPins;
 use crate::config::{ConfigError, ConfigFile, HeaderSource, ServerTable, Wrong};
 use crate::offer::{Reader, Values};
 
@@ -21,6 +22,8 @@ pub(crate) struct ServerSpec {
     pub(crate) settings: ServerSettings,
     /// What the configuration says, to see whether it says something else later.
     pub(crate) table: ServerTable,
+    /// What was accepted of it, unless that does not matter.
+    pub(crate) pins: Option<Arc<ServerPins>>,
 }
 
 impl ServerSpec {
@@ -65,6 +68,7 @@ pub(crate) fn of_name(
     settings.tasks = table.tasks().map_err(wrong)?;
     settings.selection = table.selection();
     settings.loads_prompts = table.prompts;
+    settings.generation = table.generation();
     settings.may_elicit = table.ask;
     settings.call_wait = Duration::from_millis(table.limits.wall_ms_max);
     settings.connect_wait = Duration::from_millis(table.limits.connect_ms_max);
@@ -73,7 +77,9 @@ pub(crate) fn of_name(
         let redactor = Redactor::new(secrets).map_err(|error| in_table(error.to_string()))?;
         settings.redactor = Some(Arc::new(redactor));
     }
-    Ok(ServerSpec { settings, table: table.clone() })
+    let pins = table.pin.then(|| Arc::new(ServerPins::new(name, &file.path)));
+    settings.review = pins.clone().map(|pins| pins as _);
+    Ok(ServerSpec { settings, table: table.clone(), pins })
 }
 
 /// A program, with the variables that programs are found and started by and those that are configured.
