@@ -22,6 +22,7 @@ mod methods;
 mod names;
 mod notify;
 mod page;
+mod passed;
 mod principal;
 mod prompts;
 mod receipt;
@@ -32,7 +33,7 @@ mod search;
 mod tasks;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -126,6 +127,8 @@ pub(crate) struct Shared {
     tasks: Tasks,
     calls: AtomicU64,
     started: Instant,
+    /// Whether a client was told that there are prompts. It may then list them, even if there is none.
+    announced_prompts: AtomicBool,
     stopped: CancellationToken,
     /// Calls that run.
     in_flight: TaskTracker,
@@ -163,6 +166,7 @@ impl Server {
             tasks: Tasks::default(),
             calls: AtomicU64::new(0),
             started: Instant::now(),
+            announced_prompts: AtomicBool::new(false),
             stopped: CancellationToken::new(),
             in_flight: TaskTracker::new(),
             grantor: OnceLock::new(),

@@ -215,3 +215,67 @@ fn a_secret_does_not_come_back_in_definitions_questions_or_errors() {
         called.stderr
     );
 }
+
+/// A server with a resource, a template and a prompt, which say who they are of.
+fn library(who: &'static str) -> String {
+    start(move |method, params| match method {
+        "tools/list" => Answer::Result(json!({"tools": [tool(who, "A tool")]})),
+        "prompts/list" => Answer::Result(json!({"prompts": [
+            {"name": "greet", "description": format!("Greets for {who}"), "arguments": [{"name": "whom", "required": true}]},
+        ]})),
+        "prompts/get" => Answer::Result(json!({"description": "x", "messages": [
+            {"role": "assistant", "content": {"type": "text", "text": format!("{who} greets {}", params["arguments"]["whom"])}},
+        ]})),
+        "resources/list" => Answer::Result(json!({"resources": [
+            {"uri": "book:///one", "name": "One", "mimeType": "text/plain"}, {"uri": format!("{who}:///own"), "name": "Own"},
+        ]})),
+        "resources/templates/list" => Answer::Result(json!({"resourceTemplates": [
+            {"uriTemplate": format!("{who}:///page/{{n}}"), "name": "Page"},
+        ]})),
+        "resources/read" => Answer::Result(json!({"contents": [
+            {"uri": params["uri"], "text": format!("{} of {who}", params["uri"].as_str().unwrap())},
+        ]})),
+        _ => with_tools(&[], method, params),
+    })
+}
+
+#[test]
+fn resources_templates_and_prompts_are_passed_on_as_such() {
+    let config = format!(
+        "[servers.a]\nurl = {:?}\ntools = []\n[servers.b]\nurl = {:?}\nprotocol = \"2025-11-25\"\nprompts = false\n",
+        library("a"),
+        library("b")
+    );
+    let scene = Scene::new(&config);
+    let mut pipe = Pipe::of_config(&scene.config(), &[]);
+    let all = |listed: &Value, list: &str, key: &str| {
+        let items = listed["result"][list].as_array().unwrap_or_else(|| panic!("{listed}"));
+        items.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let listed = pipe.modern("resources/list", json!({}));
+    assert_eq!(all(&listed, "resources", "uri"), ["book:///one", "a:///own", "b+book:///one", "b:///own"]);
+    let listed = pipe.modern("resources/templates/list", json!({}));
+    assert_eq!(all(&listed, "resourceTemplates", "uriTemplate"), ["a:///page/{n}", "b:///page/{n}"]);
+    for (uri, text) in [
+        ("book:///one", "book:///one of a"),
+        ("b+book:///one", "book:///one of b"),
+        ("b:///page/7", "b:///page/7 of b"),
+    ] {
+        let read = pipe.modern("resources/read", json!({ "uri": uri }));
+        assert_eq!(read["result"]["contents"][0]["text"], text, "{read}");
+    }
+    let read = pipe.modern("resources/read", json!({"uri": "book:///two"}));
+    assert!(read.get("error").is_some(), "{read}");
+
+    let listed = pipe.modern("prompts/list", json!({}));
+    assert_eq!(all(&listed, "prompts", "name"), ["greet", "b_greet"]);
+    for (name, who) in [("greet", "a"), ("b_greet", "b")] {
+        let got = pipe.modern("prompts/get", json!({"name": name, "arguments": {"whom": "Ada"}}));
+        let message = &got["result"]["messages"][0];
+        assert_eq!(message["role"], "assistant", "{got}");
+        assert_eq!(message["content"]["text"], format!("{who} greets \"Ada\""), "{got}");
+    }
+    // `tools = []` takes no prompt away, which is a tool as well; `prompts = false` does.
+    let listed = pipe.modern("tools/list", json!({}));
+    assert_eq!(all(&listed, "tools", "name"), ["greet", "b"]);
+}

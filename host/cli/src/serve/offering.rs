@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use cofferdam_agent::skills::SkillTools;
 use cofferdam_engine::{ComponentFiles, Engine, Plugin};
 use cofferdam_files::FileAccessTools;
+use cofferdam_mcp::client::RemoteServer;
 use cofferdam_mcp::{
     MissingGrant, Offer, PolicyDigest, PromptOffer, ResourceOffer, ResourceSource, SourceFacts,
 };
@@ -268,10 +269,24 @@ impl Offering {
             prompts,
             resources,
             resource_sources: self.resources.clone(),
+            remote: self.passed_on(args),
+            expects_prompts: !self.servers.is_empty(),
             sources,
             loading: self.loading(),
             unavailable: self.unavailable().map(|plugin| plugin.name.to_string()).collect(),
         })
+    }
+
+    /// The servers whose resources and prompts clients see: all, or those of the toolsets that are asked for.
+    fn passed_on(&self, args: &ServeArgs) -> Vec<Arc<RemoteServer>> {
+        let is_asked_for = |name: &str| {
+            let toolsets = self.config.iter().flat_map(|file| &file.config.toolsets);
+            let mut asked = toolsets.filter(|(name, _)| args.toolsets.contains(*name));
+            args.tools.is_empty() && args.toolsets.is_empty()
+                || asked.any(|(_, table)| table.servers.iter().any(|server| server.get_ref() == name))
+        };
+        let servers = self.servers.iter().filter(|kept| is_asked_for(kept.name()));
+        servers.filter_map(|kept| kept.server()).collect()
     }
 
     /// Prompts and resources that tools make.

@@ -10,9 +10,11 @@ use rmcp::model::{Icon, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 
 use super::names::wire_names;
+use super::passed::PassedOn;
 use super::principal::Principal;
 use super::prompts::PromptOffer;
 use super::resources::{ResourceOffer, ResourceSource};
+use crate::client::RemoteServer;
 
 /// Longest instructions in bytes: clients cut them at 2 KB.
 const INSTRUCTIONS_BYTES_MAX: usize = 2048;
@@ -30,6 +32,10 @@ pub struct Offer {
     pub resources: Vec<ResourceOffer>,
     /// Other resources, such as file stores.
     pub resource_sources: Vec<Arc<dyn ResourceSource>>,
+    /// Servers whose resources, templates and prompts are passed on as they are.
+    pub remote: Vec<Arc<RemoteServer>>,
+    /// Whether there may be prompts later: a client is told only once that there can be any.
+    pub expects_prompts: bool,
     /// What is known about sources beside their tools, by name.
     pub sources: HashMap<String, SourceFacts>,
     /// Sources that are still being loaded, with the time that a call of one of their tools may wait for it.
@@ -81,6 +87,8 @@ pub(super) struct Catalog {
     pub(super) prompts: Vec<PromptOffer>,
     pub(super) resources: Vec<ResourceOffer>,
     pub(super) resource_sources: Vec<Arc<dyn ResourceSource>>,
+    pub(super) passed: PassedOn,
+    pub(super) has_prompts: bool,
     pub(super) instructions: Option<String>,
     loading: BTreeMap<String, Duration>,
     unavailable: BTreeSet<String>,
@@ -121,8 +129,10 @@ impl Entry {
 
 impl Catalog {
     pub(super) fn new(offer: Offer, dialect: Dialect) -> Self {
-        let Offer { toolset, only, prompts, resources, resource_sources, sources, loading, unavailable } =
-            offer;
+        let Offer { toolset, only, prompts, resources, resource_sources, sources, .. } = offer;
+        let (remote, loading, unavailable) = (offer.remote, offer.loading, offer.unavailable);
+        let passed = PassedOn::new(&remote, &prompts, &resources, &resource_sources);
+        let has_prompts = offer.expects_prompts || !prompts.is_empty() || passed.has_prompts();
         let wire = wire_names(toolset.definitions().map(|definition| definition.name.as_str()));
         let hidden: BTreeSet<&str> = prompts
             .iter()
@@ -159,6 +169,8 @@ impl Catalog {
             prompts,
             resources,
             resource_sources,
+            passed,
+            has_prompts,
             instructions,
             loading,
             unavailable,

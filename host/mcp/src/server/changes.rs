@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rmcp::model::{Resource, ResourceTemplate};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -61,9 +62,13 @@ fn difference(before: &Catalog, now: &Catalog) -> Change {
             catalog.resource_sources.iter().map(|source| source.prefix().to_owned()).collect();
         (made, others)
     };
+    fn passed(catalog: &Catalog) -> (Vec<&Resource>, Vec<&ResourceTemplate>) {
+        let (resources, templates, _) = catalog.passed.seen();
+        (resources, templates)
+    }
     Change {
         tools: tools(before) != tools(now),
-        prompts: prompts(before) != prompts(now),
-        resources: resources(before) != resources(now),
+        prompts: prompts(before) != prompts(now) || before.passed.seen().2 != now.passed.seen().2,
+        resources: resources(before) != resources(now) || passed(before) != passed(now),
     }
 }

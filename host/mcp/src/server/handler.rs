@@ -1,9 +1,10 @@
 //! MCP's requests, each answered from the catalogue of its moment.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cofferdam_tool::{LogLevel, Outcome, Output};
+use cofferdam_tool::{CallContext, LogLevel, Outcome, Output};
 use rmcp::model::{
     CacheScope, CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult,
     CancelTaskParams, ClientCapabilities, CompleteRequestParams, CompleteResult, CompletionInfo, ConstString,
@@ -190,6 +191,13 @@ impl Handler {
         let offer = catalog.prompts.iter().find(|offer| offer.name == request.name);
         let entry = offer.and_then(|offer| catalog.renderer(&offer.tool, &caller.principal));
         let Some(entry) = entry else {
+            let (arguments, call) = (request.arguments.unwrap_or_default(), self.passing(&caller));
+            let passed = catalog.passed.prompt(&request.name, arguments, &caller.principal, &call).await;
+            if let Some(passed) = passed {
+                let mut result = passed?;
+                result.meta = self.signed_for(None, &caller);
+                return Ok(result.into());
+            }
             return Err(ErrorData::invalid_params(
                 format!("there is no prompt called '{}'", request.name),
                 None,
@@ -249,11 +257,22 @@ impl Handler {
                 return found(vec![answer::contents(uri, media_type, body)], 0);
             }
         }
+        if let Some(read) = catalog.passed.read(&uri, principal, &self.passing(&caller)).await {
+            return found(read?.contents, 0);
+        }
         let data = json!({"uri": uri});
         if caller.is_modern {
             return Err(ErrorData::invalid_params("there is no such resource", Some(data)));
         }
         Err(ErrorData::new(ErrorCode::RESOURCE_NOT_FOUND, "there is no such resource", Some(data)))
+    }
+
+    /// The context of a request that goes on to a remote server. Nothing is asked back on its way.
+    fn passing(&self, caller: &Caller) -> CallContext {
+        CallContext {
+            cancellation: caller.cancellation().clone(),
+            ..CallContext::new(self.shared.next_call_id())
+        }
     }
 
     /// A tool's output for a prompt or a resource: there is no result that could be an error, so a failure is one of the
@@ -318,7 +337,8 @@ impl ServerHandler for Handler {
             .enable_tasks()
             .build();
         // A source that is still being loaded may bring prompts.
-        if !catalog.prompts.is_empty() || catalog.is_loading() {
+        if catalog.has_prompts || catalog.is_loading() {
+            self.shared.announced_prompts.store(true, Ordering::Relaxed);
             let with = ServerCapabilities::builder()
                 .enable_prompts()
                 .enable_prompts_list_changed()
@@ -383,13 +403,14 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
-        if catalog.prompts.is_empty() {
+        if !catalog.has_prompts && !self.shared.announced_prompts.load(Ordering::Relaxed) {
             return Err(ErrorData::method_not_found::<rmcp::model::ListPromptsRequestMethod>());
         }
         let prompt = |offer: &prompts::PromptOffer| {
             catalog.renderer(&offer.tool, &principal).map(|entry| prompts::prompt(offer, entry))
         };
-        let all = catalog.prompts.iter().filter_map(prompt).collect();
+        let own = catalog.prompts.iter().filter_map(prompt);
+        let all = own.chain(catalog.passed.prompts(&principal)).collect();
         let (prompts, next) = page(all, request, self.shared.options.page_size)?;
         let mut result = ListPromptsResult::with_all_items(prompts);
         (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
@@ -448,6 +469,7 @@ impl ServerHandler for Handler {
                 resource
             }));
         }
+        all.extend(catalog.passed.resources(&principal));
         let (resources, next) = page(all, request, self.shared.options.page_size)?;
         let mut result = ListResourcesResult::with_all_items(resources);
         (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
@@ -463,9 +485,8 @@ impl ServerHandler for Handler {
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
         let offers = catalog.resources.iter().filter(|offer| offer.is_template());
-        let all = offers
-            .filter_map(|offer| Some(offer.template(catalog.renderer(&offer.tool, &principal)?)))
-            .collect();
+        let own = offers.filter_map(|offer| Some(offer.template(catalog.renderer(&offer.tool, &principal)?)));
+        let all = own.chain(catalog.passed.templates(&principal)).collect();
         let (templates, next) = page(all, request, self.shared.options.page_size)?;
         let mut result = ListResourceTemplatesResult::with_all_items(templates);
         (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
