@@ -383,7 +383,13 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let error = store_at(Some(&listener)).stat(&StorePath::file("a").unwrap()).await.unwrap_err();
         assert_eq!(error.to_string(), "the file store failed: its service did not answer in time.");
-        assert!(error.source().unwrap().to_string().contains("hidden"), "logs have the whole story");
+        let mut told = String::new();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            told.push_str(&error.to_string());
+            cause = error.source();
+        }
+        assert!(told.contains("hidden"), "logs have the whole story: {told}");
     }
 
     #[tokio::test]
