@@ -160,7 +160,8 @@ fn what_is_no_value_of_the_type_is_refused_before_the_guest_runs() {
     let optional = option(Shape::Record(vec![field("n", Shape::Bool)]));
     assert_eq!(refused(&optional, json!({})), "Required argument 'v.n' was not supplied to 't'.");
     let result = Shape::Result { ok: Some(Box::new(option(Shape::Bool))), error: None };
-    assert_eq!(refused(&result, json!({"ok": null, "error": null})), "Argument 'v' violates 'anyOf'.");
+    let told = "Argument 'v' violates 'anyOf'. Expected one of: an object.";
+    assert_eq!(refused(&result, json!({"ok": null, "error": null})), told);
 }
 
 fn error_type(outcome: &Outcome) -> Option<ErrorType> {

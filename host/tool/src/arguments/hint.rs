@@ -98,13 +98,8 @@ impl<'a> Decoder<'a> {
     }
 
     fn of_kinds(&self, choice: &Choice) -> Option<String> {
-        let kinds: Option<Vec<_>> = choice.branches.iter().map(|branch| self.kind_of(*branch)).collect();
-        let kinds = kinds?;
-        // One name for all of them tells nothing.
-        if kinds.iter().skip(1).all(|kind| Some(kind) == kinds.first()) {
-            return None;
-        }
-        Some(format!("Expected one of: {}.", list(kinds.into_iter().map(Some))?))
+        let kinds = list(choice.branches.iter().map(|branch| self.kind_of(*branch)))?;
+        Some(format!("Expected one of: {kinds}."))
     }
 
     /// Describes the values that an alternative takes, in a few words.
