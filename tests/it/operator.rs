@@ -10,14 +10,14 @@ use cofferdam_tests::{binary, shared_cache};
 
 /// Longest time until something is on the screen. Nothing here takes a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long an operator reads a question. An answer that comes sooner is not taken.
+/// Time for which an operator reads a question. An answer that comes sooner is not taken.
 const READS: Duration = Duration::from_millis(500);
 
 pub(crate) struct Operator {
     child: Child,
     keys: ChildStdin,
     screen: Arc<Mutex<String>>,
-    /// How much of the screen was read.
+    /// Number of bytes of the screen that were read.
     read: usize,
 }
 

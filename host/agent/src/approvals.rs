@@ -80,7 +80,7 @@ impl Approvals {
         self.is_by_mode(tool) || toolset.needs_approval(tool.name.as_str())
     }
 
-    /// Whether every call of this tool has to be approved, whatever its source says.
+    /// Returns whether every call of this tool has to be approved, whatever its source says.
     fn is_by_mode(&self, tool: &ToolDefinition) -> bool {
         let mode = self.tools.get(tool.name.as_str()).copied().unwrap_or(self.default);
         match mode {

@@ -14,22 +14,22 @@ pub(crate) fn refuse_all() {
     NO_INPUT.store(true, Ordering::Relaxed);
 }
 
-/// Whether `--no-input` was given.
+/// Returns whether `--no-input` was given.
 pub(crate) fn is_refused() -> bool {
     NO_INPUT.load(Ordering::Relaxed)
 }
 
-/// Whether an operator is there to answer, and may be asked.
+/// Returns whether an operator is there to answer, and may be asked.
 pub(crate) fn is_possible() -> bool {
     !is_refused() && keyboard::is_there()
 }
 
-/// Why nothing can be asked, for messages.
+/// Returns the reason why nothing can be asked, for messages.
 pub(crate) fn why_impossible() -> &'static str {
     if is_refused() { "--no-input was given" } else { "there is no terminal to ask at" }
 }
 
-/// The same behind something that was not done; empty where the operator was asked.
+/// Returns that reason to append to a message about something that was not done; empty where the operator was asked.
 pub(crate) fn why_unanswered() -> String {
     if is_possible() { String::new() } else { format!(", for {}", why_impossible()) }
 }

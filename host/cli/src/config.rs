@@ -107,7 +107,7 @@ pub(crate) struct PluginConfig {
     /// Whether a change of the component or its definitions needs consent.
     #[serde(default = "yes")]
     pub(crate) pin: bool,
-    /// How often a call that ends as `Conflict` is made anew.
+    /// Maximum number of retries of a call that ends as `Conflict`.
     #[serde(default)]
     pub(crate) retries: u32,
     /// Limits of its calls; a key that is left out has the value of the file's `[limits]`.
@@ -182,7 +182,7 @@ impl ConfigFile {
         read.map_err(|e| self.error(source.span(), format!("the secret `{name}` cannot be read: {e:#}")))
     }
 
-    /// Whether any plugin, or the file-access tools, are offered to change something in a store.
+    /// Returns whether any plugin, or the file-access tools, are offered to change something in a store.
     pub(crate) fn may_write(&self, store: &str) -> bool {
         let is_it = |table: &&FilesTable| table.store.as_ref().is_some_and(|name| name.get_ref() == store);
         if self.config.files.values().filter(is_it).any(FilesTable::may_write) {

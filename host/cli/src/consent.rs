@@ -115,7 +115,7 @@ fn judge(pins: &mut Pins, plugin: &Plugin, config: &Path) -> anyhow::Result<bool
     Ok(true)
 }
 
-/// How long a grant is given for.
+/// Duration of a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Term {
     /// For this run.
@@ -124,7 +124,7 @@ enum Term {
     Always,
 }
 
-/// How a question for grants was answered.
+/// Answer to a question for grants.
 enum Decision {
     All(Term),
     Each,
@@ -134,7 +134,7 @@ enum Decision {
 /// Asks, in one question, for everything that a plugin asks for and is not offered. Answers whether something was granted, and
 /// has then widened `spec`.
 ///
-/// What is used is what the configuration says with the grants in it, whether it is written or not: a directory that is
+/// Uses what the configuration says with the grants in it, whether it is written or not: a directory that is
 /// granted once is the one that would be written.
 pub(crate) fn ask_for_missing(plugin: &Plugin, spec: &mut PluginSpec) -> anyhow::Result<bool> {
     let missing: Vec<_> = plugin.granted().missing.iter().map(|missing| &missing.permission).collect();

@@ -1,4 +1,4 @@
-//! How something that offers tools has changed since it was accepted, for an operator who is to agree to it.
+//! Differences of a plugin or server since it was accepted, for an operator who is to agree to them.
 //!
 //! It is short, so that it is read: what it may do first, then which tools came and went, then the words and parameters that
 //! are different. Long lists are cut and say by how much; [`Difference::full`] has everything.
@@ -17,7 +17,7 @@ const LINE_CHARS_MAX: usize = 140;
 /// Characters that are shown before the first one that differs.
 const CONTEXT_CHARS: usize = 40;
 
-/// What is compared: what is asked for, a line each, and everything that a model reads.
+/// Definitions to compare: what is asked for, a line each, and everything that a model reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Definitions<'a> {
     /// The identity of what offers the tools, such as a digest. Empty where there is none.
@@ -31,7 +31,7 @@ pub(crate) struct Definitions<'a> {
 /// The prompts of something that has none.
 pub(crate) static NO_PROMPTS: BTreeMap<String, Value> = BTreeMap::new();
 
-/// How two of them differ.
+/// Difference of two definitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Difference {
     identity: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// How `after` differs from `before`.
+    /// Compares `after` with `before`.
     pub(crate) fn of(before: Definitions<'_>, after: Definitions<'_>) -> Self {
         let is_other = before.identity != after.identity;
         let identity = is_other.then(|| format!("component {} is now {}", before.identity, after.identity));
@@ -85,7 +85,7 @@ impl Difference {
         Self { identity: Some(reason), ..Self::default() }
     }
 
-    /// What fits a screen.
+    /// Returns at most 40 lines, which fit a screen.
     pub(crate) fn short(&self) -> String {
         let mut lines = Vec::new();
         for (part, most, what) in [
@@ -110,7 +110,7 @@ impl Difference {
         lines.join("\n").trim_end().to_owned()
     }
 
-    /// Whether [`Difference::short`] leaves something out.
+    /// Returns whether [`Difference::short`] leaves something out.
     pub(crate) fn is_cut(&self) -> bool {
         let lines = || self.capabilities.iter().chain(&self.tools).chain(&self.changes);
         self.capabilities.len() > CAPABILITIES_MAX
@@ -123,7 +123,7 @@ impl Difference {
 
 type Items = BTreeMap<String, Value>;
 
-/// What has a definition: the word for it, what there was, and what there is.
+/// Returns each kind of definition: the word for it, what there was, and what there is.
 fn kinds<'a>(before: Definitions<'a>, after: Definitions<'a>) -> [(&'static str, &'a Items, &'a Items); 2] {
     [("tool", before.tools, after.tools), ("prompt", before.prompts, after.prompts)]
 }

@@ -1,4 +1,4 @@
-//! What a call has changed in files, for the person at the terminal.
+//! Changes of a call in files, for the user at the terminal.
 
 use cofferdam_tool::{CallRecord, FileChange, FileChangeKind};
 

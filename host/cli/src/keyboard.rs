@@ -27,7 +27,7 @@ use tokio::sync::oneshot;
 use self::reading::{Reading, Step};
 use crate::print;
 
-/// What a line is read for.
+/// Purpose of a line that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reads {
     /// A prompt of a conversation. It may have several lines, and what was typed ahead is its beginning.
@@ -38,7 +38,7 @@ pub(crate) enum Reads {
     Text,
 }
 
-/// What was typed.
+/// Result of reading a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Typed {
     /// A line, without its end.
@@ -57,7 +57,7 @@ enum Signal {
     Quit,
 }
 
-/// How long is waited for what comes behind the end of a line. A paste comes in one piece, or in pieces right behind each other.
+/// Time to wait for input behind the end of a line. A paste comes in one piece, or in pieces right behind each other.
 const LOOKAHEAD: Duration = Duration::from_millis(30);
 /// Bytes that are read at a time.
 const PIECE_BYTES: usize = 4096;
@@ -71,12 +71,12 @@ const BELL: &str = "\u{7}";
 
 /// Held by the one who reads.
 static READER: Mutex<()> = Mutex::new(());
-/// How the terminal was before, while a line is read.
+/// Settings of the terminal before a line was read.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 /// Earlier prompts. They are not written to disk: a prompt may hold a secret.
 static HISTORY: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Whether an operator is there: standard input and standard error are a terminal.
+/// Returns whether an operator is there: standard input and standard error are a terminal.
 pub(crate) fn is_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
@@ -292,7 +292,7 @@ fn columns() -> usize {
     usize::from(if columns == 0 { COLUMNS_DEFAULT } else { columns })
 }
 
-/// Whether the terminal understands no sequences.
+/// Returns whether the terminal understands no sequences.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }

@@ -99,7 +99,7 @@ fn limit_process() {
     }
 }
 
-/// What is logged without `COFFERDAM_LOG` while tools are served: calls that failed.
+/// Filter of the log without `COFFERDAM_LOG` while tools are served: calls that failed.
 const SERVED_LOG: &str = "cofferdam::call=warn";
 
 /// Diagnostics of the host on standard error: `COFFERDAM_LOG=debug`, and `COFFERDAM_LOG_FORMAT=json` for programs that read them.

@@ -57,7 +57,7 @@ struct ServerPin {
     prompts: BTreeMap<String, Value>,
 }
 
-/// How a server compares with what was accepted.
+/// Comparison of a server with what was accepted.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ComparedServer {
     /// It says nothing that was not accepted.
@@ -205,7 +205,7 @@ impl Pin {
     }
 }
 
-/// What a server says, to be compared.
+/// Builds the definitions of a server, to compare them.
 fn statements<'a>(
     tools: &'a BTreeMap<String, Value>,
     prompts: &'a BTreeMap<String, Value>,

@@ -119,7 +119,7 @@ impl<'a> Stores<'a> {
         Self::sharing_of(self.file.config.stores.get(name.as_str()))
     }
 
-    /// Whether the sessions share a store with this configuration.
+    /// Returns whether the sessions share a store with this configuration.
     pub(crate) fn sharing_of(config: Option<&StoreConfig>) -> Sharing {
         let is_per_session = config.is_some_and(|config| config.per_session);
         if is_per_session { Sharing::PerSession } else { Sharing::Shared }

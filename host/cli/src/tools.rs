@@ -109,7 +109,7 @@ impl Tools {
         self.unavailable.iter().find(|plugin| plugin.name.as_str() == source.name())
     }
 
-    /// Whether a tool is one of the file-access tools.
+    /// Returns whether a tool is one of the file-access tools.
     pub(crate) fn is_file_tool(&self, tool: &str) -> bool {
         let source = self.toolset.source(tool).map(|source| source.name());
         self.files.as_ref().is_some_and(|files| Some(files.name()) == source)

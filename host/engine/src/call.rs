@@ -39,7 +39,7 @@ use crate::wasi_files::CallFiles;
 /// resources, and borrows in flight.
 const COMPONENT_HANDLES_EXTRA: usize = 1024;
 
-/// What a host function may take over from a guest in any case, in bytes: the arguments of an inner call, a part of a request.
+/// Bytes that a host function may always copy from a guest: the arguments of an inner call, a part of a request.
 const HOST_FUNCTION_BYTES_MIN: u64 = 2 * 1024 * 1024;
 
 /// How long an inner call waits for a place.

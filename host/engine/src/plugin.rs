@@ -33,7 +33,7 @@ pub struct PluginOptions {
     pub grants: Grants,
     /// What each of its calls may use at most.
     pub limits: Limits,
-    /// How often a call is made anew that ends as [`ErrorType::Conflict`], if nothing of it is left anywhere
+    /// Maximum number of retries of a call that ends as [`ErrorType::Conflict`], if nothing of it is left anywhere
     /// ([`CallRecord::is_repeatable`](cofferdam_tool::CallRecord::is_repeatable)). Calls that other calls make are not.
     pub retries_max: u32,
 }

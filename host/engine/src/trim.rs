@@ -13,7 +13,7 @@ use wasmtime::{Engine, Instance, Module, Store};
 
 use crate::config::MEMORY_RESERVATION_BYTES;
 
-/// What the pool of an idle engine may keep, in bytes: what eight small tools side by side write.
+/// Maximum bytes that the pool of an idle engine keeps: the pages that eight small tools side by side write.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 
 /// Set in the number of calls while memory is given back.

@@ -131,13 +131,13 @@ pub struct ServiceFailure {
     pub bucket: String,
     /// The host that requests go to, and its port if that is not the usual one.
     pub endpoint: String,
-    /// What went wrong.
+    /// Kind of the failure.
     pub problem: ServiceProblem,
     #[source]
     source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// What goes wrong with the service behind a bucket.
+/// Kind of a failure of the service behind a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServiceProblem {
@@ -158,7 +158,7 @@ pub enum ServiceProblem {
 }
 
 impl ServiceProblem {
-    /// What a model is told.
+    /// Returns the sentence for a model.
     fn for_model(self) -> &'static str {
         match self {
             Self::NoBucket => "its bucket was not found; the operator has to check the configuration",
@@ -229,7 +229,7 @@ impl From<io::Error> for FileError {
 }
 
 impl FileError {
-    /// What the operator should know of the failure of a service. It must not reach a model.
+    /// Returns the description of a service's failure for the operator. It must not reach a model.
     #[must_use]
     pub fn for_operator(&self) -> Option<String> {
         match self {

@@ -42,7 +42,7 @@ use crate::{Budget, FileError, FileStore, PathPatterns, SearchCaps, Sharing, Sto
 /// edited.
 const CHANGED_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
-/// What the tools do not see unless said otherwise.
+/// Globs that are hidden from the tools by default.
 const HIDDEN: [&str; 3] = [".git", ".env", ".env.*"];
 
 /// How the tools behave.
@@ -92,11 +92,11 @@ impl Default for FileAccessOptions {
 
 /// A store that the tools work on.
 pub struct FileAccessStore {
-    /// What people and, beside other stores, models call it.
+    /// Name for users and, beside other stores, for models.
     pub name: String,
     /// The store.
     pub store: Arc<dyn FileStore>,
-    /// How the tools behave with it.
+    /// Options of the tools for this store.
     pub options: FileAccessOptions,
 }
 
@@ -108,7 +108,7 @@ pub struct FileAccessTools {
     definitions: Arc<[Arc<ToolDefinition>]>,
 }
 
-/// Why several stores cannot be offered together.
+/// Reason why several stores cannot be offered together.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileAccessError {
@@ -135,7 +135,7 @@ struct Work<'a> {
 struct Answer {
     value: Value,
     changed: Vec<FileChange>,
-    /// What the operator should know.
+    /// Descriptions of failures for the operator.
     failures: Vec<String>,
 }
 

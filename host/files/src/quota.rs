@@ -17,11 +17,11 @@ pub struct Quota {
     pub file_bytes_max: u64,
     /// Segments of one path.
     pub depth_max: u64,
-    /// What `bytes_max` and `entries_max` limit.
+    /// Content that `bytes_max` and `entries_max` limit.
     pub counts: QuotaCounts,
 }
 
-/// What the limits of bytes and of entries are compared with.
+/// Content that the limits of bytes and of entries are compared with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuotaCounts {
@@ -90,7 +90,7 @@ pub enum QuotaExceeded {
     },
 }
 
-/// What counts against the quota of a store. For [`QuotaCounts::Growth`] the numbers start at an unspecified value and
+/// Numbers that count against the quota of a store. For [`QuotaCounts::Growth`] the numbers start at an unspecified value and
 /// tell by their difference what has been added or removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -129,7 +129,7 @@ impl Quota {
         Self { file_bytes_max: 67_108_864, counts: QuotaCounts::Growth, ..Self::default() }
     }
 
-    /// The same limits for everything in the store.
+    /// Returns these limits for everything in the store.
     pub(crate) fn of_total(self) -> Self {
         Self { counts: QuotaCounts::Total, ..self }
     }

@@ -311,7 +311,7 @@ pub struct Listing {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct NotShown {
-    /// How many there are.
+    /// Number of such entries.
     pub count: u64,
     /// The first of them, [`NAMES_MAX`](Self::NAMES_MAX) at most.
     pub names: Vec<RefusedName>,
@@ -330,7 +330,7 @@ pub struct RefusedName {
 }
 
 impl NotShown {
-    /// How many names are kept.
+    /// Maximum number of names that are kept.
     pub const NAMES_MAX: usize = 1000;
 
     /// Counts a name, and keeps it if there is room.

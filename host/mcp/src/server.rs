@@ -63,9 +63,9 @@ pub use self::resources::{ListedResource, ResourceOffer, ResourceSource};
 use self::rounds::Seal;
 use self::tasks::Tasks;
 
-/// How long calls in flight may go on when the server is told to stop.
+/// Maximum time for calls in flight when the server is told to stop.
 pub(crate) const DRAIN_MAX: Duration = Duration::from_secs(10);
-/// How long after the start of the server a list waits for sources that are being loaded.
+/// Maximum time after the start in which a list waits for sources that are being loaded.
 const LIST_WAIT: Duration = Duration::from_secs(2);
 
 /// How a server behaves towards its clients.
@@ -88,7 +88,7 @@ pub struct ServerOptions {
     /// Whether a person is asked, through the client, before a tool runs that needs approval. Otherwise that is left to the
     /// client.
     pub asks_approval: bool,
-    /// How clients are shown the schemas of tools. Arguments are decoded by the declaration itself in any case.
+    /// Form in which clients see the schemas of tools. Arguments are decoded by the declaration itself in any case.
     pub dialect: Dialect,
     /// Tools that are not called for a client which cannot take a task: it would wait longer than clients do.
     pub only_as_task: BTreeSet<String>,
@@ -127,7 +127,7 @@ pub(crate) struct Shared {
     tasks: Tasks,
     calls: AtomicU64,
     started: Instant,
-    /// Whether a client was told that there are prompts. It may then list them, even if there is none.
+    /// True if a client was told that there are prompts. It may then list them, even if there is none.
     announced_prompts: AtomicBool,
     stopped: CancellationToken,
     /// Calls that run.

@@ -41,15 +41,15 @@ pub trait ToolSource: Send + Sync {
         ToolOrigin::program(self.name())
     }
 
-    /// Whether a person has to approve this call, `arguments` being decoded. Asked only where
+    /// Returns whether a person has to approve this call, `arguments` being decoded. Asked only where
     /// [`needs_approval`](Self::needs_approval) says that some call of the tool needs it.
     fn needs_approval_for(&self, tool: &ToolName, arguments: &Map<String, Value>) -> bool {
         let _ = arguments;
         self.needs_approval(tool)
     }
 
-    /// Whether a call of this tool can be a dry run ([`FileEffects::is_dry_run`]), which changes no file. One of a tool that
-    /// cannot is refused before anything runs.
+    /// Returns whether a call of this tool can be a dry run ([`FileEffects::is_dry_run`]), which changes no file. A dry run of
+    /// another tool is refused before anything runs.
     fn supports_dry_run(&self, tool: &ToolName) -> bool {
         let _ = tool;
         false

@@ -44,7 +44,7 @@ pub struct CallRecord {
     /// Files and directories that the call created, changed and deleted, once that was made for good; in a dry run, those
     /// that it would have.
     pub files: Vec<FileChange>,
-    /// Whether the call was a dry run, so that none of the changes was made.
+    /// True if the call was a dry run, so that none of the changes was made.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_dry_run: bool,
     /// Failures of the systems behind file stores, for the operator. A model is told less.

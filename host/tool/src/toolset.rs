@@ -241,13 +241,13 @@ impl Toolset {
         self.lookup(name).is_ok_and(|entry| entry.source.needs_approval(&entry.definition.name))
     }
 
-    /// Where a tool comes from, if there is such a tool.
+    /// Returns the origin of a tool, if there is such a tool.
     #[must_use]
     pub fn origin(&self, name: &str) -> Option<ToolOrigin> {
         self.lookup(name).ok().map(|entry| entry.source.origin(&entry.definition.name))
     }
 
-    /// Whether a person has to approve a call with these arguments (JSON text, `None` for absent). Arguments that do not
+    /// Returns whether a person has to approve a call with these arguments (JSON text, `None` for absent). Arguments that do not
     /// decode need approval where some call of the tool does: the call is refused later.
     #[must_use]
     pub fn needs_approval_for(&self, name: &str, arguments: Option<&[u8]>) -> bool {

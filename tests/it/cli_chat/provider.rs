@@ -63,7 +63,7 @@ fn deletes() -> (u16, &'static str, String) {
     (200, "text/event-stream", format!("data: {chunk}\n\ndata: [DONE]\n\n"))
 }
 
-/// What a request shows of the conversation: questions, calls and results, with their ids.
+/// Returns the conversation in a request: questions, calls and results, with their ids.
 fn shown(request: &Value) -> Vec<String> {
     let messages = request["messages"].as_array().unwrap().iter();
     let line = |message: &Value| match message["role"].as_str().unwrap() {

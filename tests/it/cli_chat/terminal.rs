@@ -1,4 +1,4 @@
-//! The same at a terminal: prompts, approvals, Ctrl-C, and what is pasted or typed ahead.
+//! Chat at a terminal: prompts, approvals, Ctrl-C, and what is pasted or typed ahead.
 
 use std::time::Duration;
 

@@ -363,7 +363,7 @@ fn concurrent_appends(row: &Row) -> Result<(), String> {
 const CHILD_DIRECTORY: &str = "COFFERDAM_ROW_DIRECTORY";
 const CHILD_APPENDS: &str = "COFFERDAM_ROW_APPENDS";
 
-/// What a child process of `appends_of_processes` does, which runs this test alone. Without its variables it does nothing.
+/// Work of a child process of `appends_of_processes`, which runs only this test. Without its variables it does nothing.
 #[test]
 fn append_in_a_child_process() {
     let (Some(directory), Ok(each)) = (std::env::var_os(CHILD_DIRECTORY), std::env::var(CHILD_APPENDS))

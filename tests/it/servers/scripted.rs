@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Scene;
 use crate::wire::Pipe;
 
-/// What a server answers to one method.
+/// Answer of a server to one method.
 enum Answer {
     Result(Value),
     Error(Value),

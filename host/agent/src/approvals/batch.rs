@@ -27,7 +27,7 @@ struct Open {
     call: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decision: Option<Decision>,
-    /// Where the tool comes from that was asked about.
+    /// Origin of the tool that was asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<ToolOrigin>,
     /// What the label policy has against the call; approving it is approving these (`LBL-11`).
@@ -40,7 +40,7 @@ struct Open {
 pub(crate) struct Gated {
     /// Its place among the calls.
     pub(crate) place: usize,
-    /// Where its tool comes from.
+    /// Origin of its tool.
     pub(crate) origin: Option<ToolOrigin>,
     /// What the label policy has against it.
     pub(crate) violations: Vec<Violation>,
@@ -63,9 +63,9 @@ pub(crate) enum Decision {
 pub(crate) struct Decided {
     /// The call.
     pub(crate) call: FunctionCall,
-    /// What a person said about it, if one was asked.
+    /// The user's decision, if the user was asked.
     pub(crate) decision: Option<Decision>,
-    /// Where the tool comes from that the person was asked about.
+    /// Origin of the tool that the user was asked about.
     pub(crate) origin: Option<ToolOrigin>,
 }
 

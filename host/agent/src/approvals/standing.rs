@@ -13,8 +13,8 @@ const PART: &str = "standing_approvals";
 /// Most rules of one session.
 const RULES_MAX: usize = 1000;
 
-/// What is allowed for always: calls of one tool from one origin. Another plugin or server that offers a tool of the same name is
-/// not meant.
+/// Calls that are always allowed: those of one tool from one origin. A tool of the same name from another plugin or server is not
+/// covered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "allow")]
 pub enum Scope {
@@ -22,14 +22,14 @@ pub enum Scope {
     Tool {
         /// The tool.
         name: String,
-        /// Where it comes from.
+        /// Origin of the tool.
         origin: ToolOrigin,
     },
     /// Calls of a tool with exactly these arguments.
     Exactly {
         /// The tool.
         name: String,
-        /// Where it comes from.
+        /// Origin of the tool.
         origin: ToolOrigin,
         /// The arguments as JSON text, compared as JSON values.
         arguments: String,
@@ -83,14 +83,14 @@ pub fn forbid_again(session: &Session, scope: &Scope) -> bool {
     was_allowed
 }
 
-/// What is allowed for always in a session. Rules of earlier versions were about names; they allow nothing.
+/// Returns the standing rules of a session. Rules of earlier versions were about names; they allow nothing.
 #[must_use]
 pub fn standing_rules(session: &Session) -> Vec<Scope> {
     let Value::Array(rules) = session.part(PART) else { return Vec::new() };
     rules.into_iter().filter_map(|rule| serde_json::from_value(rule).ok()).collect()
 }
 
-/// Whether a call of a tool from `origin` is allowed by a rule.
+/// Returns whether a call of a tool from `origin` is allowed by a rule.
 pub(crate) fn is_allowed(session: &Session, call: &FunctionCall, origin: &ToolOrigin) -> bool {
     standing_rules(session).iter().any(|rule| rule.covers(call, origin))
 }

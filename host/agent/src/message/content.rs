@@ -114,7 +114,7 @@ pub struct ApprovalRequest {
     pub id: String,
     /// The call, with its exact arguments.
     pub function_call: FunctionCall,
-    /// Where the tool comes from that would run. Requests of earlier versions do not say it.
+    /// Origin of the tool that would run. Requests of earlier versions do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ToolOrigin>,
     /// Fields that are not known here.

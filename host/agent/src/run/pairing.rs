@@ -1,4 +1,4 @@
-//! Which result belongs to which call.
+//! Pairs results with calls.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -46,7 +46,7 @@ pub(crate) struct ServeArgs {
     /// Longest text of one result in KiB; the whole of a longer one can be read as a resource [default: 96]
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub(crate) result_size: Option<u32>,
-    /// How the schemas of tools are listed
+    /// Form of the schemas in lists of tools
     #[arg(long, value_name = "FORM", value_enum, default_value_t = Schemas::Portable)]
     pub(crate) schemas: Schemas,
     /// Send no receipt with results
@@ -57,7 +57,7 @@ pub(crate) struct ServeArgs {
     pub(crate) no_watch: bool,
 }
 
-/// How the schemas of tools are listed.
+/// Form of the schemas that are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Schemas {
     /// With the keywords that every client and model API takes

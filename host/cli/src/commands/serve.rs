@@ -18,7 +18,7 @@ use crate::{compose, print};
 
 /// Calls that run at the same time. More wait for their turn.
 const CONCURRENT_CALLS_MAX: u32 = 64;
-/// How long the end waits for a compiler to be stopped.
+/// Maximum time that the end waits for a compiler to stop.
 const END_WAIT: Duration = Duration::from_millis(50);
 
 pub(crate) async fn run(global: &Global, args: ServeArgs) -> anyhow::Result<Exit> {

@@ -19,17 +19,17 @@ pub(crate) struct FilesTable {
     pub(crate) directory: Option<Spanned<PathBuf>>,
     /// The bucket behind the store. One that needs a key is a store of `[stores]`.
     url: Option<Spanned<String>>,
-    /// Whether the store is in memory.
+    /// True if the store is in memory.
     memory: Option<bool>,
     /// The limits of a store that is not one of `[stores]`.
     quota: Option<Quota>,
-    /// Whether each session has a directory of its own, in a store that is not one of `[stores]`.
+    /// True if each session has a directory of its own, in a store that is not one of `[stores]`.
     per_session: bool,
-    /// Whether the tools may change anything.
+    /// True if the tools may change anything.
     pub(crate) access: Option<Spanned<FileAccess>>,
-    /// Whether deleting needs approval.
+    /// True if deleting needs approval.
     pub(crate) delete_approval: Option<bool>,
-    /// Whether every other change needs approval.
+    /// True if every other change needs approval.
     pub(crate) write_approval: Option<bool>,
     /// Exceptions by tool and path.
     pub(crate) approvals: Vec<ApprovalRule>,
@@ -56,7 +56,7 @@ impl FilesTable {
         })
     }
 
-    /// Whether the tools may change something.
+    /// Returns whether the tools may change something.
     pub(crate) fn may_write(&self) -> bool {
         self.access.as_ref().is_none_or(|access| *access.get_ref() != FileAccess::ReadOnly)
     }

@@ -36,9 +36,9 @@ pub(crate) struct ServerTable {
     pub(crate) prefix: Option<String>,
     /// Whether prompts are offered as tools.
     pub(crate) prompts: bool,
-    /// Which revision of the protocol is spoken.
+    /// Revision of the protocol to speak.
     protocol: Protocol,
-    /// Whether a change of what it says needs consent.
+    /// True if a change of what it says needs consent.
     pub(crate) pin: bool,
     /// Whether the server may ask the one who makes a call.
     pub(crate) ask: bool,
@@ -218,7 +218,7 @@ impl ServerTable {
         options.map_err(|error| (written.span(), error.to_string()))
     }
 
-    /// Which generation of the protocol is spoken.
+    /// Returns the generation of the protocol to speak.
     pub(crate) fn generation(&self) -> Generation {
         match self.protocol {
             Protocol::Auto => Generation::Auto,

@@ -9,7 +9,7 @@ use crate::print;
 
 /// Longest text in bytes. More is not taken.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
-/// What stands before each further line of a text.
+/// Prompt of each further line of a text.
 const MORE_PROMPT: &str = "...> ";
 
 /// A text with a cursor.
@@ -123,7 +123,7 @@ impl Editor {
         self.at + word_start + word.find(char::is_whitespace).unwrap_or(word.len())
     }
 
-    /// What has to be written to show a character that was just inserted, if no more than the character.
+    /// Returns the output that shows a character that was just inserted, if the character is enough.
     pub(super) fn drawn_at_the_end(&mut self, c: char, columns: usize) -> Option<String> {
         let shown = shown(c);
         let column = self.column + width(&shown);
@@ -133,7 +133,7 @@ impl Editor {
         })
     }
 
-    /// What has to be written to draw everything again, over what was drawn before.
+    /// Returns the output that draws everything again, over what was drawn before.
     pub(super) fn drawn(&mut self, columns: usize) -> String {
         let mut pen = Pen { columns: columns.max(2), ..Pen::default() };
         if self.row > 0 {
@@ -168,7 +168,7 @@ impl Editor {
         pen.out
     }
 
-    /// What has to be written when the line is taken: the cursor goes below it.
+    /// Returns the output for when the line is taken: the cursor goes below it.
     pub(super) fn closed(&mut self, columns: usize) -> String {
         let is_behind = self.at == self.text.len();
         self.at = self.text.len();
@@ -184,7 +184,7 @@ impl Editor {
     }
 }
 
-/// Where the next character goes.
+/// Position of the next character.
 #[derive(Default)]
 struct Pen {
     out: String,

@@ -1,4 +1,4 @@
-//! What becomes of the bytes that a terminal sends while a line is read. Pure: the terminal itself is in `keyboard`.
+//! Interprets the bytes that a terminal sends while a line is read. Pure: the terminal itself is in `keyboard`.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use super::editor::Editor;
 use super::keys::{self, Key};
 use super::{Reads, Signal, Typed};
 
-/// How long nothing may have come before an answer counts. A question that has just appeared was not read yet, and what
+/// Time without input before an answer counts. A question that has just appeared was not read yet, and what
 /// comes in this time was typed or pasted for something else.
 pub(super) const QUIET: Duration = Duration::from_millis(300);
 
@@ -16,17 +16,17 @@ pub(super) struct Reading {
     reads: Reads,
     pub(super) editor: Editor,
     bytes: VecDeque<u8>,
-    /// Whether the bytes are pasted, as the terminal says.
+    /// True if the bytes are pasted, as the terminal says.
     is_pasted: bool,
-    /// Whether a paste was not taken in this question.
+    /// True if a paste was not taken in this question.
     has_dropped_paste: bool,
     /// Until when everything is thrown away.
     quiet_until: Option<Instant>,
-    /// Whether the last key was Enter, so that a line feed belongs to it.
+    /// True if the last key was Enter, so that a line feed belongs to it.
     was_enter: bool,
 }
 
-/// What is to happen.
+/// Next action of the reader.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Nothing is to be drawn.

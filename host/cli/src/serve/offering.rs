@@ -352,7 +352,7 @@ impl Offering {
         Ok(Some(only))
     }
 
-    /// Whether all plugins and servers are there, so that a tool that is not known does not exist.
+    /// Returns whether all plugins and servers are there, so that a tool that is not known does not exist.
     fn is_complete(&self) -> bool {
         let is_ready = |(_, plugin): &(PluginSpec, LoadState)| matches!(plugin, LoadState::Ready(_));
         let is_there = |kept: &Arc<Kept>| kept.server().is_some() && !kept.has_changed();

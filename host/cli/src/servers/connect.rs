@@ -29,7 +29,7 @@ pub(crate) struct Unreachable {
 pub(crate) struct Connected {
     pub(crate) servers: Vec<Arc<RemoteServer>>,
     pub(crate) unreachable: Vec<Unreachable>,
-    /// What was accepted of those that are there.
+    /// Pins of the connected servers.
     pins: Vec<(Arc<RemoteServer>, Arc<ServerPins>)>,
 }
 

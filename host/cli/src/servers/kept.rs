@@ -52,7 +52,7 @@ impl Kept {
         &self.name
     }
 
-    /// Whether the first attempt to connect has ended.
+    /// Returns whether the first attempt to connect has ended.
     pub(crate) fn is_tried(&self) -> bool {
         *self.tried.borrow()
     }
@@ -62,7 +62,7 @@ impl Kept {
         Duration::from_millis(self.table.limits.wall_ms_max)
     }
 
-    /// Whether something of the server is left out, because it has changed.
+    /// Returns whether something of the server is left out, because it has changed.
     pub(crate) fn has_changed(&self) -> bool {
         self.pins.as_ref().is_some_and(|pins| pins.change().is_some())
     }

@@ -11,7 +11,7 @@ use crate::difference::Difference;
 use crate::pins::{ComparedServer, Pins};
 use crate::print;
 
-/// How many names of a change are in one line.
+/// Maximum number of names in one line.
 const NAMES_MAX: usize = 20;
 
 /// The pin of one server.
@@ -23,11 +23,11 @@ pub(crate) struct ServerPins {
 
 #[derive(Default)]
 struct State {
-    /// What the server has said last and is not accepted.
+    /// Latest statements of the server, if they are not accepted.
     change: Option<Change>,
     /// When the lock file was last written, as of the last comparison.
     seen: Option<SystemTime>,
-    /// Whether the user was told of `change`.
+    /// True if the user was told of `change`.
     is_told: bool,
 }
 
@@ -35,7 +35,7 @@ struct State {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Change {
     pub(crate) left_out: LeftOut,
-    /// How the statements differ, for a user.
+    /// Difference of the statements, for a user.
     pub(crate) difference: Difference,
     /// All that the server says now.
     pub(crate) statements: Statements,
@@ -82,7 +82,7 @@ impl ServerPins {
         ));
     }
 
-    /// Whether the lock file was written since a change was found.
+    /// Returns whether the lock file was written since a change was found.
     pub(crate) fn may_be_accepted(&self) -> bool {
         let state = self.state();
         state.change.is_some() && state.seen != written(&self.config)
@@ -133,7 +133,7 @@ fn written(config: &Path) -> Option<SystemTime> {
     std::fs::metadata(Pins::path_of(config)).and_then(|metadata| metadata.modified()).ok()
 }
 
-/// What is left out, in one line.
+/// Lists what is left out, in one line.
 pub(crate) fn names(left_out: &LeftOut) -> String {
     let tools = left_out.tools.iter().map(|name| format!("`{name}`"));
     let prompts = left_out.prompts.iter().map(|name| format!("the prompt `{name}`"));

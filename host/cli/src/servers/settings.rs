@@ -22,7 +22,7 @@ pub(crate) struct ServerSpec {
     pub(crate) settings: ServerSettings,
     /// What the configuration says, to see whether it says something else later.
     pub(crate) table: ServerTable,
-    /// What was accepted of it, unless that does not matter.
+    /// Pins of the server; `None` with `pin = false`.
     pub(crate) pins: Option<Arc<ServerPins>>,
 }
 

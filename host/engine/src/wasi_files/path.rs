@@ -52,7 +52,7 @@ pub(super) fn resolve(directory: &StorePath, text: &str, rules: NameRules) -> Re
 mod tests {
     use super::*;
 
-    /// What a path means in a store that takes portable names.
+    /// Resolves a path in a store that takes portable names.
     fn resolve(directory: &StorePath, text: &str) -> Result<Target, ErrorCode> {
         super::resolve(directory, text, NameRules::Portable)
     }

@@ -13,7 +13,7 @@ produce. Do not delete or overwrite a file unless the user asked for that. Paths
 with `/` between their parts. Look before you write: list or search to find a file, read the part that you need, and \
 change that part with `file_access_replace` or `file_access_replace_lines` instead of saving the whole file again.";
 
-/// What a model is told about the tools over `stores`.
+/// Returns the instructions for a model about the tools over `stores`.
 pub(super) fn instructions(stores: &[FileAccessStore]) -> String {
     let mut instructions = INSTRUCTIONS.to_owned();
     if stores.len() > 1 {

@@ -10,8 +10,8 @@ use crate::{Budget, FileError, FileStore, Overlay, QuotaExceeded, StorePath, Wri
 
 /// The longest file that is edited, before and after, in bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// How often an edit is made anew because a plugin or another process came first. Edits of this process come one after
-/// another (`turns.rs`).
+/// Maximum number of attempts of an edit, which is made anew if a plugin or another process came first. Edits of this process wait for
+/// each other (`turns.rs`).
 pub(super) const TRIES_MAX: usize = 64;
 
 /// A file after an edit.

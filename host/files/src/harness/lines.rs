@@ -66,11 +66,11 @@ pub(super) async fn read(
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Part {
     text: String,
-    /// Where the text starts, in bytes: at the first whole character from the wanted place on.
+    /// Offset of the text in bytes: at the first whole character from the wanted place on.
     offset: u64,
-    /// Where the next part starts; `None` at the end of the file.
+    /// Offset of the next part; `None` at the end of the file.
     next_offset: Option<u64>,
-    /// How long the whole file is.
+    /// Length of the whole file in bytes.
     file_bytes: u64,
 }
 
@@ -134,7 +134,7 @@ struct Lines {
     /// The line that comes next, or goes on.
     number: u64,
     is_at_start: bool,
-    /// Where that line starts, in bytes.
+    /// Offset of that line in bytes.
     line_offset: u64,
     /// Bytes before the next part.
     offset: u64,

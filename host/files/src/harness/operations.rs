@@ -335,7 +335,7 @@ fn truncated(reason: Truncation) -> Value {
     json!({ "truncated": true, "reason": reason })
 }
 
-/// What tells of files and directories that an answer leaves out because of their names.
+/// Describes the files and directories that an answer leaves out because of their names.
 fn not_shown(left_out: &NotShown) -> Option<Value> {
     let NotShown { count, names, .. } = left_out;
     if *count == 0 {

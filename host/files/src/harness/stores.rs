@@ -28,7 +28,7 @@ pub struct ApprovalRule {
     /// The paths, relative to the root of the store; all paths if it is empty.
     #[serde(default)]
     pub paths: PathPatterns,
-    /// Whether the calls need approval.
+    /// True if the calls need approval.
     pub needs_approval: bool,
 }
 
@@ -120,7 +120,7 @@ pub(super) struct View<'a> {
     pub(super) store: Arc<dyn FileStore>,
 }
 
-/// What a call sees of all stores.
+/// Views of all stores in one call.
 pub(super) struct Views<'a>(pub(super) Vec<View<'a>>);
 
 /// A place in one of the stores.
@@ -138,7 +138,7 @@ pub(super) enum Directory<'v> {
 }
 
 impl<'a> Views<'a> {
-    /// What a call with `context` sees of `stores`. Its changes go into `transaction` if there is one.
+    /// Creates the views of `stores` for a call with `context`. Its changes go into `transaction` if there is one.
     pub(super) fn new(
         stores: &'a [FileAccessStore],
         transaction: Option<&Transaction>,
@@ -227,7 +227,7 @@ impl<'a> Views<'a> {
         Ok(Place { view, path })
     }
 
-    /// How the path of something in `view` begins.
+    /// Returns the prefix of paths in `view`.
     pub(super) fn prefix(&self, view: &View<'_>) -> String {
         if self.0.len() == 1 { String::new() } else { format!("{}/", view.name) }
     }

@@ -226,8 +226,8 @@ impl Bucket {
         }
     }
 
-    /// Why there is no object. A service answers a request for one in a bucket that does not exist in the same way, so the
-    /// first time the bucket is listed. One that may not be listed is taken to exist.
+    /// Returns the reason why there is no object. A service answers in the same way if there is no bucket, so the first time the bucket is
+    /// listed. One that may not be listed is taken to exist.
     async fn missing(&self) -> FileError {
         if self.service.is_found() {
             return FileError::NotFound;

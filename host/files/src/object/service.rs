@@ -7,7 +7,7 @@ use object_store::Error;
 
 use crate::error::{ServiceFailure, ServiceProblem};
 
-/// Where a bucket is, and what its service said last.
+/// Address of a bucket, and the last status of its service.
 #[derive(Debug, Default)]
 pub(super) struct Service {
     /// The address of the bucket without the prefix.
@@ -17,7 +17,7 @@ pub(super) struct Service {
     /// The status of the last answer that was no success. Requests at the same time may mix theirs up, which changes the
     /// advice that an operator gets and nothing else.
     last_status: AtomicU16,
-    /// Whether the bucket has been seen to exist.
+    /// True if the bucket has been seen to exist.
     is_found: AtomicBool,
 }
 
@@ -79,7 +79,7 @@ fn kind_of(error: &Error) -> io::ErrorKind {
     }
 }
 
-/// What went wrong on the way to the service.
+/// Classifies a failure on the way to the service.
 #[cfg(feature = "cloud")]
 fn transport(error: &Error) -> io::ErrorKind {
     use object_store::client::{HttpError, HttpErrorKind};

@@ -33,7 +33,7 @@ pub(super) fn refusal(segment: &str) -> Option<SegmentRefusal> {
 
 /// Whether the text starts with one letter and a colon (`FILE-3`).
 ///
-/// Where names may hold a colon, only a letter and a colon that are a whole segment count. Should the pattern not compile,
+/// If names may hold a colon, only a letter and a colon that are a whole segment count. Should the pattern not compile,
 /// the colon is refused by `FILE-5` all the same.
 pub(super) fn is_drive_root(text: &str, rules: NameRules) -> bool {
     let first = text.split(super::is_separator).next().unwrap_or_default();

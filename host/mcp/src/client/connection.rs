@@ -214,7 +214,7 @@ impl Bounds {
     }
 }
 
-/// Why one request has no result.
+/// Reason why one request has no result.
 enum Failed {
     Service(ServiceError),
     /// The server has sent too much while it worked on the request.

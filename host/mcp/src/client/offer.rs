@@ -25,7 +25,7 @@ pub(crate) struct Offer {
     pub(crate) arguments: ToolTable,
     entries: BTreeMap<ToolName, Arc<Entry>>,
     prompts: Vec<PromptListed>,
-    /// What is passed on as it is.
+    /// Items that are passed on as they are.
     pub(crate) passed: Arc<Passed>,
 }
 
@@ -109,7 +109,7 @@ impl Offer {
         Ok(offered)
     }
 
-    /// What the server says about its tools and prompts.
+    /// Returns the statements of the server about its tools and prompts.
     pub(crate) fn statements(&self, instructions: Option<String>) -> Statements {
         let mut statements = Statements { instructions, ..Statements::default() };
         for definition in self.definitions.iter() {

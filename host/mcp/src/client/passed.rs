@@ -13,7 +13,7 @@ use super::limits::{
 use super::listing::{ListingError, pages};
 use super::remote::Remote;
 
-/// What a server lists beside its tools.
+/// Items that a server lists beside its tools.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Passed {
     /// Its resources.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cofferdam_tool::ToolDefinition;
 use serde_json::{Map, Value, json};
 
-/// What a server says that a model reads, in a form that can be kept and compared. Secrets are taken out.
+/// Statements of a server that a model reads, in a form that can be kept and compared. Secrets are taken out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Statements {
     /// Instructions for all its tools together.
@@ -22,7 +22,7 @@ pub struct Statements {
 /// Statements that are not used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Whether the instructions are left out.
+    /// True if the instructions are left out.
     pub instructions: bool,
     /// Tools that are left out, by the server's own names.
     pub tools: BTreeSet<String>,
@@ -37,7 +37,7 @@ pub trait Review: Send + Sync {
 }
 
 impl LeftOut {
-    /// Whether everything is used.
+    /// Returns whether everything is used.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.instructions && self.tools.is_empty() && self.prompts.is_empty()

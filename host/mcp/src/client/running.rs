@@ -37,7 +37,7 @@ struct State {
 struct Waiting {
     token: ProgressToken,
     call: CallContext,
-    /// How many questions were asked of it so far.
+    /// Number of questions so far.
     asked: u32,
     requests: Requests,
     lines: Lines,
@@ -82,7 +82,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Whether one more line is shown.
+    /// Returns whether one more line is shown.
     fn take(&mut self, now: Instant) -> bool {
         let is_same = |second: &Instant| now.saturating_duration_since(*second) < Duration::from_secs(1);
         if !self.second.as_ref().is_some_and(is_same) {
@@ -99,7 +99,7 @@ impl Lines {
     }
 }
 
-/// What becomes of a request of a server.
+/// Verdict about a request of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It is answered.
@@ -133,12 +133,12 @@ impl Running {
         }
     }
 
-    /// Whether the server has sent too much while it worked on this request of ours.
+    /// Returns whether the server has sent too much while it worked on this request of ours.
     pub(super) fn is_flooded(&self, id: &RequestId) -> bool {
         self.state().flooded.remove(id)
     }
 
-    /// Whether the connection has ended because the server has sent too much.
+    /// Returns whether the connection has ended because the server has sent too much.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.is_cancelled()
     }

@@ -38,9 +38,9 @@ struct Inner {
     calls: Calls,
     offer: RwLock<Arc<Offer>>,
     versions: watch::Sender<u64>,
-    /// What the server says about its tools together.
+    /// Instructions of the server.
     instructions: Option<String>,
-    /// The same, once it is accepted.
+    /// Instructions that are accepted.
     accepted_instructions: OnceLock<String>,
 }
 
@@ -95,7 +95,7 @@ impl RemoteServer {
         self.inner.reload().await
     }
 
-    /// What the server lists beside its tools, as of its last load.
+    /// Returns the items that the server lists beside its tools, as of its last load.
     #[must_use]
     pub fn passed(&self) -> Arc<Passed> {
         Arc::clone(&self.inner.offer().passed)

@@ -12,7 +12,7 @@ use super::sessions::session_id;
 use super::{Body, Endpoint, refusal};
 use crate::server::{BATCH_MAX, BATCH_REVISION};
 
-/// Whether a request holds a batch.
+/// Returns whether a request holds a batch.
 pub(super) fn is_batch(parts: &Parts, body: &[u8]) -> bool {
     parts.method == Method::POST && body.trim_ascii_start().first() == Some(&b'[')
 }

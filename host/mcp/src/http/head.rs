@@ -39,7 +39,7 @@ pub(super) fn widen_accept(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a client takes answers of a media type. The most specific range counts.
+/// Returns whether a client takes answers of a media type. The most specific range counts.
 fn takes(headers: &HeaderMap, wanted: &str) -> bool {
     let ranges = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let kind = wanted.split('/').next().unwrap_or_default();

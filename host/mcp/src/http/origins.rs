@@ -7,7 +7,7 @@ use url::{Origin, Url};
 const EXPOSED: &str = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After";
 /// Methods that a page may use.
 const METHODS: &str = "GET, POST, DELETE";
-/// How long a browser may keep the answer to a preflight, in seconds.
+/// Seconds for which a browser may keep the answer to a preflight.
 const AGE_MAX: &str = "600";
 const REQUEST_PRIVATE_NETWORK: &str = "access-control-request-private-network";
 const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
@@ -34,7 +34,7 @@ fn parse(text: &str) -> Option<Origin> {
     origin.is_tuple().then_some(origin)
 }
 
-/// Whether a browser asks if a request may follow.
+/// Returns whether a browser asks if a request may follow.
 pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
     request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ORIGIN)

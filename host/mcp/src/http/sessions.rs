@@ -31,7 +31,7 @@ impl Sessions {
         Self { sessions, owners: Mutex::default() }
     }
 
-    /// Whether a session that a request names may be used by the principal. One that nobody has is the SDK's to refuse.
+    /// Returns whether a session that a request names may be used by the principal. One that nobody has is the SDK's to refuse.
     pub(super) async fn may_use(&self, id: &str, principal: &str) -> bool {
         self.owners.lock().await.get(id).is_none_or(|owner| **owner == *principal)
     }

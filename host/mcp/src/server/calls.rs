@@ -31,7 +31,7 @@ const TASK_GRACE: Duration = Duration::from_millis(500);
 const TASK_TTL: Duration = Duration::from_secs(60 * 60);
 /// How often a client is asked to look.
 const TASK_POLL: Duration = Duration::from_secs(1);
-/// What a state of a dry run is bound to instead of the method.
+/// Name that a state of a dry run is bound to instead of the method.
 const DRY_RUN: &str = "dry run";
 /// Longest argument text that a person is shown, in bytes.
 const SHOWN_ARGUMENTS_BYTES_MAX: usize = 2000;
@@ -43,7 +43,7 @@ pub(super) struct Request<'a> {
     /// The MCP method, for what a state is bound to.
     pub(super) method: &'static str,
     pub(super) arguments: JsonObject,
-    /// Whether the client wants to see what would change, and no change.
+    /// True if the client wants to see what would change, and no change.
     pub(super) is_dry_run: bool,
     pub(super) caller: &'a Arc<Caller>,
     pub(super) asked: Asked,

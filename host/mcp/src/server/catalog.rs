@@ -34,7 +34,7 @@ pub struct Offer {
     pub resource_sources: Vec<Arc<dyn ResourceSource>>,
     /// Servers whose resources, templates and prompts are passed on as they are.
     pub remote: Vec<Arc<RemoteServer>>,
-    /// Whether there may be prompts later: a client is told only once that there can be any.
+    /// True if there may be prompts later: a client is told only once that there can be any.
     pub expects_prompts: bool,
     /// What is known about sources beside their tools, by name.
     pub sources: HashMap<String, SourceFacts>,
@@ -101,7 +101,7 @@ pub(super) struct Entry {
     /// The source that it belongs to.
     pub(super) source: Arc<str>,
     facts: Arc<SourceFacts>,
-    /// How clients are shown its schemas.
+    /// Form in which clients see its schemas.
     dialect: Dialect,
     /// Whether a client sees it. One that only makes a prompt or a resource is not shown.
     pub(super) is_listed: bool,
@@ -185,7 +185,7 @@ impl Catalog {
         (entry.is_listed && entry.is_for(principal)).then_some(entry)
     }
 
-    /// Whether sources are still being loaded.
+    /// Returns whether sources are still being loaded.
     pub(super) fn is_loading(&self) -> bool {
         !self.loading.is_empty()
     }

@@ -39,7 +39,7 @@ const RESOURCES_MAX: usize = 1000;
 /// How long a client may keep a list. It is told when one changes.
 const LIST_TTL_MS: u64 = 60_000;
 
-/// What a client is told that calls a tool of a server which is about to end.
+/// Message for a client that calls a tool of a server which is about to end.
 pub(crate) const STOPPING: &str = "the server is stopping and takes no new calls";
 
 /// One connection's view of a server. Clones belong to the same connection.

@@ -25,7 +25,7 @@ use super::rounds::{Answered, State};
 
 /// Most questions of one call. Each is kept by the client, by the server, or in the state between them.
 const QUESTIONS_MAX: usize = 64;
-/// How often a question is asked again because its answer does not fit.
+/// Maximum number of times that a question is repeated because its answer does not fit.
 const REPEATS_MAX: u32 = 2;
 
 /// What the names of the host's own questions begin with. No tool's question can: there is no `.` in its alphabet.

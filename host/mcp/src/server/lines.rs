@@ -46,7 +46,7 @@ pub(super) struct Lines<R, W> {
     closing: Closing,
 }
 
-/// How a connection ends.
+/// Signals for the end of a connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Closing {
     /// Says that the server is stopping: what was asked is answered, and nothing new is begun.

@@ -20,12 +20,12 @@ use crate::client::{CallError, Passed, RemoteServer, prefixed_name};
 /// Something of a server, under the name that clients know it by.
 pub(super) struct Named<T> {
     server: Arc<RemoteServer>,
-    /// What the server calls it.
+    /// Name on the server.
     remote: String,
     item: T,
 }
 
-/// What all remote servers list beside their tools.
+/// Items that all remote servers list beside their tools.
 #[derive(Default)]
 pub(super) struct PassedOn {
     resources: Vec<Named<Resource>>,
@@ -44,7 +44,7 @@ fn of<'a, T: Clone>(all: &'a [Named<T>], principal: &'a Principal) -> impl Itera
 }
 
 impl PassedOn {
-    /// What `servers` list now. Names and addresses of the others are taken.
+    /// Collects the items that `servers` list. Names and addresses of the others are taken.
     pub(super) fn new(
         servers: &[Arc<RemoteServer>],
         prompts: &[PromptOffer],
@@ -155,7 +155,7 @@ impl PassedOn {
         })
     }
 
-    /// What a client sees of it, to compare.
+    /// Returns the items that a client sees, to compare them.
     pub(super) fn seen(&self) -> (Vec<&Resource>, Vec<&ResourceTemplate>, Vec<&Prompt>) {
         (
             self.resources.iter().map(|named| &named.item).collect(),

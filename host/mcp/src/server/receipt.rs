@@ -55,7 +55,7 @@ pub(super) fn receipt(record: CallRecord, policy_digest: Option<&str>) -> Value 
     Value::Object(receipt)
 }
 
-/// What a dry run would have changed.
+/// Returns the changes that a dry run would have made.
 pub(super) fn dry_run(record: &CallRecord) -> Value {
     let mut bytes_left = DIFF_BYTES_MAX;
     let mut diffs_left_out = 0_u64;

@@ -30,7 +30,7 @@ pub(super) struct State {
     pub(super) answers: BTreeMap<String, Answered>,
     /// Digests of the questions of the last round.
     pub(super) asked: BTreeMap<String, String>,
-    /// How many answers did not fit their questions.
+    /// Number of answers that did not fit their questions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) misfits: BTreeMap<String, u32>,
 }

@@ -35,7 +35,7 @@ impl Running {
         .await
     }
 
-    /// What Fetch asks before a page of an origin may send what an MCP client sends.
+    /// Sends the preflight of Fetch for a page of an origin that behaves as an MCP client.
     async fn preflight(&self, origin: &str) -> Answer {
         let address = self.address;
         self.raw(&format!(

@@ -49,7 +49,7 @@ const STRICT_OFF: &str = "strict mode is off: ";
 pub enum Dialect {
     /// JSON Schema 2020-12 as published (`ARG-36`), which is what MCP speaks.
     Mcp,
-    /// What every client reads, those included that validate by draft-07: no combinator at the top level, references
+    /// Keywords that every client reads, those included that validate by draft-07: no combinator at the top level, references
     /// resolved unless they lead in a circle, `items` for every array with positions, bounds in place of formats of numbers,
     /// and a closed object for a tool without parameters.
     Portable,

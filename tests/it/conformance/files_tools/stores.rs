@@ -156,7 +156,7 @@ pub(super) fn mode(word: &str) -> Result<FileAccessOptions, String> {
     })
 }
 
-/// The same with the settings of a row.
+/// Builds the tools with the settings of a row.
 pub(super) fn with_settings(
     mut options: FileAccessOptions,
     settings: Option<&Value>,

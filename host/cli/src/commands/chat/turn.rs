@@ -28,7 +28,7 @@ pub(super) struct Talk {
     pub(super) transcript: Transcript,
     /// What the label policy decides, where one is on.
     pub(super) decisions: Option<Decisions>,
-    /// Whether calls show what they would change in files, and change nothing.
+    /// True if calls show what they would change in files, and change nothing.
     pub(super) is_dry_run: bool,
     /// Whether the end of a turn is printed as JSON.
     pub(super) is_json: bool,

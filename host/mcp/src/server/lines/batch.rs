@@ -19,7 +19,7 @@ pub(crate) const MESSAGES_MAX: usize = 64;
 pub(super) struct Batches {
     /// Messages of the batch that was read last and are still to be taken.
     unread: VecDeque<Vec<u8>>,
-    /// Whether the message that was taken last belongs to the last batch.
+    /// True if the message that was taken last belongs to the last batch.
     is_reading: bool,
     open: Vec<Batch>,
 }
@@ -32,7 +32,7 @@ struct Batch {
     answers: Vec<TxJsonRpcMessage<RoleServer>>,
 }
 
-/// Whether a line holds a batch.
+/// Returns whether a line holds a batch.
 pub(super) fn is_batch(line: &[u8]) -> bool {
     line.trim_ascii_start().first() == Some(&b'[')
 }
