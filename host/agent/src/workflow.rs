@@ -36,6 +36,7 @@ mod builder;
 mod check;
 mod checkpoint;
 mod conversation;
+pub mod definition;
 mod edges;
 mod error;
 mod event;

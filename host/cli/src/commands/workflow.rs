@@ -6,7 +6,6 @@ mod build;
 mod file;
 mod person;
 mod show;
-mod when;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

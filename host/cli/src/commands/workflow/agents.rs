@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use cofferdam_agent::labels::LabelPolicy;
+use cofferdam_agent::workflow::definition::{AgentDefinition, Names};
 use cofferdam_agent::{Agent, Approvals, Layer, LoopSettings, ScriptedClient, ScriptedReply};
 use cofferdam_tool::Toolset;
 
-use super::file::{AgentTable, Designation, WorkflowFile};
+use super::file::WorkflowFile;
 use super::show::ShowCalls;
 use crate::args::WorkflowRunArgs;
 use crate::commands::chat::text_or_file;
@@ -30,7 +31,7 @@ pub(super) struct Makings<'a> {
 impl Makings<'_> {
     /// An agent that can be run.
     pub(super) fn agent(&self, id: &str) -> Result<Agent> {
-        let Some(table) = self.file.written.agents.get(id) else {
+        let Some(table) = self.file.definition.agents.get(id) else {
             return Err(self.file.error_anywhere(format!("there is no agent `{id}`")).into());
         };
         let model = self.model(id, table)?;
@@ -55,7 +56,7 @@ impl Makings<'_> {
     }
 
     /// The model that the agent names, or the one of the command line, or the one of the configuration.
-    fn model(&self, id: &str, table: &AgentTable) -> Result<models::ModelSpec> {
+    fn model(&self, id: &str, table: &AgentDefinition) -> Result<models::ModelSpec> {
         let named = table.model.as_ref().map(|model| match model.value.strip_prefix("script:") {
             Some(script) => format!("script:{}", self.file.resolve(script).display()),
             None => model.value.clone(),
@@ -73,9 +74,9 @@ impl Makings<'_> {
     }
 
     /// The tools that the agent names: none unless it names some.
-    fn tools(&self, table: &AgentTable) -> Result<Toolset> {
+    fn tools(&self, table: &AgentDefinition) -> Result<Toolset> {
         let Some(named) = &table.tools else { return Ok(Toolset::new()) };
-        if named.value == Designation::Word("all".to_owned()) {
+        if named.value == Names::Word("all".to_owned()) {
             return Ok(self.toolset.clone());
         }
         let mut wanted = BTreeSet::new();

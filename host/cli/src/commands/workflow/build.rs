@@ -2,16 +2,17 @@
 
 use anyhow::Result;
 use cofferdam_agent::Agent;
+use cofferdam_agent::workflow::definition::{
+    Case, EdgeDefinition, Location, Names, OrchestrationDefinition, OrchestrationKind, When,
+};
 use cofferdam_agent::workflow::{
     AgentExecutor, AgentSelector, Concurrent, Condition, GroupChat, Handoff, InvalidOrchestration,
     InvalidWorkflow, Magentic, MagenticLimits, Selection, Sequential, Switch, Workflow, WorkflowBuilder,
     selector_fn,
 };
-use serde_saphyr::Location;
 
-use super::file::{Case, Designation, EdgeTable, Kind, OrchestrationTable, WorkflowFile};
+use super::file::WorkflowFile;
 use super::person::Person;
-use super::when;
 
 /// Supersteps that a workflow may have if the command line says so.
 pub(super) type MaxIterations = Option<u64>;
@@ -22,16 +23,18 @@ pub(super) fn workflow(
     max_iterations: MaxIterations,
     agent: impl Fn(&str) -> Result<Agent>,
 ) -> Result<Workflow> {
-    if file.written.agents.0.is_empty() && file.written.people.0.is_empty() {
+    if file.definition.agents.0.is_empty() && file.definition.people.0.is_empty() {
         return Err(file
             .error_anywhere("the workflow has no agents; write `agents:` with at least one")
             .into());
     }
-    if let Some(twice) = file.written.agents.0.iter().find(|(id, _)| file.written.people.get(id).is_some()) {
+    if let Some(twice) =
+        file.definition.agents.0.iter().find(|(id, _)| file.definition.people.get(id).is_some())
+    {
         return Err(file.error_anywhere(format!("`{}` is an agent and a person", twice.0)).into());
     }
-    let max_iterations = max_iterations.or(file.written.max_iterations.as_ref().map(|max| max.value));
-    match &file.written.orchestration {
+    let max_iterations = max_iterations.or(file.definition.max_iterations.as_ref().map(|max| max.value));
+    match &file.definition.orchestration {
         Some(orchestration) => {
             let at = orchestration.referenced;
             check_alone(file, at)?;
@@ -45,12 +48,12 @@ pub(super) fn workflow(
 
 /// An orchestration has its edges itself.
 fn check_alone(file: &WorkflowFile, at: Location) -> Result<()> {
-    let written = &file.written;
-    let has_graph = written.start.is_some()
-        || !written.edges.is_empty()
-        || !written.people.0.is_empty()
-        || written.output_from.is_some()
-        || written.intermediate_output_from.is_some();
+    let definition = &file.definition;
+    let has_graph = definition.start.is_some()
+        || !definition.edges.is_empty()
+        || !definition.people.0.is_empty()
+        || definition.output_from.is_some()
+        || definition.intermediate_output_from.is_some();
     if has_graph {
         let message = "`orchestration` has edges and outputs of its own; leave out `start`, `edges`, `people`, `output-from` and \
                        `intermediate-output-from`";
@@ -62,7 +65,7 @@ fn check_alone(file: &WorkflowFile, at: Location) -> Result<()> {
 /// Agents that work together in one of the known ways.
 struct Together<'f, A> {
     file: &'f WorkflowFile,
-    table: &'f OrchestrationTable,
+    table: &'f OrchestrationDefinition,
     at: Location,
     agent: &'f A,
     max_iterations: MaxIterations,
@@ -71,24 +74,24 @@ struct Together<'f, A> {
 impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
     fn build(&self) -> Result<Result<Workflow, InvalidOrchestration>> {
         self.check_options()?;
-        let OrchestrationTable { kind, chain_only_responses, intermediate, .. } = self.table;
+        let OrchestrationDefinition { kind, chain_only_responses, intermediate, .. } = self.table;
         let (name, ids) = (self.file.name(), self.participants()?);
         let agents = ids.iter().map(|id| self.one(id)).collect::<Result<Vec<_>>>()?;
         let described = ids.iter().filter_map(|id| {
-            let table = self.file.written.agents.get(id)?;
+            let table = self.file.definition.agents.get(id)?;
             Some((id.clone(), table.description.clone()?))
         });
         Ok(match kind {
-            Kind::Sequential => {
+            OrchestrationKind::Sequential => {
                 let sequential = Sequential::new(agents).name(name).intermediate_outputs(*intermediate);
                 let sequential = sequential.chain_only_responses(*chain_only_responses);
                 self.within(sequential, Sequential::max_iterations).build()
             }
-            Kind::Concurrent => {
+            OrchestrationKind::Concurrent => {
                 let concurrent = Concurrent::new(agents).name(name).intermediate_outputs(*intermediate);
                 self.within(concurrent, Concurrent::max_iterations).build()
             }
-            Kind::Handoff => {
+            OrchestrationKind::Handoff => {
                 let mut handoff = Handoff::new(agents).name(name);
                 for (id, description) in described {
                     handoff = handoff.describe(id, description);
@@ -98,7 +101,7 @@ impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
                 }
                 self.within(handoff, Handoff::max_iterations).build()
             }
-            Kind::GroupChat => {
+            OrchestrationKind::GroupChat => {
                 let mut chat = match &self.table.selector {
                     Some(selector) => GroupChat::new(agents, AgentSelector::new(self.one(selector)?)),
                     None => GroupChat::new(agents, selector_fn(in_turn(ids.len()))),
@@ -108,7 +111,7 @@ impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
                 }
                 chat.name(name).intermediate_outputs(*intermediate).build()
             }
-            Kind::Magentic => {
+            OrchestrationKind::Magentic => {
                 let planner = self.table.planner.as_ref();
                 let planner =
                     planner.ok_or_else(|| self.wrong("`magentic` needs a `planner`: the id of an agent"))?;
@@ -129,17 +132,18 @@ impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
 
     /// What is for another kind is a mistake, and not to be passed over.
     fn check_options(&self) -> Result<()> {
-        let OrchestrationTable { kind, max_rounds, max_stalls, max_resets, .. } = self.table;
-        let (is_chat, is_magentic) = (*kind == Kind::GroupChat, *kind == Kind::Magentic);
+        let OrchestrationDefinition { kind, max_rounds, max_stalls, max_resets, .. } = self.table;
+        let (is_chat, is_magentic) =
+            (*kind == OrchestrationKind::GroupChat, *kind == OrchestrationKind::Magentic);
         let options = [
-            ("chain-only-responses", self.table.chain_only_responses, *kind == Kind::Sequential),
-            ("intermediate", self.table.intermediate, *kind != Kind::Handoff),
+            ("chain-only-responses", self.table.chain_only_responses, *kind == OrchestrationKind::Sequential),
+            ("intermediate", self.table.intermediate, *kind != OrchestrationKind::Handoff),
             ("max-rounds", max_rounds.is_some(), is_chat || is_magentic),
             ("max-stalls", max_stalls.is_some(), is_magentic),
             ("max-resets", max_resets.is_some(), is_magentic),
             ("selector", self.table.selector.is_some(), is_chat),
             ("planner", self.table.planner.is_some(), is_magentic),
-            ("routes", !self.table.routes.0.is_empty(), *kind == Kind::Handoff),
+            ("routes", !self.table.routes.0.is_empty(), *kind == OrchestrationKind::Handoff),
         ];
         match options.into_iter().find(|(_, is_given, is_known)| *is_given && !is_known) {
             Some((name, ..)) => Err(self.wrong(&format!("`{name}` is for another kind of orchestration"))),
@@ -154,7 +158,7 @@ impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
             None => {
                 let others = [&self.table.selector, &self.table.planner];
                 let has_task = |id: &String| others.iter().any(|other| other.as_ref() == Some(id));
-                let all = self.file.written.agents.0.iter().map(|(id, _)| id.clone());
+                let all = self.file.definition.agents.0.iter().map(|(id, _)| id.clone());
                 all.filter(|id| !has_task(id)).collect()
             }
         };
@@ -162,7 +166,7 @@ impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
     }
 
     fn one(&self, id: &str) -> Result<Agent> {
-        if self.file.written.agents.get(id).is_none() {
+        if self.file.definition.agents.get(id).is_none() {
             return Err(self.wrong(&format!("there is no agent `{id}`; agents: {}", known(self.file))));
         }
         (self.agent)(id)
@@ -189,8 +193,8 @@ fn in_turn(count: usize) -> impl Fn(&[cofferdam_agent::Message], &[String]) -> O
 }
 
 fn known(file: &WorkflowFile) -> String {
-    let agents = file.written.agents.0.iter().map(|(id, _)| id.as_str());
-    let ids: Vec<_> = agents.chain(file.written.people.0.iter().map(|(id, _)| id.as_str())).collect();
+    let agents = file.definition.agents.0.iter().map(|(id, _)| id.as_str());
+    let ids: Vec<_> = agents.chain(file.definition.people.0.iter().map(|(id, _)| id.as_str())).collect();
     ids.join(", ")
 }
 
@@ -200,16 +204,17 @@ fn graph(
     max_iterations: MaxIterations,
     agent: impl Fn(&str) -> Result<Agent>,
 ) -> Result<Workflow> {
-    let written = &file.written;
+    let definition = &file.definition;
     let mut builder = Workflow::builder(file.name());
-    for (id, _) in &written.agents.0 {
+    for (id, _) in &definition.agents.0 {
         builder = builder.executor(AgentExecutor::new(id, agent(id)?));
     }
-    for (id, table) in &written.people.0 {
+    for (id, table) in &definition.people.0 {
         builder = builder.executor(Person::new(id, table));
     }
-    let only = written.agents.0.first().filter(|_| written.agents.0.len() + written.people.0.len() == 1);
-    let start = match (&written.start, only) {
+    let only =
+        definition.agents.0.first().filter(|_| definition.agents.0.len() + definition.people.0.len() == 1);
+    let start = match (&definition.start, only) {
         (Some(start), _) => {
             check_known(file, start.referenced, &start.value)?;
             start.value.clone()
@@ -220,18 +225,18 @@ fn graph(
         }
     };
     builder = builder.start(start);
-    for edge in &written.edges {
+    for edge in &definition.edges {
         builder = add(file, edge.referenced, &edge.value, builder)?;
     }
-    builder = match &written.output_from {
-        Some(Designation::Word(word)) => builder.output_from(word.as_str()),
-        Some(Designation::List(list)) => builder.output_from(list.clone()),
+    builder = match &definition.output_from {
+        Some(Names::Word(word)) => builder.output_from(word.as_str()),
+        Some(Names::List(list)) => builder.output_from(list.clone()),
         None => builder,
     };
-    builder = match &written.intermediate_output_from {
+    builder = match &definition.intermediate_output_from {
         // Words of the file have dashes.
-        Some(Designation::Word(word)) => builder.intermediate_output_from(word.replace('-', "_").as_str()),
-        Some(Designation::List(list)) => builder.intermediate_output_from(list.clone()),
+        Some(Names::Word(word)) => builder.intermediate_output_from(word.replace('-', "_").as_str()),
+        Some(Names::List(list)) => builder.intermediate_output_from(list.clone()),
         None => builder,
     };
     if let Some(max_iterations) = max_iterations {
@@ -251,7 +256,7 @@ fn explained(error: &InvalidWorkflow) -> String {
 }
 
 fn check_known(file: &WorkflowFile, at: Location, id: &str) -> Result<()> {
-    if file.written.agents.get(id).is_some() || file.written.people.get(id).is_some() {
+    if file.definition.agents.get(id).is_some() || file.definition.people.get(id).is_some() {
         return Ok(());
     }
     Err(file.error(at, format!("there is no agent or person `{id}`; there are: {}", known(file))).into())
@@ -260,33 +265,29 @@ fn check_known(file: &WorkflowFile, at: Location, id: &str) -> Result<()> {
 fn add(
     file: &WorkflowFile,
     at: Location,
-    edge: &EdgeTable,
+    edge: &EdgeDefinition,
     builder: WorkflowBuilder,
 ) -> Result<WorkflowBuilder> {
     let wrong = |message: &str| -> anyhow::Error { file.error(at, message).into() };
-    let condition = |when| when::condition(when).map_err(|message| wrong(&message));
+    let condition = |when: &When| when.condition().map_err(|message| wrong(&message));
     let cases = edge.switch.iter().chain(&edge.select).flatten();
-    let ends = edge.from.iter().chain(&edge.to).flat_map(Designation::ids).chain(edge.chain.iter().flatten());
+    let ends = edge.from.iter().chain(&edge.to).flat_map(Names::ids).chain(edge.chain.iter().flatten());
     for id in ends.chain(cases.flat_map(|case| case.to.iter().chain(&case.otherwise))) {
         check_known(file, at, id)?;
     }
-    let EdgeTable { chain, from, to, when, switch, select } = edge;
+    let EdgeDefinition { chain, from, to, when, switch, select } = edge;
     Ok(match (chain, from, to, when, switch, select) {
         (Some(chain), None, None, None, None, None) => builder.chain(chain),
-        (None, Some(Designation::Word(from)), Some(Designation::Word(to)), when, None, None) => match when {
+        (None, Some(Names::Word(from)), Some(Names::Word(to)), when, None, None) => match when {
             Some(when) => builder.edge_if(from, to, condition(when)?),
             None => builder.edge(from, to),
         },
-        (None, Some(Designation::Word(from)), Some(Designation::List(to)), None, None, None) => {
-            builder.fan_out(from, to)
-        }
-        (None, Some(Designation::List(from)), Some(Designation::Word(to)), None, None, None) => {
-            builder.fan_in(from, to)
-        }
-        (None, Some(Designation::Word(from)), None, None, Some(cases), None) => {
+        (None, Some(Names::Word(from)), Some(Names::List(to)), None, None, None) => builder.fan_out(from, to),
+        (None, Some(Names::List(from)), Some(Names::Word(to)), None, None, None) => builder.fan_in(from, to),
+        (None, Some(Names::Word(from)), None, None, Some(cases), None) => {
             builder.switch(from, switch_of(cases).map_err(|message| wrong(&message))?)
         }
-        (None, Some(Designation::Word(from)), None, None, None, Some(cases)) => {
+        (None, Some(Names::Word(from)), None, None, None, Some(cases)) => {
             let (targets, selection) = selection_of(cases).map_err(|message| wrong(&message))?;
             builder.select(from, targets, selection)
         }
@@ -303,9 +304,7 @@ fn switch_of(cases: &[Case]) -> std::result::Result<Switch, String> {
     let mut switch = Switch::new();
     for (place, case) in cases.iter().enumerate() {
         switch = match case {
-            Case { when: Some(when), to: Some(to), otherwise: None } => {
-                switch.case(when::condition(when)?, to)
-            }
+            Case { when: Some(when), to: Some(to), otherwise: None } => switch.case(when.condition()?, to),
             Case { when: None, to: None, otherwise: Some(otherwise) } if place + 1 == cases.len() => {
                 switch.default_to(otherwise)
             }
@@ -324,7 +323,7 @@ fn selection_of(cases: &[Case]) -> std::result::Result<(Vec<String>, Selection),
         let Case { when, to: Some(to), otherwise: None } = case else {
             return Err("a case of `select` has `to`, and `when` unless it gets every message".to_owned());
         };
-        let when = when.as_ref().map(when::condition).transpose()?;
+        let when = when.as_ref().map(When::condition).transpose()?;
         chosen.push((to.clone(), when));
     }
     let targets = chosen.iter().map(|(to, _)| to.clone()).collect();

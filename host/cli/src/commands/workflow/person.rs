@@ -2,18 +2,17 @@
 
 use async_trait::async_trait;
 use cofferdam_agent::BoxError;
+use cofferdam_agent::workflow::definition::{PersonDefinition, PersonPasses};
 use cofferdam_agent::workflow::{Executor, MessageType, Payload, Request, Step};
-
-use super::file::{PersonPasses, PersonTable};
 
 /// Asks a person about each message, and sends on what was answered, or the message if the answer is yes.
 pub(super) struct Person {
     id: String,
-    table: PersonTable,
+    table: PersonDefinition,
 }
 
 impl Person {
-    pub(super) fn new(id: &str, table: &PersonTable) -> Self {
+    pub(super) fn new(id: &str, table: &PersonDefinition) -> Self {
         Self { id: id.to_owned(), table: table.clone() }
     }
 }

@@ -1,24 +1,29 @@
 //! Conditions on texts.
 
-use cofferdam_agent::workflow::Condition;
 use regex::RegexBuilder;
 use serde_json::Value;
 
-use super::file::When;
+use super::When;
+use crate::workflow::Condition;
 
-/// Largest compiled pattern, in bytes, and deepest condition. A person writes them; a file is not to take the memory of a machine.
+/// Maximum bytes of a compiled pattern, and maximum depth of a condition: a file must not take the memory of the machine.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 const DEPTH_MAX: usize = 16;
 
 type Test = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// A condition, named by what it says. The error is what is wrong with it.
-pub(super) fn condition(when: &When) -> Result<Condition, String> {
-    let (name, test) = compiled(when, DEPTH_MAX)?;
-    Ok(Condition::new(name, move |value| match value {
-        Value::String(text) => test(text),
-        other => test(&other.to_string()),
-    }))
+impl When {
+    /// Compiles the condition, which is named by its definition.
+    ///
+    /// # Errors
+    /// A description of the mistake, for the author of the workflow.
+    pub fn condition(&self) -> Result<Condition, String> {
+        let (name, test) = compiled(self, DEPTH_MAX)?;
+        Ok(Condition::new(name, move |value| match value {
+            Value::String(text) => test(text),
+            other => test(&other.to_string()),
+        }))
+    }
 }
 
 fn compiled(when: &When, depth: usize) -> Result<(String, Test), String> {
@@ -56,7 +61,7 @@ mod tests {
     use super::*;
 
     fn when(yaml: &str) -> Result<Condition, String> {
-        condition(&serde_saphyr::from_str(yaml).unwrap())
+        serde_saphyr::from_str::<When>(yaml).unwrap().condition()
     }
 
     fn holds(yaml: &str, text: &str) -> bool {

@@ -1,0 +1,335 @@
+//! Workflows as YAML: the form of the file, and positions of mistakes in it.
+
+mod condition;
+
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+pub use serde_saphyr::{Location, Spanned};
+
+/// Maximum number of the parser's events that aliases may repeat.
+const REPEATED_EVENTS_MAX: usize = 10_000;
+
+/// A workflow as a file describes it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WorkflowDefinition {
+    /// Name of the workflow; that of the file unless it is given.
+    pub name: Option<String>,
+    /// For people only.
+    #[serde(rename = "description")]
+    _description: Option<String>,
+    /// Agents by id.
+    #[serde(default)]
+    pub agents: Ordered<AgentDefinition>,
+    /// Questions to people by id.
+    #[serde(default)]
+    pub people: Ordered<PersonDefinition>,
+    /// Pattern that the agents work in, in place of edges.
+    pub orchestration: Option<Spanned<Orchestration>>,
+    /// Id of the node that gets the input.
+    pub start: Option<Spanned<String>>,
+    /// Edges of the graph.
+    #[serde(default)]
+    pub edges: Vec<Spanned<EdgeDefinition>>,
+    /// Nodes whose output is the output of the workflow.
+    pub output_from: Option<Names>,
+    /// Nodes whose output is shown as intermediate.
+    pub intermediate_output_from: Option<Names>,
+    /// Maximum number of supersteps.
+    pub max_iterations: Option<Spanned<u64>>,
+}
+
+/// An agent.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct AgentDefinition {
+    /// Model, in the form of `--model`; a script's file is relative to the workflow's.
+    pub model: Option<Spanned<String>>,
+    /// Instructions as text, or `@FILE` relative to the workflow's file.
+    pub instructions: Option<Spanned<String>>,
+    /// Description for other agents.
+    pub description: Option<String>,
+    /// Names of its tools; `all` is all that the command line offers.
+    pub tools: Option<Spanned<Names>>,
+    /// Maximum number of rounds of tool calls in one turn.
+    pub max_tool_rounds: Option<std::num::NonZeroU32>,
+}
+
+/// A question to a person, at a node of the graph.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PersonDefinition {
+    /// Question; the message that has arrived is shown below it.
+    pub prompt: String,
+    /// Message that is sent on.
+    #[serde(default)]
+    pub passes: PersonPasses,
+}
+
+/// Message that is sent on when a person has answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PersonPasses {
+    /// The answer.
+    #[default]
+    Answer,
+    /// The message that has arrived, if the answer is yes; otherwise nothing.
+    Message,
+}
+
+/// Pattern in which the agents work together, where there are no edges.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct OrchestrationDefinition {
+    /// Pattern.
+    pub kind: OrchestrationKind,
+    /// Participants in order; all agents unless they are given.
+    pub participants: Option<Vec<String>>,
+    /// True if an agent gets only the answer of the one before it, without the conversation.
+    #[serde(default)]
+    pub chain_only_responses: bool,
+    /// True if answers of participants are shown as intermediate.
+    #[serde(default)]
+    pub intermediate: bool,
+    /// Maximum number of rounds.
+    pub max_rounds: Option<u64>,
+    /// Maximum number of rounds without progress before a new plan is made.
+    pub max_stalls: Option<u64>,
+    /// Maximum number of new plans.
+    pub max_resets: Option<u64>,
+    /// Agent that selects the next speaker; all take turns unless it is given.
+    pub selector: Option<String>,
+    /// Agent that plans.
+    pub planner: Option<String>,
+    /// Agents that each agent may hand off to.
+    #[serde(default)]
+    pub routes: Ordered<Vec<String>>,
+}
+
+/// Pattern in which agents work together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OrchestrationKind {
+    /// One agent after the other.
+    Sequential,
+    /// All agents at once.
+    Concurrent,
+    /// A conversation in which one agent speaks at a time.
+    GroupChat,
+    /// Agents that pass the conversation to each other.
+    Handoff,
+    /// A planner that gives work to the others.
+    Magentic,
+}
+
+/// `orchestration: sequential`, or a table with `kind`.
+#[derive(Debug)]
+pub struct Orchestration(pub OrchestrationDefinition);
+
+/// Edges, in exactly one of the forms that the documentation lists.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct EdgeDefinition {
+    /// Nodes that follow each other.
+    pub chain: Option<Vec<String>>,
+    /// Source of the edge; several wait for each other.
+    pub from: Option<Names>,
+    /// Target of the edge.
+    pub to: Option<Names>,
+    /// Condition on the message.
+    pub when: Option<When>,
+    /// Cases of which the first that holds is taken.
+    pub switch: Option<Vec<Case>>,
+    /// Cases of which all that hold are taken.
+    pub select: Option<Vec<Case>>,
+}
+
+/// One way of several.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Case {
+    /// Condition on the message.
+    pub when: Option<When>,
+    /// Target if the condition holds.
+    pub to: Option<String>,
+    /// Target if no other case holds.
+    pub otherwise: Option<String>,
+}
+
+/// A condition on a text.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct When {
+    /// The text contains this.
+    pub contains: Option<String>,
+    /// The text equals this, white space at both ends apart.
+    pub equals: Option<String>,
+    /// A regular expression matches the text.
+    pub matches: Option<String>,
+    /// The inner condition does not hold.
+    pub not: Option<Box<When>>,
+    /// True if upper and lower case are the same.
+    #[serde(default)]
+    pub ignore_case: bool,
+}
+
+/// One name, or a list of names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Names {
+    /// A name or a keyword.
+    Word(String),
+    /// Names.
+    List(Vec<String>),
+}
+
+/// A map in the order in which it is written.
+#[derive(Debug)]
+pub struct Ordered<T>(pub Vec<(String, T)>);
+
+/// Reason why a text is no workflow.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct InvalidDefinition {
+    /// Position of the mistake, if it is known.
+    pub at: Option<Location>,
+    /// Description of the mistake, in one line and without the position.
+    pub message: String,
+}
+
+impl WorkflowDefinition {
+    /// Reads YAML and checks its form. Names that agents, people and edges refer to are checked when the workflow is built.
+    ///
+    /// # Errors
+    /// The first place where `text` is not YAML or not a workflow.
+    pub fn parse(text: &str) -> Result<Self, InvalidDefinition> {
+        let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! { max_documents: 1 },
+            alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPEATED_EVENTS_MAX },
+            strict_booleans: true,
+            with_snippet: false,
+        };
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| InvalidDefinition {
+            at: error.location(),
+            message: without_place(&error.to_string()),
+        })
+    }
+}
+
+/// Returns the first line of a message without the position that ends it.
+fn without_place(message: &str) -> String {
+    let line = message.lines().next().unwrap_or(message).trim();
+    let cut = [" at line ", " (line "].iter().filter_map(|mark| line.rfind(mark)).min();
+    cut.and_then(|end| line.get(..end)).unwrap_or(line).to_owned()
+}
+
+impl Names {
+    /// Returns the names; a word is one.
+    pub fn ids(&self) -> &[String] {
+        match self {
+            Self::Word(word) => std::slice::from_ref(word),
+            Self::List(list) => list,
+        }
+    }
+}
+
+impl<T> Ordered<T> {
+    /// Returns the value of a name.
+    pub fn get(&self, name: &str) -> Option<&T> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+}
+
+impl<T> Default for Ordered<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct InOrder<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for InOrder<T> {
+            type Value = Ordered<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of names")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries: Vec<(String, T)> = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, T>()? {
+                    if entries.iter().any(|(known, _)| *known == name) {
+                        return Err(A::Error::custom(format!("`{name}` is there twice")));
+                    }
+                    entries.push((name, value));
+                }
+                Ok(Ordered(entries))
+            }
+        }
+        from.deserialize_map(InOrder(std::marker::PhantomData))
+    }
+}
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct WordOrList;
+        impl<'de> Visitor<'de> for WordOrList {
+            type Value = Names;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name or a list of names")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Self::Value, E> {
+                Ok(Names::Word(word.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut names = Vec::new();
+                while let Some(name) = list.next_element()? {
+                    names.push(name);
+                }
+                Ok(Names::List(names))
+            }
+        }
+        from.deserialize_any(WordOrList)
+    }
+}
+
+impl<'de> Deserialize<'de> for Orchestration {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct WordOrTable;
+        impl<'de> Visitor<'de> for WordOrTable {
+            type Value = Orchestration;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("sequential, concurrent, group-chat, handoff or magentic, or a map with `kind`")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Self::Value, E> {
+                let word = serde::de::value::StrDeserializer::new(word);
+                let table = OrchestrationDefinition {
+                    kind: OrchestrationKind::deserialize(word)?,
+                    participants: None,
+                    chain_only_responses: false,
+                    intermediate: false,
+                    max_rounds: None,
+                    max_stalls: None,
+                    max_resets: None,
+                    selector: None,
+                    planner: None,
+                    routes: Ordered::default(),
+                };
+                Ok(Orchestration(table))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                OrchestrationDefinition::deserialize(MapAccessDeserializer::new(map)).map(Orchestration)
+            }
+        }
+        from.deserialize_any(WordOrTable)
+    }
+}
