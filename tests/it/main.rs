@@ -31,6 +31,7 @@
 //! | `wire` | no tests: a server that speaks MCP, and raw bytes to and from it |
 //! | `serve` | MCP line by line: both revisions, both transports, how it ends |
 //! | `servers` | remote MCP servers in a configuration: tools, names, secrets, approval, ends |
+//! | `fuzz` | the seeds of the fuzz targets |
 //! | `mcp_frames` | ten thousand frames that are not what they should be |
 //! | `samples` | the sample tools through the host, and the demo's script |
 //! | `examples` | the programs of `tests/examples` |
@@ -64,6 +65,7 @@ mod conformance;
 mod ends;
 mod errors;
 mod examples;
+mod fuzz;
 mod hostile;
 mod injection;
 mod languages;

@@ -4,6 +4,7 @@ mod bench;
 mod count;
 mod demo;
 mod deny;
+mod fuzz;
 mod guests;
 mod languages;
 mod mcp;
@@ -14,6 +15,8 @@ mod run;
 mod s3;
 mod sdks;
 mod toolchains;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -57,12 +60,21 @@ enum Command {
     Models,
     /// Measure the host against the floor and print ratios; builds what is compared with
     Bench(bench::Options),
+    /// Search for inputs that break a rule, with libFuzzer; needs a C++ compiler
+    Fuzz(fuzz::Options),
     /// Count the instructions of a call with valgrind, and compare with tests/bench/counts.toml
     Count(count::Options),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
+fn main() -> anyhow::Result<ExitCode> {
+    match fuzz::as_rustc() {
+        Some(code) => Ok(code),
+        None => run(Cli::parse().command).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
         Command::Demo => demo::run(),
         Command::Test => test(),
         Command::Conformance => conformance(),
@@ -74,6 +86,7 @@ fn main() -> anyhow::Result<()> {
         Command::Mcp { part } => guests::build().and_then(|()| build()).and_then(|()| mcp::run(part)),
         Command::Models => models::run(),
         Command::Bench(options) => bench::run(&options),
+        Command::Fuzz(options) => fuzz::run(&options),
         Command::Count(options) => count::run(&options),
     }
 }
@@ -104,6 +117,7 @@ fn test() -> anyhow::Result<()> {
     tests.run(&root())?;
     drop(bucket_server);
     mcp::for_tests()?;
+    fuzz::for_tests()?;
     count::for_tests()?;
     // Tests are quiet about what passes; the areas of the contract are worth a line each.
     conformance()

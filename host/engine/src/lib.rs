@@ -50,6 +50,8 @@ mod runtimes;
 mod screen;
 mod sections;
 mod state;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod ticker;
 mod toolbox;
 mod trap;

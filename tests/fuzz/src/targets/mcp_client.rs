@@ -1,0 +1,61 @@
+//! Any JSON as the answers of a remote MCP server: its lists and its results of calls are taken or refused.
+
+use std::sync::Arc;
+
+use cofferdam_mcp::client::testing::Scripted;
+use cofferdam_mcp::client::{
+    Calls, Listing, Questions, SelectionMode, TaskOptions, TaskSupport, into_output,
+};
+use cofferdam_tool::CallContext;
+use serde_json::{Map, Value, json};
+
+/// Turns of the runtime for a call. The script answers at once, so that more mean that its answers are used up.
+const TURNS_MAX: usize = 64;
+
+/// Takes the bytes as a list of answers, to requests for lists and to calls of tools.
+pub(crate) fn check(bytes: &[u8]) {
+    let Ok(answers) = serde_json::from_slice::<Vec<Value>>(bytes) else { return };
+    super::block_on(async {
+        let remote = Scripted::answering(answers.clone());
+        if let Some(Ok(listing)) = bounded(Listing::fetch(&remote, true, true)).await {
+            for tool in &listing.tools {
+                let again = cofferdam_mcp::client::input_schema(Some(&tool.input_schema));
+                assert!(again.is_object(), "the schema of a tool is an object");
+            }
+        }
+        for support in [TaskSupport::Required, TaskSupport::Other] {
+            let calls = calls(answers.clone());
+            let parameters = Map::from_iter([("name".to_owned(), json!("t"))]);
+            let context = CallContext::new("fuzz");
+            match bounded(calls.call("t", support, parameters, &context)).await {
+                Some(Ok(items)) => drop(into_output(items).text().to_owned()),
+                Some(Err(error)) => drop(error.into_outcome()),
+                None => {}
+            }
+        }
+    });
+}
+
+fn calls(answers: Vec<Value>) -> Calls {
+    Calls {
+        remote: Arc::new(Scripted::answering(answers)),
+        tasks: TaskOptions::default(),
+        selection: SelectionMode::default(),
+        questions: Arc::new(Questions::default()),
+        loads_tools: true,
+        wait: None,
+    }
+}
+
+async fn bounded<F: Future>(future: F) -> Option<F::Output> {
+    let turns = async {
+        for _ in 0..TURNS_MAX {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        done = future => Some(done),
+        () = turns => None,
+    }
+}

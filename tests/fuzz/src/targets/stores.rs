@@ -1,0 +1,71 @@
+//! Plays any plan of operations over every kind of store against a plain map: single operations, and calls that commit.
+
+use std::sync::Arc;
+
+use cofferdam_files::testing::{Operation, check_commits, check_plan};
+use cofferdam_files::{
+    Audited, BucketStore, Budget, DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Overlay, Quota,
+    StorePath, Subtree, WithQuota,
+};
+
+/// Maximum number of operations. Longer plans take longer and find nothing more.
+const OPERATIONS_MAX: usize = 64;
+
+type Fresh = fn(&Quota) -> Arc<dyn FileStore>;
+
+/// Every kind of store that changes are committed to.
+const KINDS: [Fresh; 6] = [memory, directory, bucket, subtree, limited, audited];
+
+/// Reads a kind of store and a plan of operations from the bytes and carries it out.
+pub(crate) fn check(bytes: &[u8]) {
+    let Some((kind, plan)) = bytes.split_first() else { return };
+    let operations = plan.chunks_exact(3).take(OPERATIONS_MAX);
+    let plan: Vec<_> =
+        operations.map(|three| Operation::from_bytes([three[0], three[1], three[2]])).collect();
+    let fresh = KINDS[usize::from(*kind) % KINDS.len()];
+    for result in [
+        check_plan(fresh, &plan),
+        check_plan(|quota| overlay(fresh(quota)), &plan),
+        check_commits(fresh, &plan),
+    ] {
+        if let Err(difference) = result {
+            panic!("{difference}");
+        }
+    }
+}
+
+fn memory(quota: &Quota) -> Arc<dyn FileStore> {
+    Arc::new(MemoryStore::new(*quota))
+}
+
+/// The directory goes with the store.
+fn directory(quota: &Quota) -> Arc<dyn FileStore> {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let options = DirectoryOptions { quota: *quota, is_durable: false, ..DirectoryOptions::default() };
+    let store = DirectoryStore::open_ambient(directory.path(), options).expect("it can be opened");
+    Arc::new(Audited::new(Arc::new(store), move |_| {
+        // Owned by the observer, which lives as long as the store.
+        let _ = &directory;
+    }))
+}
+
+fn bucket(quota: &Quota) -> Arc<dyn FileStore> {
+    Arc::new(BucketStore::in_memory(*quota))
+}
+
+fn subtree(quota: &Quota) -> Arc<dyn FileStore> {
+    let wider = Quota { entries_max: quota.entries_max + 1, depth_max: quota.depth_max + 1, ..*quota };
+    Arc::new(Subtree::new(memory(&wider), StorePath::file("d").expect("a path")))
+}
+
+fn limited(quota: &Quota) -> Arc<dyn FileStore> {
+    Arc::new(WithQuota::new(memory(&Quota::default()), *quota))
+}
+
+fn audited(quota: &Quota) -> Arc<dyn FileStore> {
+    Arc::new(Audited::new(bucket(quota), |access| assert!(access.bytes < 1 << 20)))
+}
+
+fn overlay(store: Arc<dyn FileStore>) -> Arc<dyn FileStore> {
+    Arc::new(Overlay::new(store, &Budget::new(u64::MAX)))
+}
