@@ -1,9 +1,12 @@
 //! Every way in which a call can end, made by a real guest and seen as the model sees it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cofferdam_tests::Host;
-use cofferdam_tool::{CallContext, Completion, Limits, Outcome};
+use cofferdam_engine::Mount;
+use cofferdam_files::{FileStore, MemoryStore, Quota};
+use cofferdam_tests::{Host, config};
+use cofferdam_tool::{CallContext, Completion, FileAccess, Limits, MemoryRefusal, MountName, Outcome};
 use tokio_util::sync::CancellationToken;
 
 /// How late an end may come, on a machine that also runs other tests. The figure that users are promised is measured on
@@ -97,6 +100,40 @@ async fn a_result_that_is_too_large() {
     ends_as("huge_output", r#"{"bytes":40000000}"#, "OutputLimit").await;
     let largest = crash().await.call("huge_output", r#"{"bytes":1048576}"#).await;
     assert_eq!(largest.record.outcome, "ok", "exactly the limit passes (RES-18)");
+}
+
+/// A result that is much too large is refused before it is copied, whatever the plugin may write: the host never learns its length.
+#[tokio::test]
+async fn a_result_is_measured_before_it_is_copied() {
+    let mut host = Host::new();
+    let store: Arc<dyn FileStore> = Arc::new(MemoryStore::new(Quota::default()));
+    host.grants.mounts = vec![Mount::new(MountName::new("data").unwrap(), store, FileAccess::ReadWrite)];
+    host.load("crash").await;
+    for (bytes, is_copied) in [(1_048_577, true), (4_000_000, false), (40_000_000, false)] {
+        let completion = host.call("huge_output", &format!(r#"{{"bytes":{bytes}}}"#)).await;
+        assert_shown(&completion, "OutputLimit");
+        let Outcome::Error(error) = &completion.outcome else { panic!("{completion:?}") };
+        let detail = error.detail.as_deref().unwrap_or_default();
+        let knows_length = detail.contains(&format!("the result is {bytes} bytes long"));
+        assert_eq!(knows_length, is_copied, "{detail}");
+    }
+}
+
+/// What the host copies counts against the memory of the process.
+#[tokio::test]
+async fn a_large_answer_needs_memory_of_the_process() {
+    let call = async |host: &Host| host.call("huge_output", r#"{"bytes":1048576}"#).await;
+    let peak = call(&crash().await).await.record.memory_peak_bytes;
+    let mut config = config();
+    // One plugin may have seven eighths: enough for the guest, and for half of its answer.
+    config.budget.memory_bytes_max = (peak + 512 * 1024) * 8 / 7;
+    let mut host = Host::with(config);
+    host.load("crash").await;
+    let completion = call(&host).await;
+    assert_shown(&completion, "MemoryLimit");
+    assert_eq!(completion.record.memory_refused_by, Some(MemoryRefusal::Process));
+    let next = host.call("huge_output", r#"{"bytes":1000}"#).await;
+    assert_eq!(next.record.outcome, "ok", "the memory of the first call came back");
 }
 
 async fn times_out(tool: &str, arguments: &str) {

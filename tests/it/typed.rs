@@ -110,7 +110,7 @@ async fn errors_are_typed_as_for_any_plugin() {
     assert_eq!(text.len(), 1_048_576, "exactly the limit passes (RES-18)");
     let (text, _) = shown("blob", json!({"length": 786_432})).await;
     assert_eq!(text.len(), 1_048_576, "what host calls may take over is enough for the largest result");
-    // More than host calls may take over: what is behind the limit is not even built.
+    // More than may be copied for a result of that length: it is refused before.
     ends_as("blob", json!({"length": 20_000_000}), "OutputLimit").await;
 }
 

@@ -11,13 +11,12 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use cofferdam_tool::{
-    Arguments, CallContext, CallRecord, Completion, ErrorType, FileAccess, Limits, Outcome, ToolError,
+    Arguments, CallContext, CallRecord, Completion, ErrorType, Limits, MemoryRefusal, Outcome, ToolError,
     Toolset,
 };
 use wasmtime::component::{Instance, Val};
-use wasmtime::{Store, UpdateDeadline};
+use wasmtime::{CallHook, Store, UpdateDeadline};
 
-use crate::Mount;
 use crate::compile::one_line;
 use crate::core_copy::CoreCopy;
 use crate::engine::EngineInner;
@@ -31,7 +30,7 @@ use crate::runtimes::Runtime;
 use crate::state::CallState;
 use crate::ticker::Ticking;
 use crate::trap::{DeadlinePassed, Stage, tool_error};
-use crate::typed::TypedCode;
+use crate::typed::{self, TypedCode};
 use crate::wall::WallClock;
 use crate::wasi_files::CallFiles;
 
@@ -39,8 +38,9 @@ use crate::wasi_files::CallFiles;
 /// resources, and borrows in flight.
 const COMPONENT_HANDLES_EXTRA: usize = 1024;
 
-/// Bytes that a host function may always copy from a guest: the arguments of an inner call, a part of a request.
-const HOST_FUNCTION_BYTES_MIN: u64 = 2 * 1024 * 1024;
+/// Minimum bytes of an answer that count against the memory of the process while the host works on it. Those of shorter answers
+/// are within what every call takes anyway.
+const COUNTED_ANSWER_BYTES_MIN: u64 = 64 * 1024;
 
 /// How long an inner call waits for a place.
 const INNER_PATIENCE: Duration = Duration::from_secs(2);
@@ -56,6 +56,12 @@ pub(crate) struct Invocation<'a> {
     pub(crate) context: &'a CallContext,
     /// Whether the last call like this one on this core computed for long. Written when this one ends.
     pub(crate) was_busy: &'a AtomicBool,
+}
+
+/// An answer of a guest. What it takes in the host counts against the memory of the process until it is dropped.
+struct Answer<T> {
+    value: T,
+    _place: Option<Arc<Place>>,
 }
 
 /// How running the guest ended.
@@ -91,9 +97,14 @@ trait Work: Send + 'static {
     /// What the guest answers.
     type Answer: Send + 'static;
 
-    /// Returns how much of an answer has to be copied before its length can be told.
+    /// Returns the maximum bytes that the host copies of an answer before its length is known.
     fn copied_bytes_max(_limits: &Limits) -> u64 {
         u64::MAX
+    }
+
+    /// Returns the bytes that an answer takes in the host.
+    fn answer_bytes(_answer: &Self::Answer) -> u64 {
+        0
     }
 
     /// Creates the one instance of the call.
@@ -123,6 +134,10 @@ impl Work for DeclaredCall {
 
     fn copied_bytes_max(limits: &Limits) -> u64 {
         lift::copied_bytes_max(limits.output_bytes_max)
+    }
+
+    fn answer_bytes(answer: &Self::Answer) -> u64 {
+        lift::answer_bytes(answer)
     }
 
     async fn instantiate(&self, store: &mut Store<CallState>) -> wasmtime::Result<Served> {
@@ -162,6 +177,14 @@ struct TypedCall {
 impl Work for TypedCall {
     type Guest = Instance;
     type Answer = Option<Val>;
+
+    fn copied_bytes_max(limits: &Limits) -> u64 {
+        typed::copied_bytes_max(limits.output_bytes_max)
+    }
+
+    fn answer_bytes(answer: &Self::Answer) -> u64 {
+        answer.as_ref().map_or(0, typed::value_bytes)
+    }
 
     async fn instantiate(&self, store: &mut Store<CallState>) -> wasmtime::Result<Instance> {
         self.code.instance_pre().instantiate_async(store).await
@@ -218,7 +241,7 @@ impl Invocation<'_> {
     ) -> Outcome {
         let work = DeclaredCall { code: Arc::clone(code), tool: tool.to_owned(), arguments_json };
         let ended = self.in_sandbox(record, runtime, work).await;
-        ended.outcome(|answer| lift::outcome(answer, self.limits.output_bytes_max))
+        ended.outcome(|answer| lift::outcome(answer.value, self.limits.output_bytes_max))
     }
 
     async fn call_typed(
@@ -239,7 +262,7 @@ impl Invocation<'_> {
         };
         let work = TypedCall { code: Arc::clone(code), tool: tool.to_owned(), parameters };
         let ended = self.in_sandbox(record, runtime, work).await;
-        ended.outcome(|result| function.outcome(result, self.limits.output_bytes_max))
+        ended.outcome(|answer| function.outcome(answer.value, self.limits.output_bytes_max))
     }
 
     /// Asks the component for its definitions.
@@ -250,7 +273,7 @@ impl Invocation<'_> {
     ) -> Result<Vec<ToolDefinition>, ToolError> {
         let work = ListTools { code: Arc::clone(code) };
         match self.in_sandbox(&mut CallRecord::default(), runtime, work).await {
-            Ended::Returned(definitions) => Ok(definitions),
+            Ended::Returned(definitions) => Ok(definitions.value),
             Ended::Error(error) => Err(error),
             Ended::Cancelled => Err(ToolError::new(ErrorType::Timeout)),
         }
@@ -263,7 +286,7 @@ impl Invocation<'_> {
         record: &mut CallRecord,
         runtime: &Runtime,
         work: W,
-    ) -> Ended<W::Answer> {
+    ) -> Ended<Answer<W::Answer>> {
         let arrived = Instant::now();
         let place = match self.wait_for_place().await {
             Ended::Returned(place) => Arc::new(place),
@@ -274,13 +297,14 @@ impl Invocation<'_> {
         record.phases.wait = started - arrived;
         let clock = Arc::new(WallClock::start(started, self.limits.wall()));
         let pulse = Arc::new(Pulse::default());
-        let copied_bytes_max = self.copied_bytes_max(W::copied_bytes_max(self.limits));
+        let answer_bytes_max = W::copied_bytes_max(self.limits);
         let store =
-            match self.store(runtime, &clock, Arc::clone(&place), Arc::clone(&pulse), copied_bytes_max) {
+            match self.store(runtime, &clock, Arc::clone(&place), Arc::clone(&pulse), answer_bytes_max) {
                 Ok(store) => store,
                 Err(error) => return Ended::Error(unavailable(one_line(&error))),
             };
-        let sandbox = Sandbox { store, _ticking: runtime.ticker.keep_ticking(), _place: place };
+        let _ticking = runtime.ticker.keep_ticking();
+        let sandbox = Sandbox { store, _ticking, _place: Arc::clone(&place) };
         let job: Job<_> = Box::pin(run(work, sandbox, Arc::clone(&pulse)));
         let interrupt = async {
             tokio::select! {
@@ -311,7 +335,7 @@ impl Invocation<'_> {
         state.toolbox.report(record);
         state.network.report(record);
         match (result, interrupt) {
-            (Some(Ok(value)), _) => Ended::Returned(value),
+            (Some(Ok(value)), _) => counted::<W>(value, place, record),
             (Some(Err((stage, error))), _) => Ended::Error(tool_error(&error, stage, &state.limiter)),
             (None, Some(Interrupt::TimeUp)) => Ended::Error(ToolError::new(ErrorType::Timeout)),
             (None, _) => Ended::Cancelled,
@@ -343,30 +367,18 @@ impl Invocation<'_> {
         }
     }
 
-    /// Returns how much may be copied from the guest at a time, when its answer may take `answer_bytes_max`. The engine has one
-    /// limit for answers and for host functions, and of those only the ones that write files need more than an answer.
-    fn copied_bytes_max(&self, answer_bytes_max: u64) -> u64 {
-        let writes_files = |mount: &Mount| mount.access != FileAccess::ReadOnly;
-        let needed = if self.core.given.grants.mounts.iter().any(writes_files) {
-            u64::MAX
-        } else {
-            answer_bytes_max.max(HOST_FUNCTION_BYTES_MIN)
-        };
-        self.limits.hostcall_bytes_max.min(needed)
-    }
-
     fn store(
         &self,
         runtime: &Runtime,
         clock: &Arc<WallClock>,
         place: Arc<Place>,
         pulse: Arc<Pulse>,
-        copied_bytes_max: u64,
+        answer_bytes_max: u64,
     ) -> wasmtime::Result<Store<CallState>> {
         let state = CallState::new(self, Arc::clone(clock), place);
         let mut store = Store::new(&runtime.wasmtime, state);
         store.limiter(|state| &mut state.limiter);
-        store.set_hostcall_fuel(usize::try_from(copied_bytes_max).unwrap_or(usize::MAX));
+        limit_copies(&mut store, self.limits.hostcall_bytes_max, answer_bytes_max);
         let handles = usize::try_from(self.limits.handles_max).unwrap_or(usize::MAX);
         store.set_max_component_handles(handles.saturating_add(COMPONENT_HANDLES_EXTRA));
         if let Some(fuel_max) = self.limits.fuel_max {
@@ -385,6 +397,53 @@ impl Invocation<'_> {
         });
         Ok(store)
     }
+}
+
+/// Counts an answer against the memory of the process.
+fn counted<W: Work>(
+    value: W::Answer,
+    place: Arc<Place>,
+    record: &mut CallRecord,
+) -> Ended<Answer<W::Answer>> {
+    let bytes = W::answer_bytes(&value);
+    if bytes < COUNTED_ANSWER_BYTES_MIN {
+        return Ended::Returned(Answer { value, _place: None });
+    }
+    if place.reserve(bytes) {
+        return Ended::Returned(Answer { value, _place: Some(place) });
+    }
+    record.memory_refused_by = Some(MemoryRefusal::Process);
+    let detail = format!("the process has no memory left for an answer of {bytes} bytes");
+    Ended::Error(ToolError::new(ErrorType::MemoryLimit).with_detail(detail))
+}
+
+/// Limits the bytes that one host function copies out of the guest, and those of the answer. The engine has one limit for both, so
+/// it is changed when the guest has returned: then the answer is all that is left to copy. The guest is also entered to
+/// make room for the values that a host function returns, which is no such end.
+fn limit_copies(store: &mut Store<CallState>, host_function_bytes_max: u64, answer_bytes_max: u64) {
+    let bytes = |max: u64| usize::try_from(max).unwrap_or(usize::MAX);
+    let host_function = bytes(host_function_bytes_max);
+    let answer = bytes(answer_bytes_max).min(host_function);
+    store.set_hostcall_fuel(host_function);
+    let mut depth = 0_usize;
+    store.call_hook(move |mut context, transition| {
+        match transition {
+            CallHook::CallingWasm => {
+                if depth == 0 {
+                    context.set_hostcall_fuel(host_function);
+                }
+                depth += 1;
+            }
+            CallHook::ReturningFromWasm => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    context.set_hostcall_fuel(answer);
+                }
+            }
+            CallHook::CallingHost | CallHook::ReturningFromHost => {}
+        }
+        Ok(())
+    });
 }
 
 /// Does `work` in `sandbox` until it ends or `pulse` says stop. Stopped, it is ready at its next poll.

@@ -17,6 +17,17 @@ pub(crate) fn copied_bytes_max(output_bytes_max: u64) -> u64 {
     output_bytes_max.saturating_mul(2).saturating_add(items)
 }
 
+/// Returns the bytes that an answer takes in the host.
+pub(crate) fn answer_bytes(answer: &Result<Vec<Content>, Failure>) -> u64 {
+    match answer {
+        Ok(contents) => {
+            let items = u64::try_from(size_of_val(contents.as_slice())).unwrap_or(u64::MAX);
+            items.saturating_add(contents.iter().map(Content::json_bytes).sum())
+        }
+        Err(failure) => failure.bytes(),
+    }
+}
+
 /// Turns a guest's answer into the outcome of the call (`RES-1`, `RES-2`, `RES-18`).
 pub(crate) fn outcome(answer: Result<Vec<Content>, Failure>, output_bytes_max: u64) -> Outcome {
     let outcome = match answer {
@@ -57,8 +68,7 @@ fn tool_content(content: Content) -> Result<ToolContent, ToolError> {
 }
 
 fn tool_failure(failure: Failure, bytes_max: u64) -> Result<ToolFailure, ToolError> {
-    let texts = [Some(&failure.message), failure.suggestion.as_ref(), failure.value.as_ref()];
-    check_size(texts.into_iter().flatten().map(len).sum(), bytes_max)?;
+    check_size(failure.bytes(), bytes_max)?;
     Ok(ToolFailure {
         value: failure.value.as_deref().map(json).transpose()?,
         message: failure.message,
@@ -91,6 +101,13 @@ fn len(text: impl AsRef<[u8]>) -> u64 {
 
 fn optional_len(text: Option<&String>) -> u64 {
     text.map_or(0, len)
+}
+
+impl Failure {
+    /// Length of its strings in bytes.
+    fn bytes(&self) -> u64 {
+        len(&self.message) + optional_len(self.suggestion.as_ref()) + optional_len(self.value.as_ref())
+    }
 }
 
 impl Content {

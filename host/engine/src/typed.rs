@@ -44,6 +44,7 @@ use crate::state::CallState;
 pub(crate) use self::declare::declarations;
 pub use self::discover::UnfitFunction;
 pub(crate) use self::discover::is_protocol;
+pub(crate) use self::lift::{copied_bytes_max, value_bytes};
 
 /// A component whose functions are tools, ready to be instantiated.
 pub(crate) struct TypedCode {

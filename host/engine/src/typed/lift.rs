@@ -8,8 +8,8 @@
 //! so `0.1` comes back as `0.1`. A float that is not finite has no JSON form: the result is then not valid JSON, which
 //! is `InvalidResult`; null would be a number nobody computed.
 //!
-//! How much is taken over from the guest is bounded before this runs, by the fuel of host calls: an element costs some 30
-//! bytes of it whatever its size. What is built here is bounded by the output limit, counted as compact JSON.
+//! What is copied from the guest is bounded before this runs, by the fuel of host calls ([`copied_bytes_max`]). What is built here is
+//! bounded by the output limit, counted as compact JSON.
 
 use std::io;
 
@@ -21,6 +21,36 @@ use wasmtime::component::Val;
 
 use super::shape::{Case, Field, Shape, is_flat};
 use crate::lift::check_size;
+
+/// Bytes of the engine's values for a byte of the result: a `list<u8>` takes a value for each byte, and is base64 in the result, with
+/// four characters for three bytes.
+const COPIED_BYTES_PER_BYTE: u64 = 24;
+/// Bytes that may be copied beside them: values that JSON leaves out have a place in the host all the same.
+const COPIED_BYTES_MORE: u64 = 2 << 20;
+
+/// Returns the maximum bytes that are copied of a result of at most `output_bytes_max`.
+pub(crate) fn copied_bytes_max(output_bytes_max: u64) -> u64 {
+    output_bytes_max.saturating_mul(COPIED_BYTES_PER_BYTE).saturating_add(COPIED_BYTES_MORE)
+}
+
+/// Returns the bytes that a value takes in the host. Types have a bounded depth, which bounds the recursion.
+pub(crate) fn value_bytes(value: &Val) -> u64 {
+    let all = |values: &[Val]| values.iter().map(value_bytes).sum();
+    let boxed = |value: Option<&Val>| value.map_or(0, value_bytes);
+    let inner = match value {
+        Val::String(text) | Val::Enum(text) => length(text.len()),
+        Val::List(values) | Val::Tuple(values) | Val::FixedLengthList(values) => all(values),
+        Val::Map(entries) => entries.iter().map(|(key, value)| value_bytes(key) + value_bytes(value)).sum(),
+        Val::Record(fields) => {
+            fields.iter().map(|(name, value)| length(name.len()) + value_bytes(value)).sum()
+        }
+        Val::Variant(name, value) => length(name.len()) + boxed(value.as_deref()),
+        Val::Option(value) | Val::Result(Ok(value) | Err(value)) => boxed(value.as_deref()),
+        Val::Flags(names) => names.iter().map(|name| length(name.len() + size_of::<String>())).sum(),
+        _ => 0,
+    };
+    length(size_of::<Val>()).saturating_add(inner)
+}
 
 /// The outcome of a call that returned `value`, a value of `shape`.
 pub(super) fn outcome(shape: Option<&Shape>, value: Option<Val>, output_bytes_max: u64) -> Outcome {
