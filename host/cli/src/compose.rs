@@ -19,6 +19,7 @@ use crate::config::{ConfigError, ConfigFile, PluginConfig};
 use crate::exit::UsageError;
 use crate::loading::{PluginError, Progress, Unavailable};
 use crate::offer::Values;
+use crate::rebuild::FirstBuild;
 use crate::servers::Login;
 use crate::side_by_side::side_by_side;
 use crate::stores::Stores;
@@ -43,6 +44,8 @@ pub(crate) struct PluginSpec {
     protected: Arc<[PathBuf]>,
     /// Whether a change of it needs consent.
     pub(crate) is_pinned: bool,
+    /// The build that has to succeed before the component can be loaded for the first time.
+    pub(crate) first_build: Option<FirstBuild>,
 }
 
 impl PluginSpec {
@@ -141,6 +144,7 @@ pub(crate) fn any_plugin_specs(
             config: None,
             protected: Arc::clone(&server_files),
             is_pinned: false,
+            first_build: None,
         });
     }
     if args.plugins.is_empty() && !mounts.is_empty() {
@@ -282,7 +286,8 @@ fn spec_of_plugin(
     }
     let options = PluginOptions { name: plugin_name, grants, limits, retries_max: plugin.retries };
     let protected = Arc::clone(protected);
-    Ok(PluginSpec { path, files, options, config: Some(file.path.clone()), protected, is_pinned: plugin.pin })
+    let (config, is_pinned) = (Some(file.path.clone()), plugin.pin);
+    Ok(PluginSpec { path, files, options, config, protected, is_pinned, first_build: None })
 }
 
 /// Reads `[NAME=]PATH`. Without a name the plugin is called like the file.

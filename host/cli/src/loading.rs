@@ -186,7 +186,7 @@ impl Loader {
             let plugin = match recalled {
                 None => LoadState::Loading,
                 Some(recalled) => {
-                    let recalled = recalled.map_err(|source| PluginError::new(&spec.path, source));
+                    let recalled = recalled.map_err(|source| PluginError::new(&spec.path, source).into());
                     checked(&mut consent, &known, place, spec, recalled, true)?
                 }
             };
@@ -252,11 +252,11 @@ fn checked(
     known: &Known,
     place: usize,
     spec: &PluginSpec,
-    loaded: Result<Arc<Plugin>, PluginError>,
+    loaded: anyhow::Result<Arc<Plugin>>,
     was_known: bool,
 ) -> anyhow::Result<LoadState> {
     let error = match loaded {
-        Err(error) => error.into(),
+        Err(error) => error,
         Ok(plugin) => match consent.check(spec, &plugin, was_known) {
             Ok(()) => return Ok(LoadState::Ready(plugin)),
             Err(error) if error.is::<ConsentError>() => error,
@@ -274,6 +274,10 @@ fn recall_all(
     specs: &[PluginSpec],
 ) -> Vec<Option<Result<Arc<Plugin>, LoadError>>> {
     side_by_side(specs, |place, spec| {
+        if spec.first_build.is_some() {
+            // What is there is an older build.
+            return None;
+        }
         let component = Component::from_file_ambient(&spec.path);
         let recalled = engine.recall(known, place, &component, spec.files, &spec.options);
         recalled.map(|plugin| plugin.map(Arc::new)).transpose()
@@ -281,7 +285,7 @@ fn recall_all(
 }
 
 /// A plugin that was loaded, with its place.
-type Placed = (usize, Result<Arc<Plugin>, PluginError>);
+type Placed = (usize, anyhow::Result<Arc<Plugin>>);
 
 /// Loads the others, as many at a time as there are processors: compiling is a process of its own for each.
 fn load_new<'a>(
@@ -291,9 +295,16 @@ fn load_new<'a>(
     order: Order,
 ) -> BoxStream<'a, Placed> {
     let load = async move |(place, spec, progress): (usize, &'a PluginSpec, &'a Progress)| {
+        let files = match &spec.first_build {
+            None => spec.files,
+            Some(build) => match build.built().await {
+                Ok(files) => files,
+                Err(error) => return (place, Err(error)),
+            },
+        };
         let (component, options) = (Component::from_file_ambient(&spec.path), spec.options.clone());
-        let loaded = engine.load_known(known, place, &component, spec.files, options, progress).await;
-        (place, loaded.map(Arc::new).map_err(|source| PluginError::new(&spec.path, source)))
+        let loaded = engine.load_known(known, place, &component, files, options, progress).await;
+        (place, loaded.map(Arc::new).map_err(|source| PluginError::new(&spec.path, source).into()))
     };
     let loading = stream::iter(new).map(load);
     match order {

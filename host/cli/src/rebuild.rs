@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use cofferdam_author::{BuildError, BuildOptions, Project, ProjectError, Report, Steps, is_source};
-use cofferdam_engine::{EmbedError, embed_manifest};
+use cofferdam_engine::{ComponentFiles, EmbedError, embed_manifest};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
 
 use crate::changes::changes;
 use crate::exit::UsageError;
@@ -82,6 +83,73 @@ pub(crate) fn build(recipe: &Recipe) -> anyhow::Result<Built> {
     }
     replace_file(&path, &component).with_context(unwritable)?;
     Ok(Built { project, component: path })
+}
+
+/// State of the first build of a project that is served while it is built.
+#[derive(Debug, Clone)]
+pub(crate) struct FirstBuild {
+    component: PathBuf,
+    state: watch::Sender<BuildState>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BuildState {
+    Building,
+    /// No build has succeeded yet.
+    Failed,
+    /// A build has succeeded, and has written these files.
+    Built(Option<ComponentFiles>),
+}
+
+impl FirstBuild {
+    /// A build that has just begun and writes `component`.
+    pub(crate) fn new(component: PathBuf) -> Self {
+        Self { component, state: watch::Sender::new(BuildState::Building) }
+    }
+
+    /// The component that is built.
+    pub(crate) fn component(&self) -> &Path {
+        &self.component
+    }
+
+    /// Notes the end of a build. Later ones do not matter once one has succeeded.
+    pub(crate) fn end(&self, is_built: bool) {
+        let files = || ComponentFiles::look_ambient(&self.component);
+        let ended = if is_built { BuildState::Built(files()) } else { BuildState::Failed };
+        self.state.send_if_modified(|state| {
+            let is_news = !matches!(state, BuildState::Built(_));
+            if is_news {
+                *state = ended;
+            }
+            is_news
+        });
+    }
+
+    /// Returns whether a build has succeeded.
+    pub(crate) fn is_built(&self) -> bool {
+        matches!(*self.state.borrow(), BuildState::Built(_))
+    }
+
+    /// Files of the component as the first build that has succeeded wrote them.
+    pub(crate) fn files(&self) -> Option<ComponentFiles> {
+        match *self.state.borrow() {
+            BuildState::Built(files) => files,
+            BuildState::Building | BuildState::Failed => None,
+        }
+    }
+
+    /// Waits for the component.
+    ///
+    /// # Errors
+    /// If the build fails.
+    pub(crate) async fn built(&self) -> anyhow::Result<Option<ComponentFiles>> {
+        let mut state = self.state.subscribe();
+        let ended = state.wait_for(|state| *state != BuildState::Building).await;
+        match ended.as_deref() {
+            Ok(BuildState::Built(files)) => Ok(*files),
+            _ => bail!("the project does not build; it is built again when a source changes"),
+        }
+    }
 }
 
 /// Finds out what a directory holds.

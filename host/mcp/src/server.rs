@@ -31,6 +31,7 @@ mod resources;
 mod rounds;
 mod search;
 mod tasks;
+mod waiting;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -37,8 +37,8 @@ Examples:
   cofferdam test dist/greet.wasm --cases cases.jsonl --json";
 
 pub(crate) const DEV_EXAMPLES: &str = "\
-Builds, serves like `cofferdam serve`, and builds again whenever a source changes. Calls in flight end on the build that they began
-with. What does not build leaves the last one in place.
+Serves like `cofferdam serve` from the start, builds, and builds again whenever a source changes. Calls that come before the first
+build is there wait for it. Calls in flight end on the build that they began with. What does not build leaves the last one in place.
 
 Examples:
   cofferdam dev --http 127.0.0.1:8391 --no-auth

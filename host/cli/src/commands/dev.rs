@@ -1,31 +1,50 @@
 //! `cofferdam dev`: a project that is served while it is written.
 
+use anyhow::Context;
+
 use super::serve;
 use crate::args::{DevArgs, Global};
 use crate::exit::Exit;
 use crate::print;
-use crate::rebuild::{self, Recipe, Sources};
+use crate::rebuild::{self, FirstBuild, Recipe, Sources};
 
 pub(crate) async fn run(global: &Global, args: DevArgs) -> anyhow::Result<Exit> {
-    let recipe = Recipe { directory: args.directory, output: None, keep_names: true, is_verbose: false };
-    let mut sources = Sources::watch(&recipe.directory)?;
-    let built = rebuild::build(&recipe)?;
-    let component = built.component.display().to_string();
-    print::note(&format!("serving {component}, and building it again when a source changes"));
-    let mut serve_args = args.serve;
-    serve_args.plugins.plugins.push(component);
-    // Loading the new component is the server's part, which follows the file.
-    let rebuilding = tokio::spawn(async move {
-        while sources.changed().await {
-            let recipe = recipe.clone();
-            match tokio::task::spawn_blocking(move || rebuild::build(&recipe)).await {
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => print::note(&format!("not built, what was there before stays: {error:#}")),
-                Err(error) => print::note(&format!("not built: {error}")),
+    let DevArgs { directory, serve: mut serve_args } = args;
+    let component = rebuild::open(&directory)?.component();
+    if let Some(folder) = component.parent() {
+        // The server watches this directory before anything is built.
+        let unwritable = || format!("{} cannot be made", folder.display());
+        std::fs::create_dir_all(folder).with_context(unwritable)?;
+    }
+    let mut sources = Sources::watch(&directory)?;
+    let shown = component.display().to_string();
+    print::note(&format!(
+        "building {shown}; it is served when it is built, and built again when a source changes"
+    ));
+    let first_build = FirstBuild::new(component.clone());
+    serve_args.plugins.plugins.push(shown);
+    serve_args.first_build = Some(first_build.clone());
+    let recipe = Recipe { directory, output: Some(component), keep_names: true, is_verbose: false };
+    // Loading the component is the server's part, which waits for the first build and then follows the file.
+    let building = tokio::spawn(async move {
+        loop {
+            let built = build(recipe.clone()).await;
+            let what_is_there = if first_build.is_built() { ", what was there before stays" } else { "" };
+            if let Err(error) = &built {
+                print::note(&format!("not built{what_is_there}: {error:#}"));
+            }
+            first_build.end(built.is_ok());
+            if !sources.changed().await {
+                return;
             }
         }
     });
     let served = serve::run(global, serve_args).await;
-    rebuilding.abort();
+    building.abort();
     served
+}
+
+async fn build(recipe: Recipe) -> anyhow::Result<()> {
+    tokio::task::spawn_blocking(move || rebuild::build(&recipe)).await??;
+    Ok(())
 }

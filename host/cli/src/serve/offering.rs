@@ -30,6 +30,9 @@ use crate::servers::{self, Kept, Login, News};
 use crate::stores::Stores;
 use crate::{columns, consent, loading, offer, skills, tools};
 
+/// Maximum time that a call waits for the first build of a project. A client that gives up sooner cancels the call.
+const BUILD_WAIT: Duration = Duration::from_mins(10);
+
 /// Everything that is loaded. A copy shares the plugins, and can be changed without the original.
 #[derive(Clone)]
 pub(crate) struct Offering {
@@ -61,6 +64,10 @@ impl Offering {
         let mut specs = compose::plugin_specs(&args.plugins, config.as_ref(), Values::Read)?;
         let skill_directories = skills::directories(&args.plugins, config.as_ref());
         specs.iter_mut().for_each(|spec| spec.protect(&skill_directories));
+        if let Some(build) = args.first_build.as_ref().filter(|build| !build.is_built()) {
+            let is_built = |spec: &&mut PluginSpec| spec.config.is_none() && spec.path == build.component();
+            specs.iter_mut().filter(is_built).for_each(|spec| spec.first_build = Some(build.clone()));
+        }
         compose::check_reach(&specs)?;
         // Where the system does not say which version of a file there is.
         let unclear = specs.iter().filter(|spec| spec.files.is_none()).map(|spec| &spec.path);
@@ -82,9 +89,12 @@ impl Offering {
         Ok((Self { plugins, files, skills, config, resources, stamps, servers }, loader))
     }
 
-    /// Takes over what has become of the plugin at `place`.
+    /// Takes over what has become of the plugin at `place`, unless it was loaded again meanwhile.
     pub(crate) fn set(&mut self, place: usize, loaded: LoadState) {
-        if let Some((_, plugin)) = self.plugins.get_mut(place) {
+        if let Some((spec, plugin @ LoadState::Loading)) = self.plugins.get_mut(place) {
+            if let Some(build) = spec.first_build.take_if(|build| build.is_built()) {
+                spec.files = build.files();
+            }
             *plugin = loaded;
         }
     }
@@ -112,10 +122,12 @@ impl Offering {
         })
     }
 
-    /// The first reason, if every plugin is left out and there is nothing else.
+    /// The first reason, if every plugin is left out and there is nothing else. A project that does not build yet is something.
     pub(crate) fn nothing(&self) -> Option<&Unavailable> {
         let is_nothing = self.files.is_none() && self.skills.is_none() && self.servers.is_empty();
-        let has_plugin = |(_, plugin): &(PluginSpec, LoadState)| !matches!(plugin, LoadState::Unavailable(_));
+        let has_plugin = |(spec, plugin): &(PluginSpec, LoadState)| {
+            spec.first_build.is_some() || !matches!(plugin, LoadState::Unavailable(_))
+        };
         if !is_nothing || self.plugins.iter().any(has_plugin) { None } else { self.unavailable().next() }
     }
 
@@ -134,19 +146,35 @@ impl Offering {
     /// Sources that are not yet there, and how long a call may wait for each.
     fn loading(&self) -> BTreeMap<String, Duration> {
         let plugins = self.plugins.iter().filter(|(_, plugin)| matches!(plugin, LoadState::Loading));
-        let plugins = plugins.map(|(spec, _)| (spec.options.name.to_string(), spec.options.limits.wall()));
+        let wait = |spec: &PluginSpec| match spec.first_build {
+            Some(_) => BUILD_WAIT,
+            None => spec.options.limits.wall(),
+        };
+        let plugins = plugins.map(|(spec, _)| (spec.options.name.to_string(), wait(spec)));
         let servers = self.servers.iter().filter(|kept| !kept.is_tried());
         plugins.chain(servers.map(|kept| (kept.name().to_owned(), kept.call_wait()))).collect()
     }
 
     /// Loads the plugin of one file again, or tries one that is left out. The others, and what they were granted, stay as they are.
-    pub(crate) async fn reload(&mut self, engine: &Engine, path: &Path) -> anyhow::Result<()> {
+    /// Returns the names of the plugins that were loaded or tried.
+    pub(crate) async fn reload(&mut self, engine: &Engine, path: &Path) -> anyhow::Result<Vec<String>> {
+        let mut names = Vec::new();
         for (spec, plugin) in &mut self.plugins {
             if !belongs_to(spec, path) {
                 continue;
             }
+            let files = ComponentFiles::look_ambient(&spec.path);
+            let is_same = files.is_some() && files == spec.files && matches!(plugin, LoadState::Ready(_));
+            let is_awaited = spec.first_build.is_some() && matches!(plugin, LoadState::Loading);
+            if is_same || is_awaited {
+                continue;
+            }
+            names.push(spec.options.name.to_string());
             match (loading::load_again(engine, spec).await, &plugin) {
-                (Ok(loaded), _) => *plugin = LoadState::Ready(loaded),
+                (Ok(loaded), _) => {
+                    *plugin = LoadState::Ready(loaded);
+                    spec.files = files;
+                }
                 (Err(error), LoadState::Unavailable(before)) => {
                     let unavailable = before.because(error);
                     unavailable.note();
@@ -157,7 +185,7 @@ impl Offering {
                 (Err(error), LoadState::Ready(_)) => return Err(error),
             }
         }
-        Ok(())
+        Ok(names)
     }
 
     /// Tries plugins again that are left out and whose accepted state is in the lock file at `path`. Answers their names.
@@ -233,12 +261,6 @@ impl Offering {
     /// The files that the plugins are made of.
     pub(crate) fn components(&self) -> impl Iterator<Item = &PathBuf> {
         self.plugins.iter().map(|(spec, _)| &spec.path)
-    }
-
-    /// The plugin that a file belongs to.
-    pub(crate) fn plugin_of(&self, path: &Path) -> Option<&str> {
-        let found = self.plugins.iter().find(|(spec, _)| belongs_to(spec, path));
-        found.map(|(spec, _)| spec.options.name.as_str())
     }
 
     /// What clients are offered of it.

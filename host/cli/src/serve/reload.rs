@@ -49,7 +49,7 @@ pub(crate) async fn follow(running: Arc<Running>) -> anyhow::Result<()> {
             running.reload(&changed).await
         };
         match reloaded {
-            // Only a lock file was written, and no plugin waited for it.
+            // A lock file was written that no plugin waited for, or a component is the one that was loaded.
             Ok(what) if what.is_empty() => {}
             Ok(what) => print::note(&format!("reloaded: {what}")),
             Err(error) => print::note(&format!("not reloaded, what was there before stays: {error:#}")),

@@ -140,8 +140,10 @@ impl Running {
                 names.extend(changed.retry(&self.engine, path).await);
                 continue;
             }
-            changed.reload(&self.engine, path).await?;
-            names.extend(changed.plugin_of(path).map(str::to_owned));
+            names.extend(changed.reload(&self.engine, path).await?);
+        }
+        if names.is_empty() {
+            return Ok(String::new());
         }
         self.server.publish(changed.offer(&self.args)?);
         *offering = changed;

@@ -195,6 +195,11 @@ impl Catalog {
         self.loading.iter().filter(|(source, _)| principal.may_use(source)).map(|(_, wait)| *wait).max()
     }
 
+    /// Sources of `principal` that are being loaded.
+    pub(super) fn loading(&self, principal: &Principal) -> Vec<&str> {
+        self.loading.keys().map(String::as_str).filter(|source| principal.may_use(source)).collect()
+    }
+
     /// Sources of `principal` that cannot be used now, or not yet.
     pub(super) fn missing(&self, principal: &Principal) -> Vec<&str> {
         let all = self.loading.keys().chain(&self.unavailable).map(String::as_str);

@@ -38,7 +38,7 @@ pub enum Decision {
     No,
     /// Until the server ends.
     Once,
-    /// Written into the configuration as well.
+    /// Until the server ends, and remembered for later starts.
     Always,
 }
 

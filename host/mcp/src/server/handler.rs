@@ -29,6 +29,7 @@ use super::notify::{tell_connection, tell_subscription};
 use super::page::page;
 use super::principal::Principal;
 use super::report::Forwarder;
+use super::waiting::Waited;
 use super::{Shared, answer, prompts, receipt, search};
 use crate::level;
 
@@ -98,7 +99,7 @@ impl Handler {
             is_dry_run: caller.meta().get(receipt::DRY_RUN) == Some(&serde_json::Value::Bool(true)),
             caller,
             asked,
-            reports: Forwarder::new(caller, log_level, &entry.wire),
+            reports: Forwarder::new(caller, log_level, &entry.wire).after(what.progress),
             takes_tasks,
         };
         self.shared.run(request).await
@@ -110,7 +111,7 @@ impl Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let (mut catalog, caller) = (self.shared.catalog(), Arc::new(Caller::new(context)));
+        let (catalog, caller) = (self.shared.catalog(), Arc::new(Caller::new(context)));
         let (mut name, mut arguments) = (request.name, request.arguments.unwrap_or_default());
         if self.shared.options.searches {
             match &*name {
@@ -125,18 +126,7 @@ impl Handler {
                 _ => {}
             }
         }
-        if catalog.find(&name, &caller.principal).is_none()
-            && let Some(wait) = catalog.loading_wait(&caller.principal)
-        {
-            let found = |catalog: &Catalog| catalog.find(&name, &caller.principal).is_some();
-            catalog = tokio::select! {
-                biased;
-                () = caller.cancellation().cancelled() => {
-                    return Err(ErrorData::internal_error("cancelled", None));
-                }
-                catalog = self.shared.catalog_when(wait, found) => catalog,
-            };
-        }
+        let Waited { catalog, progress } = self.shared.catalog_with(catalog, &name, &caller).await?;
         let Some(entry) = catalog.find(&name, &caller.principal) else {
             let missing = catalog.missing(&caller.principal);
             let mut result = answer::error(answer::unknown(&name, &missing));
@@ -148,6 +138,7 @@ impl Handler {
             arguments,
             responses: request.input_responses,
             state: request.request_state,
+            progress,
         };
         let span = tracing::info_span!(
             "execute_tool",
@@ -208,6 +199,7 @@ impl Handler {
             arguments: request.arguments.unwrap_or_default(),
             responses: request.input_responses,
             state: request.request_state,
+            progress: None,
         };
         match self.render(entry, &catalog, what, &caller).await? {
             Err(asks) => Ok(asks.into()),
@@ -244,6 +236,7 @@ impl Handler {
                 arguments,
                 responses: request.input_responses,
                 state: request.request_state,
+                progress: None,
             };
             return match self.render(entry, &catalog, what, &caller).await? {
                 Err(asks) => Ok(asks.into()),
@@ -322,6 +315,8 @@ struct Called {
     arguments: JsonObject,
     responses: Option<InputResponses>,
     state: Option<String>,
+    /// The progress that was sent for it before it runs.
+    progress: Option<f64>,
 }
 
 impl ServerHandler for Handler {

@@ -84,6 +84,17 @@ impl<'a> Forwarder<'a> {
         Self { caller, token: caller.progress_token(), log_level, logger, furthest: None }
     }
 
+    /// Goes on after the `furthest` progress that was sent for the same request.
+    pub(super) fn after(mut self, furthest: Option<f64>) -> Self {
+        self.furthest = furthest;
+        self
+    }
+
+    /// The furthest progress that was sent.
+    pub(super) fn furthest(&self) -> Option<f64> {
+        self.furthest
+    }
+
     /// Whether there is anybody who wants progress.
     pub(super) fn wants_progress(&self) -> bool {
         self.token.is_some()
