@@ -101,8 +101,11 @@ impl Running {
         }
         let changed = offering.changed_of(&started);
         drop(offering);
-        if !changed.is_empty() {
-            self.reload(&changed).await?;
+        // A component may be half written now, which is no reason to end: it is followed from here on.
+        if !changed.is_empty()
+            && let Err(error) = self.reload(&changed).await
+        {
+            print::note(&format!("not reloaded, what was there before stays: {error:#}"));
         }
         Ok(())
     }
