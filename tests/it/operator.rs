@@ -35,7 +35,10 @@ impl Operator {
         script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(folder);
         script.env_clear().env("PATH", "/usr/bin:/bin").env("COFFERDAM_CACHE_DIR", shared_cache());
         // What is granted for always and without a configuration is kept per user.
-        script.env("XDG_DATA_HOME", folder).envs(env.iter().copied());
+        script
+            .env("XDG_DATA_HOME", folder)
+            .env("XDG_STATE_HOME", folder.join("state"))
+            .envs(env.iter().copied());
         let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (keys, mut shown) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let screen = Arc::new(Mutex::new(String::new()));

@@ -104,7 +104,7 @@ fn a_call_in_flight_ends_on_the_plugin_that_it_began_with() {
 }
 
 /// A call by a client that can ask a person, with what the person has answered.
-fn asked(id: &str, tool: &str, arguments: Value, answers: Option<(&Value, Value)>) -> Value {
+pub(crate) fn asked(id: &str, tool: &str, arguments: Value, answers: Option<(&Value, Value)>) -> Value {
     let mut frame = call(id, tool, &arguments);
     frame["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
         json!({ "elicitation": { "form": {} } });

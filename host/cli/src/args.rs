@@ -136,7 +136,8 @@ A permission is one of
 Examples:
   cofferdam grant weather 'http:GET https://api.example.com/' --config cofferdam.toml
   cofferdam grant csv files:reports=read-only --directory ./reports --config cofferdam.toml
-  cofferdam grant weather --all-asked --config cofferdam.toml")]
+  cofferdam grant weather --all-asked --config cofferdam.toml
+  cofferdam grant --list")]
     Grant(GrantArgs),
     /// Take a grant away from a plugin, in the configuration file
     #[command(after_help = "\
@@ -144,7 +145,8 @@ Permissions are written as for `cofferdam grant`.
 
 Examples:
   cofferdam revoke weather 'http:GET https://api.example.com/' --config cofferdam.toml
-  cofferdam revoke weather --all --config cofferdam.toml")]
+  cofferdam revoke weather --all --config cofferdam.toml
+  cofferdam revoke --remembered weather.wasm")]
     Revoke(RevokeArgs),
     /// Accept a plugin or a server that has changed
     #[command(after_help = "\
@@ -326,13 +328,20 @@ pub(crate) struct PlayArgs {
 #[derive(Debug, Args)]
 pub(crate) struct GrantArgs {
     /// The plugin, as the configuration calls it
-    pub(crate) plugin: String,
+    #[arg(required_unless_present = "list")]
+    pub(crate) plugin: Option<String>,
     /// What to offer it
-    #[arg(value_name = "PERMISSION", required_unless_present = "all_asked")]
+    #[arg(value_name = "PERMISSION", required_unless_present_any = ["all_asked", "list"])]
     pub(crate) permissions: Vec<String>,
     /// The configuration file to edit
-    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
-    pub(crate) config: PathBuf,
+    #[arg(
+        long,
+        short = 'c',
+        value_name = "FILE",
+        env = "COFFERDAM_CONFIG",
+        required_unless_present = "list"
+    )]
+    pub(crate) config: Option<PathBuf>,
     /// The directory of a store that the file does not have yet
     #[arg(long, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
@@ -345,21 +354,34 @@ pub(crate) struct GrantArgs {
     /// Do not ask
     #[arg(long, short)]
     pub(crate) yes: bool,
+    /// List what was granted for always to components of --plugin, and do nothing else
+    #[arg(long, conflicts_with_all = ["plugin", "permissions", "all_asked"])]
+    pub(crate) list: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArgs {
     /// The plugin, as the configuration calls it
-    pub(crate) plugin: String,
+    #[arg(required_unless_present = "remembered")]
+    pub(crate) plugin: Option<String>,
     /// What to take away
-    #[arg(value_name = "PERMISSION", required_unless_present = "all")]
+    #[arg(value_name = "PERMISSION", required_unless_present_any = ["all", "remembered"])]
     pub(crate) permissions: Vec<String>,
     /// The configuration file to edit
-    #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
-    pub(crate) config: PathBuf,
+    #[arg(
+        long,
+        short = 'c',
+        value_name = "FILE",
+        env = "COFFERDAM_CONFIG",
+        required_unless_present = "remembered"
+    )]
+    pub(crate) config: Option<PathBuf>,
     /// Take everything away, also what every plugin is offered
     #[arg(long)]
     pub(crate) all: bool,
+    /// Forget all that was granted for always to a component of --plugin: its file, or the first digits of its digest
+    #[arg(long, value_name = "FILE_OR_DIGEST", conflicts_with_all = ["plugin", "permissions", "all"])]
+    pub(crate) remembered: Option<String>,
 }
 
 #[derive(Debug, Args)]

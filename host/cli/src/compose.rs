@@ -23,7 +23,7 @@ use crate::rebuild::FirstBuild;
 use crate::servers::Login;
 use crate::side_by_side::side_by_side;
 use crate::stores::Stores;
-use crate::{offer, print, servers, skills, workspace};
+use crate::{offer, print, remembered, servers, skills, workspace};
 
 /// Calls that one command makes at the same time, inner ones included.
 const CONCURRENT_CALLS_MAX: u32 = 8;
@@ -42,6 +42,8 @@ pub(crate) struct PluginSpec {
     pub(crate) config: Option<PathBuf>,
     /// What decides about the servers of that configuration, and what else no tool may write to.
     protected: Arc<[PathBuf]>,
+    /// Files that decide about the grants of any plugin of the command.
+    policy_files: Arc<[PathBuf]>,
     /// Whether a change of it needs consent.
     pub(crate) is_pinned: bool,
     /// The build that has to succeed before the component can be loaded for the first time.
@@ -143,6 +145,7 @@ pub(crate) fn any_plugin_specs(
             options,
             config: None,
             protected: Arc::clone(&server_files),
+            policy_files: Arc::default(),
             is_pinned: false,
             first_build: None,
         });
@@ -150,8 +153,11 @@ pub(crate) fn any_plugin_specs(
     if args.plugins.is_empty() && !mounts.is_empty() {
         return Err(usage("--mount is for plugins named with --plugin; a configuration has its own grants"));
     }
+    let policy_files: Arc<[PathBuf]> =
+        if args.plugins.is_empty() { Arc::default() } else { deciding(&specs).into() };
     for spec in &mut specs {
         override_limits(spec, args);
+        spec.policy_files = Arc::clone(&policy_files);
     }
     check_reach(&specs)?;
     Ok(specs)
@@ -189,7 +195,12 @@ pub(crate) fn check_reach(specs: &[PluginSpec]) -> anyhow::Result<()> {
 pub(crate) fn deciding<'a>(specs: impl IntoIterator<Item = &'a PluginSpec>) -> Vec<PathBuf> {
     let files = |spec: &PluginSpec| [Some(spec.path.clone()), spec.config.clone()];
     let of = |spec| files(spec).into_iter().flatten().chain(spec.protected.iter().cloned());
-    specs.into_iter().flat_map(of).collect()
+    specs.into_iter().flat_map(of).chain(remembered::path()).collect()
+}
+
+/// The files that decide about grants, for a plugin that is looked at by itself.
+pub(crate) fn deciding_beside(spec: &PluginSpec) -> Vec<PathBuf> {
+    deciding([spec]).into_iter().chain(spec.policy_files.iter().cloned()).collect()
 }
 
 /// What is typed counts: the person at the command line is the one who wrote the configuration, or who chose it.
@@ -287,7 +298,8 @@ fn spec_of_plugin(
     let options = PluginOptions { name: plugin_name, grants, limits, retries_max: plugin.retries };
     let protected = Arc::clone(protected);
     let (config, is_pinned) = (Some(file.path.clone()), plugin.pin);
-    Ok(PluginSpec { path, files, options, config, protected, is_pinned, first_build: None })
+    let policy_files = Arc::default();
+    Ok(PluginSpec { path, files, options, config, protected, policy_files, is_pinned, first_build: None })
 }
 
 /// Reads `[NAME=]PATH`. Without a name the plugin is called like the file.

@@ -15,7 +15,7 @@ use crate::offer::Values;
 use crate::pins::{Compared, Pins};
 use crate::policy_file::{NewGrant, PolicyFile};
 use crate::stores::Stores;
-use crate::{ask, compose, offer, print, stores};
+use crate::{ask, compose, offer, print, remembered, stores};
 
 /// Consent to the plugins of one start.
 pub(crate) struct Consent {
@@ -120,7 +120,7 @@ fn judge(pins: &mut Pins, plugin: &Plugin, config: &Path) -> anyhow::Result<bool
 enum Term {
     /// For this run.
     Once,
-    /// For this run, and written into the configuration.
+    /// For this run, and written into the configuration or remembered for the component.
     Always,
 }
 
@@ -150,14 +150,15 @@ pub(crate) fn ask_for_missing(plugin: &Plugin, spec: &mut PluginSpec) -> anyhow:
         return Ok(false);
     }
     print::note(&format!("`{name}` asks for more than it is given. It asks to:{wishes}"));
-    let decision = decide(missing.len(), spec.config.is_some());
+    let can_keep = spec.config.is_some() || remembered::path().is_some();
+    let decision = decide(missing.len(), can_keep);
     let file = spec.config.as_deref().map(PolicyFile::open_ambient).transpose()?;
     let known = file.as_ref().map(PolicyFile::config).transpose()?;
     let mut granted = Vec::new();
     for permission in missing {
         let term = match decision {
             Decision::All(term) => Some(term),
-            Decision::Each => decide_one(permission, spec.config.is_some()),
+            Decision::Each => decide_one(permission, can_keep),
             Decision::Nothing => None,
         };
         let Some(term) = term else { continue };
@@ -171,13 +172,46 @@ pub(crate) fn ask_for_missing(plugin: &Plugin, spec: &mut PluginSpec) -> anyhow:
     }
     match (file, spec.config.clone()) {
         (Some(file), Some(config)) => use_and_keep(&name, spec, file, &config, &granted)?,
-        _ => {
-            for (grant, _) in &granted {
-                widen(&mut spec.options.grants, &mut spec.options.limits, grant)?;
-            }
-        }
+        _ => use_and_remember(plugin, spec, &granted)?,
     }
     Ok(true)
+}
+
+/// Widens `spec`, which no configuration names, by `granted`, and remembers for its component those that are to stay.
+fn use_and_remember(
+    plugin: &Plugin,
+    spec: &mut PluginSpec,
+    granted: &[(NewGrant, Term)],
+) -> anyhow::Result<()> {
+    for (grant, _) in granted {
+        widen(&mut spec.options.grants, &mut spec.options.limits, grant)?;
+    }
+    offer::check_mounts(&spec.options.grants.mounts, &offer::resolved(&compose::deciding_beside(spec)))?;
+    let lasting = granted.iter().filter(|(_, term)| *term == Term::Always);
+    let lasting: Vec<_> = lasting.map(|(grant, _)| grant.clone()).collect();
+    remember(plugin, &spec.options.grants.mounts, &lasting)?;
+    Ok(())
+}
+
+/// Remembers grants for a component, and says so. Returns those that cannot be remembered.
+fn remember(plugin: &Plugin, mounts: &[Mount], lasting: &[NewGrant]) -> anyhow::Result<Vec<NewGrant>> {
+    if lasting.is_empty() {
+        return Ok(Vec::new());
+    }
+    let forgotten = remembered::remember(plugin, mounts, lasting)?;
+    for grant in &forgotten {
+        let wish = grant.permission.in_plain_words();
+        print::note(&format!(
+            "granted for this run, and not remembered, for the store is not a directory: to {wish}"
+        ));
+    }
+    if forgotten.len() < lasting.len() {
+        let digest = &plugin.identity().digest;
+        print::note(&format!(
+            "remembered for this component; to take it back: cofferdam revoke --remembered {digest}"
+        ));
+    }
+    Ok(forgotten)
 }
 
 /// Widens `spec` by what the configuration says with `granted` in it, and writes those that are to stay.
@@ -258,25 +292,40 @@ pub(crate) fn missing_without_details(plugin: &Plugin, spec: &PluginSpec) -> Vec
     missing.filter(needs_nothing).cloned().collect()
 }
 
-/// Widens `spec` by all of [`missing_without_details`], and the configuration too if that `is_lasting` and there is one. Names
-/// what was granted.
+/// Widens `spec` by all of [`missing_without_details`]. If that `is_lasting`, the configuration is widened too, or the grants are
+/// remembered for the component: loading it again applies them. Names what was granted.
 pub(crate) fn grant_without_details(
     plugin: &Plugin,
     spec: &mut PluginSpec,
     is_lasting: bool,
 ) -> anyhow::Result<Vec<String>> {
-    let mut granted = Vec::new();
-    for permission in missing_without_details(plugin, spec) {
-        granted.push(permission.to_string());
-        let grant = NewGrant { permission, directory: None, value: None };
-        widen(&mut spec.options.grants, &mut spec.options.limits, &grant)?;
-        if let Some(config) = spec.config.as_ref().filter(|_| is_lasting) {
-            let mut file = PolicyFile::open_ambient(config)?;
-            file.grant(spec.options.name.as_str(), &grant)?;
-            file.save()?;
+    let missing = missing_without_details(plugin, spec).into_iter();
+    let grants: Vec<_> =
+        missing.map(|permission| NewGrant { permission, directory: None, value: None }).collect();
+    let mut wider = spec.options.clone();
+    for grant in &grants {
+        widen(&mut wider.grants, &mut wider.limits, grant)?;
+    }
+    // A directory that could be read only has not been checked for writing yet.
+    offer::check_mounts(&wider.grants.mounts, &offer::resolved(&compose::deciding_beside(spec)))?;
+    match &spec.config {
+        None if is_lasting && remembered::path().is_some() => {
+            for grant in remember(plugin, &wider.grants.mounts, &grants)? {
+                widen(&mut spec.options.grants, &mut spec.options.limits, &grant)?;
+            }
+        }
+        config => {
+            if let Some(config) = config.as_ref().filter(|_| is_lasting) {
+                let mut file = PolicyFile::open_ambient(config)?;
+                for grant in &grants {
+                    file.grant(spec.options.name.as_str(), grant)?;
+                }
+                file.save()?;
+            }
+            spec.options = wider;
         }
     }
-    Ok(granted)
+    Ok(grants.iter().map(|grant| grant.permission.to_string()).collect())
 }
 
 /// Asks for what a permission does not say: a directory, a value. A store that `known` has is the one that is granted.
@@ -341,7 +390,7 @@ fn new_name(name: &str, is_taken: impl Fn(&MountName) -> bool) -> anyhow::Result
 }
 
 /// Adds a grant to what is offered.
-fn widen(grants: &mut Grants, limits: &mut Limits, grant: &NewGrant) -> anyhow::Result<()> {
+pub(crate) fn widen(grants: &mut Grants, limits: &mut Limits, grant: &NewGrant) -> anyhow::Result<()> {
     match &grant.permission {
         Permission::Files(Some(name), access) => widen_files(grants, name, *access, grant)?,
         Permission::Files(None, _) => {}

@@ -17,7 +17,7 @@ use crate::consent::Consent;
 use crate::exit::ConsentError;
 use crate::pins::Pins;
 use crate::side_by_side::{at_once, side_by_side};
-use crate::{consent, offer, print};
+use crate::{consent, offer, print, remembered};
 
 /// The plugins of a command, with what is known of them for the next time.
 pub(crate) struct Loaded {
@@ -145,7 +145,7 @@ async fn load_and(
                 if widen(&plugin, &mut spec)? {
                     // The directory that was granted has not been checked yet.
                     offer::check_mounts(&spec.options.grants.mounts, &offer::resolved(&deciding))?;
-                    plugin = Arc::new(load_one(engine, spec.path.clone(), spec.options.clone()).await?);
+                    plugin = Arc::new(same_component(&plugin, Box::pin(load_spec(engine, &spec)).await?)?);
                 }
                 loaded.plugins.push((spec, plugin));
             }
@@ -185,10 +185,7 @@ impl Loader {
         for (place, (spec, recalled)) in specs.iter().zip(recalled).enumerate() {
             let plugin = match recalled {
                 None => LoadState::Loading,
-                Some(recalled) => {
-                    let recalled = recalled.map_err(|source| PluginError::new(&spec.path, source).into());
-                    checked(&mut consent, &known, place, spec, recalled, true)?
-                }
+                Some(recalled) => checked(&mut consent, &known, place, spec, recalled, true)?,
             };
             plugins.push((spec.clone(), plugin));
         }
@@ -272,15 +269,27 @@ fn recall_all(
     engine: &Engine,
     known: &Known,
     specs: &[PluginSpec],
-) -> Vec<Option<Result<Arc<Plugin>, LoadError>>> {
+) -> Vec<Option<anyhow::Result<Arc<Plugin>>>> {
     side_by_side(specs, |place, spec| {
         if spec.first_build.is_some() {
             // What is there is an older build.
             return None;
         }
         let component = Component::from_file_ambient(&spec.path);
-        let recalled = engine.recall(known, place, &component, spec.files, &spec.options);
-        recalled.map(|plugin| plugin.map(Arc::new)).transpose()
+        let recall = |options: &PluginOptions| {
+            let recalled = engine.recall(known, place, &component, spec.files, options).transpose()?;
+            Some(recalled.map_err(|source| PluginError::new(&spec.path, source).into()))
+        };
+        let wider = |plugin: Plugin| match remembered::widened(spec, &plugin) {
+            Ok(Some(options)) => recall(&options),
+            Ok(None) => Some(Ok(plugin)),
+            Err(error) => Some(Err(error)),
+        };
+        let plugin = match recall(&spec.options)? {
+            Ok(plugin) => wider(plugin)?,
+            failed => failed,
+        };
+        Some(plugin.map(Arc::new))
     })
 }
 
@@ -295,22 +304,36 @@ fn load_new<'a>(
     order: Order,
 ) -> BoxStream<'a, Placed> {
     let load = async move |(place, spec, progress): (usize, &'a PluginSpec, &'a Progress)| {
-        let files = match &spec.first_build {
-            None => spec.files,
-            Some(build) => match build.built().await {
-                Ok(files) => files,
-                Err(error) => return (place, Err(error)),
-            },
-        };
-        let (component, options) = (Component::from_file_ambient(&spec.path), spec.options.clone());
-        let loaded = engine.load_known(known, place, &component, files, options, progress).await;
-        (place, loaded.map(Arc::new).map_err(|source| PluginError::new(&spec.path, source).into()))
+        (place, Box::pin(load_known(engine, known, place, spec, progress)).await.map(Arc::new))
     };
     let loading = stream::iter(new).map(load);
     match order {
         Order::AsNamed => loading.buffered(at_once()).boxed(),
         Order::AsLoaded => loading.buffer_unordered(at_once()).boxed(),
     }
+}
+
+/// Loads the plugin of `spec` with what is remembered for its component, when it is built. It is known from then on.
+async fn load_known(
+    engine: &Engine,
+    known: &Known,
+    place: usize,
+    spec: &PluginSpec,
+    progress: &Progress,
+) -> anyhow::Result<Plugin> {
+    let files = match &spec.first_build {
+        None => spec.files,
+        Some(build) => build.built().await?,
+    };
+    let component = Component::from_file_ambient(&spec.path);
+    let of_file = |source| PluginError::new(&spec.path, source);
+    let options = spec.options.clone();
+    let plugin =
+        engine.load_known(known, place, &component, files, options, progress).await.map_err(of_file)?;
+    let Some(options) = remembered::widened(spec, &plugin)? else { return Ok(plugin) };
+    let wider =
+        engine.load_known(known, place, &component, files, options, progress).await.map_err(of_file)?;
+    same_component(&plugin, wider)
 }
 
 /// Loads one plugin.
@@ -325,9 +348,28 @@ pub(crate) async fn load_one(
     Ok(loaded.map_err(|source| PluginError { path, source })?)
 }
 
+/// Loads the plugin of `spec` with what is remembered for its component.
+async fn load_spec(engine: &Engine, spec: &PluginSpec) -> anyhow::Result<Plugin> {
+    let plugin = load_one(engine, spec.path.clone(), spec.options.clone()).await?;
+    match remembered::widened(spec, &plugin)? {
+        Some(options) => same_component(&plugin, load_one(engine, spec.path.clone(), options).await?),
+        None => Ok(plugin),
+    }
+}
+
+/// Refuses a plugin that is another component than the one that something was granted to.
+fn same_component(granted: &Plugin, loaded: Plugin) -> anyhow::Result<Plugin> {
+    if granted.identity().digest == loaded.identity().digest {
+        return Ok(loaded);
+    }
+    let name = &loaded.identity().name;
+    let message = format!("the component of `{name}` was changed while it was loaded; start again");
+    Err(ConsentError(message).into())
+}
+
 /// Loads the plugin of `spec` again. A change of it needs consent.
 pub(crate) async fn load_again(engine: &Engine, spec: &PluginSpec) -> anyhow::Result<Arc<Plugin>> {
-    let plugin = load_one(engine, spec.path.clone(), spec.options.clone()).await?;
+    let plugin = load_spec(engine, spec).await?;
     if let Some(config) = spec.config.as_ref().filter(|_| spec.is_pinned) {
         consent::check_pin(&plugin, config)?;
     }

@@ -9,6 +9,7 @@ use cofferdam_tool::{FileAccess, MountName, SecretText};
 
 use crate::config::{ConfigFile, GrantsTable, Offered, PluginConfig, ValueSource};
 use crate::exit::UsageError;
+use crate::remembered;
 use crate::stores::{self, Stores};
 
 /// Whether values behind names are needed: only a call needs them, and reading a secret may ask the person.
@@ -188,10 +189,15 @@ pub(crate) struct Deciding {
 }
 
 /// Finds the places of `deciding`: where each is named, where each link on the way is, and where the file is, with the same for
-/// what stands beside it. Whoever can write to one of these directories decides. A file that is not there decides nothing.
+/// what stands beside it. Whoever can write to one of these directories decides. A file that is not there decides nothing, but
+/// for the grants for always, which are read from wherever they appear.
 pub(crate) fn resolved(deciding: &[PathBuf]) -> Vec<Deciding> {
+    let remembered = remembered::path();
     let resolved = |named: &PathBuf| {
         let mut places = places(named);
+        if remembered.as_ref() == Some(named) {
+            places.extend(future_places(named));
+        }
         if places.is_empty() {
             return None;
         }
@@ -219,6 +225,15 @@ fn places(named: &Path) -> Vec<PathBuf> {
         next = parent.join(target);
     }
     places
+}
+
+/// The places where a file can appear: as it is named, and below the directories that are there already.
+fn future_places(named: &Path) -> impl Iterator<Item = PathBuf> {
+    let real = named.ancestors().skip(1).find_map(|above| {
+        let below = named.strip_prefix(above).ok()?;
+        Some(above.canonicalize().ok()?.join(below))
+    });
+    [Some(named.to_owned()), real].into_iter().flatten()
 }
 
 /// Refuses mounts that can be written to and hold one of `deciding`: what decides about grants. A plugin could otherwise

@@ -235,13 +235,22 @@ fn from_env(name: &str) -> Value {
 
 /// Puts `bytes` in the place of a file in one step, with the mode of the old one.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let mode = std::fs::metadata(path).map(|old| old.permissions());
+    replace(path, bytes, Some(mode.unwrap_or_else(|_| readable())))
+}
+
+/// Puts `bytes` in the place of a file in one step. Only the user may read it.
+pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    replace(path, bytes, None)
+}
+
+/// A temporary file is private, and stays so without a `mode`.
+fn replace(path: &Path, bytes: &[u8], mode: Option<std::fs::Permissions>) -> anyhow::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
-    let mode = std::fs::metadata(path).map(|old| old.permissions());
-    match mode {
-        Ok(mode) => file.as_file().set_permissions(mode)?,
-        Err(_) => file.as_file().set_permissions(readable())?,
+    if let Some(mode) = mode {
+        file.as_file().set_permissions(mode)?;
     }
     file.as_file().sync_all()?;
     file.persist(path)?;

@@ -1,6 +1,6 @@
 //! `cofferdam grant` and `cofferdam revoke`: edits of the policy.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cofferdam_tool::Permission;
 
@@ -11,14 +11,18 @@ use crate::exit::{ConsentError, Exit, UsageError};
 use crate::offer::Values;
 use crate::policy_file::{NewGrant, PolicyFile};
 use crate::stores::Stores;
-use crate::{ask, columns, compose, loading, print};
+use crate::{ask, columns, compose, loading, print, remembered};
 
 pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Exit> {
+    if args.list {
+        return list();
+    }
+    let (plugin, config) = named(args.plugin, args.config)?;
     let mut wanted: Vec<Permission> = parse(&args.permissions)?;
     if args.all_asked {
-        let missing = missing(global, &args.config, &args.plugin).await?;
+        let missing = missing(global, &config, &plugin).await?;
         for permission in &missing {
-            print::note(&format!("`{}` asks to {}", args.plugin, permission.in_plain_words()));
+            print::note(&format!("`{}` asks to {}", plugin, permission.in_plain_words()));
         }
         let is_agreed =
             missing.is_empty() || args.yes || (ask::is_possible() && ask::yes("Grant all of this?"));
@@ -32,46 +36,73 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
         wanted.extend(missing);
     }
     if wanted.is_empty() {
-        print::note(&format!("`{}` is offered everything that it asks for", args.plugin));
+        print::note(&format!("`{}` is offered everything that it asks for", plugin));
         return Ok(Exit::Ok);
     }
-    let mut file = PolicyFile::open_ambient(&args.config)?;
+    let mut file = PolicyFile::open_ambient(&config)?;
     // Paths in the file are relative to the file, and the one that was typed is not.
     let directory = args.directory.as_deref().map(std::path::absolute).transpose()?;
     let mut notes = Vec::new();
     for permission in wanted {
         let grant = NewGrant { permission, directory: directory.clone(), value: args.value.clone() };
-        let verb = if file.grant(&args.plugin, &grant)? { "may now" } else { "may already" };
-        notes.push(format!("`{}` {verb} {}", args.plugin, grant.permission.in_plain_words()));
+        let verb = if file.grant(&plugin, &grant)? { "may now" } else { "may already" };
+        notes.push(format!("`{}` {verb} {}", plugin, grant.permission.in_plain_words()));
     }
     // A store or a secret that is not there would be an error of the file from now on.
-    spec(&file.config()?, &args.plugin)?;
+    spec(&file.config()?, &plugin)?;
     file.save()?;
     for note in notes {
         print::note(&note);
     }
-    show(global, &args.config, &args.plugin).await
+    show(global, &config, &plugin).await
 }
 
 pub(crate) async fn revoke(global: &Global, args: RevokeArgs) -> anyhow::Result<Exit> {
-    let mut file = PolicyFile::open_ambient(&args.config)?;
+    if let Some(named) = &args.remembered {
+        return forget(named);
+    }
+    let (plugin, config) = named(args.plugin, args.config)?;
+    let mut file = PolicyFile::open_ambient(&config)?;
     if args.all {
-        file.revoke_all(&args.plugin)?;
-        print::note(&format!("`{}` is offered nothing any more", args.plugin));
+        file.revoke_all(&plugin)?;
+        print::note(&format!("`{}` is offered nothing any more", plugin));
     }
     for permission in parse(&args.permissions)? {
-        if !file.revoke(&args.plugin, &permission)? {
-            let name = &args.plugin;
+        if !file.revoke(&plugin, &permission)? {
+            let name = &plugin;
             return Err(UsageError(format!(
                 "[plugins.{name}.grants] has no `{permission}`; what [grants] gives to every plugin is taken away there, or \
                  with `default-grants = false`"
             ))
             .into());
         }
-        print::note(&format!("`{}` may no longer {}", args.plugin, permission.in_plain_words()));
+        print::note(&format!("`{}` may no longer {}", plugin, permission.in_plain_words()));
     }
     file.save()?;
-    show(global, &args.config, &args.plugin).await
+    show(global, &config, &plugin).await
+}
+
+/// The plugin and the configuration that an edit is about.
+fn named(plugin: Option<String>, config: Option<PathBuf>) -> anyhow::Result<(String, PathBuf)> {
+    let named = plugin.zip(config);
+    named.ok_or_else(|| UsageError("write the name of a plugin and --config FILE".to_owned()).into())
+}
+
+/// Prints the grants that are remembered for components of `--plugin`.
+fn list() -> anyhow::Result<Exit> {
+    let text = remembered::list()?;
+    match text.trim_end() {
+        "" => print::note("no component of --plugin was granted anything for always"),
+        text => print::result(text)?,
+    }
+    Ok(Exit::Ok)
+}
+
+/// Forgets the grants of a component of `--plugin`.
+fn forget(named: &str) -> anyhow::Result<Exit> {
+    let (digest, component) = remembered::forget(named)?;
+    print::note(&format!("forgotten for {digest}:\n{}", component.text().trim_end()));
+    Ok(Exit::Ok)
 }
 
 fn parse(texts: &[String]) -> anyhow::Result<Vec<Permission>> {

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use cofferdam_mcp::{Access, HttpOptions, OAuth, Rate, SubjectAccess, TokenAccess, ToolPattern};
-use etcetera::BaseStrategy;
 use sha2::{Digest, Sha256};
 
 use crate::args::ServeArgs;
 use crate::config::{ConfigFile, OAuthTable, ServeTable};
 use crate::exit::UsageError;
-use crate::print;
+use crate::{directories, print};
 
 /// The options of the HTTP endpoint. Makes the token if nothing else lets anybody in, and then shows it.
 pub(crate) fn http_options(args: &ServeArgs) -> anyhow::Result<HttpOptions> {
@@ -64,13 +63,8 @@ fn own_token(args: &ServeArgs) -> anyhow::Result<TokenAccess> {
 }
 
 fn default_token_file() -> anyhow::Result<PathBuf> {
-    let base = etcetera::choose_base_strategy()
-        .context("the home directory is not known; name a file with --token-file")?;
-    let directory = base.state_dir().unwrap_or_else(|| base.data_dir()).join("cofferdam");
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(&directory).context("the directory for the token cannot be made")?;
+    let directory = directories::state().context("name a file with --token-file")?;
+    directories::make_private(&directory).context("the directory for the token cannot be made")?;
     Ok(directory.join("http-token"))
 }
 

@@ -8,12 +8,11 @@ use async_trait::async_trait;
 use cofferdam_mcp::client::{
     Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient, OAuthSettings,
 };
-use etcetera::BaseStrategy;
 use toml::Spanned;
 
 use crate::config::{ConfigFile, ServerOAuthTable};
 use crate::offer::{Reader, Values};
-use crate::{ask, print};
+use crate::{ask, directories, print};
 
 /// Whether a person is asked to log in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,9 +73,7 @@ pub(super) fn settings(
 
 /// Tokens of each server are in a directory of their own.
 fn directory(name: &str) -> anyhow::Result<PathBuf> {
-    let base =
-        etcetera::choose_base_strategy().context("the home directory is not known, to keep tokens in")?;
-    let directory = base.state_dir().unwrap_or_else(|| base.data_dir()).join("cofferdam");
+    let directory = directories::state().context("there is no directory to keep tokens in")?;
     Ok(directory.join("servers").join(name))
 }
 
