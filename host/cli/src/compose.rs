@@ -70,6 +70,7 @@ pub(crate) fn engine_for(global: &Global, concurrent_calls_max: u32) -> anyhow::
     let mut config = EngineConfig::new(Compiler::Child { program, arguments: vec!["compile-child".into()] });
     config.pool = PoolSize { concurrent_calls_max, ..PoolSize::default() };
     config.cache_directory = cache_directory(global)?;
+    config.idle_hook = Some(crate::memory::release);
     config.spill = config.cache_directory.as_deref().and_then(spill);
     Ok(Engine::new(config)?)
 }

@@ -20,6 +20,7 @@ mod json;
 mod keyboard;
 mod lines;
 mod loading;
+mod memory;
 mod models;
 mod offer;
 mod pins;
@@ -82,6 +83,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         _ => tokio::runtime::Builder::new_current_thread(),
     };
     let runtime = runtime.enable_all().build()?;
+    memory::watch(runtime.handle());
     let result = runtime.block_on(commands::run(cli));
     // A guest may have left a thread blocked in a file operation; the process does not wait for it.
     runtime.shutdown_timeout(Duration::from_millis(20));

@@ -47,6 +47,9 @@ pub struct EngineConfig {
     /// Where the changes of a call go that are too large for memory; `None` keeps all of them in memory, up to 80 MiB for
     /// each call. No mount may hold the directory or lie in it.
     pub spill: Option<SpillOptions>,
+    /// Function that threads of the engine call when there have been no calls for a second, once after each burst of calls. An
+    /// allocator that keeps freed memory per thread can give it back there.
+    pub idle_hook: Option<fn()>,
 }
 
 /// What all calls of an engine may take together, besides the places of [`PoolSize::concurrent_calls_max`]. One plugin
@@ -122,6 +125,7 @@ impl EngineConfig {
             screen: ScreenLimits::default(),
             network: ClientConfig::default(),
             spill: None,
+            idle_hook: None,
         }
     }
 }

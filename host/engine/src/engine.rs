@@ -80,12 +80,12 @@ impl Engine {
     /// # Errors
     /// When the cache directory cannot be used safely, or the machine cannot give the pool its address space.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
-        let [timed, counting] =
-            [Metering::Time, Metering::Instructions].map(|metering| Runtimes::new(config.pool, metering));
+        let [timed, counting] = [Metering::Time, Metering::Instructions]
+            .map(|metering| Runtimes::new(config.pool, metering, config.idle_hook));
         let fingerprint = timed.first()?.fingerprint;
         let cache = config.cache_directory.as_deref().map(Cache::open_ambient).transpose()?;
         let gates = Gates::new(timed.len(), config.pool.concurrent_calls_max, config.budget);
-        let lane = Lane::new();
+        let lane = Lane::new(config.idle_hook);
         let client = Client::new(config.network.clone()).map_err(EngineError::Network)?;
         let spill = config.spill.clone().map(Arc::new);
         let inner = EngineInner { timed, counting, fingerprint, gates, lane, cache, config, spill, client };

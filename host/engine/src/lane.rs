@@ -30,6 +30,7 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 use std::thread;
+use std::time::Duration;
 
 use cofferdam_tool::PluginName;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -44,6 +45,9 @@ use crate::turns::Turns;
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
+/// Time without a call after which a thread of the lane is idle.
+const IDLE: Duration = Duration::from_secs(1);
+
 /// A call on its way: a future that owns everything it needs.
 pub(crate) type Job<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -55,6 +59,8 @@ pub(crate) struct Lane {
 }
 
 struct Shared {
+    /// Called by a thread of the lane that has had no call for a second.
+    idle_hook: Option<fn()>,
     queue: Mutex<Queue>,
     /// Signalled when the queue gets an item and when the lane closes.
     changed: Condvar,
@@ -80,8 +86,8 @@ enum Step<T, I> {
 
 impl Lane {
     /// A lane without threads: they come with the first busy call.
-    pub(crate) fn new() -> Self {
-        let shared = Shared { queue: Mutex::default(), changed: Condvar::new() };
+    pub(crate) fn new(idle_hook: Option<fn()>) -> Self {
+        let shared = Shared { idle_hook, queue: Mutex::default(), changed: Condvar::new() };
         Self { shared: Arc::new(shared), io: OnceLock::new() }
     }
 
@@ -190,9 +196,22 @@ fn start(shared: &Arc<Shared>) -> std::io::Result<Runtime> {
 fn serve(shared: &Shared, io: &Handle) {
     lower_priority();
     let _entered = io.enter();
-    while let Some(turn) = shared.next() {
-        // A panic of a poll goes to the call's caller. One that is left is in dropping what nobody waits for.
-        let _ = catch_unwind(AssertUnwindSafe(|| turn.take()));
+    let mut has_run = false;
+    loop {
+        match shared.next(has_run) {
+            Next::Turn(turn) => {
+                // A panic of a poll goes to the call's caller. One that is left is in dropping what nobody waits for.
+                let _ = catch_unwind(AssertUnwindSafe(|| turn.take()));
+                has_run = true;
+            }
+            Next::Idle => {
+                has_run = false;
+                if let Some(hook) = shared.idle_hook {
+                    hook();
+                }
+            }
+            Next::Closed => return,
+        }
     }
 }
 
@@ -222,19 +241,40 @@ impl Shared {
         self.changed.notify_one();
     }
 
-    /// Waits for a call. `None` when the lane is closed.
-    fn next(&self) -> Option<Arc<dyn Turn>> {
+    /// Waits for a call. A thread that `has_run` calls is told when none has come for a second.
+    fn next(&self, has_run: bool) -> Next {
         let mut queue = self.lock();
+        let mut is_idle = false;
         loop {
             if queue.closed {
-                return None;
+                return Next::Closed;
             }
             if let Some(turn) = queue.turns.pop() {
-                return Some(turn);
+                return Next::Turn(turn);
             }
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            if is_idle {
+                return Next::Idle;
+            }
+            queue = if has_run {
+                let waited = self.changed.wait_timeout(queue, IDLE);
+                let (queue, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+                is_idle = timeout.timed_out();
+                queue
+            } else {
+                self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
+            };
         }
     }
+}
+
+/// Next work of a thread of the lane.
+enum Next {
+    /// A call.
+    Turn(Arc<dyn Turn>),
+    /// None for a second.
+    Idle,
+    /// None any more: the lane is closed.
+    Closed,
 }
 
 #[cfg(test)]

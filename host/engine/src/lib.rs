@@ -27,7 +27,6 @@ mod engine;
 mod error;
 #[cfg(feature = "floor")]
 mod floor;
-mod give_back;
 mod grants;
 mod guest;
 mod imports;

@@ -28,6 +28,7 @@ const ADDRESS_BYTES_MAX: u64 = 64 << 40;
 /// The wasmtime engines for one kind of compiled code.
 pub(crate) struct Runtimes {
     metering: Metering,
+    idle_hook: Option<fn()>,
     pool: PoolSize,
     first: Place,
     others: Box<[Place]>,
@@ -48,11 +49,11 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
-    fn start(pool: &PoolSize, metering: Metering) -> Result<Self, EngineError> {
+    fn start(pool: &PoolSize, metering: Metering, idle_hook: Option<fn()>) -> Result<Self, EngineError> {
         let error = |error: wasmtime::Error| EngineError::Runtime { reason: one_line(&error) };
         let wasmtime = wasmtime::Engine::new(&runtime_config(pool, metering)).map_err(error)?;
         let linker = link::offered(&wasmtime).map_err(error)?;
-        let ticker = Ticker::start(&wasmtime).map_err(EngineError::Ticker)?;
+        let ticker = Ticker::start(&wasmtime, idle_hook).map_err(EngineError::Ticker)?;
         let fingerprint = fingerprint(&wasmtime);
         Ok(Self { wasmtime, linker, ticker, metering, fingerprint })
     }
@@ -60,7 +61,7 @@ impl Runtime {
 
 impl Runtimes {
     /// As many as there are cores, and as there is address space for; none is started.
-    pub(crate) fn new(pool: PoolSize, metering: Metering) -> Self {
+    pub(crate) fn new(pool: PoolSize, metering: Metering, idle_hook: Option<fn()>) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let memories = u64::from(pool.memories_per_call_max) + 1;
         let places = u64::from(pool.concurrent_calls_max).saturating_mul(memories);
@@ -68,7 +69,13 @@ impl Runtimes {
         let fitting = usize::try_from(ADDRESS_BYTES_MAX / reserved.max(1)).unwrap_or(usize::MAX);
         let allowed = usize::try_from(pool.pools_max).unwrap_or(usize::MAX);
         let others = cores.min(fitting).min(allowed).saturating_sub(1);
-        Self { metering, pool, first: Place::new(), others: (0..others).map(|_| Place::new()).collect() }
+        Self {
+            metering,
+            idle_hook,
+            pool,
+            first: Place::new(),
+            others: (0..others).map(|_| Place::new()).collect(),
+        }
     }
 
     /// How many there can be.
@@ -78,7 +85,7 @@ impl Runtimes {
 
     /// The first one, started if it is not.
     pub(crate) fn first(&self) -> Result<&Arc<Runtime>, EngineError> {
-        started(&self.first, &self.pool, self.metering)
+        started(&self.first, &self.pool, self.metering, self.idle_hook)
     }
 
     /// The one of that number, started if it is not; `None` if there can be none. Starting takes about a millisecond.
@@ -87,7 +94,7 @@ impl Runtimes {
             None => &self.first,
             Some(other) => self.others.get(other)?,
         };
-        Some(started(place, &self.pool, self.metering))
+        Some(started(place, &self.pool, self.metering, self.idle_hook))
     }
 
     /// The number of the one that this thread belongs to.
@@ -100,11 +107,12 @@ fn started<'p>(
     place: &'p Place,
     pool: &PoolSize,
     metering: Metering,
+    idle_hook: Option<fn()>,
 ) -> Result<&'p Arc<Runtime>, EngineError> {
     if let Some(runtime) = place.get() {
         return Ok(runtime);
     }
-    let started = Arc::new(Runtime::start(pool, metering)?);
+    let started = Arc::new(Runtime::start(pool, metering, idle_hook)?);
     // Whoever comes second at the same time drops what it has started.
     Ok(place.get_or_init(|| started))
 }
@@ -160,11 +168,11 @@ mod tests {
 
     #[test]
     fn there_are_no_more_than_cores_and_address_space_for() {
-        let number = |calls| Runtimes::new(pool(calls), Metering::Time).len();
+        let number = |calls| Runtimes::new(pool(calls), Metering::Time, None).len();
         let cores = thread::available_parallelism().unwrap().get();
         assert_eq!(number(8), cores.min(8));
-        assert_eq!(Runtimes::new(PoolSize { pools_max: 1, ..pool(8) }, Metering::Time).len(), 1);
-        assert_eq!(Runtimes::new(PoolSize { pools_max: 0, ..pool(8) }, Metering::Time).len(), 1);
+        assert_eq!(Runtimes::new(PoolSize { pools_max: 1, ..pool(8) }, Metering::Time, None).len(), 1);
+        assert_eq!(Runtimes::new(PoolSize { pools_max: 0, ..pool(8) }, Metering::Time, None).len(), 1);
         // 20 TiB each.
         assert_eq!(number(1024), cores.min(3));
         assert_eq!(number(u32::MAX), 1);

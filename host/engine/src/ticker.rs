@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::give_back::give_back_free_memory;
 use crate::trim::RunningCalls;
 
 /// How often a running guest looks up. It bounds how late a deadline in pure guest code is noticed, how long a call computes
@@ -41,12 +40,13 @@ pub(crate) struct Ticking {
 
 impl Ticker {
     /// Starts the thread for `engine`, which it does not keep alive.
-    pub(crate) fn start(engine: &wasmtime::Engine) -> std::io::Result<Self> {
+    pub(crate) fn start(engine: &wasmtime::Engine, idle_hook: Option<fn()>) -> std::io::Result<Self> {
         let running = Arc::new(RunningCalls::default());
         let weak = engine.weak();
         let counter = Arc::clone(&running);
-        let handle =
-            thread::Builder::new().name("cofferdam-epoch".to_owned()).spawn(move || tick(&weak, &counter))?;
+        let handle = thread::Builder::new()
+            .name("cofferdam-epoch".to_owned())
+            .spawn(move || tick(&weak, &counter, idle_hook))?;
         Ok(Self { running, thread: handle.thread().clone() })
     }
 
@@ -77,7 +77,7 @@ impl Drop for Ticking {
     }
 }
 
-fn tick(engine: &wasmtime::EngineWeak, running: &RunningCalls) {
+fn tick(engine: &wasmtime::EngineWeak, running: &RunningCalls, idle_hook: Option<fn()>) {
     let mut has_run = false;
     let mut idle_ticks = LINGER;
     loop {
@@ -88,7 +88,7 @@ fn tick(engine: &wasmtime::EngineWeak, running: &RunningCalls) {
             idle_ticks += 1;
             thread::sleep(PERIOD);
         } else {
-            has_run = rest(engine, running, has_run);
+            has_run = rest(engine, running, has_run, idle_hook);
         }
         match engine.upgrade() {
             Some(engine) => engine.increment_epoch(),
@@ -99,7 +99,12 @@ fn tick(engine: &wasmtime::EngineWeak, running: &RunningCalls) {
 
 /// Sleeps until there is something to do, and gives memory back when there was nothing for a moment after calls had run.
 /// Says whether calls have run since memory was given back.
-fn rest(engine: &wasmtime::EngineWeak, running: &RunningCalls, has_run: bool) -> bool {
+fn rest(
+    engine: &wasmtime::EngineWeak,
+    running: &RunningCalls,
+    has_run: bool,
+    idle_hook: Option<fn()>,
+) -> bool {
     // A timeout and not a plain park: the thread must notice in the end that the engine has gone.
     let (started, at_most) = (Instant::now(), if has_run { IDLE } else { LOOK });
     thread::park_timeout(at_most);
@@ -109,7 +114,9 @@ fn rest(engine: &wasmtime::EngineWeak, running: &RunningCalls, has_run: bool) ->
         && let Some(engine) = engine.upgrade()
     {
         running.trim(&engine);
-        give_back_free_memory();
+        if let Some(hook) = idle_hook {
+            hook();
+        }
     }
     !is_idle
 }

@@ -64,7 +64,7 @@ fn until_gone(alive: &AtomicU32) -> bool {
 
 #[tokio::test]
 async fn what_computes_ends_in_the_lane_and_what_does_not_in_place() {
-    let (lane, alive) = (Lane::new(), Arc::default());
+    let (lane, alive) = (Lane::new(None), Arc::default());
     for (turns, ends_in_lane) in [(0, false), (20, true)] {
         let pulse = Arc::new(Pulse::default());
         let job = computes(&pulse, turns, &alive);
@@ -76,7 +76,7 @@ async fn what_computes_ends_in_the_lane_and_what_does_not_in_place() {
 
 #[tokio::test]
 async fn a_job_in_the_lane_can_be_interrupted_although_the_lane_is_full() {
-    let (lane, alive) = (Arc::new(Lane::new()), Arc::default());
+    let (lane, alive) = (Arc::new(Lane::new(None)), Arc::default());
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..16 {
         let (lane, pulse) = (Arc::clone(&lane), Arc::new(Pulse::default()));
@@ -94,7 +94,7 @@ async fn a_job_in_the_lane_can_be_interrupted_although_the_lane_is_full() {
 
 #[tokio::test]
 async fn dropping_the_future_drops_the_job_wherever_it_is() {
-    let (lane, alive) = (Lane::new(), Arc::default());
+    let (lane, alive) = (Lane::new(None), Arc::default());
     for turns in [0, u32::MAX] {
         let pulse = Arc::new(Pulse::default());
         let job: Job<_> = if turns == 0 {
@@ -116,7 +116,7 @@ async fn dropping_the_future_drops_the_job_wherever_it_is() {
 
 #[tokio::test]
 async fn a_panic_in_the_lane_is_the_callers() {
-    let lane = Arc::new(Lane::new());
+    let lane = Arc::new(Lane::new(None));
     let driven = tokio::spawn({
         let lane = Arc::clone(&lane);
         async move {
@@ -132,7 +132,7 @@ async fn a_panic_in_the_lane_is_the_callers() {
 
 #[tokio::test]
 async fn a_job_that_waits_is_woken_by_other_threads_and_by_timers_of_the_lane() {
-    let lane = Lane::new();
+    let lane = Lane::new(None);
     let pulse = Pulse::default();
     let (send, receive) = oneshot::channel();
     let waker = thread::spawn(move || {
