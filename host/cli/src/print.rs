@@ -8,6 +8,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::Duration;
 
 use anyhow::Context;
+use cofferdam_tool::is_hostile_char;
 
 /// Prints a result: a line of its own on standard output.
 pub(crate) fn result(text: &str) -> anyhow::Result<()> {
@@ -61,33 +62,18 @@ pub(crate) fn error(error: &anyhow::Error) {
 /// `text` with every character that could drive a terminal or reorder a line written as an escape. Line feeds and tabs
 /// stay.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_hostile) {
+    if !text.chars().any(is_hostile_char) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_hostile(c) {
+        if is_hostile_char(c) {
             shown.extend(c.escape_unicode());
         } else {
             shown.push(c);
         }
     }
     Cow::Owned(shown)
-}
-
-fn is_hostile(c: char) -> bool {
-    let is_bidi_control =
-        matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    // What a model reads and an operator does not see: fillers, blanks and variation selectors, which can carry hidden text.
-    // Joiners and U+FE0F stay: scripts and emoji are written with them, and one bit that shows carries little.
-    let is_unseen = matches!(
-        c,
-        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-            | '\u{200b}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}'
-            | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0e}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
-            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d159}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
-    );
-    (c.is_control() && !matches!(c, '\n' | '\t')) || is_bidi_control || is_unseen
 }
 
 /// A number of bytes with a unit.
@@ -126,19 +112,6 @@ mod tests {
     fn escape_sequences_and_bidi_controls_are_shown() {
         assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\r\u{9b}"), "a\\u{1b}[2Jb\\u{202e}c\\u{d}\\u{9b}");
         assert_eq!(printable("a\u{200b}b\u{e0041}c\u{2028}"), "a\\u{200b}b\\u{e0041}c\\u{2028}");
-        for unseen in [
-            "\u{115f}",
-            "\u{3164}",
-            "\u{ffa0}",
-            "\u{34f}",
-            "\u{2800}",
-            "\u{fe01}",
-            "\u{e0100}",
-            "\u{e01ef}",
-            "\u{1d173}",
-        ] {
-            assert!(printable(unseen).starts_with("\\u{"), "{}", unseen.escape_unicode());
-        }
         assert!(matches!(printable("naïve\ttext ❤\u{fe0f}\n"), Cow::Borrowed(_)));
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use cofferdam_tool::is_hostile_char;
 use serde::Serialize;
 
 use crate::{Changes, FileError, NameRules, Quota, StorePath, Usage};
@@ -371,13 +372,14 @@ impl RefusedName {
     }
 }
 
-/// `name` with everything escaped that is not printable.
+/// `name` with everything escaped that is not printable, or not seen.
 fn printable(name: &OsStr) -> String {
     let mut shown = String::new();
     for chunk in name.as_encoded_bytes().utf8_chunks() {
         for c in chunk.valid().chars() {
             match c {
                 '\'' | '"' | '\\' => shown.push(c),
+                c if is_hostile_char(c) => shown.extend(c.escape_unicode()),
                 c => shown.extend(c.escape_debug()),
             }
         }

@@ -28,6 +28,7 @@ mod record;
 mod redact;
 mod retry;
 mod schema;
+mod text;
 mod toolset;
 mod usage;
 
@@ -64,5 +65,6 @@ pub use record::{
 pub use redact::{Redactor, UnfitSecret};
 pub use retry::{RetryOn, RetryPolicy, Retrying};
 pub use schema::{Dialect, DialectSchema, InputSchema, Loss, Note, OutputSchema, UnknownDialect};
+pub use text::is_hostile_char;
 pub use toolset::{DuplicateTool, Refused, Toolset};
 pub use usage::{Usage, UsageLimits};

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use cofferdam_tool::is_hostile_char;
+
 use super::fields::{self, Fields};
 use crate::{ChatError, ChatErrorKind};
 
@@ -153,7 +155,7 @@ pub(super) fn shown(text: &str, without_keys: impl Fn(&str) -> String) -> String
     for c in text.trim().chars().take(SAID_CHARS_MAX) {
         match c {
             '\n' | '\t' => shown.push(' '),
-            c if is_hostile(c) => shown.extend(c.escape_unicode()),
+            c if is_hostile_char(c) => shown.extend(c.escape_unicode()),
             c => shown.push(c),
         }
     }
@@ -161,12 +163,6 @@ pub(super) fn shown(text: &str, without_keys: impl Fn(&str) -> String) -> String
         shown.push('…');
     }
     shown
-}
-
-/// Characters that control a terminal, reorder a line or are not seen.
-fn is_hostile(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// The innermost cause of an error, which is the one that says something.
@@ -218,9 +214,9 @@ mod tests {
 
     #[test]
     fn what_is_shown_has_a_length_and_no_control_characters() {
-        let text = format!("a\u{1b}[2J\u{202e}b\nkey {}", "x".repeat(2000));
+        let text = format!("a\u{1b}[2J\u{202e}b\u{3164}\nkey {}", "x".repeat(2000));
         let shown = shown(&text, |text| text.replace("key", "[secret key]"));
-        assert!(shown.starts_with("a\\u{1b}[2J\\u{202e}b [secret key] xxx"), "{shown}");
+        assert!(shown.starts_with("a\\u{1b}[2J\\u{202e}b\\u{3164} [secret key] xxx"), "{shown}");
         assert!(shown.ends_with('…') && shown.chars().count() < 700);
     }
 }
