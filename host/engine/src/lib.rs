@@ -72,7 +72,7 @@ pub use grants::Grants;
 pub use imports::Capability;
 pub use known::{ComponentFiles, Known, seal_with_file};
 pub use load::{Component, LoadEvent, LoadObserver};
-pub use manifest::{EmbedError, EmbeddedManifestError, ManifestError, embed_manifest};
+pub use manifest::{EmbedError, EmbeddedManifestError, MANIFEST_BYTES_MAX, ManifestError, embed_manifest};
 pub use mount::Mount;
 pub use plugin::{Plugin, PluginInfo, PluginOptions};
 pub use screen::{Looks, Quantity, ScreenError, ScreenLimits};

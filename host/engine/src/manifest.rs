@@ -26,8 +26,8 @@ use self::permissions::PermissionsTable;
 pub(crate) use self::words::ToolWords;
 use crate::sections;
 
-/// Longest manifest: a plugin may not say more in all (`ARG-43`).
-pub(crate) const MANIFEST_BYTES_MAX: u64 = 262_144;
+/// Maximum bytes of a manifest: a plugin may not say more in all (`ARG-43`).
+pub const MANIFEST_BYTES_MAX: u64 = 262_144;
 /// The custom section that holds a manifest.
 const SECTION: &str = "cofferdam:manifest";
 

@@ -1,16 +1,13 @@
 //! `cofferdam embed`: puts a manifest into a component.
 
 use anyhow::Context;
-use cofferdam_engine::{ScreenLimits, embed_manifest};
+use cofferdam_engine::{MANIFEST_BYTES_MAX, ScreenLimits, embed_manifest};
 use cofferdam_files::{read_named_ambient, read_named_text_ambient};
 
 use crate::args::EmbedArgs;
 use crate::exit::{Exit, UsageError};
 use crate::policy_file::replace_file;
 use crate::print;
-
-/// Most bytes of a manifest, as when a component is loaded.
-const MANIFEST_BYTES_MAX: u64 = 262_144;
 
 pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<Exit> {
     let (component, manifest) = (args.component.display(), args.manifest.display());
