@@ -52,6 +52,16 @@ impl Folder {
         self.folder.path().join(name)
     }
 
+    /// Makes a link in a folder of its own, and gives that folder.
+    fn link(&self, name: &str, target: &str) -> String {
+        let link = self.path(name);
+        let folder = link.parent().unwrap();
+        std::fs::create_dir_all(folder).unwrap();
+        let _absent = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        folder.display().to_string()
+    }
+
     fn text(&self) -> String {
         std::fs::read_to_string(&self.config).unwrap()
     }
@@ -458,9 +468,13 @@ fn files_that_never_end_are_refused_and_fifos_are_not_waited_for() {
     let fifo = folder.path("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let component = folder.path("tool.wasm").display().to_string();
+    std::fs::write(folder.path("replies.jsonl"), "{\"text\":\"hi\"}\n").unwrap();
+    let replies = format!("script:{}", folder.path("replies.jsonl").display());
     for endless in ["/dev/zero".to_owned(), fifo.display().to_string()] {
         let script = format!("script:{endless}");
         let at = format!("@{endless}");
+        let project = folder.link("project/plugin.toml", &endless);
+        let sessions = folder.link("sessions/s.session.json", &endless);
         for arguments in [
             &["call", "env", "{}", "--config", &endless][..],
             &["call", "env", &at, "--plugin", &component],
@@ -470,9 +484,17 @@ fn files_that_never_end_are_refused_and_fifos_are_not_waited_for() {
             &["chat", "hi", "--model", &script],
             &["chat", &at, "--model", &script],
             &["workflow", "run", &endless, "hi"],
+            &["play", &endless, "--plugin", &component],
+            &["mcp", "bundle", "out.mcpb", "--plugin", &format!("tool={endless}")],
+            &["mcp", "config", "--host", "claude", "--plugin", &component, "--write", &endless],
+            &["build", &project],
+            &["chat", "hi", "--model", &replies, "--session", "s", "--session-dir", &sessions],
+            &["call", "env", "{}", "--plugin", &component, "--mount", "data=gs://bucket/x"],
+            &["serve", "--http", "0", "--token-file", &endless, "--plugin", &component],
         ] {
             let mut child = Command::new(binary());
             child.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).args(arguments).stdin(Stdio::null());
+            child.env("GOOGLE_APPLICATION_CREDENTIALS", &endless);
             let mut child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
             let since = std::time::Instant::now();
             let status = loop {
@@ -486,6 +508,9 @@ fn files_that_never_end_are_refused_and_fifos_are_not_waited_for() {
                 std::thread::sleep(std::time::Duration::from_millis(10));
             };
             assert!(status.code().is_some_and(|code| code != 0), "{arguments:?}: {status}");
+            let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+            let is_named = ["regular file", "not hold a token"].iter().any(|reason| said.contains(reason));
+            assert!(is_named, "{arguments:?}: {said}");
         }
     }
 }

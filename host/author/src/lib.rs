@@ -15,6 +15,7 @@ mod language;
 mod languages;
 mod packed;
 mod project;
+mod read;
 mod steps;
 mod strip;
 mod watch;

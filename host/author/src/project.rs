@@ -1,16 +1,18 @@
 //! What a directory holds.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::read::read_text;
 use crate::{BuildError, Language};
 
 /// The manifest of a plugin. Its table `[build]` is for here and does not become a part of the component.
 pub(crate) const MANIFEST: &str = "plugin.toml";
 /// Longest file that is read for settings.
-const SETTINGS_BYTES_MAX: u64 = 262_144;
+pub(crate) const SETTINGS_BYTES_MAX: u64 = 262_144;
 
 /// A directory with the sources of a plugin.
 #[derive(Debug)]
@@ -186,14 +188,12 @@ impl Project {
 
 /// The text of a settings file, if there is one.
 fn read(path: &Path) -> Result<Option<String>, ProjectError> {
-    let failed = |error| ProjectError::Read { path: path.to_owned(), error };
-    match fs::metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(error)),
-        Ok(data) if data.len() > SETTINGS_BYTES_MAX => return Err(ProjectError::TooLong(path.to_owned())),
-        Ok(_) => {}
+    match read_text(path, SETTINGS_BYTES_MAX) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => Err(ProjectError::TooLong(path.to_owned())),
+        Err(error) => Err(ProjectError::Read { path: path.to_owned(), error }),
     }
-    fs::read_to_string(path).map(Some).map_err(failed)
 }
 
 /// Takes `[build]` out of a manifest. The rest is a manifest as the host reads it, which checks it.

@@ -25,7 +25,7 @@ pub(crate) use self::files::FilesTable;
 pub(crate) use self::grants::{GrantsTable, Offered, ValueSource, Wrong};
 pub(crate) use self::labels::LabelsTable;
 pub(crate) use self::models::{ModelTable, Provider};
-pub(crate) use self::secrets::SecretSource;
+pub(crate) use self::secrets::{SECRET_FILE_BYTES_MAX, SecretSource};
 pub(crate) use self::serve::{OAuthTable, ServeTable, ToolsetTable};
 pub(crate) use self::servers::{HeaderSource, ServerOAuthTable, ServerTable};
 pub(crate) use self::skills::SkillsTable;
@@ -123,7 +123,7 @@ fn yes() -> bool {
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     pub(crate) path: PathBuf,
-    text: String,
+    pub(crate) text: String,
     pub(crate) config: Config,
     pub(crate) open_stores: OpenStores,
 }

@@ -7,11 +7,11 @@ use std::sync::{Arc, PoisonError};
 use anyhow::Context;
 use cofferdam_files::{
     BucketOptions, BucketStore, DirectoryOptions, DirectoryStore, FileStore, MemoryStore, NameRules, Quota,
-    Sharing,
+    Sharing, read_named_text_ambient,
 };
 use cofferdam_tool::{FileAccess, MountName};
 
-use crate::config::{ConfigError, ConfigFile, StoreConfig};
+use crate::config::{ConfigError, ConfigFile, SECRET_FILE_BYTES_MAX, StoreConfig};
 use crate::exit::UsageError;
 use crate::offer::Values;
 
@@ -61,7 +61,7 @@ fn from_environment(address: &str, access: FileAccess) -> anyhow::Result<BucketO
         },
         "gs" => {
             let key = variable("GOOGLE_APPLICATION_CREDENTIALS").map(|path| {
-                std::fs::read_to_string(&path).with_context(|| {
+                read_named_text_ambient(Path::new(&path), SECRET_FILE_BYTES_MAX).with_context(|| {
                     format!("the key in {path} cannot be read (GOOGLE_APPLICATION_CREDENTIALS)")
                 })
             });

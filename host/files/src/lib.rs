@@ -61,7 +61,9 @@ pub use harness::{
     UnknownToolWord,
 };
 pub use memory::MemoryStore;
-pub use named::{open_named_ambient, read_named_ambient, read_named_text_ambient};
+pub use named::{
+    open_named_ambient, read_at_most, read_named_ambient, read_named_text_ambient, read_text_at_most,
+};
 #[cfg(feature = "object")]
 pub use object::BucketStore;
 #[cfg(feature = "cloud")]

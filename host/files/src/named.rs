@@ -12,8 +12,19 @@ use std::path::Path;
 pub fn read_named_ambient(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let file = open_named_ambient(path)?;
     let expected = file.metadata().map_or(0, |metadata| metadata.len().min(bytes_max));
-    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
-    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    read_into(Vec::with_capacity(usize::try_from(expected).unwrap_or(0)), file, bytes_max)
+}
+
+/// Reads all that a reader, such as standard input, gives, of at most `bytes_max` bytes.
+///
+/// # Errors
+/// Those of reading, and `FileTooLarge` beyond the limit.
+pub fn read_at_most(reader: impl io::Read, bytes_max: u64) -> io::Result<Vec<u8>> {
+    read_into(Vec::new(), reader, bytes_max)
+}
+
+fn read_into(mut bytes: Vec<u8>, reader: impl io::Read, bytes_max: u64) -> io::Result<Vec<u8>> {
+    reader.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > bytes_max {
         let message = format!("it has more than {bytes_max} bytes, the most that are read");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
@@ -26,7 +37,18 @@ pub fn read_named_ambient(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`read_named_ambient`], and `InvalidData` for what is not UTF-8.
 pub fn read_named_text_ambient(path: &Path, bytes_max: u64) -> io::Result<String> {
-    let bytes = read_named_ambient(path, bytes_max)?;
+    text(read_named_ambient(path, bytes_max)?)
+}
+
+/// Reads text like [`read_at_most`], as UTF-8.
+///
+/// # Errors
+/// As [`read_at_most`], and `InvalidData` for what is not UTF-8.
+pub fn read_text_at_most(reader: impl io::Read, bytes_max: u64) -> io::Result<String> {
+    text(read_at_most(reader, bytes_max)?)
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 

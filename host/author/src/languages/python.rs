@@ -11,6 +11,8 @@ use std::process::{Command, Stdio};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
+use crate::project::SETTINGS_BYTES_MAX;
+use crate::read::read_text;
 use crate::wit::{self, Interface};
 use crate::{BuildError, Finished, MissingTool, Project, Steps};
 
@@ -161,7 +163,7 @@ impl Toolchain {
         let packages = environment(work).join("lib/python3/site-packages");
         let wanted = project.directory().join(REQUIREMENTS);
         let stamp = work.join(REQUIREMENTS);
-        let text = match fs::read_to_string(&wanted) {
+        let text = match read_text(&wanted, SETTINGS_BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(BuildError::read(&wanted, error)),

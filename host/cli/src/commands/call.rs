@@ -1,9 +1,8 @@
 //! `cofferdam call`: one tool call.
 
-use std::io::Read;
 use std::path::Path;
 
-use anyhow::Context;
+use cofferdam_files::{read_at_most, read_named_ambient};
 use cofferdam_tool::{CallContext, Completion, FileEffects, Outcome, Refused};
 
 use crate::args::{CallArgs, Global};
@@ -49,21 +48,12 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
 
 /// Arguments as typed, from standard input (`-`) or from a file (`@FILE`).
 pub(super) fn read_arguments(text: &str) -> anyhow::Result<Vec<u8>> {
-    let (reader, from): (Box<dyn Read>, String) = match text.strip_prefix('@') {
-        Some(path) => {
-            let file = cofferdam_files::open_named_ambient(std::path::Path::new(path))
-                .map_err(|error| UsageError(format!("the arguments in {path} cannot be read: {error}")))?;
-            (Box::new(file), path.to_owned())
-        }
-        None if text == "-" => (Box::new(std::io::stdin()), "standard input".to_owned()),
+    let (read, from) = match text.strip_prefix('@') {
+        Some(path) => (read_named_ambient(Path::new(path), ARGUMENTS_BYTES_MAX), path),
+        None if text == "-" => (read_at_most(std::io::stdin(), ARGUMENTS_BYTES_MAX), "standard input"),
         None => return Ok(text.as_bytes().to_vec()),
     };
-    let mut bytes = Vec::new();
-    reader
-        .take(ARGUMENTS_BYTES_MAX)
-        .read_to_end(&mut bytes)
-        .with_context(|| format!("the arguments from {from} cannot be read"))?;
-    Ok(bytes)
+    Ok(read.map_err(|error| UsageError(format!("the arguments from {from} cannot be read: {error}")))?)
 }
 
 fn show(args: &CallArgs, completion: &Completion) -> anyhow::Result<Exit> {

@@ -8,15 +8,15 @@ mod screen;
 mod transcript;
 mod turn;
 
-use std::io::Read as _;
+use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use cofferdam_agent::labels::LabelPolicy;
 use cofferdam_agent::{
     Agent, ApprovalMode, Approvals, BudgetLimits, ChatErrorKind, Layer, LoopSettings, RunError, Session,
     TokenBudget, ToolMode,
 };
+use cofferdam_files::{read_named_text_ambient, read_text_at_most};
 use cofferdam_tool::Toolset;
 
 use self::approve::Approved;
@@ -185,24 +185,12 @@ pub(super) fn text_or_stdin(text: &str) -> anyhow::Result<String> {
     if text != "-" {
         return Ok(text.to_owned());
     }
-    read(std::io::stdin(), "standard input")
+    let read = read_text_at_most(std::io::stdin(), TEXT_BYTES_MAX);
+    Ok(read.map_err(|error| UsageError(format!("standard input cannot be read: {error}")))?)
 }
 
 pub(super) fn text_or_file(text: &str) -> anyhow::Result<String> {
     let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
-    let file = cofferdam_files::open_named_ambient(std::path::Path::new(path))
-        .map_err(|error| UsageError(format!("{path}: {error}")))?;
-    read(file, path)
-}
-
-fn read(from: impl std::io::Read, name: &str) -> anyhow::Result<String> {
-    let mut text = String::new();
-    let read = from.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text);
-    let read = read
-        .with_context(|| format!("{name} cannot be read"))
-        .map_err(|error| UsageError(format!("{error:#}")))?;
-    if u64::try_from(read).unwrap_or(u64::MAX) > TEXT_BYTES_MAX {
-        return Err(UsageError(format!("{name} has more than {TEXT_BYTES_MAX} bytes")).into());
-    }
-    Ok(text)
+    let read = read_named_text_ambient(Path::new(path), TEXT_BYTES_MAX);
+    Ok(read.map_err(|error| UsageError(format!("{path} cannot be read: {error}")))?)
 }

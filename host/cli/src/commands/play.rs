@@ -3,9 +3,9 @@
 //! The script stands for the model: one reply per line, whatever the tools answer. The tools are real, and what is shown
 //! is exactly what a model would be given.
 
-use std::io::Read;
+use std::path::Path;
 
-use anyhow::Context;
+use cofferdam_files::{read_named_text_ambient, read_text_at_most};
 use cofferdam_tool::{CallContext, Refused};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -114,14 +114,11 @@ fn message(args: &PlayArgs, who: &str, text: &str, json: Value) -> anyhow::Resul
 }
 
 fn read_script(path: &str) -> anyhow::Result<Vec<Reply>> {
-    let mut text = String::new();
-    let reader: Box<dyn Read> = if path == "-" {
-        Box::new(std::io::stdin())
-    } else {
-        let file = cofferdam_files::open_named_ambient(std::path::Path::new(path));
-        Box::new(file.map_err(|e| UsageError(format!("the script {path}: {e}")))?)
+    let read = match path {
+        "-" => read_text_at_most(std::io::stdin(), SCRIPT_BYTES_MAX),
+        _ => read_named_text_ambient(Path::new(path), SCRIPT_BYTES_MAX),
     };
-    reader.take(SCRIPT_BYTES_MAX).read_to_string(&mut text).with_context(|| format!("the script {path}"))?;
+    let text = read.map_err(|error| UsageError(format!("the script {path} cannot be read: {error}")))?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines.map(|(index, line)| read_reply(path, index + 1, line)).collect()
 }

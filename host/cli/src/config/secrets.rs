@@ -7,7 +7,7 @@ use cofferdam_tool::SecretText;
 use serde::Deserialize;
 
 /// Largest file with a secret, in bytes.
-const SECRET_FILE_BYTES_MAX: u64 = 64 * 1024;
+pub(crate) const SECRET_FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// Where a secret is kept. Its value is never in the configuration.
 #[derive(Debug, Clone, Deserialize)]

@@ -46,7 +46,7 @@ pub enum TokenFileError {
 /// # Errors
 /// [`TokenFileError`]: a file that others can read is not used, for they may have.
 pub fn read_or_create(path: &Path) -> Result<NewToken, TokenFileError> {
-    match File::open(path) {
+    match open(path) {
         Ok(file) => Ok(NewToken { token: read(file)?, is_new: false }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Ok(NewToken { token: create(path)?, is_new: true })
@@ -55,7 +55,23 @@ pub fn read_or_create(path: &Path) -> Result<NewToken, TokenFileError> {
     }
 }
 
+/// Opens a file for reading. Opening a FIFO does not wait for a writer.
+fn open(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        options.custom_flags(i32::try_from(flags.bits()).unwrap_or(0));
+    }
+    options.open(path)
+}
+
 fn read(file: File) -> Result<String, TokenFileError> {
+    if !file.metadata()?.is_file() {
+        return Err(TokenFileError::NoToken);
+    }
     #[cfg(unix)]
     if std::os::unix::fs::PermissionsExt::mode(&file.metadata()?.permissions()) & 0o077 != 0 {
         return Err(TokenFileError::Readable);

@@ -139,13 +139,9 @@ fn lock(directory: &Path, name: &str) -> anyhow::Result<File> {
 }
 
 fn read_state(path: &Path) -> anyhow::Result<Option<String>> {
-    let size = match std::fs::metadata(path) {
-        Ok(metadata) => metadata.len(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).with_context(|| path.display().to_string()),
-    };
-    if size > STATE_BYTES_MAX {
-        bail!(UsageError(format!("{} has more than {STATE_BYTES_MAX} bytes", path.display())));
+    match cofferdam_files::read_named_text_ambient(path, STATE_BYTES_MAX) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(UsageError(format!("{} cannot be read: {error}", path.display())).into()),
     }
-    Ok(Some(std::fs::read_to_string(path).with_context(|| path.display().to_string())?))
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::host::Entry;
 use super::served;
@@ -72,7 +72,7 @@ impl Written {
 /// Edits a file in one step. What it said before stays beside it.
 fn write(path: &Path, edit: impl Fn(&str) -> anyhow::Result<String>) -> anyhow::Result<Written> {
     let shown = path.display();
-    let size = match std::fs::metadata(path) {
+    let before = match cofferdam_files::read_named_text_ambient(path, FILE_BYTES_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             if let Some(folder) = folder {
@@ -82,14 +82,10 @@ fn write(path: &Path, edit: impl Fn(&str) -> anyhow::Result<String>) -> anyhow::
             replace_file(path, edit("")?.as_bytes()).with_context(|| format!("{shown} cannot be written"))?;
             return Ok(Written::New);
         }
-        found => found.with_context(|| format!("{shown} cannot be read"))?.len(),
+        read => read.map_err(|error| UsageError(format!("{shown} cannot be read: {error}")))?,
     };
-    if size > FILE_BYTES_MAX {
-        bail!(UsageError(format!("{shown} is {size} bytes long; at most {FILE_BYTES_MAX} are edited")));
-    }
     // A link to the file stays a link.
     let real = path.canonicalize().with_context(|| format!("{shown} cannot be resolved"))?;
-    let before = std::fs::read_to_string(&real).with_context(|| format!("{shown} cannot be read"))?;
     let after = edit(&before).with_context(|| format!("{shown} is left as it is"))?;
     if after == before {
         return Ok(Written::Same);

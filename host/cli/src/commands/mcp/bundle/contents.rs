@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use cofferdam_engine::Plugin;
+use cofferdam_engine::{MANIFEST_BYTES_MAX, Plugin, ScreenLimits};
+use cofferdam_files::read_named_ambient;
 use toml_edit::DocumentMut;
 
 use super::super::place::Place;
@@ -49,10 +50,8 @@ pub(super) fn of_config(config: &Path, args: &PluginArgs) -> anyhow::Result<Cont
     }
     let file = ConfigFile::read_ambient(config)?;
     check_is_portable(&file)?;
-    let text =
-        std::fs::read_to_string(config).with_context(|| format!("{} cannot be read", config.display()))?;
     let mut document: DocumentMut =
-        text.parse().with_context(|| format!("{} cannot be read", config.display()))?;
+        file.text.parse().with_context(|| format!("{} cannot be read", config.display()))?;
     let mut files = BTreeMap::new();
     for (name, plugin) in &file.config.plugins {
         let place = add_component(&mut files, name, &file.resolve(plugin.component.as_ref()))?;
@@ -105,17 +104,19 @@ fn chosen(place: Place<'_>, directories: &mut Vec<Directory>) -> String {
 
 /// Adds a component and the manifest beside it. Gives the component's name in the bundle.
 fn add_component(files: &mut BTreeMap<String, Vec<u8>>, name: &str, path: &Path) -> anyhow::Result<String> {
-    let read =
-        |path: &Path| std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()));
+    let read = |path: &Path, bytes_max| {
+        read_named_ambient(path, bytes_max)
+            .map_err(|error| UsageError(format!("{} cannot be read: {error}", path.display())))
+    };
     let place = format!("plugins/{name}.wasm");
-    if files.insert(place.clone(), read(path)?).is_some() {
+    if files.insert(place.clone(), read(path, ScreenLimits::default().component_bytes_max)?).is_some() {
         bail!(UsageError(format!(
             "two plugins are called `{name}`; name one of them with --plugin NAME=PATH"
         )));
     }
     let manifest: PathBuf = path.with_extension("toml");
     if manifest.is_file() {
-        files.insert(format!("plugins/{name}.toml"), read(&manifest)?);
+        files.insert(format!("plugins/{name}.toml"), read(&manifest, MANIFEST_BYTES_MAX)?);
     }
     Ok(place)
 }
