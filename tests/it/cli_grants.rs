@@ -514,3 +514,37 @@ fn files_that_never_end_are_refused_and_fifos_are_not_waited_for() {
         }
     }
 }
+
+#[test]
+fn processes_that_accept_plugins_at_once_lose_no_pin() {
+    let folder = Folder::new("", "");
+    let names: Vec<_> = (0..12).map(|number| format!("p{number}")).collect();
+    let plugins: String =
+        names.iter().map(|name| format!("[plugins.{name}]\ncomponent = \"tool.wasm\"\n")).collect();
+    std::fs::write(&folder.config, plugins).unwrap();
+    // With many other plugins in it, the file takes a while to read and to write.
+    let others = (0..400).map(|number| {
+        let tools: serde_json::Map<_, _> =
+            (0..5).map(|tool| (format!("tool{tool}"), Value::from("x".repeat(500)))).collect();
+        (format!("other{number}"), serde_json::json!({ "component": "sha256:0", "asks": [], "tools": tools }))
+    });
+    let others: serde_json::Map<_, _> = others.collect();
+    let lock = folder.path("cofferdam.lock");
+    std::fs::write(&lock, serde_json::json!({ "plugins": others }).to_string()).unwrap();
+    let accept = |name: &String| {
+        let mut command = Command::new(binary());
+        command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).stdin(Stdio::null());
+        command.args(["approve", name, "--yes", "--config", &folder.config]);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let processes: Vec<_> = names.iter().map(accept).collect();
+    for process in processes {
+        let output = process.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let pins: Value = serde_json::from_str(&std::fs::read_to_string(&lock).unwrap()).unwrap();
+    let pins = pins["plugins"].as_object().unwrap();
+    let lost: Vec<_> = names.iter().filter(|name| !pins.contains_key(*name)).collect();
+    assert!(lost.is_empty(), "lost: {lost:?}");
+    assert_eq!(pins.len(), names.len() + 400);
+}

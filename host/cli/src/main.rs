@@ -16,6 +16,7 @@ mod difference;
 mod directories;
 mod exit;
 mod file_changes;
+mod folder_lock;
 mod json;
 mod keyboard;
 mod lines;

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::difference::{Definitions, Difference, NO_PROMPTS};
+use crate::folder_lock::FolderLock;
 use crate::json;
 use crate::policy_file::replace_file;
 use crate::servers::Change;
@@ -35,7 +36,7 @@ pub(crate) struct Pins {
     accepted_servers: BTreeSet<String>,
 }
 
-/// Held while a file is written.
+/// Held while a thread of this process writes a file; a file system may have no locks.
 static SAVING: Mutex<()> = Mutex::new(());
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -167,9 +168,10 @@ impl Pins {
         text_of(&self.file)
     }
 
-    /// Writes the file.
+    /// Adds what was accepted to the file. Entries that other processes have added meanwhile stay.
     pub(crate) fn save(&self) -> anyhow::Result<()> {
         let _saving = SAVING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = FolderLock::take(&self.path)?;
         // Servers are accepted while they are connected to, several at a time and beside plugins.
         let mut file = read(&self.path)?;
         for name in &self.accepted_plugins {
