@@ -81,6 +81,20 @@ fn a_changed_plugin_is_unavailable_until_it_is_approved_and_comes_back_without_a
 }
 
 #[test]
+fn a_plugin_that_never_loaded_is_named_where_its_tool_is_called() {
+    let folder = Folder::new();
+    let script = folder.0.path().join("script.jsonl");
+    std::fs::write(&script, "{\"calls\":[{\"tool\":\"schema\",\"arguments\":{}}]}\n{\"text\":\"done\"}\n")
+        .unwrap();
+    let script = script.display().to_string();
+    let model = format!("script:{script}");
+    for arguments in [&["call", "schema", "{}"][..], &["play", &script], &["chat", "hi", "--model", &model]] {
+        let (_, _, stderr) = folder.run(arguments);
+        assert!(stderr.contains("it may be a tool of `broken`, left out"), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
 fn a_broken_plugin_comes_back_when_its_file_is_mended() {
     let folder = Folder::new();
     let mut pipe = Pipe::of_config(&folder.config(), &[]);

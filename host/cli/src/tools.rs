@@ -109,6 +109,21 @@ impl Tools {
         self.unavailable.iter().find(|plugin| plugin.name.as_str() == source.name())
     }
 
+    /// Lists the sources that are not there and may have a tool that is not known, in lines for the operator.
+    pub(crate) fn possible_owners(&self) -> Vec<String> {
+        let plugins: Vec<_> = self.unavailable.iter().map(|plugin| format!("`{}`", plugin.name)).collect();
+        let servers = self.connected.unreachable.iter();
+        let servers: Vec<_> = servers.map(|server| format!("`{}`", server.name)).collect();
+        let changed: Vec<_> = self.connected.changed().iter().map(|name| format!("`{name}`")).collect();
+        let all = [
+            (plugins, "left out"),
+            (servers, "which cannot be reached"),
+            (changed, "of which tools are left out until you accept its change"),
+        ];
+        let known = all.iter().filter(|(names, _)| !names.is_empty());
+        known.map(|(names, state)| format!("  it may be a tool of {}, {state}", names.join(", "))).collect()
+    }
+
     /// Returns whether a tool is one of the file-access tools.
     pub(crate) fn is_file_tool(&self, tool: &str) -> bool {
         let source = self.toolset.source(tool).map(|source| source.name());

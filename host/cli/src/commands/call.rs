@@ -139,20 +139,9 @@ fn show_refusal(args: &CallArgs, refused: &Refused, tools: &Tools) -> anyhow::Re
     if !matches!(refused, Refused::UnknownTool { .. }) {
         return Ok(Exit::Usage);
     }
-    let plugins: Vec<_> = tools.unavailable.iter().map(|plugin| format!("`{}`", plugin.name)).collect();
-    let servers = tools.connected.unreachable.iter();
-    let servers: Vec<_> = servers.map(|server| format!("`{}`", server.name)).collect();
-    let changed: Vec<_> = tools.connected.changed().iter().map(|name| format!("`{name}`")).collect();
-    let all = [
-        (plugins, "left out"),
-        (servers, "which cannot be reached"),
-        (changed, "of which tools are left out until you accept its change"),
-    ];
-    let known = all.iter().filter(|(names, _)| !names.is_empty());
-    for (names, state) in known.clone() {
-        print::note(&format!("  it may be a tool of {}, {state}", names.join(", ")));
-    }
-    Ok(if known.count() == 0 { Exit::Usage } else { Exit::Plugin })
+    let owners = tools.possible_owners();
+    owners.iter().for_each(|owner| print::note(owner));
+    Ok(if owners.is_empty() { Exit::Usage } else { Exit::Plugin })
 }
 
 /// Why a call does not start, and what to do about it.

@@ -50,7 +50,8 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     };
     let protected: Vec<_> = saved.iter().map(|saved| saved.directory().to_owned()).collect();
     let tools = Tools::load_apart(global, &args.plugins, Purpose::Chatting, &protected).await?;
-    let screen = Arc::new(Screen::new(!args.json));
+    let screen = Screen::new(!args.json, tools.toolset.clone(), tools.possible_owners());
+    let screen = Arc::new(screen);
     let transcript = Transcript::new(args.json);
     let decisions = labels::Decisions::new(args.json);
     let policy = labels::policy(args.labels, file.as_ref(), &tools, &decisions)?;

@@ -88,7 +88,12 @@ async fn play_call(
             Some(shown) => (shown.text(), shown.is_error),
             None => return Ok(false),
         },
-        Err(refused) => (refusal(&refused), true),
+        Err(refused) => {
+            if matches!(refused, Refused::UnknownTool { .. }) {
+                tools.possible_owners().iter().for_each(|owner| print::note(owner));
+            }
+            (refusal(&refused), true)
+        }
     };
     let word = if is_error { "error" } else { "result" };
     let answer: Value = json!({"role": "tool", "id": context.call_id, "text": text, "is_error": is_error});

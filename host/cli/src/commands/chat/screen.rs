@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use cofferdam_agent::middleware::{FunctionContext, FunctionError, FunctionSignal, FunctionValue};
 use cofferdam_agent::{Content, Delta, FunctionCall, FunctionResult, Middleware, Next, Update};
-use cofferdam_tool::{Progress, ProgressSink};
+use cofferdam_tool::{Progress, ProgressSink, Toolset};
 
 use crate::{file_changes, print};
 
@@ -19,6 +19,10 @@ const SHOWN_CHARS_MAX: usize = 160;
 pub(super) struct Screen {
     /// Whether texts of the model are shown at all.
     shows_text: bool,
+    /// All tools that there are.
+    toolset: Toolset,
+    /// Lines about the sources that may have a tool which is not there.
+    possible_owners: Vec<String>,
     state: Mutex<State>,
 }
 
@@ -33,8 +37,8 @@ struct State {
 }
 
 impl Screen {
-    pub(super) fn new(shows_text: bool) -> Self {
-        Self { shows_text, state: Mutex::default() }
+    pub(super) fn new(shows_text: bool, toolset: Toolset, possible_owners: Vec<String>) -> Self {
+        Self { shows_text, toolset, possible_owners, state: Mutex::default() }
     }
 
     /// Shows what is new.
@@ -92,8 +96,11 @@ impl Screen {
             state.called.remove(&result.call_id)
         };
         self.end_line()?;
-        print::note(&format!("> {}", name.unwrap_or_else(|| "a call".to_owned())));
+        print::note(&format!("> {}", name.as_deref().unwrap_or("a call")));
         print::note(&format!("  not run: {}", short(&result.result)));
+        if name.is_some_and(|name| self.toolset.definition(&name).is_err()) {
+            self.possible_owners.iter().for_each(|owner| print::note(owner));
+        }
         Ok(())
     }
 
