@@ -12,6 +12,7 @@ use cofferdam_tool::{CallContext, Completion, FileAccess, Limits, MountName, Plu
 use serde_json::json;
 
 use crate::script;
+use crate::wire::{Pipe, call};
 
 /// The plugin `files`, which writes, and the plugin `stores`, which may call it, over one store.
 struct Scene {
@@ -173,4 +174,48 @@ async fn calls_that_lose_are_made_again_as_often_as_the_plugin_is_configured() {
         assert_eq!(log.matches(&format!("<{number}>")).count(), 1);
     }
     assert!(ends.iter().any(|ended| ended.record.attempts > 1));
+}
+
+/// Makes a call in one process while another process changes the same file, of a configuration with `retries`. Returns the
+/// answer and what is in the file.
+fn raced_by_a_process(retries: u32) -> (String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    for name in ["log", "flag"] {
+        std::fs::write(data.join(name), "").unwrap();
+    }
+    let config = folder.path().join("cofferdam.toml");
+    let text = format!(
+        "[stores.data]\ndirectory = \"data\"\n[plugins.files]\ncomponent = \"{}\"\nretries = {retries}\n\
+         [plugins.files.grants]\nfiles = {{ data = \"read-write\" }}\n",
+        guest("files").display()
+    );
+    std::fs::write(&config, text).unwrap();
+    let (mut loser, mut winner) = (Pipe::of_config(&config, &[]), Pipe::of_config(&config, &[]));
+    for pipe in [&mut loser, &mut winner] {
+        pipe.call("files", json!({ "script": "read /data/log" }));
+    }
+    let script = "open ra /data/log; await_change /data/flag; put 0 loser";
+    loser.send(call("loser", "files", &json!({ "script": script })).to_string().as_bytes());
+    let answered = std::thread::spawn(move || loser.until(&json!("loser")).1.to_string());
+    for number in 0..10_000 {
+        if answered.is_finished() {
+            break;
+        }
+        // The first attempts lose; a later one, if one is made, waits for the flag and finds the log as it was.
+        let log = if number < 40 { "append /data/log winner; " } else { "" };
+        winner.call("files", json!({ "script": format!("{log}write /data/flag {number}") }));
+        std::thread::sleep(std::time::Duration::from_millis(25));
+    }
+    (answered.join().unwrap(), std::fs::read_to_string(data.join("log")).unwrap())
+}
+
+#[test]
+fn the_configuration_says_how_often_a_call_that_lost_is_made_again() {
+    let (answer, log) = raced_by_a_process(0);
+    assert!(answer.contains("Conflict") && !log.contains("loser"), "{answer}: {log}");
+    let (answer, log) = raced_by_a_process(100);
+    assert!(!answer.contains("Conflict"), "{answer}: {log}");
+    assert_eq!(log.matches("loser").count(), 1, "{answer}: {log}");
 }
