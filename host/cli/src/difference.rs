@@ -25,11 +25,23 @@ pub(crate) struct Definitions<'a> {
     pub(crate) asks: &'a [String],
     pub(crate) tools: &'a BTreeMap<String, Value>,
     pub(crate) prompts: &'a BTreeMap<String, Value>,
+    pub(crate) resources: &'a BTreeMap<String, Value>,
     pub(crate) instructions: &'a str,
 }
 
-/// The prompts of something that has none.
-pub(crate) static NO_PROMPTS: BTreeMap<String, Value> = BTreeMap::new();
+static NO_ITEMS: BTreeMap<String, Value> = BTreeMap::new();
+
+impl Definitions<'_> {
+    /// No definitions.
+    pub(crate) const NONE: Self = Self {
+        identity: "",
+        asks: &[],
+        tools: &NO_ITEMS,
+        prompts: &NO_ITEMS,
+        resources: &NO_ITEMS,
+        instructions: "",
+    };
+}
 
 /// Difference of two definitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -124,8 +136,12 @@ impl Difference {
 type Items = BTreeMap<String, Value>;
 
 /// Returns each kind of definition: the word for it, what there was, and what there is.
-fn kinds<'a>(before: Definitions<'a>, after: Definitions<'a>) -> [(&'static str, &'a Items, &'a Items); 2] {
-    [("tool", before.tools, after.tools), ("prompt", before.prompts, after.prompts)]
+fn kinds<'a>(before: Definitions<'a>, after: Definitions<'a>) -> [(&'static str, &'a Items, &'a Items); 3] {
+    [
+        ("tool", before.tools, after.tools),
+        ("prompt", before.prompts, after.prompts),
+        ("resource", before.resources, after.resources),
+    ]
 }
 
 /// Tools that differ in nothing but their name.
@@ -281,13 +297,7 @@ mod tests {
             (asks, tools)
         };
         let (before, after) = (owned(before), owned(after));
-        let of = |identity, (asks, tools)| Definitions {
-            identity,
-            asks,
-            tools,
-            prompts: &NO_PROMPTS,
-            instructions: "",
-        };
+        let of = |identity, (asks, tools)| Definitions { identity, asks, tools, ..Definitions::NONE };
         Difference::of(of("sha256:a", (&before.0, &before.1)), of("sha256:b", (&after.0, &after.1)))
     }
 
@@ -364,13 +374,7 @@ mod tests {
     fn prompts_and_instructions_are_compared_as_well() {
         let prompts = |text: &str| BTreeMap::from([("greet".to_owned(), json!({"description": text}))]);
         let (old, new) = (prompts("Greets."), prompts("Greets all."));
-        let of = |prompts, instructions| Definitions {
-            identity: "",
-            asks: &[],
-            tools: &NO_PROMPTS,
-            prompts,
-            instructions,
-        };
+        let of = |prompts, instructions| Definitions { prompts, instructions, ..Definitions::NONE };
         let difference = Difference::of(of(&old, "Ask first. Be kind."), of(&new, "Never ask. Be kind."));
         assert_eq!(
             difference.short(),

@@ -16,7 +16,7 @@ use cofferdam_tool::{Asked, Declaration, PluginName, ToolDefinition, ToolSource,
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::difference::{Definitions, Difference, NO_PROMPTS};
+use crate::difference::{Definitions, Difference};
 use crate::folder_lock::FolderLock;
 use crate::json;
 use crate::policy_file::replace_file;
@@ -56,6 +56,8 @@ struct ServerPin {
     tools: BTreeMap<String, Value>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     prompts: BTreeMap<String, Value>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    resources: BTreeMap<String, Value>,
 }
 
 /// Comparison of a server with what was accepted.
@@ -145,21 +147,18 @@ impl Pins {
             instructions: now.instructions.is_some() && now.instructions != before.instructions,
             tools: differing(&before.tools, &now.tools),
             prompts: differing(&before.prompts, &now.prompts),
+            resources: differing(&before.resources, &now.resources),
         };
         if left_out.is_empty() {
             return ComparedServer::Same;
         }
-        let difference = Difference::of(
-            statements(&before.tools, &before.prompts, before.instructions.as_deref()),
-            statements(&now.tools, &now.prompts, now.instructions.as_deref()),
-        );
+        let difference = Difference::of(before.definitions(), ServerPin::of(now).definitions());
         ComparedServer::Changed(Box::new(Change { left_out, difference, statements: now.clone() }))
     }
 
     /// Accepts what a server says.
     pub(crate) fn accept_server(&mut self, name: &str, statements: &Statements) {
-        let Statements { instructions, tools, prompts } = statements.clone();
-        self.file.servers.insert(name.to_owned(), ServerPin { instructions, tools, prompts });
+        self.file.servers.insert(name.to_owned(), ServerPin::of(statements));
         self.accepted_servers.insert(name.to_owned());
     }
 
@@ -203,18 +202,21 @@ impl Pin {
 
     fn definitions(&self) -> Definitions<'_> {
         let (asks, tools) = (&self.asks, &self.tools);
-        Definitions { identity: &self.component, asks, tools, prompts: &NO_PROMPTS, instructions: "" }
+        Definitions { identity: &self.component, asks, tools, ..Definitions::NONE }
     }
 }
 
-/// Builds the definitions of a server, to compare them.
-fn statements<'a>(
-    tools: &'a BTreeMap<String, Value>,
-    prompts: &'a BTreeMap<String, Value>,
-    instructions: Option<&'a str>,
-) -> Definitions<'a> {
-    let instructions = instructions.unwrap_or_default();
-    Definitions { identity: "", asks: &[], tools, prompts, instructions }
+impl ServerPin {
+    fn of(statements: &Statements) -> Self {
+        let Statements { instructions, tools, prompts, resources } = statements.clone();
+        Self { instructions, tools, prompts, resources }
+    }
+
+    fn definitions(&self) -> Definitions<'_> {
+        let Self { instructions, tools, prompts, resources } = self;
+        let instructions = instructions.as_deref().unwrap_or_default();
+        Definitions { tools, prompts, resources, instructions, ..Definitions::NONE }
+    }
 }
 
 /// The pins of a file; none if there is no such file.

@@ -94,7 +94,9 @@ impl ServerPins {
             ComparedServer::Same => Ok(None),
             ComparedServer::Changed(change) => Ok(Some(*change)),
             ComparedServer::New => {
-                let is_empty = statements.tools.is_empty() && statements.prompts.is_empty();
+                let is_empty = statements.tools.is_empty()
+                    && statements.prompts.is_empty()
+                    && statements.resources.is_empty();
                 // A server that offers nothing yet has nothing to remember.
                 if !is_empty && let Err(error) = self.accept(statements) {
                     print::note(&format!(
@@ -117,6 +119,7 @@ impl Review for ServerPins {
                 instructions: statements.instructions.is_some(),
                 tools: statements.tools.keys().cloned().collect(),
                 prompts: statements.prompts.keys().cloned().collect(),
+                resources: statements.resources.keys().cloned().collect(),
             };
             let difference = Difference::unknown(format!("{error:#}"));
             Some(Change { left_out: everything, difference, statements: statements.clone() })
@@ -137,7 +140,8 @@ fn written(config: &Path) -> Option<SystemTime> {
 pub(crate) fn names(left_out: &LeftOut) -> String {
     let tools = left_out.tools.iter().map(|name| format!("`{name}`"));
     let prompts = left_out.prompts.iter().map(|name| format!("the prompt `{name}`"));
-    let mut all: Vec<_> = tools.chain(prompts).collect();
+    let resources = left_out.resources.iter().map(|address| format!("the description of `{address}`"));
+    let mut all: Vec<_> = tools.chain(prompts).chain(resources).collect();
     if left_out.instructions {
         all.push("its instructions".to_owned());
     }

@@ -109,9 +109,10 @@ impl Offer {
         Ok(offered)
     }
 
-    /// Returns the statements of the server about its tools and prompts.
-    pub(crate) fn statements(&self, instructions: Option<String>) -> Statements {
-        let mut statements = Statements { instructions, ..Statements::default() };
+    /// Returns the statements of the server about what it offers.
+    pub(crate) fn statements(&self, instructions: Option<String>, passed: &Passed) -> Statements {
+        let resources = passed.words();
+        let mut statements = Statements { instructions, resources, ..Statements::default() };
         for definition in self.definitions.iter() {
             let Some(entry) = self.entries.get(&definition.name) else { continue };
             if let Kind::Tool(_) = entry.kind {
@@ -128,6 +129,7 @@ impl Offer {
     pub(crate) fn without(mut self, left_out: &LeftOut, mut passed: Passed) -> Self {
         self.prompts.retain(|prompt| !left_out.prompts.contains(&prompt.name));
         passed.prompts = self.prompts.iter().map(passed::prompt).collect();
+        passed.leave_words_out(&left_out.resources);
         self.passed = Arc::new(passed);
         self.entries.retain(|_, entry| {
             let names = match entry.kind {

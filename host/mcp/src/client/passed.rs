@@ -2,9 +2,11 @@
 //!
 //! They are made anew from what the server lists: only fields that are known here, within limits and without secrets.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use cofferdam_tool::Redactor;
 use rmcp::model::{Prompt, PromptArgument, Resource, ResourceTemplate};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::PromptListed;
 use super::limits::{
@@ -50,6 +52,34 @@ impl Passed {
             templates: templates.into_iter().map(clean).filter_map(|value| template(&value)).collect(),
             prompts: Vec::new(),
         })
+    }
+}
+
+impl Passed {
+    /// Returns the titles and descriptions of resources and templates, by address, of those that have any.
+    pub(crate) fn words(&self) -> BTreeMap<String, Value> {
+        let resources = self.resources.iter().map(|item| (&item.uri, &item.title, &item.description));
+        let templates =
+            self.templates.iter().map(|item| (&item.uri_template, &item.title, &item.description));
+        let words = resources.chain(templates).filter_map(|(address, title, description)| {
+            let title = title.iter().map(|text| ("title", text));
+            let words: Map<_, _> = title
+                .chain(description.iter().map(|text| ("description", text)))
+                .map(|(name, text)| (name.to_owned(), text.as_str().into()))
+                .collect();
+            (!words.is_empty()).then(|| (address.clone(), Value::Object(words)))
+        });
+        words.collect()
+    }
+
+    /// Takes away the titles and descriptions of what is at these addresses.
+    pub(crate) fn leave_words_out(&mut self, addresses: &BTreeSet<String>) {
+        for item in self.resources.iter_mut().filter(|item| addresses.contains(&item.uri)) {
+            (item.title, item.description) = (None, None);
+        }
+        for item in self.templates.iter_mut().filter(|item| addresses.contains(&item.uri_template)) {
+            (item.title, item.description) = (None, None);
+        }
     }
 }
 

@@ -9,6 +9,9 @@ use cofferdam_tool::ToolDefinition;
 use serde_json::{Map, Value, json};
 
 /// Statements of a server that a model reads, in a form that can be kept and compared. Secrets are taken out.
+///
+/// The `_meta` of a tool is not among them: it goes back to the server with each call, and no model reads it. Labels that it
+/// states count as those of a third party.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Statements {
     /// Instructions for all its tools together.
@@ -17,6 +20,9 @@ pub struct Statements {
     pub tools: BTreeMap<String, Value>,
     /// Definitions of the prompts that are offered as tools, by the server's own names.
     pub prompts: BTreeMap<String, Value>,
+    /// Titles and descriptions of its resources and templates, by their addresses, of those that have any. Addresses and names
+    /// are not among the statements: they come and go with the data of a server.
+    pub resources: BTreeMap<String, Value>,
 }
 
 /// Statements that are not used.
@@ -28,6 +34,8 @@ pub struct LeftOut {
     pub tools: BTreeSet<String>,
     /// Prompts that are left out, by the server's own names.
     pub prompts: BTreeSet<String>,
+    /// Addresses of the resources and templates that are passed on without title and description.
+    pub resources: BTreeSet<String>,
 }
 
 /// Decides which statements of one server are used.
@@ -40,7 +48,7 @@ impl LeftOut {
     /// Returns whether everything is used.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        !self.instructions && self.tools.is_empty() && self.prompts.is_empty()
+        !self.instructions && self.tools.is_empty() && self.prompts.is_empty() && self.resources.is_empty()
     }
 }
 

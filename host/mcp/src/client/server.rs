@@ -222,7 +222,7 @@ impl Inner {
             settings.selection,
             settings.loads_prompts,
         )?;
-        let statements = offer.statements(self.instructions.clone());
+        let statements = offer.statements(self.instructions.clone(), &passed);
         let left_out =
             settings.review.as_ref().map(|review| review.left_out(&statements)).unwrap_or_default();
         if let Some(instructions) = statements.instructions.filter(|_| !left_out.instructions) {
