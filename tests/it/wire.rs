@@ -19,7 +19,7 @@ pub(crate) const MODERN: &str = "2026-07-28";
 pub(crate) const LEGACY: &str = "2025-11-25";
 
 /// `cofferdam serve` with plugins, and what comes after.
-fn command(plugins: &[&str], more: &[&str]) -> Command {
+pub(crate) fn command(plugins: &[&str], more: &[&str]) -> Command {
     let mut command = Command::new(binary());
     command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).arg("serve").args(more);
     for plugin in plugins {
@@ -164,6 +164,12 @@ impl Pipe {
             }
             before.push(line);
         }
+    }
+
+    /// Ends the input and gives what was said on standard error.
+    pub(crate) fn errors_at_end(mut self) -> Vec<String> {
+        drop(self.input.take());
+        self.errors.iter().collect()
     }
 
     /// Ends the input and gives the exit code, what was still said on standard output, and how long it took.

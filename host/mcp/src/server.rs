@@ -66,6 +66,9 @@ use self::tasks::Tasks;
 
 /// Maximum time for calls in flight when the server is told to stop.
 pub(crate) const DRAIN_MAX: Duration = Duration::from_secs(10);
+/// Maximum time for calls in flight when a client has ended its input. It waits for the process to end, and most clients kill
+/// it after two seconds.
+const LEFT_MAX: Duration = Duration::from_secs(1);
 /// Maximum time after the start in which a list waits for sources that are being loaded.
 const LIST_WAIT: Duration = Duration::from_secs(2);
 
@@ -186,7 +189,8 @@ impl Server {
         self.shared.catalog.send_replace(Arc::new(Catalog::new(offer, self.shared.options.dialect)));
     }
 
-    /// Serves one client on standard input and output until it closes them, or until `stop`: then calls in flight have ten seconds
+    /// Serves one client on standard input and output until it closes them, or until `stop`. At the end of the input calls in
+    /// flight have one second, and are canceled then; tasks end at once. After `stop` calls and tasks in flight have ten seconds
     /// to end, and no new one is begun. Standard output belongs to the protocol from then on.
     ///
     /// # Errors
@@ -210,6 +214,7 @@ impl Server {
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
         let closing = Closing::with(stop.clone());
+        let last = closing.last.clone();
         let handler = Handler::new(Arc::clone(&self.shared), closing.clone());
         let end = CancellationToken::new();
         // Whatever happens here, the connection does not outlive this function.
@@ -225,15 +230,29 @@ impl Server {
                 Err(error) => return Err(ServeError::Connection(error.to_string())),
             };
             let ended = running.waiting().await;
+            if stop.is_cancelled() {
+                // Tasks run without a request.
+                self.shared.drained().await;
+            }
             ended.map(|_| ()).map_err(|error| ServeError::Connection(error.to_string()))
         };
         let overdue = async {
             stop.cancelled().await;
             tokio::time::sleep(DRAIN_MAX).await;
         };
+        let left = async {
+            last.cancelled().await;
+            if stop.is_cancelled() {
+                return std::future::pending().await;
+            }
+            // A call whose plugin is still being loaded has not begun; the SDK waits five seconds for it.
+            self.shared.catalog_when(DRAIN_MAX, |_| false).await;
+            tokio::time::sleep(LEFT_MAX).await;
+        };
         tokio::select! {
             served = serving => served,
             () = overdue => Ok(()),
+            () = left => Ok(()),
         }
     }
 

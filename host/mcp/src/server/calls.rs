@@ -270,9 +270,12 @@ impl Shared {
         options.status_message = first.as_ref().and_then(message);
         let (shared, principal) = (Arc::clone(self), request.caller.principal.clone());
         let (catalog, wire) = (Arc::clone(&request.catalog), request.entry.wire.clone());
+        // A server that is stopping waits for its tasks as for its calls.
+        let in_flight = self.in_flight.token();
         self.tasks.spawn(&request.caller.principal, options, move |task| {
             running.interview.has_become(task.clone());
             Box::pin(async move {
+                let _in_flight = in_flight;
                 let ended = as_task(running, &task).await?;
                 shared.task_result(&catalog, &wire, &principal, ended)
             })
