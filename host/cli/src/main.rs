@@ -107,6 +107,9 @@ fn limit_process() {
 /// Filter of the log without `COFFERDAM_LOG` while tools are served: calls that failed.
 const SERVED_LOG: &str = "cofferdam::call=warn";
 
+/// Filter of the log of the SDK for MCP, which logs every message and every notification at `info`.
+const SDK_LOG: &str = "rmcp=warn";
+
 /// Diagnostics of the host on standard error: `COFFERDAM_LOG=debug`, and `COFFERDAM_LOG_FORMAT=json` for programs that read them.
 fn start_log(command: &Command) {
     use tracing_subscriber::EnvFilter;
@@ -117,7 +120,8 @@ fn start_log(command: &Command) {
         Some(level) if level.parse::<tracing::Level>().is_ok() => {
             EnvFilter::new(format!("warn,cofferdam={level}"))
         }
-        Some(filter) => match filter.parse() {
+        // One that is named in the filter comes later, and counts.
+        Some(filter) => match format!("{SDK_LOG},{filter}").parse() {
             Ok(filter) => filter,
             Err(error) => {
                 print::note(&format!("warning: COFFERDAM_LOG is ignored: {error}"));
