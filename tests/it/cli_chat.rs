@@ -395,7 +395,7 @@ fn what_is_wrong_with_the_choice_of_a_model_is_said() {
         ),
         (&["hi", "--model", "script:model.jsonl", "--base-url", "http://a"], "--base-url is for providers"),
         (&["hi", "--model", "script:model.jsonl", "--tool-choice", "nope"], "there is no tool called 'nope'"),
-        (&["hi", "--model", "script:model.jsonl", "--system", "@none"], "none: "),
+        (&["hi", "--model", "script:model.jsonl", "--system", "@none"], "none cannot be read: "),
     ] {
         let ran = scene.run(arguments);
         assert_eq!(ran.code, Some(2), "{arguments:?} {}", ran.stderr);
