@@ -72,7 +72,11 @@ impl<W: AsyncWrite + Send + Unpin> Output<W> {
         };
         let mut has_written = false;
         while writer.take(&self.waiting) {
+            let bytes = writer.writing.len();
             writer.stream.write_all_buf(&mut writer.writing).await?;
+            if bytes > KEPT_BYTES_MAX {
+                writer.writing = BytesMut::new();
+            }
             has_written = true;
         }
         if has_written { writer.stream.flush().await } else { Ok(()) }
