@@ -2,11 +2,11 @@
 //! `cargo xtask mcp`.
 
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::wire::{Http, LEGACY, MODERN, Pipe, call, head_of, request};
+use crate::wire::{Http, LEGACY, MODERN, Pipe, call, head_of, request, resident_bytes};
 
 /// Opens a connection the way of the handshake era.
 fn initialized(pipe: &mut Pipe) -> Value {
@@ -422,4 +422,34 @@ fn a_call_that_fails_is_one_line_on_standard_error() {
     let line = pipe.has_said("call failed");
     assert!(line.contains("tool=\"panic\"") && line.contains("end=\"Trap.Unreachable\""), "{line}");
     assert!(!line.contains('\u{1b}'), "control characters are escaped: {line:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_of_a_burst_of_calls_comes_back_when_the_server_is_idle() {
+    let mut pipe = Pipe::start(&["crash"], &[]);
+    pipe.ask(&call("first", "ok", &json!({})));
+    std::thread::sleep(Duration::from_secs(2));
+    let before = resident_bytes(pipe.pid());
+    let arguments =
+        [("allocate", json!({ "mebibytes": 30 })), ("huge_output", json!({ "bytes": 9_000_000 }))];
+    let mut most = 0;
+    for (tool, arguments) in &arguments {
+        for number in 0..64 {
+            pipe.send(call(&format!("{tool}-{number}"), tool, arguments).to_string().as_bytes());
+        }
+        for _ in 0..64 {
+            pipe.next();
+            most = most.max(resident_bytes(pipe.pid()));
+        }
+    }
+    let limit = before * 3 / 2;
+    assert!(most > limit, "{most} of {before}: the calls take enough to show that it comes back");
+    let ended = Instant::now();
+    while resident_bytes(pipe.pid()) > limit && ended.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let now = resident_bytes(pipe.pid());
+    assert!(now <= limit, "{now} after {:?}, {before} before, {most} at the peak", ended.elapsed());
+    pipe.ask(&call("last", "ok", &json!({})));
 }

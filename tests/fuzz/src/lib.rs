@@ -2,7 +2,12 @@
 //!
 //! `cargo xtask fuzz` lets libFuzzer search for such bytes; `tests/it/fuzz.rs` replays the seeds in `tests/fuzz/seeds` in every
 //! test run. An input that has broken a rule belongs into the seeds of its target once it is repaired.
-#![expect(clippy::panic, clippy::expect_used, reason = "a panic is how a target reports a finding")]
+#![expect(
+    clippy::panic,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a panic is how a target reports a finding"
+)]
 
 mod targets;
 

@@ -22,15 +22,14 @@ use wasmtime::component::Val;
 use super::shape::{Case, Field, Shape, is_flat};
 use crate::lift::check_size;
 
-/// Bytes of the engine's values for a byte of the result: a `list<u8>` takes a value for each byte, and is base64 in the result, with
-/// four characters for three bytes.
-const COPIED_BYTES_PER_BYTE: u64 = 24;
 /// Bytes that may be copied beside them: values that JSON leaves out have a place in the host all the same.
 const COPIED_BYTES_MORE: u64 = 2 << 20;
 
-/// Returns the maximum bytes that are copied of a result of at most `output_bytes_max`.
+/// Returns the maximum bytes that are copied of a result of at most `output_bytes_max`. A `list<u8>` takes most for its length: each byte
+/// is a value of the engine, and three of them are four characters of base64 in the result.
 pub(crate) fn copied_bytes_max(output_bytes_max: u64) -> u64 {
-    output_bytes_max.saturating_mul(COPIED_BYTES_PER_BYTE).saturating_add(COPIED_BYTES_MORE)
+    let values = output_bytes_max.saturating_mul(3) / 4;
+    values.saturating_mul(length(size_of::<Val>())).saturating_add(COPIED_BYTES_MORE)
 }
 
 /// Returns the bytes that a value takes in the host. Types have a bounded depth, which bounds the recursion.
