@@ -6,8 +6,8 @@ use super::{End, Launch, attacks};
 use crate::module::Module;
 
 attacks! {
-    /// A million items are one and the same text of a mebibyte.
-    overlapping_texts: Launch::Module(|| overlapping("i32.const 1048576")) => End::Error("InvalidResult"),
+    /// A million items are one and the same text of a mebibyte: more than may be copied, before any text is read.
+    overlapping_texts: Launch::Module(|| overlapping("i32.const 1048576")) => End::Error("OutputLimit"),
     /// A million items are one and the same empty text: no bytes at all, and a million items for the model.
     overlapping_empty_texts: Launch::Module(|| overlapping("i32.const 0")) => End::Error("OutputLimit"),
     /// A text as long as the memory.
