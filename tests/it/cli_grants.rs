@@ -548,3 +548,30 @@ fn processes_that_accept_plugins_at_once_lose_no_pin() {
     assert!(lost.is_empty(), "lost: {lost:?}");
     assert_eq!(pins.len(), names.len() + 400);
 }
+
+#[test]
+fn processes_that_grant_at_once_lose_no_grant() {
+    let folder = Folder::new("", "");
+    let names: Vec<_> = (0..12).map(|number| format!("p{number}")).collect();
+    // With many other plugins in it, the file takes a while to read and to write.
+    let others = (0..400).map(|number| format!("other{number}"));
+    let plugins = names.iter().cloned().chain(others);
+    let plugins: String =
+        plugins.map(|name| format!("[plugins.{name}]\ncomponent = \"tool.wasm\"\n")).collect();
+    std::fs::write(&folder.config, plugins).unwrap();
+    let grant = |name: &String| {
+        let mut command = Command::new(binary());
+        command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).stdin(Stdio::null());
+        command.args(["grant", name, "random", "--config", &folder.config]);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let processes: Vec<_> = names.iter().map(grant).collect();
+    for process in processes {
+        let output = process.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let written = std::fs::read_to_string(&folder.config).unwrap();
+    let lost: Vec<_> =
+        names.iter().filter(|name| !written.contains(&format!("[plugins.{name}.grants]"))).collect();
+    assert!(lost.is_empty(), "lost: {lost:?}");
+}

@@ -11,6 +11,7 @@ use cofferdam_tool::{FileAccess, Limits, LimitsAsked, MountName, Permission, Sec
 use crate::compose::PluginSpec;
 use crate::config::ConfigFile;
 use crate::exit::ConsentError;
+use crate::folder_lock::FolderLock;
 use crate::offer::Values;
 use crate::pins::{Compared, Pins};
 use crate::policy_file::{NewGrant, PolicyFile};
@@ -316,6 +317,7 @@ pub(crate) fn grant_without_details(
         }
         config => {
             if let Some(config) = config.as_ref().filter(|_| is_lasting) {
+                let _lock = FolderLock::take(config)?;
                 let mut file = PolicyFile::open_ambient(config)?;
                 for grant in &grants {
                     file.grant(spec.options.name.as_str(), grant)?;

@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::compose::PluginSpec;
 use crate::exit::UsageError;
+use crate::folder_lock::FolderLock;
 use crate::policy_file::{NewGrant, replace_private};
 use crate::{compose, consent, directories, offer};
 
@@ -85,6 +86,7 @@ pub(crate) fn remember(
     grants: &[NewGrant],
 ) -> anyhow::Result<Vec<NewGrant>> {
     let path = path().context("the home directory is not known, to remember grants in")?;
+    let _lock = FolderLock::take(&path)?;
     let mut file = read(&path)?;
     let identity = plugin.identity();
     let component = file.components.entry(identity.digest.to_string()).or_default();
@@ -108,6 +110,7 @@ pub(crate) fn remember(
 /// grants.
 pub(crate) fn forget(named: &str) -> anyhow::Result<(String, Component)> {
     let path = path().context("the home directory is not known, and so nothing is remembered")?;
+    let _lock = FolderLock::take(&path)?;
     let mut file = read(&path)?;
     let digest = found(named, &file)?;
     let component = file.components.remove(&digest).unwrap_or_default();

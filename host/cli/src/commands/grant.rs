@@ -8,6 +8,7 @@ use crate::args::{Global, GrantArgs, RevokeArgs};
 use crate::compose::PluginSpec;
 use crate::config::ConfigFile;
 use crate::exit::{ConsentError, Exit, UsageError};
+use crate::folder_lock::FolderLock;
 use crate::offer::Values;
 use crate::policy_file::{NewGrant, PolicyFile};
 use crate::stores::Stores;
@@ -39,6 +40,7 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
         print::note(&format!("`{}` is offered everything that it asks for", plugin));
         return Ok(Exit::Ok);
     }
+    let lock = FolderLock::take(&config)?;
     let mut file = PolicyFile::open_ambient(&config)?;
     // Paths in the file are relative to the file, and the one that was typed is not.
     let directory = args.directory.as_deref().map(std::path::absolute).transpose()?;
@@ -51,6 +53,7 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
     // A store or a secret that is not there would be an error of the file from now on.
     spec(&file.config()?, &plugin)?;
     file.save()?;
+    drop(lock);
     for note in notes {
         print::note(&note);
     }
@@ -62,6 +65,7 @@ pub(crate) async fn revoke(global: &Global, args: RevokeArgs) -> anyhow::Result<
         return forget(named);
     }
     let (plugin, config) = named(args.plugin, args.config)?;
+    let lock = FolderLock::take(&config)?;
     let mut file = PolicyFile::open_ambient(&config)?;
     if args.all {
         file.revoke_all(&plugin)?;
@@ -79,6 +83,7 @@ pub(crate) async fn revoke(global: &Global, args: RevokeArgs) -> anyhow::Result<
         print::note(&format!("`{}` may no longer {}", plugin, permission.in_plain_words()));
     }
     file.save()?;
+    drop(lock);
     show(global, &config, &plugin).await
 }
 
