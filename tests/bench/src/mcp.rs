@@ -199,7 +199,18 @@ pub(crate) fn serve() -> anyhow::Result<Command> {
 
 /// `cofferdam serve`.
 pub(crate) fn serve_with_cache(cache: &Path) -> anyhow::Result<Command> {
+    let mut command = cofferdam("serve", cache)?;
+    command.arg("--no-watch");
+    Ok(command)
+}
+
+/// `cofferdam list`, which ends when every plugin is loaded.
+pub(crate) fn list() -> anyhow::Result<Command> {
+    cofferdam("list", &root().join("target/test-cache"))
+}
+
+fn cofferdam(name: &str, cache: &Path) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?.with_file_name("cofferdam"));
-    command.arg("serve").arg("--no-watch").arg("--cache-dir").arg(cache);
+    command.arg(name).arg("--cache-dir").arg(cache);
     Ok(command)
 }

@@ -4,7 +4,7 @@
 //! every plugin is compiled.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::copies::copies;
 use crate::effort::Effort;
 use crate::mcp::request::request;
-use crate::mcp::{Served, serve, serve_with_cache, stdio::Server};
+use crate::mcp::{Served, list, serve, serve_with_cache, stdio::Server};
 use crate::measure::{Goal, Measure};
 use crate::ratio::Ratio;
 
@@ -50,8 +50,8 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let mut rows = Vec::new();
     for (plugins, goal) in [(some, None), (many, Some(Goal::AtMost(3.0)))] {
         let several = configuration(folder.path(), plugins)?;
-        for (file, plugins) in [(&several, plugins), (&one, 1)] {
-            warm_up(effort, file, plugins)?;
+        for file in [&several, &one] {
+            warm_up(effort, file)?;
         }
         for first in [First::Call, First::List] {
             let ratio =
@@ -63,7 +63,7 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
         }
     }
     let few = configuration(folder.path(), FEW)?;
-    warm_up(effort, &few, FEW)?;
+    warm_up(effort, &few)?;
     let ratio = Ratio::new(format!("{NAME}, first list with {FEW} plugins against a native server"));
     let ours = async || time(with(serve()?, &few), First::List, FEW);
     let reference = async || time(Served::Native.command()?, First::List, 1);
@@ -91,12 +91,15 @@ fn with(mut command: Command, configuration: &Path) -> Command {
 }
 
 /// The first start compiles. What it writes, and the files that were written just before, are believed only when they have stood for
-/// a while; so the second start notes what it sees, and the third is like all that follow.
-fn warm_up(effort: Effort, configuration: &Path, plugins: usize) -> anyhow::Result<()> {
-    time(with(serve()?, configuration), First::Call, plugins)?;
-    for _ in 0..effort.warming() {
-        std::thread::sleep(STANDING);
-        time(with(serve()?, configuration), First::Call, plugins)?;
+/// a while; so the second start notes what it sees, and the third is like all that follow. A server answers before every plugin is
+/// loaded, so these starts are those of `cofferdam list`.
+fn warm_up(effort: Effort, configuration: &Path) -> anyhow::Result<()> {
+    for round in 0..=effort.warming() {
+        if round > 0 {
+            std::thread::sleep(STANDING);
+        }
+        let status = with(list()?, configuration).stdout(Stdio::null()).status()?;
+        ensure!(status.success(), "`cofferdam list` ended with {status}");
     }
     Ok(())
 }
