@@ -70,12 +70,12 @@ pub fn confirm_delete(
 #[tool(long_running)]
 pub fn multi_input() -> Result<String, ToolFailure> {
     let question = |which: &str| {
-        form(&format!("Provide value {which}"), "value", "string").named(format!("input-{which}"))
+        form(&format!("Provide name {which}"), "name", "string").named(format!("input-{which}"))
     };
     begin();
     let answers = client::ask_all(["a", "b"].map(question).into())?;
     let values: Vec<_> =
-        answers.iter().map(|answer| field(answer, "value").unwrap_or_default().to_string()).collect();
+        answers.iter().map(|answer| field(answer, "name").unwrap_or_default().to_string()).collect();
     Ok(format!("multi_input: {}", values.join(", ")))
 }
 
