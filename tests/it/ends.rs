@@ -119,7 +119,7 @@ async fn a_result_is_measured_before_it_is_copied() {
     }
 }
 
-/// What the host copies counts against the memory of the process.
+/// A copy of an answer counts against the memory of the process.
 #[tokio::test]
 async fn a_large_answer_needs_memory_of_the_process() {
     let call = async |host: &Host| host.call("huge_output", r#"{"bytes":1048576}"#).await;

@@ -46,7 +46,20 @@ pub fn binary() -> PathBuf {
 /// An engine configuration like the binary's own: compiling happens in a child process.
 #[must_use]
 pub fn config() -> EngineConfig {
-    EngineConfig::new(Compiler::Child { program: binary(), arguments: vec!["compile-child".into()] })
+    let mut config =
+        EngineConfig::new(Compiler::Child { program: binary(), arguments: vec!["compile-child".into()] });
+    config.idle_hook = Some(give_back_freed_memory);
+    config
+}
+
+/// Gives what the allocator of the tests has freed back to the system, as a program that embeds the host can.
+fn give_back_freed_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[expect(unsafe_code, reason = "the allocator has no other interface")]
+    // SAFETY: takes the allocator's own locks and touches only free memory. Any thread may call it at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 /// An engine with a cache of its own and plugins loaded into it.

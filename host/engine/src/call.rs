@@ -58,7 +58,7 @@ pub(crate) struct Invocation<'a> {
     pub(crate) was_busy: &'a AtomicBool,
 }
 
-/// An answer of a guest. What it takes in the host counts against the memory of the process until it is dropped.
+/// An answer of a guest. Its bytes in the host count against the memory of the process until it is dropped.
 struct Answer<T> {
     value: T,
     _place: Option<Arc<Place>>,

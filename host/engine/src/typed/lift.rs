@@ -8,8 +8,8 @@
 //! so `0.1` comes back as `0.1`. A float that is not finite has no JSON form: the result is then not valid JSON, which
 //! is `InvalidResult`; null would be a number nobody computed.
 //!
-//! What is copied from the guest is bounded before this runs, by the fuel of host calls ([`copied_bytes_max`]). What is built here is
-//! bounded by the output limit, counted as compact JSON.
+//! The fuel of host calls has bounded the copy of the value before this runs ([`copied_bytes_max`]). The output limit bounds the result
+//! that is built here, counted as compact JSON.
 
 use std::io;
 
