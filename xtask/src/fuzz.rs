@@ -115,13 +115,14 @@ fn targets() -> anyhow::Result<Vec<String>> {
 /// Builds the program that runs a target.
 fn build() -> anyhow::Result<PathBuf> {
     section("building the fuzz targets");
-    let wrapper = std::env::current_exe().context("cannot find this program")?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    // The path, not `current_exe`: a build of the workspace may have replaced the file that this process was started from.
+    let wrapper = target.join("debug").join(format!("xtask{}", std::env::consts::EXE_SUFFIX));
     let program = ["--features", "cofferdam-fuzz/libfuzzer", "--example", "fuzz"];
     command("cargo", &[&["build", "--workspace"], &program[..]].concat())
         .env("RUSTC_WORKSPACE_WRAPPER", &wrapper.display().to_string())
         .env(WRAPPER, "1")
         .run(&root())?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     Ok(target.join("debug/examples/fuzz"))
 }
 
