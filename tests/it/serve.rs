@@ -1,12 +1,13 @@
 //! `cofferdam serve`, line by line and byte by byte. What clients make of it is tried with the official ones, by
 //! `cargo xtask mcp`.
 
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::wire::{Http, LEGACY, MODERN, Pipe, call, head_of, request, resident_bytes};
+use crate::wire::{Http, LEGACY, MODERN, Pipe, call, command, head_of, request, resident_bytes};
 
 /// Opens a connection the way of the handshake era.
 fn initialized(pipe: &mut Pipe) -> Value {
@@ -246,6 +247,38 @@ fn answers_to_what_was_asked_before_the_end_of_input_come() {
         .collect();
     answers.sort_unstable();
     assert_eq!(answers, (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_client_that_reads_slowly_gets_whole_answers_after_the_end_of_input() {
+    // More than a pipe holds, from a pipe and from a file: the server writes to either in another way.
+    let requests: String = (0..8)
+        .map(|number| {
+            call(&number.to_string(), "echo", &json!({ "message": "x".repeat(20_000) })).to_string() + "\n"
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("requests");
+    std::fs::write(&file, &requests).unwrap();
+    for from_file in [false, true] {
+        let mut server = command(&["served"], &[]);
+        if from_file {
+            server.stdin(std::fs::File::open(&file).unwrap());
+        }
+        let mut child = server.spawn().unwrap();
+        if let Some(mut input) = child.stdin.take() {
+            input.write_all(requests.as_bytes()).unwrap();
+        }
+        // Longer than calls have at the end of the input.
+        std::thread::sleep(Duration::from_millis(2500));
+        let output = child.wait_with_output().unwrap();
+        let answers = String::from_utf8(output.stdout).unwrap();
+        assert_eq!((answers.lines().count(), output.status.code()), (8, Some(0)), "from a file: {from_file}");
+        for line in answers.lines() {
+            let answer: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(answer["result"]["isError"], false, "{answer}");
+        }
+    }
 }
 
 #[test]

@@ -191,7 +191,8 @@ impl Server {
 
     /// Serves one client on standard input and output until it closes them, or until `stop`. At the end of the input calls in
     /// flight have one second, and are canceled then; tasks end at once. After `stop` calls and tasks in flight have ten seconds
-    /// to end, and no new one is begun. Standard output belongs to the protocol from then on.
+    /// to end, and no new one is begun. The client has ten more seconds to read its answers. Standard output belongs to the
+    /// protocol from then on.
     ///
     /// # Errors
     /// [`ServeError::Connection`].
@@ -219,8 +220,9 @@ impl Server {
         let end = CancellationToken::new();
         // Whatever happens here, the connection does not outlive this function.
         let _end = end.clone().drop_guard();
+        let lines = Lines::new(input, output, closing);
+        let flush = lines.flush();
         let serving = async {
-            let lines = Lines::new(input, output, closing);
             let running = match serve_server_with_ct(handler, lines, end).await {
                 Ok(running) => running,
                 // The client left, or the user ended the program, before there was a request.
@@ -249,11 +251,14 @@ impl Server {
             self.shared.catalog_when(DRAIN_MAX, |_| false).await;
             tokio::time::sleep(LEFT_MAX).await;
         };
-        tokio::select! {
+        let served = tokio::select! {
             served = serving => served,
             () = overdue => Ok(()),
             () = left => Ok(()),
-        }
+        };
+        // A client that reads slowly gets the answers that there are. One that has gone does not hold this up.
+        let _ = tokio::time::timeout(DRAIN_MAX, flush).await;
+        served
     }
 
     /// Ends subscriptions and tasks.

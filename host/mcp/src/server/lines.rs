@@ -89,6 +89,12 @@ where
         }
     }
 
+    /// Writes the answers that there are when it is polled. It outlives the connection.
+    pub(super) fn flush(&self) -> impl Future<Output = std::io::Result<()>> + Send + use<R, W> {
+        let output = Arc::clone(&self.output);
+        async move { output.flush().await }
+    }
+
     /// The next message of a batch that was read, as a line. Otherwise reads a line, which may turn out to be a batch.
     async fn next_message(&mut self) -> Option<()> {
         loop {
@@ -210,9 +216,16 @@ where
             }
         }
         let output = Arc::clone(&self.output);
+        let last = self.closing.last.clone();
         async move {
             added?;
-            output.flush().await
+            let flushed = last.run_until_cancelled(output.flush()).await;
+            // The SDK sends the last answers one after the other and not for long: a client that reads slowly must not hold
+            // them up. What cannot be written at once is written when the connection is closed.
+            flushed.unwrap_or_else(|| {
+                output.try_flush();
+                Ok(())
+            })
         }
     }
 
@@ -226,8 +239,7 @@ where
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.output.close().await;
-        Ok(())
+        self.output.close().await
     }
 }
 

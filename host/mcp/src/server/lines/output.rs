@@ -24,11 +24,13 @@ struct Writer<W> {
     stream: W,
     /// Lines that are being written. Writing may be interrupted anywhere and goes on here.
     writing: BytesMut,
+    /// True if the stream may hold bytes that it has not passed on.
+    needs_flush: bool,
 }
 
 impl<W: AsyncWrite + Send + Unpin> Output<W> {
     pub(super) fn new(stream: W) -> Self {
-        let writer = Writer { stream, writing: BytesMut::new() };
+        let writer = Writer { stream, writing: BytesMut::new(), needs_flush: false };
         Self { waiting: Arc::default(), writer: tokio::sync::Mutex::new(Some(writer)) }
     }
 
@@ -70,20 +72,27 @@ impl<W: AsyncWrite + Send + Unpin> Output<W> {
         let Some(writer) = writer else {
             return Err(io::Error::new(io::ErrorKind::NotConnected, "the connection is closed"));
         };
-        let mut has_written = false;
         while writer.take(&self.waiting) {
             let bytes = writer.writing.len();
+            writer.needs_flush = true;
             writer.stream.write_all_buf(&mut writer.writing).await?;
             if bytes > KEPT_BYTES_MAX {
                 writer.writing = BytesMut::new();
             }
-            has_written = true;
         }
-        if has_written { writer.stream.flush().await } else { Ok(()) }
+        if writer.needs_flush {
+            writer.stream.flush().await?;
+            writer.needs_flush = false;
+        }
+        Ok(())
     }
 
-    pub(super) async fn close(&self) {
-        drop(self.writer.lock().await.take());
+    /// Writes the lines that there are and closes the connection.
+    pub(super) async fn close(&self) -> io::Result<()> {
+        let mut writer = self.writer.lock().await;
+        let flushed = self.flush_by(writer.as_mut()).await;
+        *writer = None;
+        flushed
     }
 }
 
