@@ -20,6 +20,7 @@ mod conditions;
 mod conjoin;
 mod finish;
 mod numbers;
+mod plain;
 #[cfg(test)]
 mod properties;
 mod root;
@@ -159,11 +160,24 @@ pub(super) fn close_if_empty(schema: &mut Value) {
 
 /// Writes a published schema in a dialect.
 pub(super) fn write(published: &Value, dialect: Dialect) -> DialectSchema {
-    let text = published.to_string();
-    let verbatim = || DialectSchema { schema: published.clone(), strict: false, losses: vec![] };
-    if dialect == Dialect::Mcp {
-        return verbatim();
+    match dialect {
+        Dialect::Mcp => verbatim(published),
+        Dialect::Portable => match plain::write(published) {
+            Some(schema) => DialectSchema { schema, strict: false, losses: vec![] },
+            None => write_by_rules(published, dialect),
+        },
+        Dialect::OpenAiStrict | Dialect::OpenAi | Dialect::Anthropic => write_by_rules(published, dialect),
     }
+}
+
+fn verbatim(published: &Value) -> DialectSchema {
+    DialectSchema { schema: published.clone(), strict: false, losses: vec![] }
+}
+
+/// Writes a schema keyword for keyword, by the rules of a dialect.
+fn write_by_rules(published: &Value, dialect: Dialect) -> DialectSchema {
+    let text = published.to_string();
+    let verbatim = || verbatim(published);
     let why = |stop: Stop| vec![stop.into_loss(dialect)];
     // The declaration was read and located once, so this cannot fail; if it does, the reader gets what is published.
     let Ok(json) = json::read(text.as_bytes(), json::levels(text.as_bytes())) else { return verbatim() };

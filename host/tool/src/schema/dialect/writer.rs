@@ -141,6 +141,9 @@ impl<'w, 'j> Writer<'w, 'j> {
         for (name, value) in schema.members() {
             self.keyword(&mut draft, id, site, (name, value), expands)?;
         }
+        if self.rules.bounds_numbers {
+            numbers::bound(&mut draft.schema);
+        }
         let flattens = expands || self.rules.flattens;
         let parts = if flattens { self.listed(site, "allOf") } else { vec![] };
         if let Some(target) = site.reference {
@@ -245,10 +248,6 @@ impl<'w, 'j> Writer<'w, 'j> {
             "prefixItems" if !self.rules.knows(keyword) => return self.positions(draft, id, site, value),
             // What `prefixItems` has made of the items stays.
             "items" if draft.schema.contains_key("items") => return Ok(()),
-            "format" if self.rules.bounds_numbers && value.as_str().is_some_and(numbers::is_format) => {
-                numbers::bound(&mut draft.schema, schema, value.as_str().unwrap_or_default());
-                return Ok(());
-            }
             "format" if !value.as_str().is_some_and(|format| self.rules.knows_format(format)) => {
                 return self.lose(draft, id, keyword, value);
             }
