@@ -8,7 +8,7 @@ use super::numbers;
 /// Most schemas within schemas; what is deeper is left to the writer.
 const LEVELS_MAX: usize = 32;
 
-/// Keywords that stay as they are. Those of the top level are fewer, see [`write`].
+/// Keywords that stay as they are. Those of the top level are fewer, see [`write()`].
 const COPIED: &[&str] = &[
     "type",
     "description",
