@@ -8,18 +8,21 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use crate::run::{cargo_in, command, root, section};
+use crate::packages::text;
+use crate::run::{command, root, section};
 
-/// What guests are compiled for.
-pub(crate) const TARGET: &str = "wasm32-wasip2";
+/// Target that guests are compiled for.
+const TARGET: &str = "wasm32-wasip2";
+/// Build directory of all guests: their workspaces share the crates that they depend on.
+const BUILD_DIR: &str = "target/guests";
 
 /// A folder of guests with a lock file of its own.
 pub(crate) struct Workspace {
     pub(crate) folder: &'static str,
     /// What is built: the libraries of all crates, or the examples of one.
     targets: Targets,
-    /// Whether its crates also build for the machine that runs the tests.
-    pub(crate) has_native_tests: bool,
+    /// True if its crates also build for the machine that runs the tests.
+    has_native_tests: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -60,11 +63,46 @@ pub(crate) fn build() -> anyhow::Result<()> {
     for workspace in WORKSPACES {
         section(&format!("building the guests in {}", workspace.folder));
         let what = workspace.targets;
-        cargo_in(workspace.folder, &["build", "--workspace", "--release", "--target", TARGET, what.flag()])?;
-        let built = root().join(workspace.folder).join("target").join(TARGET).join(what.folder());
-        collect(&built, &plugins)?;
+        workspace.cargo(&["build", "--workspace", "--release", "--target", TARGET, what.flag()])?;
+        collect(&root().join(BUILD_DIR).join(TARGET).join(what.folder()), &plugins)?;
     }
     Ok(())
+}
+
+/// Checks every guest with clippy, in the profile of the build: both use the same procedural macros.
+pub(crate) fn lint() -> anyhow::Result<()> {
+    add_target()?;
+    for workspace in WORKSPACES {
+        workspace.cargo(&[
+            "clippy",
+            "--workspace",
+            "--release",
+            "--target",
+            TARGET,
+            "--",
+            "--deny",
+            "warnings",
+        ])?;
+    }
+    Ok(())
+}
+
+/// Runs the native tests of the guests that have any.
+pub(crate) fn test() -> anyhow::Result<()> {
+    for workspace in WORKSPACES.iter().filter(|workspace| workspace.has_native_tests) {
+        workspace.cargo(&["test", "--quiet", "--workspace"])?;
+    }
+    Ok(())
+}
+
+impl Workspace {
+    /// Runs cargo in the workspace.
+    fn cargo(&self, arguments: &[&str]) -> anyhow::Result<()> {
+        // Cargo's own variable, because arguments may end with those of another program.
+        command("cargo", arguments)
+            .env("CARGO_TARGET_DIR", text(&root().join(BUILD_DIR))?)
+            .run(&root().join(self.folder))
+    }
 }
 
 /// Where the components end up.

@@ -98,11 +98,7 @@ fn test() -> anyhow::Result<()> {
     languages::build()?;
     projects::build()?;
     section("testing the sample tools natively");
-    for workspace in guests::WORKSPACES {
-        if workspace.has_native_tests {
-            cargo_in(workspace.folder, &["test", "--quiet", "--workspace"])?;
-        }
-    }
+    guests::test()?;
     sdks::test()?;
     section("testing the workspace, its parts and end to end");
     let bucket_server = s3::for_tests()?;
@@ -154,13 +150,7 @@ fn lint() -> anyhow::Result<()> {
     }
     section("clippy");
     cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
-    for workspace in guests::WORKSPACES {
-        let target = guests::TARGET;
-        cargo_in(
-            workspace.folder,
-            &["clippy", "--workspace", "--target", target, "--", "--deny", "warnings"],
-        )?;
-    }
+    guests::lint()?;
     section("documentation");
     run::command("cargo", &["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"])
         .env("RUSTDOCFLAGS", "--deny warnings")

@@ -14,7 +14,7 @@ mod call_floor;
 mod callers;
 #[cfg(feature = "calls")]
 mod copies;
-#[cfg(feature = "count")]
+#[cfg(feature = "calls")]
 mod count;
 #[cfg(feature = "calls")]
 mod decode;
@@ -76,11 +76,11 @@ struct Cli {
     #[arg(long, hide = true, value_name = "SERVER")]
     serve: Option<mcp::Served>,
     /// Only make calls, for a counter of instructions
-    #[cfg(feature = "count")]
+    #[cfg(feature = "calls")]
     #[arg(long, hide = true, value_name = "SIDE")]
     count: Option<count::Side>,
     /// How many
-    #[cfg(feature = "count")]
+    #[cfg(feature = "calls")]
     #[arg(long, hide = true, default_value_t = 1)]
     calls: u32,
 }
@@ -129,7 +129,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn run(cli: Cli) -> anyhow::Result<()> {
-    #[cfg(feature = "count")]
+    #[cfg(feature = "calls")]
     if let Some(side) = cli.count {
         return count::run(side, cli.calls).await;
     }
