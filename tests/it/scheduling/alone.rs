@@ -137,8 +137,14 @@ async fn threads_and_files_return() {
         }
         (open_files(), status("Threads"))
     };
-    // What is started on first use stays.
-    let first = round().await;
+    // What is started on first use stays: the pool of a core that calls for the first time in a later round, for example.
+    let mut first = round().await;
+    for _ in 0..5 {
+        let again = round().await;
+        if std::mem::replace(&mut first, again) == again {
+            break;
+        }
+    }
     for _ in 0..5 {
         assert_eq!(round().await, first);
     }
