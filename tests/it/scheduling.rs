@@ -149,7 +149,7 @@ async fn a_flood_of_one_plugin() {
             assert_eq!(completion.record.error_type.as_deref(), Some("PluginUnavailable"));
             assert_eq!(completion.outcome.transient(), Some(true));
             let detail = completion.record.detail.unwrap();
-            assert_eq!(detail, "10 calls of the plugin wait for a place already");
+            assert_eq!(detail, "10 calls of the plugin are waiting already, which is the maximum");
             refused += 1;
         }
     }

@@ -1,12 +1,11 @@
-//! One invocation, top to bottom: wait for a place, instantiate, call, take the result over, drop everything.
+//! One call, from top to bottom: wait for a permit, instantiate, call, take the result, drop everything.
 //!
-//! What runs the guest is a future that owns all it needs, so that it can go on in another thread (see [`crate::lane`]).
-//! The caller's task keeps the clock and the cancellation, and the record.
+//! The guest runs in a future that owns all it needs, so that it can continue on another thread (see [`crate::scheduler`]). The
+//! caller's task has the deadline, the cancellation and the record.
 
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -18,20 +17,20 @@ use wasmtime::component::{Instance, Val};
 use wasmtime::{CallHook, Store, UpdateDeadline};
 
 use crate::compile::one_line;
-use crate::core_copy::CoreCopy;
 use crate::engine::EngineInner;
 use crate::guest::{Content, Failure, Served, ServedPre, ToolDefinition};
-use crate::lane::Job;
 use crate::lift;
 use crate::load::{Code, Entry};
-use crate::places::{Arrival, Place};
-use crate::pulse::Pulse;
+use crate::plugin::PluginContext;
 use crate::runtimes::Runtime;
+use crate::scheduler::admission::{Admitted, CallPermit};
+use crate::scheduler::cpu_meter::CpuMeter;
+use crate::scheduler::cpu_pool::Job;
+use crate::scheduler::deadline::Deadline;
+use crate::scheduler::epoch::Ticking;
 use crate::state::CallState;
-use crate::ticker::Ticking;
 use crate::trap::{DeadlinePassed, Stage, tool_error};
 use crate::typed::{self, TypedCode};
-use crate::wall::WallClock;
 use crate::wasi_files::CallFiles;
 
 /// Handles that the component model itself may hold, beyond the host resources that `Limits` counts: a guest's own
@@ -42,26 +41,24 @@ const COMPONENT_HANDLES_EXTRA: usize = 1024;
 /// are within what every call takes anyway.
 const COUNTED_ANSWER_BYTES_MIN: u64 = 64 * 1024;
 
-/// How long an inner call waits for a place.
-const INNER_PATIENCE: Duration = Duration::from_secs(2);
+/// Maximum time that an inner call waits for a permit.
+const INNER_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Everything that one call needs.
 pub(crate) struct Invocation<'a> {
     pub(crate) engine: &'a EngineInner,
-    pub(crate) core: &'a Arc<CoreCopy>,
+    pub(crate) plugin: &'a Arc<PluginContext>,
     pub(crate) files: &'a CallFiles,
     /// The tools that stand beside the one that is called.
     pub(crate) toolset: Option<&'a Toolset>,
     pub(crate) limits: &'a Limits,
     pub(crate) context: &'a CallContext,
-    /// Whether the last call like this one on this core computed for long. Written when this one ends.
-    pub(crate) was_busy: &'a AtomicBool,
 }
 
 /// An answer of a guest. Its bytes in the host count against the memory of the process until it is dropped.
 struct Answer<T> {
     value: T,
-    _place: Option<Arc<Place>>,
+    _permit: Option<Arc<CallPermit>>,
 }
 
 /// How running the guest ended.
@@ -198,11 +195,11 @@ impl Work for TypedCall {
     }
 }
 
-/// What a call occupies while it runs. The order matters: the place is free only when the store has left the pool.
+/// What a call occupies while it runs. The order matters: the permit is released after the store has left the pool.
 struct Sandbox {
     store: Store<CallState>,
     _ticking: Ticking,
-    _place: Arc<Place>,
+    _permit: Arc<CallPermit>,
 }
 
 /// A sandbox after the call.
@@ -240,7 +237,7 @@ impl Invocation<'_> {
         arguments_json: String,
     ) -> Outcome {
         let work = DeclaredCall { code: Arc::clone(code), tool: tool.to_owned(), arguments_json };
-        let ended = self.in_sandbox(record, runtime, work).await;
+        let ended = self.in_sandbox(record, runtime, tool, work).await;
         ended.outcome(|answer| lift::outcome(answer.value, self.limits.output_bytes_max))
     }
 
@@ -261,7 +258,7 @@ impl Invocation<'_> {
             Err(error) => return Outcome::Error(error),
         };
         let work = TypedCall { code: Arc::clone(code), tool: tool.to_owned(), parameters };
-        let ended = self.in_sandbox(record, runtime, work).await;
+        let ended = self.in_sandbox(record, runtime, tool, work).await;
         ended.outcome(|answer| function.outcome(answer.value, self.limits.output_bytes_max))
     }
 
@@ -272,58 +269,59 @@ impl Invocation<'_> {
         code: &Arc<ServedPre<CallState>>,
     ) -> Result<Vec<ToolDefinition>, ToolError> {
         let work = ListTools { code: Arc::clone(code) };
-        match self.in_sandbox(&mut CallRecord::default(), runtime, work).await {
+        match self.in_sandbox(&mut CallRecord::default(), runtime, "", work).await {
             Ended::Returned(definitions) => Ok(definitions.value),
             Ended::Error(error) => Err(error),
             Ended::Cancelled => Err(ToolError::new(ErrorType::Timeout)),
         }
     }
 
-    /// Does `work` in an instance of its own and writes into `record` what that took. The instance is gone when this
-    /// returns, whatever happened (`RES-19`).
+    /// Does `work` of `tool` in an instance of its own and writes into `record` what that took. The instance is dropped before
+    /// this returns, whatever happened (`RES-19`).
     async fn in_sandbox<W: Work>(
         &self,
         record: &mut CallRecord,
         runtime: &Runtime,
+        tool: &str,
         work: W,
     ) -> Ended<Answer<W::Answer>> {
         let arrived = Instant::now();
-        let place = match self.wait_for_place().await {
-            Ended::Returned(place) => Arc::new(place),
+        let permit = match self.wait_for_permit().await {
+            Ended::Returned(permit) => Arc::new(permit),
             Ended::Error(error) => return Ended::Error(error),
             Ended::Cancelled => return Ended::Cancelled,
         };
         let started = Instant::now();
         record.phases.wait = started - arrived;
-        let clock = Arc::new(WallClock::start(started, self.limits.wall()));
-        let pulse = Arc::new(Pulse::default());
+        let deadline = Arc::new(Deadline::start(started, self.limits.wall()));
+        let meter = Arc::new(CpuMeter::default());
         let answer_bytes_max = W::copied_bytes_max(self.limits);
         let store =
-            match self.store(runtime, &clock, Arc::clone(&place), Arc::clone(&pulse), answer_bytes_max) {
+            match self.store(runtime, &deadline, Arc::clone(&permit), Arc::clone(&meter), answer_bytes_max) {
                 Ok(store) => store,
                 Err(error) => return Ended::Error(unavailable(one_line(&error))),
             };
         let _ticking = runtime.ticker.keep_ticking();
-        let sandbox = Sandbox { store, _ticking, _place: Arc::clone(&place) };
-        let job: Job<_> = Box::pin(run(work, sandbox, Arc::clone(&pulse)));
+        let sandbox = Sandbox { store, _ticking, _permit: Arc::clone(&permit) };
+        let job: Job<_> = Box::pin(run(work, sandbox, Arc::clone(&meter)));
         let interrupt = async {
             tokio::select! {
                 biased;
                 () = self.context.given_up() => Interrupt::GivenUp,
-                () = clock.passed() => Interrupt::TimeUp,
+                () = deadline.passed() => Interrupt::TimeUp,
             }
         };
-        let starts_busy = self.was_busy.load(Ordering::Relaxed);
+        let starts_in_pool = self.plugin.computes(tool);
         let (used, interrupt) =
-            self.engine.lane.drive(self.core.name(), job, &pulse, starts_busy, interrupt).await;
-        self.was_busy.store(pulse.used_much(), Ordering::Relaxed);
+            self.engine.cpu_pool.run(self.plugin.name(), job, &meter, starts_in_pool, interrupt).await;
+        self.plugin.set_computes(tool, meter.used_much());
 
         let Used { sandbox, instantiate, result } = used;
-        record.cpu = pulse.used();
+        record.cpu = meter.used();
         record.phases.instantiate = instantiate;
-        record.phases.asking = clock.stood();
+        record.phases.asking = deadline.paused_total();
         record.phases.run = started.elapsed().saturating_sub(instantiate + record.phases.asking);
-        let Sandbox { store, _ticking, _place } = sandbox;
+        let Sandbox { store, _ticking, _permit } = sandbox;
         record.instructions =
             self.limits.fuel_max.and_then(|max| Some(max.saturating_sub(store.get_fuel().ok()?)));
         let state = store.into_data();
@@ -335,33 +333,33 @@ impl Invocation<'_> {
         state.toolbox.report(record);
         state.network.report(record);
         match (result, interrupt) {
-            (Some(Ok(value)), _) => counted::<W>(value, place, record),
+            (Some(Ok(value)), _) => counted::<W>(value, permit, record),
             (Some(Err((stage, error))), _) => Ended::Error(tool_error(&error, stage, &state.limiter)),
             (None, Some(Interrupt::TimeUp)) => Ended::Error(ToolError::new(ErrorType::Timeout)),
             (None, _) => Ended::Cancelled,
         }
     }
 
-    /// How long to wait for a place. An inner call is impatient: the calls that have all places may be those that wait for
+    /// Returns the maximum time to wait for a permit. It is short for an inner call: all permits may belong to calls that wait for
     /// it.
-    fn patience(&self) -> Duration {
+    fn wait_max(&self) -> Duration {
         let wall = self.limits.wall();
-        if self.context.outer.is_some() { wall.min(INNER_PATIENCE) } else { wall }
+        if self.context.outer.is_some() { wall.min(INNER_WAIT_MAX) } else { wall }
     }
 
-    async fn wait_for_place(&self) -> Ended<Place> {
-        let ticket = match self.core.gate.arrive(self.core.name()) {
-            Ok(Arrival::Place(place)) => return Ended::Returned(place),
-            Ok(Arrival::Ticket(ticket)) => ticket,
+    async fn wait_for_permit(&self) -> Ended<CallPermit> {
+        let waiter = match self.engine.admission.admit(self.plugin.name()) {
+            Ok(Admitted::Now(permit)) => return Ended::Returned(permit),
+            Ok(Admitted::Queued(waiter)) => waiter,
             Err(full) => return Ended::Error(unavailable(full.to_string())),
         };
         tokio::select! {
             biased;
             () = self.context.given_up() => Ended::Cancelled,
-            waited = tokio::time::timeout(self.patience(), ticket) => match waited {
-                Ok(place) => Ended::Returned(place),
+            waited = tokio::time::timeout(self.wait_max(), waiter) => match waited {
+                Ok(permit) => Ended::Returned(permit),
                 Err(_elapsed) => {
-                    Ended::Error(unavailable("all places for concurrent calls stayed taken".to_owned()))
+                    Ended::Error(unavailable("timed out waiting: the maximum number of concurrent calls is running".to_owned()))
                 }
             },
         }
@@ -370,12 +368,12 @@ impl Invocation<'_> {
     fn store(
         &self,
         runtime: &Runtime,
-        clock: &Arc<WallClock>,
-        place: Arc<Place>,
-        pulse: Arc<Pulse>,
+        deadline: &Arc<Deadline>,
+        permit: Arc<CallPermit>,
+        meter: Arc<CpuMeter>,
         answer_bytes_max: u64,
     ) -> wasmtime::Result<Store<CallState>> {
-        let state = CallState::new(self, Arc::clone(clock), place);
+        let state = CallState::new(self, Arc::clone(deadline), permit);
         let mut store = Store::new(&runtime.wasmtime, state);
         store.limiter(|state| &mut state.limiter);
         limit_copies(&mut store, self.limits.hostcall_bytes_max, answer_bytes_max);
@@ -386,13 +384,13 @@ impl Invocation<'_> {
         }
         store.set_epoch_deadline(1);
         let cpu_ms_max = self.limits.cpu_ms_max;
-        let clock = Arc::clone(clock);
+        let deadline = Arc::clone(deadline);
         store.epoch_deadline_callback(move |_| {
-            if clock.left().is_zero() {
+            if deadline.remaining().is_zero() {
                 return Err(wasmtime::Error::new(DeadlinePassed));
             }
-            pulse.look_up(cpu_ms_max)?;
-            // Yielding lets a cancellation and other tasks of this thread have their turn, and the call change its lane.
+            meter.check(cpu_ms_max)?;
+            // Yielding lets other tasks of this thread run, such as a cancellation, and lets the call move to the CPU pool.
             Ok(UpdateDeadline::Yield(1))
         });
         Ok(store)
@@ -402,15 +400,15 @@ impl Invocation<'_> {
 /// Counts an answer against the memory of the process.
 fn counted<W: Work>(
     value: W::Answer,
-    place: Arc<Place>,
+    permit: Arc<CallPermit>,
     record: &mut CallRecord,
 ) -> Ended<Answer<W::Answer>> {
     let bytes = W::answer_bytes(&value);
     if bytes < COUNTED_ANSWER_BYTES_MIN {
-        return Ended::Returned(Answer { value, _place: None });
+        return Ended::Returned(Answer { value, _permit: None });
     }
-    if place.reserve(bytes) {
-        return Ended::Returned(Answer { value, _place: Some(place) });
+    if permit.reserve(bytes) {
+        return Ended::Returned(Answer { value, _permit: Some(permit) });
     }
     record.memory_refused_by = Some(MemoryRefusal::Process);
     let detail = format!("the process has no memory left for an answer of {bytes} bytes");
@@ -446,16 +444,16 @@ fn limit_copies(store: &mut Store<CallState>, host_function_bytes_max: u64, answ
     });
 }
 
-/// Does `work` in `sandbox` until it ends or `pulse` says stop. Stopped, it is ready at its next poll.
-async fn run<W: Work>(work: W, mut sandbox: Sandbox, pulse: Arc<Pulse>) -> Used<W::Answer> {
+/// Does `work` in `sandbox` until it ends or is stopped by `meter`, which takes effect at the next poll.
+async fn run<W: Work>(work: W, mut sandbox: Sandbox, meter: Arc<CpuMeter>) -> Used<W::Answer> {
     let mut instantiate = Duration::ZERO;
     let result = {
         let mut guest = pin!(run_guest(work, &mut sandbox.store, &mut instantiate));
         poll_fn(|cx| {
-            if pulse.is_stopped() {
+            if meter.is_stopped() {
                 return Poll::Ready(None);
             }
-            pulse.measure(|| guest.as_mut().poll(cx)).map(Some)
+            meter.measure(|| guest.as_mut().poll(cx)).map(Some)
         })
         .await
     };

@@ -3,8 +3,8 @@
 //! Each kind of question is a permission. Questions are counted and measured before anybody is asked, answers before they are
 //! copied into the guest; secrets that the guest was given are kept out of what it asks and logs.
 //!
-//! The call keeps its place and its memory while it waits: its instance cannot be put aside. It computes nothing, takes
-//! no turns in the busy lane, and its wall clock stands still ([`crate::wall`]).
+//! The call keeps its permit and its memory while it waits, because its instance cannot be put aside. Its deadline is paused
+//! ([`crate::scheduler::deadline`]).
 
 mod form;
 
@@ -13,12 +13,12 @@ use std::sync::Arc;
 use cofferdam_tool::{Asker, CallContext, LogLevel, NotAsked, Permission, Question, QuestionKind};
 use serde_json::Value;
 use tokio::runtime::Handle;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::guest::cofferdam::plugin::client::{self, Answer, Error, Host, Kind, Request};
 use crate::imports::Capability;
-use crate::running::Running;
+use crate::scheduler::deadline::PAUSE_MAX;
 use crate::state::CallState;
-use crate::wall::ASKING_MAX;
 
 /// Questions of one call. A person who has answered so many will not answer more.
 const QUESTIONS_MAX: usize = 64;
@@ -111,14 +111,14 @@ impl Host for CallState {
         let Some((asker, runtime)) = self.client.asker.clone() else { return Err(Error::Unsupported) };
         self.client.asked.extend(questions.iter().map(|question| question.name.clone()));
         let kinds: Vec<_> = questions.iter().map(|question| question.kind).collect();
-        let asking = Running::start(&runtime, async move { asker.ask(questions).await });
-        let Some(asked) = self.clock().stand_still_for(asking).await else {
-            let seconds = ASKING_MAX.as_secs();
+        let asking = AbortOnDropHandle::new(runtime.spawn(async move { asker.ask(questions).await }));
+        let Some(asked) = self.deadline().pause_for(asking).await else {
+            let seconds = PAUSE_MAX.as_secs();
             return Err(Error::Limit(format!(
                 "nobody answered; a call waits {seconds} seconds for answers in all"
             )));
         };
-        let answers = asked.ok_or_else(|| Error::Failed("the client has gone".to_owned()))?;
+        let answers = asked.map_err(|_| Error::Failed("the client has gone".to_owned()))?;
         form::answers(&kinds, answers.map_err(told)?)
     }
 

@@ -1,4 +1,4 @@
-//! The code of one plugin in the wasmtime engines in which it is called, and what the calls of a core hold on to with it.
+//! The code of one plugin in the wasmtime engines in which it is called.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -6,14 +6,12 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
-use crate::core_copy::CoreCopy;
 use crate::engine::EngineInner;
 use crate::load::Code;
 
 /// The code of one plugin: in the first engine once it is needed, and in another when calls would otherwise share the first.
 pub(crate) struct Codes {
     first: OnceCell<Code>,
-    first_core: Arc<CoreCopy>,
     others: Box<[Arc<Other>]>,
     /// Whether the plugin was granted a connection.
     has_sockets: bool,
@@ -22,21 +20,16 @@ pub(crate) struct Codes {
 /// The code in another engine than the first.
 #[derive(Default)]
 struct Other {
-    code: OnceLock<(Code, Arc<CoreCopy>)>,
+    code: OnceLock<Code>,
     /// Whether somebody loads it, or has tried.
     is_asked_for: AtomicBool,
 }
 
 impl Codes {
     /// Nothing yet, or what was loaded already.
-    pub(crate) fn new(first: Option<Code>, core: CoreCopy, engines: usize, has_sockets: bool) -> Self {
+    pub(crate) fn new(first: Option<Code>, engines: usize, has_sockets: bool) -> Self {
         let others = (1..engines).map(|_| Arc::default()).collect();
-        Self { first: OnceCell::new_with(first), first_core: Arc::new(core), others, has_sockets }
-    }
-
-    /// What the calls of the first core hold on to.
-    pub(crate) fn first_core(&self) -> &CoreCopy {
-        &self.first_core
+        Self { first: OnceCell::new_with(first), others, has_sockets }
     }
 
     /// The code in the first engine.
@@ -52,44 +45,31 @@ impl Codes {
 
     /// The code that a call of this thread runs, when `first` is there: in the thread's engine if it is there too. If not, and
     /// other calls run in the first engine, it is loaded beside the calls.
-    pub(crate) fn nearest<'a>(
-        &'a self,
-        first: &'a Code,
-        engine: &Arc<EngineInner>,
-    ) -> (&'a Code, &'a Arc<CoreCopy>) {
+    pub(crate) fn nearest<'a>(&'a self, first: &'a Code, engine: &Arc<EngineInner>) -> &'a Code {
         let runtimes = engine.runtimes(first.runtime.metering);
         let number = runtimes.of_this_thread();
-        let in_first = (first, &self.first_core);
         let Some(other) = number.checked_sub(1).and_then(|place| self.others.get(place)) else {
-            return in_first;
+            return first;
         };
-        if let Some((code, core)) = other.code.get() {
-            return (code, core);
+        if let Some(code) = other.code.get() {
+            return code;
         }
         if first.runtime.ticker.is_ticking() && !other.is_asked_for.swap(true, Ordering::Relaxed) {
-            let first = (first.clone(), Arc::clone(&self.first_core));
-            load(Arc::clone(other), number, first, Arc::clone(engine), self.has_sockets);
+            load(Arc::clone(other), number, first.clone(), Arc::clone(engine), self.has_sockets);
         }
-        in_first
+        first
     }
 }
 
 /// Loads code into another engine. If that cannot be done, calls go on in the first.
-fn load(
-    other: Arc<Other>,
-    number: usize,
-    (first, first_core): (Code, Arc<CoreCopy>),
-    engine: Arc<EngineInner>,
-    has_sockets: bool,
-) {
+fn load(other: Arc<Other>, number: usize, first: Code, engine: Arc<EngineInner>, has_sockets: bool) {
     let Ok(tokio) = Handle::try_current() else { return };
     tokio.spawn_blocking(move || {
         let Some(runtime) = engine.runtimes(first.runtime.metering).numbered(number) else { return };
         let loaded = runtime.map_err(Into::into).and_then(|runtime| first.copied_into(runtime, has_sockets));
-        let core = first_core.at(engine.gate(number));
         match loaded {
             // Nobody else loads it.
-            Ok(code) => drop(other.code.set((code, Arc::new(core)))),
+            Ok(code) => drop(other.code.set(code)),
             Err(error) => tracing::warn!(%error, "calls that run side by side share one pool"),
         }
     });

@@ -12,13 +12,13 @@ use cofferdam_tool::Limits;
 
 use crate::cache::Cache;
 use crate::config::Metering;
-use crate::lane::Lane;
-use crate::places::{Gate, Gates};
 use crate::runtimes::{Runtime, Runtimes};
+use crate::scheduler::admission::Admission;
+use crate::scheduler::cpu_pool::CpuPool;
 use crate::{EngineConfig, EngineError};
 
-/// Runs plugins. Cheap to clone; one per process is enough and best, since plugins share its places
-/// and its memory, and cores have pools of their own.
+/// Runs plugins. Cheap to clone; one per process is enough and best, since plugins share its permits and its memory, and cores
+/// have pools of their own.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<EngineInner>,
@@ -31,10 +31,10 @@ pub(crate) struct EngineInner {
     counting: Runtimes,
     /// Of `timed`.
     fingerprint: [u8; 32],
-    /// One place for each call that a pool has room for, and the memory of all of them.
-    gates: Gates,
-    /// Where calls go on that compute.
-    pub(crate) lane: Lane,
+    /// Permits for as many calls as a pool has room for, and the memory of all of them.
+    pub(crate) admission: Admission,
+    /// Threads for calls that compute.
+    pub(crate) cpu_pool: CpuPool,
     pub(crate) cache: Option<Cache>,
     pub(crate) config: EngineConfig,
     /// What `config` says about large changes, for every call.
@@ -55,11 +55,6 @@ impl EngineInner {
     /// The first runtime for calls under `limits`.
     pub(crate) fn runtime(&self, limits: &Limits) -> Result<&Arc<Runtime>, EngineError> {
         self.runtimes(Metering::under(limits)).first()
-    }
-
-    /// Where the calls come in that run in the runtime of that number.
-    pub(crate) fn gate(&self, number: usize) -> &Arc<Gate> {
-        self.gates.at(number)
     }
 
     /// What compiled code depends on besides the component.
@@ -84,11 +79,12 @@ impl Engine {
             .map(|metering| Runtimes::new(config.pool, metering, config.idle_hook));
         let fingerprint = timed.first()?.fingerprint;
         let cache = config.cache_directory.as_deref().map(Cache::open_ambient).transpose()?;
-        let gates = Gates::new(timed.len(), config.pool.concurrent_calls_max, config.budget);
-        let lane = Lane::new(config.idle_hook);
+        let admission = Admission::new(config.pool.concurrent_calls_max, config.budget);
+        let cpu_pool = CpuPool::new(config.idle_hook);
         let client = Client::new(config.network.clone()).map_err(EngineError::Network)?;
         let spill = config.spill.clone().map(Arc::new);
-        let inner = EngineInner { timed, counting, fingerprint, gates, lane, cache, config, spill, client };
+        let inner =
+            EngineInner { timed, counting, fingerprint, admission, cpu_pool, cache, config, spill, client };
         Ok(Self { inner: Arc::new(inner) })
     }
 

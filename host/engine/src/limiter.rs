@@ -8,15 +8,15 @@ use std::sync::Arc;
 use cofferdam_tool::MemoryRefusal;
 use wasmtime::ResourceLimiter;
 
-use crate::places::Place;
+use crate::scheduler::admission::CallPermit;
 
 /// Bytes that one table element takes in the host.
 const TABLE_ELEMENT_BYTES: usize = 8;
 
 /// The running sum of one call.
 pub(crate) struct Limiter {
-    /// What the process has left for the call.
-    place: Arc<Place>,
+    /// Takes memory from the process.
+    permit: Arc<CallPermit>,
     bytes: u64,
     bytes_peak: u64,
     bytes_max: u64,
@@ -25,10 +25,10 @@ pub(crate) struct Limiter {
 }
 
 impl Limiter {
-    /// A limiter that takes what it grants from the process through `place` as well.
-    pub(crate) fn new(bytes_max: u64, instances_max: u32, place: Arc<Place>) -> Self {
+    /// A limiter that takes what it grants from the process through `permit` as well.
+    pub(crate) fn new(bytes_max: u64, instances_max: u32, permit: Arc<CallPermit>) -> Self {
         let instances_max = usize::try_from(instances_max).unwrap_or(usize::MAX);
-        Self { place, bytes: 0, bytes_peak: 0, bytes_max, instances_max, refused: None }
+        Self { permit, bytes: 0, bytes_peak: 0, bytes_max, instances_max, refused: None }
     }
 
     /// By what a growth was refused last, if one was. A guest may live with that (`RES-11`); one that aborts afterwards
@@ -49,7 +49,7 @@ impl Limiter {
             self.refused = Some(MemoryRefusal::Limit);
             return false;
         }
-        if !self.place.reserve(added) {
+        if !self.permit.reserve(added) {
             self.refused = Some(MemoryRefusal::Process);
             return false;
         }
@@ -90,18 +90,18 @@ mod tests {
 
     use super::*;
     use crate::ProcessBudget;
-    use crate::places::{Arrival, Gates};
+    use crate::scheduler::admission::{Admission, Admitted};
 
-    fn place(gates: &Gates) -> Arc<Place> {
-        match gates.at(0).arrive(&PluginName::new("plugin").unwrap()) {
-            Ok(Arrival::Place(place)) => Arc::new(place),
-            _ => panic!("there is room"),
+    fn permit(admission: &Admission) -> Arc<CallPermit> {
+        match admission.admit(&PluginName::new("plugin").unwrap()) {
+            Ok(Admitted::Now(permit)) => Arc::new(permit),
+            _ => panic!("no permit is free"),
         }
     }
 
     fn limiter(bytes_max: u64) -> Limiter {
         let budget = ProcessBudget { memory_bytes_max: u64::MAX, ..ProcessBudget::default() };
-        Limiter::new(bytes_max, 4, place(&Gates::new(1, 8, budget)))
+        Limiter::new(bytes_max, 4, permit(&Admission::new(8, budget)))
     }
 
     #[test]
@@ -126,9 +126,9 @@ mod tests {
     #[test]
     fn a_growth_beyond_the_process_is_refused_until_others_are_done() {
         let budget = ProcessBudget { memory_bytes_max: 800, ..ProcessBudget::default() };
-        let gates = Gates::new(1, 8, budget);
-        let mut first = Limiter::new(1000, 4, place(&gates));
-        let mut second = Limiter::new(1000, 4, place(&gates));
+        let admission = Admission::new(8, budget);
+        let mut first = Limiter::new(1000, 4, permit(&admission));
+        let mut second = Limiter::new(1000, 4, permit(&admission));
         assert!(first.memory_growing(0, 600, None).unwrap());
         assert!(!second.memory_growing(0, 101, None).unwrap());
         assert_eq!(second.refused(), Some(MemoryRefusal::Process));

@@ -1,10 +1,8 @@
 //! From component bytes to a plugin: read, screen, compile or take from the cache, describe.
 
 use std::io::Read;
-use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use cofferdam_tool::{Annotations, Asked, CallContext, Declaration, Limits, PluginIdentity, PluginName};
 use serde::{Deserialize, Serialize};
@@ -14,14 +12,14 @@ use wasmtime::component::Component as WasmComponent;
 use crate::cache::{CacheKey, EntryKind, Lookup};
 use crate::call::Invocation;
 use crate::compile::one_line;
-use crate::core_copy::CoreCopy;
 use crate::engine::EngineInner;
 use crate::guest::{self, ServedPre, TOOLS_EXPORT};
 use crate::imports;
 use crate::manifest::{self, MANIFEST_BYTES_MAX, Manifest};
+use crate::plugin::PluginContext;
 use crate::runtimes::Runtime;
 use crate::screen::{Screened, screen};
-use crate::state::{CallState, Given};
+use crate::state::CallState;
 use crate::typed::{self, TypedCode};
 use crate::wasi_files::CallFiles;
 use crate::{Grants, LoadError, link};
@@ -366,15 +364,15 @@ impl<'a> Loading<'a> {
             ..Limits::default()
         };
         let identity = PluginIdentity { name: self.plugin.clone(), digest: "".into() };
-        let core = CoreCopy::first(self.engine, identity, Given::default(), iter::empty());
+        let client = self.engine.client.clone();
+        let context = PluginContext::new(identity, Grants::default(), client, std::iter::empty())?;
         let invocation = Invocation {
             engine: self.engine,
-            core: &Arc::new(core),
+            plugin: &Arc::new(context),
             files: &CallFiles::new(&Grants::default(), &CallContext::default(), None),
             toolset: None,
             limits: &limits,
             context: &CallContext::default(),
-            was_busy: &AtomicBool::new(false),
         };
         let definitions = invocation.list_tools(runtime, code).await.map_err(LoadError::Describe)?;
         Ok(definitions.into_iter().map(declaration).collect())

@@ -9,7 +9,7 @@ mod sockets;
 use cofferdam_tool::{CallRecord, Limits};
 use wasmtime_wasi::WasiCtxBuilder;
 
-use crate::core_copy::CoreCopy;
+use crate::plugin::PluginContext;
 
 pub(crate) use self::http::explain_body_errors;
 pub(crate) use self::sockets::link_sockets;
@@ -45,14 +45,14 @@ impl Network {
     }
 
     /// Lets the sockets of a call go where they were granted to.
-    pub(crate) fn open_sockets(&mut self, core: &CoreCopy, builder: &mut WasiCtxBuilder) {
-        if !core.given.grants.sockets.is_empty() {
-            self.reach(core).open(builder);
+    pub(crate) fn open_sockets(&mut self, plugin: &PluginContext, builder: &mut WasiCtxBuilder) {
+        if !plugin.grants.sockets.is_empty() {
+            self.reach(plugin).open(builder);
         }
     }
 
-    fn reach(&mut self, core: &CoreCopy) -> &sockets::Reach {
-        let (grants, resolver) = (&core.given.grants, core.client.resolver());
+    fn reach(&mut self, plugin: &PluginContext) -> &sockets::Reach {
+        let (grants, resolver) = (&plugin.grants, plugin.client.resolver());
         self.reach.get_or_insert_with(|| Box::new(sockets::Reach::new(grants, resolver)))
     }
 }

@@ -1,9 +1,10 @@
 //! A loaded plugin: its definitions, its grants and limits, and its code once it is needed.
 
+mod context;
 mod load;
 
+use data_encoding::HEXLOWER;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
@@ -12,15 +13,14 @@ use cofferdam_tool::{
     PluginName, Policy, RetryPolicy, ToolCall, ToolDefinition, ToolError, ToolName, ToolOrigin, ToolSource,
 };
 
+pub(crate) use self::context::PluginContext;
 use crate::call::Invocation;
 use crate::codes::Codes;
 use crate::config::Metering;
-use crate::core_copy::CoreCopy;
 use crate::engine::EngineInner;
 use crate::imports::{self, Capability};
 use crate::known::Known;
 use crate::load::{Code, Description, Entry, Loading};
-use crate::state::Given;
 use crate::wasi_files::CallFiles;
 use crate::{Component, Engine, Grants, LoadError, LoadObserver};
 
@@ -63,6 +63,7 @@ pub struct Plugin {
     asked: Asked,
     icons: Vec<String>,
     granted: Granted,
+    context: Arc<PluginContext>,
     codes: Codes,
 }
 
@@ -162,13 +163,13 @@ impl Plugin {
     ) -> Result<Self, LoadError> {
         let PluginOptions { name, grants, limits, .. } = &options;
         let granted = parts.asked.granted_of(&grants.policy(limits));
-        let given = Given::new(grants.restricted_to(&granted.policy))?;
         let identity = PluginIdentity { name: name.clone(), digest: digest_text(&parts.digest).into() };
         let definitions: Arc<[_]> = parts.definitions.into_iter().map(Arc::new).collect();
         let runtimes = engine.inner.runtimes(Metering::under(&granted.policy.limits));
         let tools = definitions.iter().map(|tool| tool.name.clone());
-        let core = CoreCopy::first(&engine.inner, identity, given, tools);
-        let codes = Codes::new(parts.code, core, runtimes.len(), !grants.sockets.is_empty());
+        let granted_grants = grants.restricted_to(&granted.policy);
+        let context = PluginContext::new(identity, granted_grants, engine.inner.client.clone(), tools)?;
+        let codes = Codes::new(parts.code, runtimes.len(), !grants.sockets.is_empty());
         Ok(Self {
             engine: Arc::clone(&engine.inner),
             component: component.clone(),
@@ -180,6 +181,7 @@ impl Plugin {
             asked: parts.asked,
             icons: parts.icons,
             granted,
+            context: Arc::new(context),
             codes,
         })
     }
@@ -187,7 +189,7 @@ impl Plugin {
     /// Name and digest.
     #[must_use]
     pub fn identity(&self) -> &PluginIdentity {
-        &self.codes.first_core().identity
+        &self.context.identity
     }
 
     /// What is known of the component.
@@ -293,30 +295,16 @@ impl Plugin {
                 code = self.code() => code.map_err(Outcome::Error),
             },
         };
-        // Every definition has an entry.
-        let unknown = AtomicBool::default();
-        let (core, tool, completion) = match code {
-            Ok(code) => {
-                let (code, core) = self.codes.nearest(code, &self.engine);
-                let (tool, was_busy) = core.tool(&call.tool.name).unwrap_or((&call.tool.name, &unknown));
-                (&**core, tool, self.run(code, core, was_busy, &call, context).await)
-            }
-            Err(outcome) => (self.codes.first_core(), &call.tool.name, Completion::ended(outcome, context)),
+        let mut completion = match code {
+            Ok(code) => self.run(self.codes.nearest(code, &self.engine), &call, context).await,
+            Err(outcome) => Completion::ended(outcome, context),
         };
-        let Completion { outcome, mut record } = completion;
-        record.plugin = Some(core.identity.clone());
-        record.tool = Some(tool.clone());
-        Completion { outcome, record }
+        completion.record.plugin = Some(self.identity().clone());
+        completion.record.tool = Some(call.tool.name.clone());
+        completion
     }
 
-    async fn run(
-        &self,
-        code: &Code,
-        core: &Arc<CoreCopy>,
-        was_busy: &AtomicBool,
-        call: &ToolCall<'_>,
-        context: &CallContext,
-    ) -> Completion {
+    async fn run(&self, code: &Code, call: &ToolCall<'_>, context: &CallContext) -> Completion {
         let narrowed = context.limits.as_ref().map(|asked| asked.applied_to(self.limits()));
         let limits = narrowed.as_ref().unwrap_or(self.limits());
         if limits.fuel_max.is_some() && self.limits().fuel_max.is_none() {
@@ -325,15 +313,14 @@ impl Plugin {
             let error = ToolError::new(ErrorType::PluginUnavailable).with_detail(detail);
             return Completion::ended(Outcome::Error(error), context);
         }
-        let files = CallFiles::new(&core.given.grants, context, self.engine.spill.as_ref());
+        let files = CallFiles::new(&self.context.grants, context, self.engine.spill.as_ref());
         let invocation = Invocation {
             engine: &self.engine,
-            core,
+            plugin: &self.context,
             files: &files,
             toolset: call.toolset,
             limits,
             context,
-            was_busy,
         };
         let mut completion = invocation.call_tool(code, call.tool.name.as_str(), &call.arguments).await;
         // The schema of a typed result is derived from the type that lifting has followed: it cannot be broken.
@@ -344,7 +331,7 @@ impl Plugin {
             completion.record.set_outcome(&completion.outcome);
         }
         files.settle(&mut completion, context).await;
-        let redactor = &core.given.redactor;
+        let redactor = &self.context.redactor;
         if !redactor.is_empty() {
             completion.outcome = redactor.outcome(completion.outcome);
             completion.record.set_outcome(&completion.outcome);
@@ -374,7 +361,5 @@ fn capabilities(imports: &[String]) -> Vec<Capability> {
 }
 
 fn digest_text(digest: &[u8; 32]) -> String {
-    let hex = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
-    let digits = digest.iter().flat_map(|byte| [hex(byte >> 4), hex(byte & 15)]);
-    "sha256:".chars().chain(digits).collect()
+    format!("sha256:{}", HEXLOWER.encode(digest))
 }

@@ -18,8 +18,8 @@ use wasmtime::component::Linker;
 
 use crate::compile::one_line;
 use crate::config::{MEMORY_RESERVATION_BYTES, Metering, PoolSize, runtime_config};
+use crate::scheduler::epoch::EpochTicker;
 use crate::state::CallState;
-use crate::ticker::Ticker;
 use crate::{EngineError, link};
 
 /// Address space for the pools of one kind of code: half of what a process has on x86-64.
@@ -41,7 +41,7 @@ type Place = OnceLock<Arc<Runtime>>;
 pub(crate) struct Runtime {
     pub(crate) wasmtime: wasmtime::Engine,
     pub(crate) linker: Linker<CallState>,
-    pub(crate) ticker: Ticker,
+    pub(crate) ticker: EpochTicker,
     pub(crate) metering: Metering,
     /// What compiled code depends on besides the component: configuration, wasmtime version, host CPU. The same for all
     /// runtimes of one kind of code.
@@ -53,7 +53,7 @@ impl Runtime {
         let error = |error: wasmtime::Error| EngineError::Runtime { reason: one_line(&error) };
         let wasmtime = wasmtime::Engine::new(&runtime_config(pool, metering)).map_err(error)?;
         let linker = link::offered(&wasmtime).map_err(error)?;
-        let ticker = Ticker::start(&wasmtime, idle_hook).map_err(EngineError::Ticker)?;
+        let ticker = EpochTicker::start(&wasmtime, idle_hook).map_err(EngineError::Ticker)?;
         let fingerprint = fingerprint(&wasmtime);
         Ok(Self { wasmtime, linker, ticker, metering, fingerprint })
     }

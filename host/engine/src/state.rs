@@ -3,24 +3,24 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cofferdam_tool::{CallContext, Permission, PluginName, Progress, Redactor, Refusal, UnfitSecret};
+use cofferdam_tool::{CallContext, Permission, PluginName, Progress, Redactor, Refusal};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
-use wasmtime_wasi_config::{WasiConfig, WasiConfigVariables};
+use wasmtime_wasi_config::WasiConfig;
 
 use crate::call::Invocation;
 use crate::client::Client;
-use crate::core_copy::CoreCopy;
 use crate::guest::cofferdam::plugin::{call, secrets};
 use crate::imports::Capability;
 use crate::limiter::Limiter;
 use crate::log::LogTail;
 use crate::network::Network;
-use crate::places::Place;
+use crate::plugin::PluginContext;
+use crate::scheduler::admission::CallPermit;
+use crate::scheduler::deadline::Deadline;
 use crate::toolbox::Toolbox;
-use crate::wall::WallClock;
 use crate::wasi_files::{CallFiles, FilesView};
 use crate::{Grants, clocks};
 
@@ -30,27 +30,6 @@ const PROGRESS_PERIOD: Duration = Duration::from_millis(50);
 const REFUSALS_MAX: usize = 64;
 /// Longest progress message that is passed on, in bytes.
 const PROGRESS_MESSAGE_BYTES_MAX: usize = 1024;
-
-/// What every call of a plugin is given.
-#[derive(Default)]
-pub(crate) struct Given {
-    pub(crate) grants: Arc<Grants>,
-    /// Keeps the secrets of `grants` out of texts.
-    pub(crate) redactor: Redactor,
-    /// The configuration values of `grants`, as `wasi:config` wants them.
-    config: WasiConfigVariables,
-}
-
-impl Given {
-    pub(crate) fn new(grants: Grants) -> Result<Self, UnfitSecret> {
-        let redactor = grants.redactor()?;
-        let mut config = WasiConfigVariables::new();
-        for (key, value) in &grants.config {
-            config.insert(key, value.expose());
-        }
-        Ok(Self { grants: Arc::new(grants), redactor, config })
-    }
-}
 
 /// What the functions of WASI work on, files aside, and what the guest prints.
 struct Wasi {
@@ -68,19 +47,19 @@ pub(crate) struct CallState {
     files: CallFiles,
     pub(crate) limiter: Limiter,
     pub(crate) refused: Vec<Refusal>,
-    pub(crate) core: Arc<CoreCopy>,
+    pub(crate) plugin: Arc<PluginContext>,
     pub(crate) network: Network,
     pub(crate) toolbox: Toolbox,
     pub(crate) client: Client,
     context: CallContext,
-    clock: Arc<WallClock>,
+    deadline: Arc<Deadline>,
     progress_at: Option<Instant>,
 }
 
 impl CallState {
-    /// The state of a call that ends when `clock` has passed, and has what it was given and nothing else.
-    pub(crate) fn new(call: &Invocation<'_>, clock: Arc<WallClock>, place: Arc<Place>) -> Self {
-        let Invocation { core, files, limits, context, .. } = *call;
+    /// The state of a call that ends at `deadline` and has what was granted.
+    pub(crate) fn new(call: &Invocation<'_>, deadline: Arc<Deadline>, permit: Arc<CallPermit>) -> Self {
+        let Invocation { plugin, files, limits, context, .. } = *call;
         let mut resources = ResourceTable::new();
         resources.set_max_capacity(usize::try_from(limits.handles_max).unwrap_or(usize::MAX));
         Self {
@@ -89,14 +68,14 @@ impl CallState {
             random_bytes_max: limits.random_bytes_max,
             resources,
             files: files.clone(),
-            limiter: Limiter::new(limits.memory_bytes_max, limits.instances_max, place),
+            limiter: Limiter::new(limits.memory_bytes_max, limits.instances_max, permit),
             refused: Vec::new(),
-            core: Arc::clone(core),
+            plugin: Arc::clone(plugin),
             network: Network::new(limits),
-            toolbox: Toolbox::new(call.toolset, &core.given.grants, files.transaction(), context),
+            toolbox: Toolbox::new(call.toolset, &plugin.grants, files.transaction(), context),
             client: Client::new(context),
             context: context.clone(),
-            clock,
+            deadline,
             progress_at: None,
         }
     }
@@ -112,7 +91,7 @@ impl CallState {
     }
 
     pub(crate) fn grants(&self) -> &Grants {
-        &self.core.given.grants
+        &self.plugin.grants
     }
 
     pub(crate) fn context(&self) -> &CallContext {
@@ -121,17 +100,17 @@ impl CallState {
 
     /// What keeps the secrets of the call out of texts.
     pub(crate) fn redactor(&self) -> &Redactor {
-        &self.core.given.redactor
+        &self.plugin.redactor
     }
 
     /// The plugin's configured name.
     pub(crate) fn plugin(&self) -> &PluginName {
-        self.core.name()
+        self.plugin.name()
     }
 
-    /// When the call is out of time.
-    pub(crate) fn clock(&self) -> &Arc<WallClock> {
-        &self.clock
+    /// The deadline of the call.
+    pub(crate) fn deadline(&self) -> &Arc<Deadline> {
+        &self.deadline
     }
 
     /// The ends of what the guest has printed, to standard output and to standard error.
@@ -162,13 +141,13 @@ pub(crate) struct Denied {
 
 impl Wasi {
     fn new(
-        core: &CoreCopy,
+        plugin: &PluginContext,
         network: &mut Network,
-        clock: &WallClock,
+        deadline: &Deadline,
         log_bytes_max: u64,
         random_bytes_max: u64,
     ) -> Self {
-        let grants = &core.given.grants;
+        let grants = &plugin.grants;
         let log_bytes_max = usize::try_from(log_bytes_max).unwrap_or(usize::MAX);
         let (stdout, stderr) = (LogTail::new(log_bytes_max), LogTail::new(log_bytes_max));
         // The builder's defaults are the empty grant: closed standard input, no environment, no arguments, no
@@ -176,9 +155,9 @@ impl Wasi {
         let mut builder = WasiCtxBuilder::new();
         builder.stdout(stdout.clone()).stderr(stderr.clone());
         builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
-        network.open_sockets(core, &mut builder);
+        network.open_sockets(plugin, &mut builder);
         builder.max_random_size(random_bytes_max);
-        clocks::configure(&mut builder, grants.clock, clock.started());
+        clocks::configure(&mut builder, grants.clock, deadline.started());
         if !grants.random {
             builder.secure_random(StdRng::seed_from_u64(0)).insecure_random(StdRng::seed_from_u64(0));
             builder.insecure_random_seed(0);
@@ -192,15 +171,15 @@ impl Wasi {
 
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let Self { wasi, core, network, clock, log_bytes_max, random_bytes_max, .. } = self;
-        let make = || Box::new(Wasi::new(core, network, clock, *log_bytes_max, *random_bytes_max));
+        let Self { wasi, plugin, network, deadline, log_bytes_max, random_bytes_max, .. } = self;
+        let make = || Box::new(Wasi::new(plugin, network, deadline, *log_bytes_max, *random_bytes_max));
         WasiCtxView { ctx: &mut wasi.get_or_insert_with(make).context, table: &mut self.resources }
     }
 }
 
 impl CallState {
     pub(crate) fn config(&self) -> WasiConfig<'_> {
-        WasiConfig::new(&self.core.given.config)
+        WasiConfig::new(&self.plugin.config)
     }
 }
 
@@ -229,7 +208,7 @@ impl call::Host for CallState {
     }
 
     fn time_left_ms(&mut self) -> u64 {
-        u64::try_from(self.clock.left().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.deadline.remaining().as_millis()).unwrap_or(u64::MAX)
     }
 
     fn cancelled(&mut self) -> bool {

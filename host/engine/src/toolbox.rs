@@ -17,13 +17,13 @@ use cofferdam_tool::{
 };
 use serde_json::Value;
 use tokio::runtime::Handle;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::Grants;
 use crate::guest::cofferdam::plugin::toolbox::{Error, Host};
 use crate::guest::cofferdam::plugin::types;
 use crate::guest::{Content, EmbeddedResource, Failure, Link, ResourceBody};
 use crate::imports::Capability;
-use crate::running::Running;
 use crate::state::CallState;
 
 /// How deep calls may be in each other.
@@ -115,15 +115,15 @@ impl Host for CallState {
         }
         let context = self.inner_context();
         let call = async move { toolset.call(&name, Some(arguments_json.as_bytes()), &context).await };
-        match Running::start(&runtime, call).await {
-            Some(Ok(Completion { outcome, record })) => {
+        match AbortOnDropHandle::new(runtime.spawn(call)).await {
+            Ok(Ok(Completion { outcome, record })) => {
                 self.toolbox.records.push(record);
                 told(outcome)
             }
-            Some(Err(Refused::UnknownTool { .. })) => Err(Error::UnknownTool),
-            Some(Err(Refused::InvalidArguments(error))) => Err(Error::InvalidArguments(error.to_string())),
-            Some(Err(refused)) => Err(Error::Failed(told_failure(ToolFailure::new(refused.to_string())))),
-            None => Err(Error::Ended(ErrorType::PluginUnavailable.name().to_owned())),
+            Ok(Err(Refused::UnknownTool { .. })) => Err(Error::UnknownTool),
+            Ok(Err(Refused::InvalidArguments(error))) => Err(Error::InvalidArguments(error.to_string())),
+            Ok(Err(refused)) => Err(Error::Failed(told_failure(ToolFailure::new(refused.to_string())))),
+            Err(_) => Err(Error::Ended(ErrorType::PluginUnavailable.name().to_owned())),
         }
     }
 }
@@ -133,7 +133,7 @@ impl CallState {
     fn inner_context(&mut self) -> CallContext {
         self.toolbox.made = self.toolbox.made.saturating_add(1);
         let Toolbox { made, depth, files, .. } = &self.toolbox;
-        let (outer, outer_left) = (self.context(), self.clock().left());
+        let (outer, outer_left) = (self.context(), self.deadline().remaining());
         CallContext {
             call_id: format!("{}.{made}", outer.call_id),
             session: outer.session.clone(),

@@ -13,7 +13,7 @@ use wasmtime::{Error, GcHeapOutOfMemory, PoolConcurrencyLimitError, ThrownExcept
 use wasmtime_wasi::I32Exit;
 
 use crate::limiter::Limiter;
-use crate::pulse::CpuSpent;
+use crate::scheduler::cpu_meter::CpuLimitExceeded;
 use crate::state::Denied;
 
 /// Longest call stack that is kept, in bytes: 64 frames with room for long names. Names of functions are the guest's:
@@ -105,7 +105,7 @@ impl Write for Bounded {
 fn error_type(error: &Error, stage: Stage, limiter: &Limiter) -> ErrorType {
     if error.is::<DeadlinePassed>() {
         ErrorType::Timeout
-    } else if error.is::<CpuSpent>() {
+    } else if error.is::<CpuLimitExceeded>() {
         ErrorType::CpuLimit
     } else if error.is::<I32Exit>() {
         ErrorType::GuestExit

@@ -22,7 +22,7 @@ use wasmtime_wasi_http::{
 use super::Network;
 use super::ledger::Ledger;
 use crate::Grants;
-use crate::core_copy::CoreCopy;
+use crate::plugin::PluginContext;
 use crate::state::CallState;
 
 /// The interface as the runtime names it; a guest's own patch version of 0.2 is matched with it by the linker.
@@ -51,12 +51,12 @@ type Answer = Result<(http::Response<WasiBody>, Worker), Error>;
 type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
 impl Http {
-    fn new(network: &Network, core: &CoreCopy) -> Self {
+    fn new(network: &Network, plugin: &PluginContext) -> Self {
         let mut ctx = WasiHttpCtx::new();
         ctx.set_field_size_limit(FIELDS_BYTES_MAX);
         let allowance =
             Allowance::new(network.requests_max, network.sent_bytes_max, network.received_bytes_max);
-        let (client, grants) = (core.client.clone(), Arc::clone(&core.given.grants));
+        let (client, grants) = (plugin.client.clone(), Arc::clone(&plugin.grants));
         Self { ctx, hooks: Hooks { client, grants, allowance, ledger: Ledger::default() } }
     }
 
@@ -68,15 +68,15 @@ impl Http {
 }
 
 impl Network {
-    fn http(&mut self, core: &CoreCopy) -> &mut Http {
-        let made = self.http.take().unwrap_or_else(|| Box::new(Http::new(self, core)));
+    fn http(&mut self, plugin: &PluginContext) -> &mut Http {
+        let made = self.http.take().unwrap_or_else(|| Box::new(Http::new(self, plugin)));
         self.http.insert(made)
     }
 }
 
 impl WasiHttpView for CallState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        let http = self.network.http(&self.core);
+        let http = self.network.http(&self.plugin);
         WasiHttpCtxView { hooks: &mut http.hooks, table: &mut self.resources, ctx: &mut http.ctx }
     }
 }

@@ -207,7 +207,7 @@ fn link_lookup(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
         |mut store, (network, name): (Resource<NetworkHandle>, String)| {
             let state = store.data_mut();
             state.resources.get(&network)?;
-            let answers = Answers::Pending(spawn(state.network.reach(&state.core).clone().lookup(name)));
+            let answers = Answers::Pending(spawn(state.network.reach(&state.plugin).clone().lookup(name)));
             Ok((Ok::<_, ErrorCode>(state.resources.push(answers)?),))
         },
     )?;

@@ -30,24 +30,24 @@ impl Drop for Alive {
 }
 
 /// Computes from tick to tick until `turns` of them have passed or it is told to stop. Answers with the thread that it ended in.
-fn computes(pulse: &Arc<Pulse>, turns: u32, alive: &Arc<AtomicU32>) -> Job<Option<String>> {
-    let (pulse, alive) = (Arc::clone(pulse), Alive::new(alive));
+fn computes(meter: &Arc<CpuMeter>, turns: u32, alive: &Arc<AtomicU32>) -> Job<Option<String>> {
+    let (meter, alive) = (Arc::clone(meter), Alive::new(alive));
     let mut turn = 0;
     Box::pin(poll_fn(move |cx: &mut Context<'_>| {
         let _ = &alive;
-        if pulse.is_stopped() {
+        if meter.is_stopped() {
             return Poll::Ready(None);
         }
         turn += 1;
         if turn > turns {
             return Poll::Ready(Some(thread::current().name().unwrap_or("").to_owned()));
         }
-        pulse.measure(|| {
+        meter.measure(|| {
             let started = Instant::now();
             while started.elapsed() < Duration::from_millis(5) {
                 std::hint::black_box(());
             }
-            pulse.look_up(u64::MAX).unwrap();
+            meter.check(u64::MAX).unwrap();
         });
         cx.waker().wake_by_ref();
         Poll::Pending
@@ -63,26 +63,26 @@ fn until_gone(alive: &AtomicU32) -> bool {
 }
 
 #[tokio::test]
-async fn what_computes_ends_in_the_lane_and_what_does_not_in_place() {
-    let (lane, alive) = (Lane::new(None), Arc::default());
-    for (turns, ends_in_lane) in [(0, false), (20, true)] {
-        let pulse = Arc::new(Pulse::default());
-        let job = computes(&pulse, turns, &alive);
-        let (ended, _) = lane.drive(&name("a"), job, &pulse, false, std::future::pending::<()>()).await;
-        assert_eq!(ended.unwrap() == "cofferdam-busy", ends_in_lane);
+async fn a_job_that_computes_ends_in_the_pool_and_another_in_place() {
+    let (pool, alive) = (CpuPool::new(None), Arc::default());
+    for (turns, ends_in_pool) in [(0, false), (20, true)] {
+        let meter = Arc::new(CpuMeter::default());
+        let job = computes(&meter, turns, &alive);
+        let (ended, _) = pool.run(&name("a"), job, &meter, false, std::future::pending::<()>()).await;
+        assert_eq!(ended.unwrap() == "cofferdam-cpu", ends_in_pool);
     }
     assert!(until_gone(&alive));
 }
 
 #[tokio::test]
-async fn a_job_in_the_lane_can_be_interrupted_although_the_lane_is_full() {
-    let (lane, alive) = (Arc::new(Lane::new(None)), Arc::default());
+async fn a_job_can_be_interrupted_although_the_pool_is_full() {
+    let (pool, alive) = (Arc::new(CpuPool::new(None)), Arc::default());
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..16 {
-        let (lane, pulse) = (Arc::clone(&lane), Arc::new(Pulse::default()));
-        let job = computes(&pulse, u32::MAX, &alive);
+        let (pool, meter) = (Arc::clone(&pool), Arc::new(CpuMeter::default()));
+        let job = computes(&meter, u32::MAX, &alive);
         let interrupt = tokio::time::sleep(Duration::from_millis(100));
-        calls.spawn(async move { lane.drive(&name("a"), job, &pulse, true, interrupt).await });
+        calls.spawn(async move { pool.run(&name("a"), job, &meter, true, interrupt).await });
     }
     let started = Instant::now();
     while let Some(ended) = calls.join_next().await {
@@ -94,9 +94,9 @@ async fn a_job_in_the_lane_can_be_interrupted_although_the_lane_is_full() {
 
 #[tokio::test]
 async fn dropping_the_future_drops_the_job_wherever_it_is() {
-    let (lane, alive) = (Lane::new(None), Arc::default());
+    let (pool, alive) = (CpuPool::new(None), Arc::default());
     for turns in [0, u32::MAX] {
-        let pulse = Arc::new(Pulse::default());
+        let meter = Arc::new(CpuMeter::default());
         let job: Job<_> = if turns == 0 {
             let alive = Alive::new(&alive);
             Box::pin(async move {
@@ -105,35 +105,35 @@ async fn dropping_the_future_drops_the_job_wherever_it_is() {
                 None
             })
         } else {
-            computes(&pulse, turns, &alive)
+            computes(&meter, turns, &alive)
         };
         let plugin = name("a");
-        let driven = lane.drive(&plugin, job, &pulse, true, std::future::pending::<()>());
+        let driven = pool.run(&plugin, job, &meter, true, std::future::pending::<()>());
         assert!(tokio::time::timeout(Duration::from_millis(50), driven).await.is_err());
         assert!(until_gone(&alive));
     }
 }
 
 #[tokio::test]
-async fn a_panic_in_the_lane_is_the_callers() {
-    let lane = Arc::new(Lane::new(None));
+async fn a_panic_in_the_pool_reaches_the_caller() {
+    let pool = Arc::new(CpuPool::new(None));
     let driven = tokio::spawn({
-        let lane = Arc::clone(&lane);
+        let pool = Arc::clone(&pool);
         async move {
             let job: Job<()> = Box::pin(async { panic!("of the job") });
-            lane.drive(&name("a"), job, &Pulse::default(), true, std::future::pending::<()>()).await
+            pool.run(&name("a"), job, &Arc::default(), true, std::future::pending::<()>()).await
         }
     });
     assert!(driven.await.unwrap_err().is_panic());
     let job: Job<_> = Box::pin(async { 7 });
-    let pulse = Pulse::default();
-    assert_eq!(lane.drive(&name("a"), job, &pulse, true, std::future::pending::<()>()).await.0, 7);
+    let meter = Arc::default();
+    assert_eq!(pool.run(&name("a"), job, &meter, true, std::future::pending::<()>()).await.0, 7);
 }
 
 #[tokio::test]
-async fn a_job_that_waits_is_woken_by_other_threads_and_by_timers_of_the_lane() {
-    let lane = Lane::new(None);
-    let pulse = Pulse::default();
+async fn a_job_that_waits_is_woken_by_other_threads_and_by_timers_of_the_pool() {
+    let pool = CpuPool::new(None);
+    let meter = Arc::default();
     let (send, receive) = oneshot::channel();
     let waker = thread::spawn(move || {
         thread::sleep(Duration::from_millis(20));
@@ -144,6 +144,6 @@ async fn a_job_that_waits_is_woken_by_other_threads_and_by_timers_of_the_lane() 
         tokio::task::spawn_blocking(|| ()).await.unwrap();
         receive.await.unwrap()
     });
-    assert_eq!(lane.drive(&name("a"), job, &pulse, true, std::future::pending::<()>()).await.0, 5);
+    assert_eq!(pool.run(&name("a"), job, &meter, true, std::future::pending::<()>()).await.0, 5);
     waker.join().unwrap();
 }

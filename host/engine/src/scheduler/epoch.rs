@@ -1,7 +1,7 @@
-//! The clock that makes running guests look up.
+//! The thread that interrupts running guests.
 //!
-//! A tick only asks guest code to run its epoch callback; whether a deadline has passed is decided there by comparing a
-//! monotonic clock, because ticks come late on a busy machine.
+//! A tick only makes guest code run its epoch callback, which compares a monotonic clock with the deadline: ticks are late on a
+//! busy machine.
 
 use std::sync::Arc;
 use std::thread::{self, Thread};
@@ -9,36 +9,35 @@ use std::time::{Duration, Instant};
 
 use crate::trim::RunningCalls;
 
-/// How often a running guest looks up. It bounds how late a deadline in pure guest code is noticed, how long a call computes
-/// on its caller's thread before it moves to the busy lane, and how long a turn there is: cancelling within 50 ms needs
-/// some of them. Each look costs a running guest some microseconds, mostly for changing turns; at 10 ms that does not show.
+/// Time between two ticks. It bounds how late a deadline in pure guest code is noticed, how long a call computes on its caller's
+/// thread before it moves to the CPU pool, and how long a turn in that pool is: cancelling within 50 ms takes some of them. A
+/// tick costs a running guest some microseconds, mostly for changing turns, which at 10 ms cannot be measured.
 ///
-/// The thread has no special priority, and a late tick makes nothing wrong, only later: the busy lane's threads, which are
-/// what keeps a machine busy here, are nicer than this one where the system knows such a thing.
+/// The thread has no special priority, and a late tick only delays: where the system has priorities, this thread preempts those
+/// of the CPU pool.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// Ticks after the last call before the thread rests. Waking it costs more than a small call, and where calls follow one another
-/// it would be woken for most of them.
+/// Ticks after the last call before the thread sleeps. Waking it costs more than a small call, and would happen for most of the
+/// calls that follow one another.
 const LINGER: u32 = 20;
 
-/// How long the engine has to be idle before it gives memory back. Calls that follow one another closely do not wait for
-/// that.
+/// Time without calls after which the engine gives memory back.
 const IDLE: Duration = Duration::from_secs(1);
-/// How often the thread looks whether the engine has gone.
-const LOOK: Duration = Duration::from_secs(5);
+/// Time between two checks of a sleeping thread for the end of the engine.
+const CHECK: Duration = Duration::from_secs(5);
 
-/// A thread that ticks while calls run, and a moment longer, and sleeps otherwise. It ends with the engine.
-pub(crate) struct Ticker {
+/// Handle of the thread. It ticks while calls run and a moment longer, sleeps otherwise, and ends with the engine.
+pub(crate) struct EpochTicker {
     running: Arc<RunningCalls>,
     thread: Thread,
 }
 
-/// Keeps the ticker awake.
+/// Keeps the thread ticking until it is dropped.
 pub(crate) struct Ticking {
     running: Arc<RunningCalls>,
 }
 
-impl Ticker {
+impl EpochTicker {
     /// Starts the thread for `engine`, which it does not keep alive.
     pub(crate) fn start(engine: &wasmtime::Engine, idle_hook: Option<fn()>) -> std::io::Result<Self> {
         let running = Arc::new(RunningCalls::default());
@@ -50,7 +49,7 @@ impl Ticker {
         Ok(Self { running, thread: handle.thread().clone() })
     }
 
-    /// Ticks until the returned value is dropped. Comes before the instance of a call is created.
+    /// Ticks until the returned value is dropped. Called before the instance of a call is created.
     pub(crate) fn keep_ticking(&self) -> Ticking {
         if self.running.begin() {
             self.thread.unpark();
@@ -58,15 +57,15 @@ impl Ticker {
         Ticking { running: Arc::clone(&self.running) }
     }
 
-    /// Whether a call keeps it awake.
+    /// Returns true while a call runs.
     pub(crate) fn is_ticking(&self) -> bool {
         self.running.are_any()
     }
 }
 
-impl Drop for Ticker {
+impl Drop for EpochTicker {
     fn drop(&mut self) {
-        // The engine is gone or about to go: the thread finds that out when it wakes.
+        // The thread notices the end of the engine when it wakes.
         self.thread.unpark();
     }
 }
@@ -97,16 +96,16 @@ fn tick(engine: &wasmtime::EngineWeak, running: &RunningCalls, idle_hook: Option
     }
 }
 
-/// Sleeps until there is something to do, and gives memory back when there was nothing for a moment after calls had run.
-/// Says whether calls have run since memory was given back.
+/// Sleeps until a call runs, and gives memory back when none has for a moment. Returns true if calls have run since memory was
+/// given back.
 fn rest(
     engine: &wasmtime::EngineWeak,
     running: &RunningCalls,
     has_run: bool,
     idle_hook: Option<fn()>,
 ) -> bool {
-    // A timeout and not a plain park: the thread must notice in the end that the engine has gone.
-    let (started, at_most) = (Instant::now(), if has_run { IDLE } else { LOOK });
+    // With a timeout: the thread must notice the end of the engine.
+    let (started, at_most) = (Instant::now(), if has_run { IDLE } else { CHECK });
     thread::park_timeout(at_most);
     let is_idle = !running.are_any() && started.elapsed() >= at_most;
     if is_idle

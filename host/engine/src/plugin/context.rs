@@ -1,0 +1,67 @@
+//! What all calls of a plugin share.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cofferdam_network::Client;
+use cofferdam_tool::{PluginIdentity, PluginName, Redactor, ToolName, UnfitSecret};
+use wasmtime_wasi_config::WasiConfigVariables;
+
+use crate::Grants;
+
+/// Identity and grants of a plugin, as its calls use them.
+pub(crate) struct PluginContext {
+    /// Name and digest.
+    pub(crate) identity: PluginIdentity,
+    pub(crate) grants: Arc<Grants>,
+    /// Keeps the secrets of `grants` out of strings.
+    pub(crate) redactor: Redactor,
+    /// The configuration values of `grants` for `wasi:config`.
+    pub(crate) config: WasiConfigVariables,
+    /// Sends HTTP requests.
+    pub(crate) client: Client,
+    /// True for a tool whose last call computed for long.
+    computes: HashMap<ToolName, AtomicBool>,
+}
+
+impl PluginContext {
+    /// Creates the context of a plugin with `tools`.
+    ///
+    /// # Errors
+    /// When a secret is too short to be redacted.
+    pub(crate) fn new(
+        identity: PluginIdentity,
+        grants: Grants,
+        client: Client,
+        tools: impl Iterator<Item = ToolName>,
+    ) -> Result<Self, UnfitSecret> {
+        let redactor = grants.redactor()?;
+        let mut config = WasiConfigVariables::new();
+        for (key, value) in &grants.config {
+            config.insert(key, value.expose());
+        }
+        let computes = tools.map(|name| (name, AtomicBool::default())).collect();
+        Ok(Self { identity, grants: Arc::new(grants), redactor, config, client, computes })
+    }
+
+    /// The plugin's configured name.
+    pub(crate) fn name(&self) -> &PluginName {
+        &self.identity.name
+    }
+
+    /// Returns true if the last call of the tool computed for long.
+    pub(crate) fn computes(&self, tool: &str) -> bool {
+        self.computes.get(tool).is_some_and(|computes| computes.load(Ordering::Relaxed))
+    }
+
+    /// Notes whether a call of the tool computed for long.
+    pub(crate) fn set_computes(&self, tool: &str, computed: bool) {
+        if let Some(computes) = self.computes.get(tool)
+            // Calls on other cores read it: it is written only when it changes.
+            && computes.load(Ordering::Relaxed) != computed
+        {
+            computes.store(computed, Ordering::Relaxed);
+        }
+    }
+}
