@@ -34,7 +34,7 @@ pub fn cancelled() -> bool {
 ///
 /// ```
 /// # let (row, rows) = (3, 10);
-/// cofferdam::call::progress(f64::from(row), Some(f64::from(rows)), Some("reading rows"));
+/// cofferdam_sdk::call::progress(f64::from(row), Some(f64::from(rows)), Some("reading rows"));
 /// ```
 pub fn progress(done: f64, total: Option<f64>, message: Option<&str>) {
     host::progress(done, total, message);

@@ -8,10 +8,10 @@
 //! last question each time, and act afterwards.
 //!
 //! ```
-//! # use cofferdam::ToolFailure;
+//! # use cofferdam_sdk::ToolFailure;
 //! # fn tool() -> Result<String, ToolFailure> {
-//! use cofferdam::client::{self, Reply};
-//! use cofferdam::json;
+//! use cofferdam_sdk::client::{self, Reply};
+//! use cofferdam_sdk::json;
 //!
 //! let schema = json!({"type": "object", "properties": {"really": {"type": "boolean"}}, "required": ["really"]});
 //! match client::ask_form("Delete all 12 notes?", schema)? {

@@ -12,7 +12,7 @@ use serde_json::Value;
 /// it is no [`std::error::Error`] itself.)
 ///
 /// ```
-/// # use cofferdam::ToolFailure;
+/// # use cofferdam_sdk::ToolFailure;
 /// fn parse(text: &str) -> Result<u32, ToolFailure> {
 ///     if text.is_empty() {
 ///         return Err(ToolFailure::new("`text` is empty").suggestion("pass a number").permanent());

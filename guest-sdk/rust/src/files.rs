@@ -10,8 +10,8 @@
 //! those of a [`testing::Host`](crate::testing::Host).
 //!
 //! ```
-//! use cofferdam::files::{Query, Store};
-//! # fn tool() -> Result<String, cofferdam::ToolFailure> {
+//! use cofferdam_sdk::files::{Query, Store};
+//! # fn tool() -> Result<String, cofferdam_sdk::ToolFailure> {
 //! let store = Store::named("data");
 //! let found = store.search("", &Query::new("TODO|FIXME").glob("*.rs"))?;
 //! store.create("todo.txt", format!("{} files", found.matches.len()))?;

@@ -16,7 +16,7 @@ pub mod bindings {
         path: "../../wit",
         world: "plugin",
         pub_export_macro: true,
-        default_bindings_module: "::cofferdam::__private::bindings",
+        default_bindings_module: "::cofferdam_sdk::__private::bindings",
         runtime_path: "wit_bindgen::rt",
     });
 }

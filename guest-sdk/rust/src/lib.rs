@@ -1,7 +1,7 @@
 //! Write tools for Cofferdam in Rust: plain functions in, one WebAssembly component out.
 //!
 //! ```
-//! use cofferdam::{ToolFailure, tool};
+//! use cofferdam_sdk::{ToolFailure, tool};
 //!
 //! /// Repeats a text.
 //! #[tool(read_only, idempotent)]
@@ -18,9 +18,9 @@
 //!     Ok(text.repeat(times))
 //! }
 //!
-//! cofferdam::plugin!(repeat);
+//! cofferdam_sdk::plugin!(repeat);
 //! # fn main() {
-//! # let answer = cofferdam::testing::call::<repeat>(cofferdam::json!({"text": "ab"}));
+//! # let answer = cofferdam_sdk::testing::call::<repeat>(cofferdam_sdk::json!({"text": "ab"}));
 //! # assert_eq!(answer.unwrap(), "abab");
 //! # }
 //! ```
@@ -99,7 +99,7 @@ pub use {schemars, serde, serde_json};
 ///   given is unknown.
 /// - `output_schema`: publishes the schema of the return type, which then implements [`schemars::JsonSchema`]. The host
 ///   checks each result against it.
-pub use cofferdam_macros::tool;
+pub use cofferdam_sdk_macros::tool;
 
 /// What the macros expand to. Not for use by hand, and free to change.
 #[doc(hidden)]

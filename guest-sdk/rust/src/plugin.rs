@@ -7,13 +7,13 @@ use crate::{Arguments, Content, Definition, Tool, ToolFailure};
 /// ```
 /// mod text {
 ///     /// The text backwards.
-///     #[cofferdam::tool]
+///     #[cofferdam_sdk::tool]
 ///     pub fn reverse(text: String) -> String {
 ///         text.chars().rev().collect()
 ///     }
 /// }
 ///
-/// cofferdam::plugin!(text::reverse);
+/// cofferdam_sdk::plugin!(text::reverse);
 /// # fn main() {}
 /// ```
 ///

@@ -8,9 +8,9 @@
 /// for it: `secrets = ["github"]`.
 ///
 /// ```
-/// # use cofferdam::ToolFailure;
+/// # use cofferdam_sdk::ToolFailure;
 /// # fn tool() -> Result<(), ToolFailure> {
-/// let token = cofferdam::secrets::get("github").ok_or_else(|| {
+/// let token = cofferdam_sdk::secrets::get("github").ok_or_else(|| {
 ///     ToolFailure::new("the secret `github` is not granted").suggestion("ask the user to grant it")
 /// })?;
 /// # drop(token);

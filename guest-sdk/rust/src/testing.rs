@@ -1,7 +1,7 @@
 //! Calls tools the way the host does, through their JSON face and without a host.
 //!
 //! ```
-//! use cofferdam::{json, testing, tool};
+//! use cofferdam_sdk::{json, testing, tool};
 //!
 //! /// Adds two numbers.
 //! #[tool]

@@ -7,8 +7,8 @@
 //! those of a [`testing::Host`](crate::testing::Host).
 //!
 //! ```
-//! # fn tool() -> Result<i64, cofferdam::ToolFailure> {
-//! use cofferdam::{json, toolbox};
+//! # fn tool() -> Result<i64, cofferdam_sdk::ToolFailure> {
+//! use cofferdam_sdk::{json, toolbox};
 //!
 //! let counts = toolbox::call("word_count", &json!({"text": "to be or not to be"}))?;
 //! # Ok(counts["words"].as_i64().unwrap_or(0))

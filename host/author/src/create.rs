@@ -10,8 +10,8 @@ use crate::{Language, packed};
 const NAME: &str = "{{name}}";
 /// The name as an identifier, which has no `-`.
 const IDENTIFIER: &str = "{{identifier}}";
-/// What programs call the SDK.
-const SDK: &str = "cofferdam";
+/// Names of the SDK in programs: in Rust, and in all other languages.
+const SDK_NAMES: [&str; 2] = ["cofferdam-sdk", "cofferdam"];
 /// Marks templates that would be something to the tools of this repository under their own name, such as `Cargo.toml`.
 const ENDING: &str = ".in";
 
@@ -33,9 +33,9 @@ pub enum CreateError {
         "`{0}` cannot be the name of a plugin: use at most 64 letters, digits, `_` and `-`, the first one a letter"
     )]
     Name(String),
-    /// The SDK has that name, in every language.
-    #[error("`{SDK}` is what the SDK is called; choose another name")]
-    NameOfSdk,
+    /// The SDK has that name, in some language.
+    #[error("`{0}` is what the SDK is called; choose another name")]
+    NameOfSdk(&'static str),
     /// There is something already.
     #[error("{} is there already; choose another name, or remove it", .0.display())]
     Exists(PathBuf),
@@ -60,8 +60,9 @@ pub fn create(path: &Path, language: Language) -> Result<Created, CreateError> {
     if !is_name(&name) || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return Err(CreateError::Name(name));
     }
-    if name.eq_ignore_ascii_case(SDK) {
-        return Err(CreateError::NameOfSdk);
+    let folded = name.to_ascii_lowercase().replace('_', "-");
+    if let Some(taken) = SDK_NAMES.into_iter().find(|taken| *taken == folded) {
+        return Err(CreateError::NameOfSdk(taken));
     }
     let failed = |path: &Path, error| CreateError::Write { path: path.to_owned(), error };
     if let Some(parent) = path.parent() {

@@ -91,11 +91,6 @@ macro_rules! name_impls {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
-            /// The same name in memory of its own: whoever counts its users does not meet those who count the users of this one.
-            #[must_use]
-            pub fn detached(&self) -> Self {
-                Self(Arc::from(&*self.0))
-            }
         }
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,43 +133,25 @@ macro_rules! name_impls {
 }
 name_impls!(ToolName, PluginName);
 
-/// The name that `wanted` was probably meant to be (`ARG-25`): the smallest edit distance ignoring ASCII case, at
+/// Returns the name that `wanted` was probably meant to be (`ARG-25`): the smallest edit distance ignoring ASCII case, at
 /// most a third of the longer name and at least 1; of several the first.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let wanted: Vec<char> = wanted.chars().map(|c| c.to_ascii_lowercase()).collect();
+    let wanted = wanted.to_ascii_lowercase();
+    let wanted_chars = wanted.chars().count();
     let mut best: Option<(usize, &str)> = None;
     for name in names {
-        let folded: Vec<char> = name.chars().map(|c| c.to_ascii_lowercase()).collect();
-        let allowed = (wanted.len().max(folded.len()) / 3).max(1);
+        let name_chars = name.chars().count();
+        let distance_max = (wanted_chars.max(name_chars) / 3).max(1);
         // Names of very different length are far apart; this also keeps long ones from being compared.
-        if wanted.len().abs_diff(folded.len()) > allowed {
+        if wanted_chars.abs_diff(name_chars) > distance_max {
             continue;
         }
-        let distance = distance(&wanted, &folded);
-        if distance <= allowed && best.is_none_or(|(least, _)| distance < least) {
+        let distance = strsim::levenshtein(&wanted, &name.to_ascii_lowercase());
+        if distance <= distance_max && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, name));
         }
     }
     best.map(|(_, name)| name)
-}
-
-/// How many characters have to be inserted, removed or replaced (Levenshtein), row by row.
-fn distance(left: &[char], right: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (index, from) in left.iter().enumerate() {
-        let mut diagonal = index;
-        let mut before = index + 1;
-        if let Some(first) = row.first_mut() {
-            *first = before;
-        }
-        for (to, cell) in right.iter().zip(row.iter_mut().skip(1)) {
-            let replaced = diagonal + usize::from(from != to);
-            diagonal = *cell;
-            *cell = replaced.min(before + 1).min(diagonal + 1);
-            before = *cell;
-        }
-    }
-    row.last().copied().unwrap_or(left.len())
 }
 
 #[cfg(test)]

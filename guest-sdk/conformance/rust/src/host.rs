@@ -1,7 +1,7 @@
 //! What a tool asks of its host.
 
-use cofferdam::files::{self, Query, Store};
-use cofferdam::{ToolFailure, call, client, secrets, serde_json, tool, toolbox};
+use cofferdam_sdk::files::{self, Query, Store};
+use cofferdam_sdk::{ToolFailure, call, client, secrets, serde_json, tool, toolbox};
 use serde::Serialize;
 use serde_json::{Map, Value};
 

@@ -8,7 +8,7 @@ use host::{local_file, log, missing, progress, relay, secret, store};
 use results::{annotated, blob, crash, fail, nothing, several, word};
 use values::{big_numbers, defaults, echo, nested, nullables, unicode};
 
-cofferdam::plugin!(
+cofferdam_sdk::plugin!(
     echo,
     defaults,
     nullables,

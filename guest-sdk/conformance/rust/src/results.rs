@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cofferdam::{Blob, Content, Link, Resource, ToolFailure, json, tool};
+use cofferdam_sdk::{Blob, Content, Link, Resource, ToolFailure, json, tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

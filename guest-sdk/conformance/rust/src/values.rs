@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cofferdam::tool;
+use cofferdam_sdk::tool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

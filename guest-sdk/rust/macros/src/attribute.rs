@@ -5,7 +5,7 @@ use syn::meta::ParseNestedMeta;
 use syn::parse::Parser as _;
 use syn::{Expr, LitBool, LitStr, Result, Token};
 
-/// Hints about a call, in the spelling of `cofferdam::Annotations`.
+/// Hints about a call, in the spelling of `cofferdam_sdk::Annotations`.
 const HINTS: [&str; 5] = ["read_only", "destructive", "idempotent", "open_world", "long_running"];
 
 /// `#[tool(…)]` on a function.

@@ -27,13 +27,13 @@ pub(crate) fn expand(tool: &ToolFunction) -> TokenStream {
             #(#defaults)*
 
             #[automatically_derived]
-            impl ::cofferdam::Tool for #ident {
+            impl ::cofferdam_sdk::Tool for #ident {
                 const NAME: &'static str = #name;
 
-                fn definition() -> ::cofferdam::Definition {
-                    let mut schema = ::cofferdam::__private::ObjectSchema::new();
+                fn definition() -> ::cofferdam_sdk::Definition {
+                    let mut schema = ::cofferdam_sdk::__private::ObjectSchema::new();
                     #(#properties)*
-                    let mut definition = ::cofferdam::Definition::new(Self::NAME, #description, schema.finish());
+                    let mut definition = ::cofferdam_sdk::Definition::new(Self::NAME, #description, schema.finish());
                     #options
                     #output
                     definition
@@ -95,9 +95,9 @@ fn output_schema(tool: &ToolFunction) -> TokenStream {
     };
     quote_spanned! {at(output_span(tool))=>
         #[allow(unused_imports, reason = "depends on the return type")]
-        use ::cofferdam::__private::PlainSchema as _;
+        use ::cofferdam_sdk::__private::PlainSchema as _;
         definition.output_schema =
-            ::core::option::Option::Some(::cofferdam::__private::Returns::<#ty>::new().schema());
+            ::core::option::Option::Some(::cofferdam_sdk::__private::Returns::<#ty>::new().schema());
     }
 }
 
@@ -118,15 +118,15 @@ fn body(tool: &ToolFunction) -> TokenStream {
     });
     let call = quote!(#ident(#(#locals),*));
     let contents = quote_spanned! {at(output_span(tool))=>
-        ::cofferdam::__private::Value(::cofferdam::__private::Returned(#call).outcome()?).contents()
+        ::cofferdam_sdk::__private::Value(::cofferdam_sdk::__private::Returned(#call).outcome()?).contents()
     };
     quote_spanned! {Span::mixed_site()=>
         #[allow(unused_mut, unused_variables, reason = "there are tools without parameters")]
         fn call(
-            mut arguments: ::cofferdam::Arguments,
-        ) -> ::core::result::Result<::std::vec::Vec<::cofferdam::Content>, ::cofferdam::ToolFailure> {
+            mut arguments: ::cofferdam_sdk::Arguments,
+        ) -> ::core::result::Result<::std::vec::Vec<::cofferdam_sdk::Content>, ::cofferdam_sdk::ToolFailure> {
             #[allow(unused_imports, reason = "depends on the return type")]
-            use ::cofferdam::__private::{JsonContents as _, PlainOutcome as _};
+            use ::cofferdam_sdk::__private::{JsonContents as _, PlainOutcome as _};
             #(#decoded)*
             #contents
         }

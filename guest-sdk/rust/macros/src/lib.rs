@@ -2,7 +2,7 @@
 //!
 //! The function stays as it was written, without the attributes that only this macro understands. Beside it the
 //! macro puts an empty enum of the same name, which lives in the namespace of types, and implements
-//! `cofferdam::Tool` for it. Everything that can be wrong is reported at the token that is wrong, and all of it
+//! `cofferdam_sdk::Tool` for it. Everything that can be wrong is reported at the token that is wrong, and all of it
 //! at once.
 
 mod attribute;
@@ -14,7 +14,7 @@ mod types;
 use proc_macro::TokenStream;
 use quote::{ToTokens as _, quote};
 
-/// Makes a tool of a function. See `cofferdam::tool`.
+/// Makes a tool of a function. See `cofferdam_sdk::tool`.
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let item = proc_macro2::TokenStream::from(item);

@@ -2,7 +2,7 @@
 //! call. The host leaves out lines of more than 8 KiB, and what is too much.
 //!
 //! ```
-//! cofferdam::client::log::warning("the file has 3 lines that are no CSV");
+//! cofferdam_sdk::client::log::warning("the file has 3 lines that are no CSV");
 //! ```
 
 /// How much a line matters, as in MCP and syslog.

@@ -16,9 +16,9 @@ use crate::{Content, Tool, ToolFailure, content, toolbox};
 /// What a test grants to the tools that it calls, and what it has heard from them.
 ///
 /// ```
-/// use cofferdam::files::Store;
-/// use cofferdam::testing::Host;
-/// use cofferdam::{ToolFailure, call, json, tool};
+/// use cofferdam_sdk::files::Store;
+/// use cofferdam_sdk::testing::Host;
+/// use cofferdam_sdk::{ToolFailure, call, json, tool};
 ///
 /// /// Counts the lines of a note and keeps the number beside it.
 /// #[tool]

@@ -1,4 +1,4 @@
-use cofferdam::{json, testing, tool};
+use cofferdam_sdk::{json, testing, tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -73,7 +73,7 @@ mod elsewhere {
     macro_rules! shouting {
         ($name:ident, $ty:ty) => {
             /// Shouts, out of a macro.
-            #[cofferdam::tool]
+            #[cofferdam_sdk::tool]
             pub(crate) fn $name(
                 arguments: $ty,
                 #[tool(default)] schema: bool,
@@ -101,4 +101,4 @@ fn names_do_not_clash() {
     assert_eq!(testing::call::<text>(json!({"text": "b"})).unwrap(), "b");
 }
 
-cofferdam::plugin!(echo, elsewhere::shout);
+cofferdam_sdk::plugin!(echo, elsewhere::shout);

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use cofferdam::{Annotations, Tool, json, testing, tool};
+use cofferdam_sdk::{Annotations, Tool, json, testing, tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

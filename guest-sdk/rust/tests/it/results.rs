@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use cofferdam::{Blob, Content, Tool, ToolFailure, json, testing, tool};
+use cofferdam_sdk::{Blob, Content, Tool, ToolFailure, json, testing, tool};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-use cofferdam::tool;
+use cofferdam_sdk::tool;
 
 #[tool]
 fn count(

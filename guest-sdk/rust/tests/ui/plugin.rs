@@ -1,8 +1,8 @@
-use cofferdam::tool;
+use cofferdam_sdk::tool;
 
 mod other {
     /// Counts.
-    #[cofferdam::tool]
+    #[cofferdam_sdk::tool]
     pub fn Count() {}
 }
 
@@ -12,10 +12,10 @@ fn count() {}
 
 fn plain() {}
 
-cofferdam::plugin!(count, other::Count);
+cofferdam_sdk::plugin!(count, other::Count);
 
-cofferdam::plugin!(plain);
+cofferdam_sdk::plugin!(plain);
 
-cofferdam::plugin!();
+cofferdam_sdk::plugin!();
 
 fn main() {}

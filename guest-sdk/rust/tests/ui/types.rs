@@ -1,6 +1,6 @@
 #![allow(unused_variables)]
 
-use cofferdam::tool;
+use cofferdam_sdk::tool;
 
 struct Opaque;
 

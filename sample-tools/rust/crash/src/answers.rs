@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write, stderr, stdin, stdout};
 
-use cofferdam::{Content, ToolFailure, tool};
+use cofferdam_sdk::{Content, ToolFailure, tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +91,7 @@ pub fn read_stdin() -> Result<String, std::io::Error> {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam::{Content, json, testing};
+    use cofferdam_sdk::{Content, json, testing};
 
     use super::{fail, fail_transiently, huge_output, invalid_json, ok, write_lines};
 

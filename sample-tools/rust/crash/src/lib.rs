@@ -11,7 +11,7 @@ pub use answers::{fail, fail_transiently, huge_output, invalid_json, ok, print, 
 pub use limits::{allocate, exit, grow_handled, sleep, spin};
 pub use traps::{abort, divide_by_zero, out_of_bounds, panic, stack_overflow, unreachable};
 
-cofferdam::plugin!(
+cofferdam_sdk::plugin!(
     ok,
     fail,
     fail_transiently,
@@ -34,6 +34,6 @@ cofferdam::plugin!(
 
 /// For what would end the test process and not just a sandbox.
 #[cfg(not(target_arch = "wasm32"))]
-fn only_in_a_sandbox() -> cofferdam::ToolFailure {
-    cofferdam::ToolFailure::new("this tool only crashes in a sandbox").permanent()
+fn only_in_a_sandbox() -> cofferdam_sdk::ToolFailure {
+    cofferdam_sdk::ToolFailure::new("this tool only crashes in a sandbox").permanent()
 }

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::thread;
 use std::time::Duration;
 
-use cofferdam::tool;
+use cofferdam_sdk::tool;
 
 const MEBIBYTE: usize = 1 << 20;
 
@@ -69,7 +69,7 @@ pub fn exit(
 
 #[cfg(test)]
 mod tests {
-    use cofferdam::{json, testing};
+    use cofferdam_sdk::{json, testing};
 
     use super::{allocate, grow_handled, sleep};
 

@@ -1,6 +1,6 @@
 //! Calls that end in a trap.
 
-use cofferdam::{ToolFailure, tool};
+use cofferdam_sdk::{ToolFailure, tool};
 
 /// Panics with a message. The message goes to standard error; the model learns that the guest trapped.
 #[tool(read_only)]
@@ -89,7 +89,7 @@ mod instructions {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam::{Tool, json, testing};
+    use cofferdam_sdk::{Tool, json, testing};
 
     use super::{divide_by_zero, out_of_bounds, stack_overflow, unreachable};
 

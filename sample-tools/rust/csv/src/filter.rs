@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use cofferdam::{ToolFailure, tool};
+use cofferdam_sdk::{ToolFailure, tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -120,7 +120,7 @@ impl<'a> Test<'a> {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam::{json, testing};
+    use cofferdam_sdk::{json, testing};
 
     use super::filter;
     use crate::table::SALES;

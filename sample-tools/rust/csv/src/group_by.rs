@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cofferdam::{ToolFailure, tool};
+use cofferdam_sdk::{ToolFailure, tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -208,7 +208,7 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam::{json, testing};
+    use cofferdam_sdk::{json, testing};
     use serde_json::Value;
 
     use super::{Function, Tally, group_by};

@@ -9,4 +9,4 @@ mod paths;
 pub mod schema;
 mod table;
 
-cofferdam::plugin!(schema::schema, filter::filter, group_by::group_by; manifest = "plugin.toml");
+cofferdam_sdk::plugin!(schema::schema, filter::filter, group_by::group_by; manifest = "plugin.toml");

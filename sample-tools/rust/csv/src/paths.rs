@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
 
-use cofferdam::ToolFailure;
+use cofferdam_sdk::ToolFailure;
 
 /// Names shown in a suggestion: enough to find the right one, short enough to read.
 const NAMES_MAX: usize = 20;

@@ -1,6 +1,6 @@
 //! What a file holds.
 
-use cofferdam::{ToolFailure, tool};
+use cofferdam_sdk::{ToolFailure, tool};
 use serde::Serialize;
 
 use crate::numbers;
@@ -120,7 +120,7 @@ fn is_date(cell: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam::{json, testing};
+    use cofferdam_sdk::{json, testing};
 
     use super::{Kind, schema};
     use crate::table::SALES;

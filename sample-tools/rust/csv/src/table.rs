@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use cofferdam::{ToolFailure, call};
+use cofferdam_sdk::{ToolFailure, call};
 use csv::{Reader, ReaderBuilder, StringRecord};
 
 use crate::{names, paths};
@@ -87,7 +87,7 @@ pub(crate) const SALES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/
 mod tests {
     use super::{SALES, Table};
 
-    fn message<T>(result: Result<T, cofferdam::ToolFailure>) -> String {
+    fn message<T>(result: Result<T, cofferdam_sdk::ToolFailure>) -> String {
         result.err().map(|failure| failure.to_string()).unwrap_or_default()
     }
 

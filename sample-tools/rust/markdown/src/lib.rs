@@ -5,4 +5,4 @@ pub mod outline;
 mod source;
 pub mod to_html;
 
-cofferdam::plugin!(outline::outline, links::links, to_html::to_html; manifest = "plugin.toml");
+cofferdam_sdk::plugin!(outline::outline, links::links, to_html::to_html; manifest = "plugin.toml");

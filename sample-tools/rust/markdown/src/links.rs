@@ -1,6 +1,6 @@
 //! The links of a document.
 
-use cofferdam::{ToolFailure, tool};
+use cofferdam_sdk::{ToolFailure, tool};
 use pulldown_cmark::{Event, LinkType, Tag, TagEnd};
 use serde::Serialize;
 
@@ -65,7 +65,7 @@ fn found(markdown: &str) -> Vec<Link> {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam::{json, testing};
+    use cofferdam_sdk::{json, testing};
 
     use super::{found, links};
 

@@ -1,6 +1,6 @@
 //! The headings of a document.
 
-use cofferdam::{ToolFailure, tool};
+use cofferdam_sdk::{ToolFailure, tool};
 use pulldown_cmark::{Event, Tag, TagEnd};
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ fn headings(markdown: &str) -> Vec<Heading> {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam::{json, testing};
+    use cofferdam_sdk::{json, testing};
 
     use super::{headings, outline};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 
-use cofferdam::ToolFailure;
+use cofferdam_sdk::ToolFailure;
 use pulldown_cmark::{Options, Parser};
 
 /// The text, or the content of the file.

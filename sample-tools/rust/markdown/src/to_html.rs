@@ -1,6 +1,6 @@
 //! Markdown as HTML.
 
-use cofferdam::{ToolFailure, tool};
+use cofferdam_sdk::{ToolFailure, tool};
 use pulldown_cmark::{Event, html};
 
 use crate::source;
@@ -29,7 +29,7 @@ pub fn to_html(
 
 #[cfg(test)]
 mod tests {
-    use cofferdam::{json, testing};
+    use cofferdam_sdk::{json, testing};
 
     use super::to_html;
 

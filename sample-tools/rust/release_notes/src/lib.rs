@@ -1,6 +1,6 @@
 //! The script of the skill `release-notes`: it reads the skill's own list of words and changes nothing.
 
-use cofferdam::{ToolFailure, tool};
+use cofferdam_sdk::{ToolFailure, tool};
 use serde::Serialize;
 
 /// The words of the skill, one a line, where a script finds the folder of its skill.
@@ -35,4 +35,4 @@ pub fn run(
     Ok(findings)
 }
 
-cofferdam::plugin!(run);
+cofferdam_sdk::plugin!(run);

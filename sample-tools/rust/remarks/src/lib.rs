@@ -1,12 +1,12 @@
 //! Remarks in the files of a store. Searching is the host's work, so that it takes no longer for a large store than a
 //! program outside of the sandbox would; the report is written as a whole, and only if everything went well.
 
-use cofferdam::files::{self, Query, Store};
-use cofferdam::{ToolFailure, json, tool, toolbox};
+use cofferdam_sdk::files::{self, Query, Store};
+use cofferdam_sdk::{ToolFailure, json, tool, toolbox};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-cofferdam::plugin!(collect_remarks, report_remarks; manifest = "plugin.toml");
+cofferdam_sdk::plugin!(collect_remarks, report_remarks; manifest = "plugin.toml");
 
 /// What people write.
 const WORDS: &str = r"\b(TODO|FIXME|XXX)\b";

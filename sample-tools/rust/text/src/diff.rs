@@ -1,6 +1,6 @@
 //! Comparison of two texts.
 
-use cofferdam::tool;
+use cofferdam_sdk::tool;
 use similar::TextDiff;
 
 /// Compares two texts line by line and shows the differences as a unified diff (`-` lines are only before, `+` lines only
@@ -27,7 +27,7 @@ pub fn diff(
 
 #[cfg(test)]
 mod tests {
-    use cofferdam::{json, testing};
+    use cofferdam_sdk::{json, testing};
 
     use super::diff;
 

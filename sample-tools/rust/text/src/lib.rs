@@ -4,4 +4,4 @@ pub mod diff;
 pub mod lines_matching;
 pub mod word_count;
 
-cofferdam::plugin!(word_count::word_count, lines_matching::lines_matching, diff::diff; manifest = "plugin.toml");
+cofferdam_sdk::plugin!(word_count::word_count, lines_matching::lines_matching, diff::diff; manifest = "plugin.toml");

@@ -1,6 +1,6 @@
 //! Search in a text.
 
-use cofferdam::{ToolFailure, tool};
+use cofferdam_sdk::{ToolFailure, tool};
 use regex::RegexBuilder;
 use serde::Serialize;
 
@@ -67,7 +67,7 @@ fn unusable(pattern: &str, error: &regex::Error) -> ToolFailure {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam::{json, testing};
+    use cofferdam_sdk::{json, testing};
 
     use super::lines_matching;
 

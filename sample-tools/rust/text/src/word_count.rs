@@ -1,6 +1,6 @@
 //! How long a text is.
 
-use cofferdam::tool;
+use cofferdam_sdk::tool;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ pub fn word_count(
 
 #[cfg(test)]
 mod tests {
-    use cofferdam::{json, testing};
+    use cofferdam_sdk::{json, testing};
 
     use super::word_count;
 

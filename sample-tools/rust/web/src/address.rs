@@ -1,6 +1,6 @@
 //! The parts of a URL that a request names.
 
-use cofferdam::ToolFailure;
+use cofferdam_sdk::ToolFailure;
 
 /// An `http` or `https` URL in its parts.
 #[derive(Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ mod address;
 #[cfg(target_arch = "wasm32")]
 mod request;
 
-use cofferdam::{ToolFailure, tool};
+use cofferdam_sdk::{ToolFailure, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -53,4 +53,4 @@ fn get(address: &Address<'_>, _bytes_max: usize) -> Result<Response, ToolFailure
     )))
 }
 
-cofferdam::plugin!(fetch; manifest = "plugin.toml");
+cofferdam_sdk::plugin!(fetch; manifest = "plugin.toml");

@@ -1,6 +1,6 @@
 //! Requests through `wasi:http`.
 
-use cofferdam::ToolFailure;
+use cofferdam_sdk::ToolFailure;
 use wasip2::http::outgoing_handler;
 use wasip2::http::types::{ErrorCode, Fields, IncomingResponse, OutgoingRequest, Scheme, http_error_code};
 use wasip2::io::streams::StreamError;

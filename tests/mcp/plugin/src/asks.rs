@@ -1,8 +1,8 @@
 //! Tools that ask the client in the middle of a call.
 
-use cofferdam::client::{self, Reply};
-use cofferdam::serde_json::Value;
-use cofferdam::{ToolFailure, json, tool};
+use cofferdam_sdk::client::{self, Reply};
+use cofferdam_sdk::serde_json::Value;
+use cofferdam_sdk::{ToolFailure, json, tool};
 
 /// A reply in the words that the suite expects.
 fn told(reply: &Reply) -> String {

@@ -3,8 +3,8 @@
 //! No tool can change what its server offers. These leave a sign in their store; whoever runs the suite sees it and changes a
 //! plugin of the server.
 
-use cofferdam::files::Store;
-use cofferdam::{ToolFailure, call, tool};
+use cofferdam_sdk::files::Store;
+use cofferdam_sdk::{ToolFailure, call, tool};
 
 fn sign(what: &str) -> Result<(), ToolFailure> {
     Store::named("signal").replace(what, call::id())?;

@@ -1,6 +1,6 @@
 //! Results of every kind.
 
-use cofferdam::{Blob, Content, Resource, ToolFailure, tool};
+use cofferdam_sdk::{Blob, Content, Resource, ToolFailure, tool};
 
 /// A PNG of one red pixel.
 pub(crate) const PNG: &[u8] = include_bytes!("pixel.png");

@@ -13,7 +13,7 @@ pub mod rounds;
 pub mod schemas;
 pub mod tasks;
 
-cofferdam::plugin!(
+cofferdam_sdk::plugin!(
     contents::test_simple_text,
     contents::test_image_content,
     contents::test_audio_content,

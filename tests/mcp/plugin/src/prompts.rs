@@ -1,6 +1,6 @@
 //! Tools whose results are prompts. Each item is a message.
 
-use cofferdam::{Content, Resource, ToolFailure, client, tool};
+use cofferdam_sdk::{Content, Resource, ToolFailure, client, tool};
 
 use crate::contents::PNG;
 use crate::rounds::{field, form};

@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use cofferdam::{call, client, tool};
+use cofferdam_sdk::{call, client, tool};
 
 /// More than the time that a host leaves between two reports.
 const PAUSE: Duration = Duration::from_millis(60);

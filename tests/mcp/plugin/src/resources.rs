@@ -1,7 +1,7 @@
 //! Tools whose results are resources.
 
-use cofferdam::serde_json::Value;
-use cofferdam::{Blob, json, tool};
+use cofferdam_sdk::serde_json::Value;
+use cofferdam_sdk::{Blob, json, tool};
 
 use crate::contents::PNG;
 

@@ -3,9 +3,9 @@
 //! A question that the suite knows by name has that name. What the suite calls the state of a request is the host's: each of
 //! these tools simply asks and goes on.
 
-use cofferdam::client::{self, Answer, Kind, Question, Reply};
-use cofferdam::serde_json::Value;
-use cofferdam::{ToolFailure, json, tool};
+use cofferdam_sdk::client::{self, Answer, Kind, Question, Reply};
+use cofferdam_sdk::serde_json::Value;
+use cofferdam_sdk::{ToolFailure, json, tool};
 
 /// A form with one field.
 pub(crate) fn form(message: &str, field: &str, kind: &str) -> Question {

@@ -1,6 +1,6 @@
 //! Tools whose schemas are given to the letter.
 
-use cofferdam::{Arguments, Content, Definition, Tool, ToolFailure, json};
+use cofferdam_sdk::{Arguments, Content, Definition, Tool, ToolFailure, json};
 
 /// Every keyword that a host might lose.
 #[derive(Debug)]

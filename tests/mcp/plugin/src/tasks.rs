@@ -3,8 +3,8 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use cofferdam::serde_json::Value;
-use cofferdam::{ToolFailure, call, client, tool};
+use cofferdam_sdk::serde_json::Value;
+use cofferdam_sdk::{ToolFailure, call, client, tool};
 
 use crate::rounds::{field, form};
 

@@ -1,4 +1,4 @@
-use cofferdam::{ToolFailure, tool};
+use cofferdam_sdk::{ToolFailure, tool};
 
 /// Greets somebody by name, as often as is wanted.
 #[tool(read_only, idempotent)]
@@ -15,11 +15,11 @@ pub fn greet(
     Ok(vec![format!("Hello, {name}!"); times].join(" "))
 }
 
-cofferdam::plugin!(greet);
+cofferdam_sdk::plugin!(greet);
 
 #[cfg(test)]
 mod tests {
-    use cofferdam::{json, testing};
+    use cofferdam_sdk::{json, testing};
 
     use super::greet;
 
