@@ -9,7 +9,6 @@ mod file;
 mod in_session;
 mod provider;
 mod record;
-mod stem;
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +23,6 @@ use crate::{BoxError, Message, Session};
 pub use error::HistoryError;
 pub use file::{FileHistory, FileHistoryOptions};
 pub use provider::{History, HistoryFlags, IN_SESSION};
-pub use stem::file_stem;
 
 /// Where the messages of sessions are kept.
 ///

@@ -15,7 +15,6 @@ mod clock;
 mod compaction;
 mod context;
 mod error;
-mod hex;
 pub mod history;
 mod hook;
 mod hooks;

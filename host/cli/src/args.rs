@@ -15,7 +15,7 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs};
 pub(crate) use self::chat::{ApprovalArgs, ChatArgs, WhenToAsk};
 pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs};
-pub(crate) use self::serve::{Approvals, Schemas, ServeArgs};
+pub(crate) use self::serve::{Approvals, ReceiptForm, Schemas, ServeArgs};
 pub(crate) use self::skills::{SkillsCommand, SkillsDirectoriesArgs};
 pub(crate) use self::workflow::{
     WorkflowCheckpointsArgs, WorkflowCommand, WorkflowFileArgs, WorkflowRunArgs,

@@ -188,7 +188,7 @@ pub(crate) fn check_reach(specs: &[PluginSpec]) -> anyhow::Result<()> {
     let can_write = |mounts: &&Vec<Mount>| mounts.iter().any(|mount| mount.access != FileAccess::ReadOnly);
     let mut granted = specs.iter().map(|spec| &spec.options.grants.mounts).filter(can_write);
     let Some(first) = granted.next() else { return Ok(()) };
-    let deciding = offer::resolved(&deciding(specs));
+    let deciding = offer::policy_files(&deciding(specs));
     std::iter::once(first).chain(granted).try_for_each(|mounts| offer::check_mounts(mounts, &deciding))
 }
 
@@ -312,18 +312,10 @@ pub(crate) fn named_path(text: &str) -> anyhow::Result<(PluginName, PathBuf)> {
         return Ok((name, PathBuf::from(path)));
     }
     let path = PathBuf::from(text);
-    let name = name_of_file(&path)
+    let name = cofferdam::plugin_name(&path)
         .with_context(|| format!("`{text}` gives no name for the plugin; write --plugin NAME=PATH"))
         .map_err(|error| usage(format!("{error:#}")))?;
     Ok((name, path))
-}
-
-/// The name of a plugin that was given none: the file's, without its ending and with `_` for what a name cannot hold.
-pub(crate) fn name_of_file(path: &Path) -> anyhow::Result<PluginName> {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let name: String = stem.chars().map(|c| if fits(c) { c } else { '_' }).take(64).collect();
-    Ok(PluginName::new(name)?)
 }
 
 /// What a component is and declares, without judging it.
@@ -336,7 +328,7 @@ pub(crate) struct Examined {
 
 /// Asks a component for its declarations.
 pub(crate) async fn examine(engine: &Engine, path: &Path) -> anyhow::Result<Examined> {
-    let name = name_of_file(path).map_err(|error| usage(error.to_string()))?;
+    let name = cofferdam::plugin_name(path).map_err(|error| usage(error.to_string()))?;
     let progress = Progress::new(&name);
     let examined = engine.examine(&Component::from_file_ambient(path), &name, &progress).await;
     let (info, declarations) = examined.map_err(|source| PluginError::new(path, source))?;

@@ -187,7 +187,7 @@ fn use_and_remember(
     for (grant, _) in granted {
         widen(&mut spec.options.grants, &mut spec.options.limits, grant)?;
     }
-    offer::check_mounts(&spec.options.grants.mounts, &offer::resolved(&compose::deciding_beside(spec)))?;
+    offer::check_mounts(&spec.options.grants.mounts, &offer::policy_files(&compose::deciding_beside(spec)))?;
     let lasting = granted.iter().filter(|(_, term)| *term == Term::Always);
     let lasting: Vec<_> = lasting.map(|(grant, _)| grant.clone()).collect();
     remember(plugin, &spec.options.grants.mounts, &lasting)?;
@@ -245,7 +245,7 @@ fn use_and_keep(
             mount.store = Arc::clone(&old.store);
         }
     }
-    offer::check_mounts(&spec.options.grants.mounts, &offer::resolved(&compose::deciding([&*spec])))?;
+    offer::check_mounts(&spec.options.grants.mounts, &offer::policy_files(&compose::deciding([&*spec])))?;
     if is_kept {
         kept.save()?;
         print::note(&format!("written to {}", config.display()));
@@ -308,7 +308,7 @@ pub(crate) fn grant_without_details(
         widen(&mut wider.grants, &mut wider.limits, grant)?;
     }
     // A directory that could be read only has not been checked for writing yet.
-    offer::check_mounts(&wider.grants.mounts, &offer::resolved(&compose::deciding_beside(spec)))?;
+    offer::check_mounts(&wider.grants.mounts, &offer::policy_files(&compose::deciding_beside(spec)))?;
     match &spec.config {
         None if is_lasting && remembered::path().is_some() => {
             for grant in remember(plugin, &wider.grants.mounts, &grants)? {

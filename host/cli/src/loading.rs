@@ -144,7 +144,7 @@ async fn load_and(
             LoadState::Ready(mut plugin) => {
                 if widen(&plugin, &mut spec)? {
                     // The directory that was granted has not been checked yet.
-                    offer::check_mounts(&spec.options.grants.mounts, &offer::resolved(&deciding))?;
+                    offer::check_mounts(&spec.options.grants.mounts, &offer::policy_files(&deciding))?;
                     plugin = Arc::new(same_component(&plugin, Box::pin(load_spec(engine, &spec)).await?)?);
                 }
                 loaded.plugins.push((spec, plugin));

@@ -1,8 +1,9 @@
 //! What a plugin is offered: from the configuration and from flags to stores, values and rules.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use cofferdam::policy_files::{self, PolicyFile};
 use cofferdam_engine::{Grants, Mount};
 use cofferdam_files::FileStore;
 use cofferdam_tool::{FileAccess, MountName, SecretText};
@@ -177,91 +178,24 @@ pub(crate) fn mount(text: &str) -> anyhow::Result<Mount> {
     Ok(Mount::new(name, store, access))
 }
 
-/// Most links that are followed from the name of a file to the file.
-const LINKS_MAX: usize = 40;
-/// Endings of the files that decide together with another one: the lock of a configuration, the manifest of a component.
-const BESIDE: [&str; 2] = ["lock", "toml"];
-
-/// A file that decides about grants: as it is named, and every place that leads to it.
-pub(crate) struct Deciding {
-    named: PathBuf,
-    places: Vec<PathBuf>,
+/// Finds the files that decide about grants. The grants for always may appear at any time.
+pub(crate) fn policy_files(named: &[PathBuf]) -> Vec<PolicyFile> {
+    policy_files::locate(named, remembered::path().as_deref())
 }
 
-/// Finds the places of `deciding`: where each is named, where each link on the way is, and where the file is, with the same for
-/// what stands beside it. Whoever can write to one of these directories decides. A file that is not there decides nothing, but
-/// for the grants for always, which are read from wherever they appear.
-pub(crate) fn resolved(deciding: &[PathBuf]) -> Vec<Deciding> {
-    let remembered = remembered::path();
-    let resolved = |named: &PathBuf| {
-        let mut places = places(named);
-        if remembered.as_ref() == Some(named) {
-            places.extend(future_places(named));
-        }
-        if places.is_empty() {
-            return None;
-        }
-        places.extend(BESIDE.iter().flat_map(|ending| self::places(&named.with_extension(ending))));
-        Some(Deciding { named: named.clone(), places })
-    };
-    deciding.iter().filter_map(resolved).collect()
+/// Refuses mounts that can be written and hold one of `files`: a plugin could grant itself whatever it wants.
+pub(crate) fn check_mounts(mounts: &[Mount], files: &[PolicyFile]) -> anyhow::Result<()> {
+    policy_files::check_mounts(mounts, files).map_err(|error| usage(error.to_string()))
 }
 
-/// The places of one file, each without links in its directory.
-fn places(named: &Path) -> Vec<PathBuf> {
-    let mut places: Vec<_> = named.canonicalize().ok().into_iter().collect();
-    let mut next = named.to_owned();
-    for _ in 0..LINKS_MAX {
-        let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { break };
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let Ok(parent) = parent.canonicalize() else { break };
-        let place = parent.join(name);
-        if place.symlink_metadata().is_err() {
-            break;
-        }
-        let target = std::fs::read_link(&place);
-        places.push(place);
-        let Ok(target) = target else { break };
-        next = parent.join(target);
-    }
-    places
-}
-
-/// The places where a file can appear: as it is named, and below the directories that are there already.
-fn future_places(named: &Path) -> impl Iterator<Item = PathBuf> {
-    let real = named.ancestors().skip(1).find_map(|above| {
-        let below = named.strip_prefix(above).ok()?;
-        Some(above.canonicalize().ok()?.join(below))
-    });
-    [Some(named.to_owned()), real].into_iter().flatten()
-}
-
-/// Refuses mounts that can be written to and hold one of `deciding`: what decides about grants. A plugin could otherwise
-/// grant itself whatever it wants.
-pub(crate) fn check_mounts(mounts: &[Mount], deciding: &[Deciding]) -> anyhow::Result<()> {
-    mounts.iter().try_for_each(|mount| {
-        check_store(&format!("the mount `{}`", mount.name), &*mount.store, mount.access, deciding)
-    })
-}
-
-/// The same for one store, which people know as `what`.
+/// Refuses a store that can be written and holds one of `files`. `name` is the store in words for the operator.
 pub(crate) fn check_store(
-    what: &str,
+    name: &str,
     store: &dyn FileStore,
     access: FileAccess,
-    deciding: &[Deciding],
+    files: &[PolicyFile],
 ) -> anyhow::Result<()> {
-    if access == FileAccess::ReadOnly {
-        return Ok(());
-    }
-    let Some(Ok(root)) = store.root_ambient().map(Path::canonicalize) else { return Ok(()) };
-    match deciding.iter().find(|file| file.places.iter().any(|place| place.starts_with(&root))) {
-        None => Ok(()),
-        Some(inside) => Err(usage(format!(
-            "{what} holds {}, which decides what a plugin may do; use another directory, or this one for reading only",
-            inside.named.display()
-        ))),
-    }
+    policy_files::check_store(name, store, access, files).map_err(|error| usage(error.to_string()))
 }
 
 fn usage(message: impl Into<String>) -> anyhow::Error {

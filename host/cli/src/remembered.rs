@@ -3,6 +3,7 @@
 //! Only the very component that was granted something gets it. No plugin and no file tool may write to the file, whether it is
 //! there already or not.
 
+use data_encoding::HEXLOWER;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Read as _};
@@ -74,7 +75,7 @@ pub(crate) fn widened(spec: &PluginSpec, plugin: &Plugin) -> anyhow::Result<Opti
         consent::widen(&mut options.grants, &mut options.limits, &grant)?;
         is_wider = true;
     }
-    offer::check_mounts(&options.grants.mounts, &offer::resolved(&compose::deciding_beside(spec)))?;
+    offer::check_mounts(&options.grants.mounts, &offer::policy_files(&compose::deciding_beside(spec)))?;
     Ok(is_wider.then_some(options))
 }
 
@@ -235,8 +236,7 @@ fn digest_of(path: &Path) -> io::Result<String> {
             count => digest.update(piece.get(..count).unwrap_or_default()),
         }
     }
-    let digits = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    Ok(format!("{SHA256}{digits}"))
+    Ok(format!("{SHA256}{}", HEXLOWER.encode(&digest.finalize())))
 }
 
 fn read(path: &Path) -> anyhow::Result<GrantsFile> {

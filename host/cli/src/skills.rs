@@ -111,7 +111,7 @@ pub(crate) async fn tools(
         let mut deciding = protected.to_vec();
         deciding.push(file.path.clone());
         deciding.extend(servers::deciding_files(file));
-        offer::check_mounts(&scripts.grants.mounts, &offer::resolved(&deciding))?;
+        offer::check_mounts(&scripts.grants.mounts, &offer::policy_files(&deciding))?;
     }
     if let Some(timeout) = args.timeout {
         scripts.limits.wall_ms_max = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);

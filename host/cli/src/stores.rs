@@ -6,8 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use anyhow::Context;
 use cofferdam_files::{
-    BucketOptions, BucketStore, DirectoryOptions, DirectoryStore, FileStore, MemoryStore, NameRules, Quota,
-    Sharing, read_named_text_ambient,
+    BucketOptions, BucketStore, FileStore, MemoryStore, Quota, Sharing, read_named_text_ambient,
 };
 use cofferdam_tool::{FileAccess, MountName};
 
@@ -34,12 +33,8 @@ pub(crate) fn open_directory(
     access: FileAccess,
     quota: Quota,
 ) -> anyhow::Result<Arc<dyn FileStore>> {
-    let is_read_only = access == FileAccess::ReadOnly;
-    let names = NameRules::Native;
-    let options = DirectoryOptions { is_read_only, quota, names, ..DirectoryOptions::default() };
-    let store = DirectoryStore::open_ambient(directory, options)
-        .with_context(|| format!("the directory {} cannot be mounted", directory.display()))?;
-    Ok(Arc::new(store))
+    cofferdam::open_directory(directory, access, quota)
+        .with_context(|| format!("the directory {} cannot be mounted", directory.display()))
 }
 
 fn open_bucket(address: &str, options: &BucketOptions) -> anyhow::Result<Arc<dyn FileStore>> {

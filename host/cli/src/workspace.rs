@@ -39,7 +39,7 @@ pub(crate) fn tools(
     let typed = typed.map(|text| of_text(text, before)).transpose()?;
     let configured = file.map(|file| of_config(file, values)).transpose()?.unwrap_or_default();
     let opened: Vec<_> = typed.into_iter().chain(configured).collect();
-    let deciding = if opened.is_empty() { Vec::new() } else { offer::resolved(deciding) };
+    let deciding = if opened.is_empty() { Vec::new() } else { offer::policy_files(deciding) };
     for Opened { store, access } in &opened {
         offer::check_store(&format!("the file store `{}`", store.name), &*store.store, *access, &deciding)?;
     }

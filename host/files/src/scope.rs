@@ -4,9 +4,9 @@
 //! the session. The name is the one of the session's history file (`SES-11`), so that two sessions never share one, on file
 //! systems that ignore case too, and no session id can reach outside.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
+use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -67,14 +67,9 @@ pub fn session_stem(id: Option<&str>) -> String {
     // Eight characters for five bytes; a longer text need not be spelled out to be known for too long.
     let spelled_bytes_max = SPELLED_MAX.saturating_sub(SPELLED.len()) * 5 / 8;
     if id.len() <= spelled_bytes_max {
-        return format!("{SPELLED}{}", base32(id.as_bytes()));
+        return format!("{SPELLED}{}", BASE32_NOPAD.encode(id.as_bytes()).to_ascii_lowercase());
     }
-    let mut stem = HASHED.to_owned();
-    for byte in Sha256::digest(id) {
-        // Writing to a text does not fail.
-        let _written = write!(stem, "{byte:02x}");
-    }
-    stem
+    format!("{HASHED}{}", HEXLOWER.encode(&Sha256::digest(id)))
 }
 
 fn is_plain(id: &str) -> bool {
@@ -86,27 +81,11 @@ fn is_plain(id: &str) -> bool {
         && !is_device(id)
 }
 
-/// RFC 4648, in lower case and without padding.
-fn base32(bytes: &[u8]) -> String {
-    const DIGITS: [char; 32] = [
-        'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r', 's', 't',
-        'u', 'v', 'w', 'x', 'y', 'z', '2', '3', '4', '5', '6', '7',
-    ];
-    let digit = |chunk: &[u8], place: usize| {
-        let bits = chunk.iter().fold(0_u64, |bits, byte| (bits << 8) | u64::from(*byte));
-        let bits = bits << (8 * (5 - chunk.len()));
-        let value = usize::try_from((bits >> (35 - 5 * place)) & 31).unwrap_or_default();
-        DIGITS.get(value).copied().unwrap_or_default()
-    };
-    let digits = |chunk: &[u8]| {
-        (0..(chunk.len() * 8).div_ceil(5)).map(|place| digit(chunk, place)).collect::<String>()
-    };
-    bytes.chunks(5).map(digits).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use proptest::prelude::{Strategy, any, prop_oneof};
 
     use super::*;
     use crate::{MemoryStore, Quota, Scope, WriteMode};
@@ -150,7 +129,36 @@ mod tests {
         assert!(session_stem(Some(&"a".repeat(241))).starts_with("~session-sha256-"));
     }
 
+    #[test]
+    fn letters_that_some_systems_take_for_one_another_have_stems_of_their_own() {
+        // The Kelvin sign and the long s have lower cases among the ASCII letters; the two é are one for macOS.
+        for [one, other] in
+            [["K", "\u{212a}"], ["k", "\u{212a}"], ["s", "\u{17f}"], ["\u{e9}", "e\u{301}"], ["i", "\u{131}"]]
+        {
+            assert_ne!(session_stem(Some(one)), session_stem(Some(other)));
+        }
+    }
+
+    /// Ids near the borders of the rules, and any others.
+    fn ids() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[a-zA-Z.~_-]{0,6}",
+            "(con|nul|com[0-9]|lpt[0-9]|default|~session-)(\\.[a-z]*)?",
+            "[aA]{100,250}",
+            any::<String>(),
+        ]
+    }
+
     proptest::proptest! {
+        #[test]
+        fn different_ids_never_share_a_stem(one in ids(), other in ids()) {
+            let is_default = |id: &str| matches!(id, "" | "default");
+            if one != other && !(is_default(&one) && is_default(&other)) {
+                let stem = |id: &str| session_stem(Some(id)).to_lowercase();
+                proptest::prop_assert_ne!(stem(&one), stem(&other));
+            }
+        }
+
         #[test]
         fn every_stem_is_a_name_for_a_store(id in ".{0,300}") {
             let stem = session_stem(Some(&id));

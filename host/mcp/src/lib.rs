@@ -16,6 +16,6 @@ pub use http::{
 };
 pub use server::{
     Agent, AgentTool, Decision, Grantor, InvalidAgent, InvalidToolPattern, ListedResource, MissingGrant,
-    Offer, PolicyDigest, Principal, PromptOffer, ResourceOffer, ResourceSource, ServeError, Server,
+    Offer, PolicyDigest, Principal, PromptOffer, Receipts, ResourceOffer, ResourceSource, ServeError, Server,
     ServerOptions, SourceFacts, ToolPattern, renamed,
 };

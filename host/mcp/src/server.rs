@@ -60,6 +60,7 @@ use self::lines::Lines;
 pub(crate) use self::lines::{BATCH_MAX, BATCH_REVISION};
 pub use self::principal::{InvalidToolPattern, Principal, ToolPattern};
 pub use self::prompts::PromptOffer;
+pub use self::receipt::Receipts;
 pub use self::resources::{ListedResource, ResourceOffer, ResourceSource};
 use self::rounds::Seal;
 use self::tasks::Tasks;
@@ -85,8 +86,8 @@ pub struct ServerOptions {
     pub page_size: usize,
     /// Longest text of a result, in bytes; a longer one is cut, and the whole of it can be read as a resource for an hour.
     pub text_bytes_max: usize,
-    /// Whether each result carries a receipt in `_meta`.
-    pub has_receipts: bool,
+    /// Receipts that results carry in `_meta`.
+    pub receipts: Receipts,
     /// Whether a client sees two tools that find and call the others, instead of the others.
     pub searches: bool,
     /// Whether a person is asked, through the client, before a tool runs that needs approval. Otherwise that is left to the
@@ -106,7 +107,7 @@ impl Default for ServerOptions {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             page_size: 250,
             text_bytes_max: 96 * 1024,
-            has_receipts: true,
+            receipts: Receipts::default(),
             searches: false,
             asks_approval: true,
             dialect: Dialect::Portable,

@@ -1,10 +1,10 @@
 //! A batch of calls that waits for a person.
 
 use cofferdam_tool::ToolOrigin;
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::hex::hex;
 use crate::labels::Violation;
 use crate::message::VIOLATIONS;
 use crate::{ApprovalAnswer, ApprovalRequest, FunctionCall, Session};
@@ -203,7 +203,7 @@ fn same_value(left: &Value, right: &Value) -> bool {
 fn fresh_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
-    Ok(hex(&bytes))
+    Ok(HEXLOWER.encode(&bytes))
 }
 
 #[cfg(test)]

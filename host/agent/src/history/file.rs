@@ -9,6 +9,7 @@
 mod disk;
 mod open;
 
+use cofferdam_files::session_stem;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,10 +20,10 @@ use cap_std::fs::Dir;
 use serde_json::Value;
 
 use self::disk::Disk;
-use super::{HistoryError, HistoryStore, file_stem};
+use super::{HistoryError, HistoryStore};
 use crate::{BoxError, Message, Session};
 
-/// Keeps the messages of each session in a file of its own, `<stem>.jsonl` (see [`file_stem`]).
+/// Keeps the messages of each session in a file of its own, `<stem>.jsonl` (see [`session_stem`]).
 #[derive(Clone)]
 pub struct FileHistory {
     disk: Arc<Disk>,
@@ -100,7 +101,7 @@ impl FileHistory {
         session_id: &str,
         work: impl FnOnce(&Disk, &str) -> Result<T, HistoryError> + Send + 'static,
     ) -> Result<T, HistoryError> {
-        let (disk, file) = (Arc::clone(&self.disk), format!("{}.jsonl", file_stem(Some(session_id))));
+        let (disk, file) = (Arc::clone(&self.disk), format!("{}.jsonl", session_stem(Some(session_id))));
         let name = file.clone();
         match tokio::task::spawn_blocking(move || work(&disk, &file)).await {
             Ok(done) => done,

@@ -4,6 +4,7 @@
 //! saved with it. They are bounded: when there are too many values, or they are too large together, the oldest are
 //! forgotten. A value that is too large by itself is not kept at all. Neither is ever shown instead.
 
+use data_encoding::HEXLOWER;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -11,7 +12,6 @@ use cofferdam_tool::{Content, Label, Output};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::hex::hex;
 use crate::{Data, Session};
 
 /// The part of a session's state that holds the context's label and the list of variables.
@@ -194,5 +194,5 @@ fn part(id: &str) -> String {
 fn fresh_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes)?;
-    Ok(format!("{}{}", super::arguments::ID_START, hex(&bytes)))
+    Ok(format!("{}{}", super::arguments::ID_START, HEXLOWER.encode(&bytes)))
 }

@@ -2,6 +2,7 @@
 //!
 //! Whole and streamed replies are read into the same pieces, so that they give the same.
 
+use data_encoding::HEXLOWER;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -208,5 +209,5 @@ fn fresh_id(number: usize) -> String {
     let mut bytes = [0; 12];
     // Without randomness the number still tells the calls of a reply apart.
     let _no_matter = getrandom::fill(&mut bytes);
-    format!("call_{}{number}", crate::hex::hex(&bytes))
+    format!("call_{}{number}", HEXLOWER.encode(&bytes))
 }

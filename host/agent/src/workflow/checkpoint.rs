@@ -4,17 +4,16 @@
 //! checkpoint: what was kept before is never changed. They hold what was said in plain text, and decide what a workflow does
 //! when it is resumed; no tool may write where they are.
 
+use data_encoding::HEXLOWER;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cofferdam_files::{FileError, FileStore, PathError, Scope, StorePath, WriteMode};
+use cofferdam_files::{FileError, FileStore, PathError, Scope, StorePath, WriteMode, session_stem};
 use serde::{Deserialize, Serialize};
 
 use super::snapshot::Snapshot;
-use crate::hex::hex;
-use crate::history::file_stem;
 
 /// Largest checkpoint that is read, in bytes: that of a run at the limit of what it may hold, with room for escapes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -165,7 +164,7 @@ impl Keeper {
         getrandom::fill(&mut random).map_err(CheckpointError::Random)?;
         // 48 bits last for ten thousand years.
         let millis = since.as_millis() & 0xffff_ffff_ffff;
-        Ok(Self { checkpoints, run: format!("{millis:012x}{}", hex(&random)) })
+        Ok(Self { checkpoints, run: format!("{millis:012x}{}", HEXLOWER.encode(&random)) })
     }
 
     pub(super) async fn keep(&self, snapshot: &Snapshot) -> Result<CheckpointId, CheckpointError> {
@@ -176,11 +175,11 @@ impl Keeper {
 }
 
 fn directory(workflow: &str) -> Result<StorePath, PathError> {
-    StorePath::directory(&file_stem(Some(workflow)))
+    StorePath::directory(&session_stem(Some(workflow)))
 }
 
 fn path(workflow: &str, id: &CheckpointId) -> Result<StorePath, PathError> {
-    StorePath::file(&format!("{}/{id}{ENDING}", file_stem(Some(workflow))))
+    StorePath::file(&format!("{}/{id}{ENDING}", session_stem(Some(workflow))))
 }
 
 impl fmt::Display for CheckpointId {

@@ -1,5 +1,6 @@
 //! What two workflows have in common if a run of one can go on in the other (`WF-12`).
 
+use data_encoding::HEXLOWER;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -8,7 +9,6 @@ use sha2::{Digest as _, Sha256};
 use super::edges::EdgeGroup;
 use super::executor::Executor;
 use super::outputs::Designated;
-use crate::hex::hex;
 
 /// A digest of executors, their kinds and types, edges in their order, and output selection. Limits are no part of it: they
 /// may be raised for a run that came to its end too early.
@@ -27,7 +27,7 @@ pub(super) fn digest(
         "edges": edges.iter().map(edge).collect::<Vec<_>>(),
         "outputs": designated.listed(),
     });
-    hex(&Sha256::digest(form.to_string().as_bytes()))
+    HEXLOWER.encode(&Sha256::digest(form.to_string().as_bytes()))
 }
 
 fn written(executor: &dyn Executor) -> Value {

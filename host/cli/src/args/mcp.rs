@@ -80,7 +80,7 @@ pub(crate) struct McpConfigArgs {
     /// How the host calls the server
     #[arg(long, value_name = "NAME", default_value = "cofferdam", value_parser = server_name)]
     pub(crate) name: String,
-    /// Put it into the host's file, or into PATH, and leave everything else there as it is
+    /// Put it into the host's file, or into PATH, and leave everything else there as it is (not for goose)
     #[arg(long, value_name = "PATH", num_args = 0..=1)]
     pub(crate) write: Option<Option<PathBuf>>,
     #[command(flatten)]

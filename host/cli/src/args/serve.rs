@@ -50,8 +50,11 @@ pub(crate) struct ServeArgs {
     /// Form of the schemas in lists of tools
     #[arg(long, value_name = "FORM", value_enum, default_value_t = Schemas::Portable)]
     pub(crate) schemas: Schemas,
-    /// Send no receipt with results
-    #[arg(long)]
+    /// Facts about its call that each result carries
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = ReceiptForm::Short)]
+    pub(crate) receipts: ReceiptForm,
+    /// The same as `--receipts none`
+    #[arg(long, hide = true, conflicts_with = "receipts")]
     pub(crate) no_receipts: bool,
     /// Do not look for changes of plugins and configuration
     #[arg(long)]
@@ -68,6 +71,17 @@ pub(crate) enum Schemas {
     Portable,
     /// As published, in JSON Schema 2020-12
     Exact,
+}
+
+/// Form of the receipts of results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReceiptForm {
+    /// Nothing
+    None,
+    /// Call id, shortened digests of the plugin and of its grants, duration
+    Short,
+    /// Whole digests, CPU time, memory, changed files and contacted hosts as well
+    Full,
 }
 
 /// Reads an address with a port. A port without an address is one of this machine only.

@@ -14,7 +14,7 @@ use cofferdam_tool::{
 
 use super::{Case, MountedFiles};
 use crate::exit::UsageError;
-use crate::{compose, loading, stores};
+use crate::{loading, stores};
 
 /// Runs cases of one component.
 pub(crate) struct Runner<'a> {
@@ -75,7 +75,7 @@ impl Runner<'_> {
     /// Loads the plugin with what a case gives it.
     pub(crate) async fn prepare(&self, case: &Case) -> anyhow::Result<Prepared> {
         let (mounts, is_dry_run) = self.mounts(case).await?;
-        let name = compose::name_of_file(self.component)?;
+        let name = cofferdam::plugin_name(self.component)?;
         let values = |values: &BTreeMap<String, String>| {
             values.iter().map(|(name, value)| (name.clone(), SecretText::new(value.clone()))).collect()
         };

@@ -10,7 +10,7 @@ use super::call::{explained, read_arguments};
 use crate::args::{ArgsArgs, Global};
 use crate::exit::{Exit, UsageError};
 use crate::tools::{Purpose, Tools};
-use crate::{compose, json, print};
+use crate::{json, print};
 
 /// Largest schema that is read from a file, in bytes. The compiler's own limit is lower and says so.
 const SCHEMA_BYTES_MAX: u64 = 1024 * 1024;
@@ -36,7 +36,7 @@ pub(crate) async fn run(global: &Global, args: ArgsArgs) -> anyhow::Result<Exit>
 fn schema_of_file(path: &Path) -> anyhow::Result<(String, Arc<InputSchema>)> {
     let unreadable = |error| UsageError(format!("the schema in {} cannot be read: {error}", path.display()));
     let text = cofferdam_files::read_named_text_ambient(path, SCHEMA_BYTES_MAX).map_err(unreadable)?;
-    let name = compose::name_of_file(path).map_err(|error| UsageError(error.to_string()))?.to_string();
+    let name = cofferdam::plugin_name(path).map_err(|error| UsageError(error.to_string()))?.to_string();
     let schema = InputSchema::compile_or_explain(&name, &text).map_err(|refusals| {
         let refusals: Vec<_> = refusals.iter().map(ToString::to_string).collect();
         UsageError(refusals.join("\n"))

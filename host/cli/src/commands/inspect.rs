@@ -40,7 +40,7 @@ pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Ex
 }
 
 async fn load_file(global: &Global, args: &InspectArgs) -> anyhow::Result<Plugin> {
-    let name = compose::name_of_file(&args.component).map_err(|error| UsageError(error.to_string()))?;
+    let name = cofferdam::plugin_name(&args.component).map_err(|error| UsageError(error.to_string()))?;
     let engine = compose::engine(global)?;
     let options =
         PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 };
@@ -54,7 +54,7 @@ async fn show_screened(global: &Global, args: &InspectArgs, error: &anyhow::Erro
         return Ok(());
     }
     let component = Component::from_file_ambient(failed.path());
-    let name = compose::name_of_file(failed.path()).map_err(|error| UsageError(error.to_string()))?;
+    let name = cofferdam::plugin_name(failed.path()).map_err(|error| UsageError(error.to_string()))?;
     let info = compose::engine(global)?.screened_info(&component, &name).await?;
     if args.json {
         let failure = json!({"error": failed.cause().to_string()});

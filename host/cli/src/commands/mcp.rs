@@ -9,7 +9,6 @@ mod place;
 mod served;
 mod token;
 mod toml_text;
-mod yaml_text;
 
 use crate::args::{Global, McpCommand};
 use crate::exit::Exit;

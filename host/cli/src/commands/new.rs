@@ -8,7 +8,7 @@ use crate::print;
 
 pub(crate) fn run(args: &NewArgs) -> anyhow::Result<Exit> {
     let created = create(&args.path, args.lang).map_err(|error| match error {
-        CreateError::Name(_) | CreateError::NameOfSdk | CreateError::Exists(_) => {
+        CreateError::Name(_) | CreateError::NameOfSdk(_) | CreateError::Exists(_) => {
             UsageError(error.to_string()).into()
         }
         error => anyhow::Error::from(error),

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use cofferdam_mcp::{Grantor, Server, ServerOptions};
+use cofferdam_mcp::{Grantor, Receipts, Server, ServerOptions};
 use cofferdam_tool::Dialect;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Approvals, Global, Schemas, ServeArgs};
+use crate::args::{Approvals, Global, ReceiptForm, Schemas, ServeArgs};
 use crate::exit::{Exit, UsageError};
 use crate::loading::Unavailable;
 use crate::serve::{self, Offering, Running};
@@ -69,7 +69,12 @@ pub(crate) async fn run(global: &Global, args: ServeArgs) -> anyhow::Result<Exit
 fn options(args: &ServeArgs) -> ServerOptions {
     let mut options = ServerOptions {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        has_receipts: !args.no_receipts,
+        receipts: match args.receipts {
+            _ if args.no_receipts => Receipts::None,
+            ReceiptForm::None => Receipts::None,
+            ReceiptForm::Short => Receipts::Short,
+            ReceiptForm::Full => Receipts::Full,
+        },
         searches: args.search,
         asks_approval: args.approvals == Approvals::Ask,
         dialect: match args.schemas {

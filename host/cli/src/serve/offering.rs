@@ -1,6 +1,7 @@
 //! What is on offer: loaded plugins, servers, and what the configuration makes of their tools. It can be loaded again, as a whole or
 //! one plugin of it.
 
+use data_encoding::HEXLOWER;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -232,7 +233,7 @@ impl Offering {
         let LoadState::Ready(plugin) = state else { bail!("the plugin `{name}` is not available") };
         let granted = consent::grant_without_details(plugin, spec, is_lasting)?;
         // What was granted just now may be a directory that nobody has looked at yet.
-        offer::check_mounts(&spec.options.grants.mounts, &offer::resolved(&deciding))?;
+        offer::check_mounts(&spec.options.grants.mounts, &offer::policy_files(&deciding))?;
         *state = LoadState::Ready(loading::load_again(engine, spec).await?);
         Ok(granted)
     }
@@ -414,8 +415,7 @@ fn belongs_to(spec: &PluginSpec, path: &Path) -> bool {
 /// A digest of what a plugin is granted, in the form in which people see it.
 fn policy_digest(plugin: &Plugin) -> String {
     let text = columns::json(&columns::rows(plugin)).to_string();
-    let digest: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{digest}")
+    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(text.as_bytes())))
 }
 
 fn stores(file: &ConfigFile) -> anyhow::Result<Vec<Arc<dyn ResourceSource>>> {

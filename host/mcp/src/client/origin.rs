@@ -1,6 +1,7 @@
 //! Identities of tools of remote servers.
 
 use cofferdam_tool::ToolDefinition;
+use data_encoding::HEXLOWER;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -28,8 +29,7 @@ pub(crate) fn origin_digest(endpoint: &Endpoint, tool: &ToolDefinition) -> Strin
         "annotations": tool.annotations,
     });
     let digest = Sha256::digest(identity.to_string().as_bytes());
-    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{digits}")
+    format!("sha256:{}", HEXLOWER.encode(&digest))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Bearer tokens of the server's own.
 
+use data_encoding::HEXLOWER;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::Path;
@@ -108,8 +109,7 @@ fn create(path: &Path) -> Result<String, TokenFileError> {
 /// The digest of a token, as a configuration holds it: `sha256:` and 64 hexadecimal digits.
 #[must_use]
 pub fn digest(token: &str) -> String {
-    let digest: String = Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{digest}")
+    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(token.as_bytes())))
 }
 
 #[cfg(test)]

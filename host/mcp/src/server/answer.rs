@@ -10,7 +10,7 @@ use super::catalog::Entry;
 use super::grants::Grantor;
 use super::keep::{Keep, SCHEME};
 use super::principal::Principal;
-use super::receipt;
+use super::receipt::{self, Receipts};
 
 /// Most refusals that a result names.
 const REFUSALS_SHOWN_MAX: usize = 5;
@@ -21,7 +21,7 @@ pub(super) struct Answers<'a> {
     pub(super) principal: &'a Principal,
     /// Longest text of a result, in bytes.
     pub(super) text_bytes_max: usize,
-    pub(super) has_receipts: bool,
+    pub(super) receipts: Receipts,
     pub(super) grantor: Option<&'a dyn Grantor>,
 }
 
@@ -40,9 +40,9 @@ impl Answers<'_> {
             let meta = result.meta.get_or_insert_default();
             meta.insert(receipt::DRY_RUN.to_owned(), receipt::dry_run(&record));
         }
-        if self.has_receipts {
+        if let Some(receipt) = self.receipts.of(&record, entry.policy_digest()) {
             let meta = result.meta.get_or_insert_default();
-            meta.insert(receipt::KEY.to_owned(), receipt::receipt(record, entry.policy_digest()));
+            meta.insert(receipt::KEY.to_owned(), receipt);
         }
         Some(result)
     }

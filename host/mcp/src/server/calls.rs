@@ -302,7 +302,7 @@ impl Shared {
             keep: &self.keep,
             principal,
             text_bytes_max: self.options.text_bytes_max,
-            has_receipts: self.options.has_receipts,
+            receipts: self.options.receipts,
             grantor: self.grantor.get().map(|grantor| &**grantor),
         }
     }

@@ -5,6 +5,7 @@
 //! finds them (its changes to files were rolled back, like those of every call that does not succeed). The client of a task
 //! finds the questions in the task and answers them there.
 
+use data_encoding::HEXLOWER;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -343,9 +344,14 @@ fn check_form(question: &Question, content: Option<&Value>) -> Result<(), String
     }
 }
 
+/// Hexadecimal digits of the digest of a question: 128 bits.
+const DIGEST_DIGITS: usize = 32;
+
 fn digest(question: &Question) -> String {
     let text = json!([question.kind.to_string(), question.parameters]).to_string();
-    Sha256::digest(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    let mut digest = HEXLOWER.encode(&Sha256::digest(text.as_bytes()));
+    digest.truncate(DIGEST_DIGITS);
+    digest
 }
 
 fn capability(kind: QuestionKind) -> ClientCapabilities {

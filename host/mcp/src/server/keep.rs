@@ -1,5 +1,6 @@
 //! Results that are too long for a client, kept for a while under an address that cannot be guessed.
 
+use data_encoding::HEXLOWER;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,8 +33,7 @@ impl Keep {
         }
         let mut id = [0; 16];
         getrandom::fill(&mut id).ok()?;
-        let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-        let uri = format!("{SCHEME}{id}");
+        let uri = format!("{SCHEME}{}", HEXLOWER.encode(&id));
         let kept =
             Kept { uri: uri.clone(), owner: owner.to_owned(), since: Instant::now(), text: text.into() };
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,6 @@
 //! Names of tools on the wire.
 
+use data_encoding::HEXLOWER;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -43,7 +44,7 @@ fn fitted(name: &str) -> Cow<'_, str> {
 
 fn suffixed(wire: &str, name: &str) -> String {
     let digest = Sha256::digest(name.as_bytes());
-    let suffix: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let suffix = HEXLOWER.encode(&digest);
     let stem: String = wire.chars().take(CHARS_MAX - SUFFIX_CHARS - 1).collect();
     format!("{stem}_{}", suffix.get(..SUFFIX_CHARS).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! What a result says about how it was made, and that nothing else went on.
+//! Receipts and reports of dry runs: facts about a call in `_meta` of its result.
 
 use cofferdam_tool::CallRecord;
 use serde_json::{Map, Value, json};
@@ -9,17 +9,57 @@ pub(super) const KEY: &str = "cofferdam/receipt";
 pub(super) const DRY_RUN: &str = "cofferdam/dryRun";
 /// Bytes of diffs that the result of a dry run holds.
 const DIFF_BYTES_MAX: usize = 256 * 1024;
-/// Most files and hosts that a receipt names.
+/// Maximum number of files and of hosts that a receipt names.
 const NAMES_MAX: usize = 20;
-/// Members of the receipt of a call that has changed nothing and asked nobody.
-const MEMBERS_USUAL: usize = 7;
+/// Hexadecimal digits of a digest in a short receipt: enough to find the whole digest among those that the operator has.
+const SHORT_DIGEST_DIGITS: usize = 12;
 
-/// The receipt of one call. It names what the call touched by the names that people gave to it, never by a place on the host;
-/// the full record stays with the host.
-pub(super) fn receipt(record: CallRecord, policy_digest: Option<&str>) -> Value {
-    let mut receipt = Map::with_capacity(MEMBERS_USUAL);
-    receipt.insert("callId".to_owned(), record.call_id.into());
-    if let Some(plugin) = record.plugin {
+/// Facts about a call that its result carries in `_meta`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Receipts {
+    /// None.
+    None,
+    /// Call id, shortened digests of the plugin and of its grants, and duration: at most 160 bytes.
+    #[default]
+    Short,
+    /// Whole digests, CPU time, memory, the files that the call has changed and the hosts that it has contacted as well.
+    Full,
+}
+
+impl Receipts {
+    /// Returns the receipt of a call. It has the names that the operator gave to stores, never a path of the host.
+    pub(super) fn of(self, record: &CallRecord, policy_digest: Option<&str>) -> Option<Value> {
+        match self {
+            Self::None => None,
+            Self::Short => Some(short(record, policy_digest)),
+            Self::Full => Some(full(record, policy_digest)),
+        }
+    }
+}
+
+fn short(record: &CallRecord, policy_digest: Option<&str>) -> Value {
+    let mut receipt = Map::with_capacity(4);
+    receipt.insert("callId".to_owned(), record.call_id.as_str().into());
+    if let Some(plugin) = &record.plugin {
+        receipt.insert("plugin".to_owned(), shortened(&plugin.digest).into());
+    }
+    if let Some(digest) = policy_digest {
+        receipt.insert("policy".to_owned(), shortened(digest).into());
+    }
+    receipt.insert("wallUs".to_owned(), micros(record.phases.total()));
+    Value::Object(receipt)
+}
+
+/// Returns the algorithm and the first digits of a digest.
+fn shortened(digest: &str) -> &str {
+    let digits = digest.find(':').map_or(0, |colon| colon + 1);
+    digest.get(..digits + SHORT_DIGEST_DIGITS).unwrap_or(digest)
+}
+
+fn full(record: &CallRecord, policy_digest: Option<&str>) -> Value {
+    let mut receipt = Map::new();
+    receipt.insert("callId".to_owned(), record.call_id.as_str().into());
+    if let Some(plugin) = &record.plugin {
         receipt.insert("plugin".to_owned(), plugin.name.as_str().into());
         receipt.insert("pluginDigest".to_owned(), plugin.digest.as_ref().into());
     }
@@ -78,4 +118,48 @@ pub(super) fn dry_run(record: &CallRecord) -> Value {
 
 fn micros(duration: std::time::Duration) -> Value {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use cofferdam_tool::{PluginIdentity, PluginName};
+
+    use super::*;
+
+    fn record() -> CallRecord {
+        let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
+        let name = PluginName::new("text").unwrap();
+        let mut record = CallRecord::default();
+        record.call_id = format!("mcp-{}", u64::MAX);
+        record.plugin = Some(PluginIdentity { name, digest: digest.as_str().into() });
+        record.phases.run = Duration::from_secs(24 * 60 * 60);
+        record
+    }
+
+    #[test]
+    fn a_short_receipt_has_at_most_160_bytes() {
+        let digest = format!("sha256:{}", "fedcba9876543210".repeat(4));
+        let receipt = Receipts::Short.of(&record(), Some(&digest)).unwrap();
+        assert_eq!(
+            receipt,
+            json!({
+                "callId": "mcp-18446744073709551615",
+                "plugin": "sha256:0123456789ab",
+                "policy": "sha256:fedcba987654",
+                "wallUs": 86_400_000_000_u64,
+            })
+        );
+        let bytes = json!({ KEY: receipt }).to_string().len();
+        assert!(bytes <= 160, "{bytes}");
+    }
+
+    #[test]
+    fn a_full_receipt_has_whole_digests() {
+        let receipt = Receipts::Full.of(&record(), None).unwrap();
+        assert_eq!(receipt["pluginDigest"].as_str().unwrap().len(), "sha256:".len() + 64);
+        assert_eq!(receipt["plugin"], "text");
+        assert_eq!(Receipts::None.of(&record(), None), None);
+    }
 }

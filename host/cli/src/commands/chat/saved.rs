@@ -3,13 +3,14 @@
 //! The directory is the user's alone. It holds what was said in plain text, and what was allowed for always: no tool may
 //! write there.
 
+use cofferdam_files::session_stem;
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use cofferdam_agent::Session;
-use cofferdam_agent::history::{FileHistory, FileHistoryOptions, History, file_stem};
+use cofferdam_agent::history::{FileHistory, FileHistoryOptions, History};
 use etcetera::BaseStrategy as _;
 
 use crate::exit::{Exit, UsageError};
@@ -73,7 +74,7 @@ impl Saved {
     }
 
     fn state_path(&self) -> PathBuf {
-        self.directory.join(format!("{}{ENDING}", file_stem(Some(&self.name))))
+        self.directory.join(format!("{}{ENDING}", session_stem(Some(&self.name))))
     }
 }
 
@@ -121,7 +122,7 @@ fn open_directory(directory: Option<&Path>) -> anyhow::Result<(PathBuf, FileHist
 }
 
 fn lock(directory: &Path, name: &str) -> anyhow::Result<File> {
-    let path = directory.join(format!("{}.lock", file_stem(Some(name))));
+    let path = directory.join(format!("{}.lock", session_stem(Some(name))));
     let mut options = File::options();
     options.create(true).truncate(false).write(true);
     #[cfg(unix)]

@@ -20,7 +20,7 @@ use crate::{compose, loading, print};
 pub(super) async fn run(global: &Global, args: &McpBundleArgs) -> anyhow::Result<Exit> {
     let name = match &args.name {
         Some(name) => name.clone(),
-        None => compose::name_of_file(&args.output)
+        None => cofferdam::plugin_name(&args.output)
             .map_err(|_| UsageError("the bundle's file gives it no name; pass --name NAME".to_owned()))?
             .to_string(),
     };

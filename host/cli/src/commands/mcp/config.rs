@@ -24,7 +24,7 @@ pub(super) fn run(global: &Global, args: &McpConfigArgs) -> anyhow::Result<Exit>
         arguments: served::arguments(global, &args.plugins, &args.more)?,
     };
     match &args.write {
-        None => print::result(args.host.with_entry("", &entry)?.trim_end())?,
+        None => print::result(args.host.new_file(&entry)?.trim_end())?,
         Some(path) => {
             let path = path.clone().map_or_else(|| args.host.file(), Ok)?;
             let written = write(&path, |text| args.host.with_entry(text, &entry))?;

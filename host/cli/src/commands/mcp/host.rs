@@ -6,7 +6,7 @@ use anyhow::Context;
 use etcetera::BaseStrategy;
 use serde_json::{Map, Value, json};
 
-use super::{json_text, toml_text, yaml_text};
+use super::{json_text, toml_text};
 use crate::args::McpHost;
 use crate::exit::UsageError;
 
@@ -48,8 +48,9 @@ impl Entry {
         keys
     }
 
-    fn keys_of_goose(&self) -> Vec<(&'static str, Value)> {
-        vec![
+    /// The extension as goose's YAML has it. JSON is YAML, so values are written as JSON.
+    fn goose_yaml(&self) -> String {
+        let keys = [
             ("enabled", json!(true)),
             ("type", json!("stdio")),
             ("name", json!(self.name)),
@@ -57,12 +58,22 @@ impl Entry {
             ("cmd", json!(self.command)),
             ("args", json!(self.arguments)),
             ("timeout", json!(GOOSE_TIMEOUT_S)),
-        ]
+        ];
+        let lines = keys.map(|(key, value)| format!("    {key}: {value}\n"));
+        format!("extensions:\n  {}:\n{}", self.name, lines.concat())
     }
 }
 
 impl McpHost {
-    /// What the host's file says with the server in it. `text` is what it says now; an empty one is none.
+    /// Returns the text of a file of the host that has no other server.
+    pub(super) fn new_file(self, entry: &Entry) -> anyhow::Result<String> {
+        match self {
+            Self::Goose => Ok(entry.goose_yaml()),
+            _ => self.with_entry("", entry),
+        }
+    }
+
+    /// Returns the text of the host's file with the server in it. `text` is the current one, empty if there is no file.
     pub(super) fn with_entry(self, text: &str, entry: &Entry) -> anyhow::Result<String> {
         match self {
             Self::Claude | Self::ClaudeDesktop | Self::Cursor => {
@@ -70,7 +81,11 @@ impl McpHost {
             }
             Self::VsCode => json_text::with_entry(text, "servers", entry, entry.keys_with_type()),
             Self::Codex => toml_text::with_entry(text, entry),
-            Self::Goose => yaml_text::with_entry(text, entry, &entry.keys_of_goose()),
+            Self::Goose => Err(UsageError(
+                "YAML files are not edited; run the same command without --write, and paste what it prints under `extensions:`"
+                    .to_owned(),
+            )
+            .into()),
         }
     }
 

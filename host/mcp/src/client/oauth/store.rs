@@ -1,5 +1,6 @@
 //! Where tokens are kept.
 
+use data_encoding::HEXLOWER;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
@@ -134,7 +135,7 @@ impl OneServer {
 
 /// What the credentials for a server are kept under.
 pub(super) fn key(server: &Url) -> String {
-    Sha256::digest(server.as_str().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(server.as_str().as_bytes()))
 }
 
 fn failed(error: impl std::fmt::Display) -> AuthError {
