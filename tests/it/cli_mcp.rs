@@ -1,7 +1,7 @@
 //! The binary and MCP hosts: what is put into their files, and what a bundle holds.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -85,12 +85,12 @@ fn each_host_is_told_in_its_own_form_with_absolute_paths() {
     let words = quoted(&arguments(&folder));
     let wanted = format!("[mcp_servers.reports]\ncommand = \"{binary}\"\nargs = [{}]\n", words.join(", "));
     assert_eq!(codex, wanted);
-    let goose = config(&folder, "goose", &["--", "--receipts"]).stdout;
+    let goose = config(&folder, "goose", &["--", "--receipts", "full"]).stdout;
     assert!(
         goose.starts_with("extensions:\n  cofferdam:\n    enabled: true\n    type: \"stdio\"\n"),
         "{goose}"
     );
-    assert!(goose.contains(&format!("    args: [{},\"--receipts\"]\n", words.join(","))), "{goose}");
+    assert!(goose.contains(&format!("    args: [{},\"--receipts\",\"full\"]\n", words.join(","))), "{goose}");
 }
 
 #[test]
@@ -118,7 +118,6 @@ fn an_entry_is_put_where_each_host_looks() {
         ("vscode", ".vscode/mcp.json"),
         ("cursor", ".cursor/mcp.json"),
         ("codex", ".codex/config.toml"),
-        ("goose", ".config/goose/config.yaml"),
     ] {
         let printed = config(&folder, host, &[]).stdout;
         let ran = config(&folder, host, &["--write"]);
@@ -159,10 +158,10 @@ fn a_file_of_a_host_keeps_what_is_there_and_what_it_was() {
 fn comments_and_other_servers_are_never_lost() {
     let (_keep, folder) = folder();
     for (host, before, words) in [
-        ("vscode", "{\n  // mine\n  \"servers\": {}\n}\n", "not plain JSON"),
+        ("vscode", "{\n  // mine\n  servers: {}\n}\n", "it is not JSON with comments"),
         ("claude", "{\"mcpServers\": {\"cofferdam\": {\"command\": \"npx\"}}}", "another server there (npx)"),
         ("codex", "[mcp_servers.cofferdam]\nurl = \"https://a.example\"\n", "another server there"),
-        ("goose", "extensions: {a: {}}\n", "line 1 is written in a way that is not edited here"),
+        ("goose", "extensions: {a: {}}\n", "paste what it prints under `extensions:`"),
     ] {
         std::fs::write(folder.join("file"), before).unwrap();
         let ran = config(&folder, host, &["--write", "file"]);
@@ -187,27 +186,15 @@ fn variables_that_a_host_has_to_pass_on_are_named() {
     assert_eq!(printed["mcpServers"]["cofferdam"]["args"][2], path);
 }
 
-/// The files of a zip archive with their modes, read by its directory at the end.
+/// Returns the files of a zip archive with their modes.
 fn unpacked(bytes: &[u8]) -> BTreeMap<String, (u32, Vec<u8>)> {
-    let half = |at: usize| usize::from(u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()));
-    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-    let size = |at: usize| usize::try_from(word(at)).unwrap();
-    let end = bytes.len() - 22;
-    assert_eq!(&bytes[end..end + 4], b"PK\x05\x06");
-    let mut at = size(end + 16);
+    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
     let mut files = BTreeMap::new();
-    for _ in 0..half(end + 10) {
-        assert_eq!(&bytes[at..at + 4], b"PK\x01\x02");
-        let name = String::from_utf8(bytes[at + 46..at + 46 + half(at + 28)].to_vec()).unwrap();
-        let local = size(at + 42);
-        assert_eq!(&bytes[local..local + 4], b"PK\x03\x04");
-        let start = local + 30 + half(local + 26) + half(local + 28);
-        let deflated = &bytes[start..start + size(at + 20)];
+    for index in 0..archive.len() {
+        let mut file = archive.by_index(index).unwrap();
         let mut contents = Vec::new();
-        flate2::read::DeflateDecoder::new(deflated).read_to_end(&mut contents).unwrap();
-        assert_eq!(contents.len(), size(at + 24), "{name}");
-        files.insert(name.clone(), (word(at + 38) >> 16, contents));
-        at += 46 + name.len() + half(at + 30) + half(at + 32);
+        file.read_to_end(&mut contents).unwrap();
+        files.insert(file.name().unwrap().into_owned(), (file.unix_mode().unwrap(), contents));
     }
     files
 }

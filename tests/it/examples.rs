@@ -2,11 +2,13 @@
 
 use std::process::Command;
 
-use cofferdam_tests::{binary, guest};
+use cofferdam_tests::{binary, guest, root};
 
 fn run(name: &str, arguments: &[&str]) -> String {
     let program = binary().with_file_name(format!("example-{name}"));
-    let output = Command::new(program).args(arguments).output().unwrap();
+    // A host that is not told otherwise keeps compiled code in the user's cache.
+    let cache = root().join("target/tests/user-cache");
+    let output = Command::new(program).args(arguments).env("XDG_CACHE_HOME", cache).output().unwrap();
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

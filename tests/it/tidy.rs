@@ -96,11 +96,15 @@ fn the_environment_is_read_in_the_binary_alone() {
             || path.ends_with("tests.rs")
             || path.ends_with("build.rs")
             || path.starts_with("host/files/src/testing")
+            // The child process is told by its arguments what it is.
+            || path == Path::new("host/cofferdam/src/compile_child.rs")
     };
     let host = |path: &Path| path.starts_with("host") && !path.starts_with("host/cli") && !is_test(path);
     let mut looked_at = 0;
     for (path, text) in sources().into_iter().filter(|(path, _)| host(path)) {
         looked_at += 1;
+        // Examples in documentation are programs.
+        let text: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
         for reading in ["env::var", "env::current_dir", "env::args", "println!"] {
             assert!(!text.contains(reading), "{} uses {reading}", path.display());
         }

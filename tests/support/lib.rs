@@ -40,7 +40,7 @@ pub fn guest(name: &str) -> PathBuf {
 pub fn binary() -> PathBuf {
     let this = std::env::current_exe().expect("a running program has a path");
     let beside = this.ancestors().skip(1).map(|folder| folder.join("cofferdam")).find(|path| path.is_file());
-    beside.expect("the binary is missing: run `cargo build -p cofferdam` first")
+    beside.expect("the binary is missing: run `cargo build -p cofferdam-cli` first")
 }
 
 /// An engine configuration like the binary's own: compiling happens in a child process.

@@ -34,7 +34,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
             build_extism();
         }
         section("building in release mode");
-        cargo(&["build", "--release", "--package", "cofferdam", "--package", "cofferdam-bench"])?;
+        cargo(&["build", "--release", "--package", "cofferdam-cli", "--package", "cofferdam-bench"])?;
     } else {
         cargo(&["build", "--release", "--package", "cofferdam-bench", "--no-default-features"])?;
     }

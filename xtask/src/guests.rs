@@ -48,9 +48,11 @@ impl Targets {
     }
 }
 
+const SAMPLES: &str = "sample-tools/rust";
+
 /// Every folder of guests.
 pub(crate) const WORKSPACES: &[Workspace] = &[
-    Workspace { folder: "sample-tools/rust", targets: Targets::Libraries, has_native_tests: true },
+    Workspace { folder: SAMPLES, targets: Targets::Libraries, has_native_tests: true },
     Workspace { folder: "tests/programs", targets: Targets::Examples, has_native_tests: false },
     Workspace { folder: "tests/mcp/plugin", targets: Targets::Libraries, has_native_tests: false },
     Workspace { folder: "tests/typed", targets: Targets::Examples, has_native_tests: false },
@@ -59,14 +61,13 @@ pub(crate) const WORKSPACES: &[Workspace] = &[
 /// Builds every guest and collects the components.
 pub(crate) fn build() -> anyhow::Result<()> {
     add_target()?;
-    let plugins = plugins()?;
-    for workspace in WORKSPACES {
-        section(&format!("building the guests in {}", workspace.folder));
-        let what = workspace.targets;
-        workspace.cargo(&["build", "--workspace", "--release", "--target", TARGET, what.flag()])?;
-        collect(&root().join(BUILD_DIR).join(TARGET).join(what.folder()), &plugins)?;
-    }
-    Ok(())
+    WORKSPACES.iter().try_for_each(Workspace::build)
+}
+
+/// Builds the sample tools in Rust.
+pub(crate) fn build_samples() -> anyhow::Result<()> {
+    add_target()?;
+    WORKSPACES.iter().filter(|workspace| workspace.folder == SAMPLES).try_for_each(Workspace::build)
 }
 
 /// Checks every guest with clippy, in the profile of the build: both use the same procedural macros.
@@ -96,6 +97,13 @@ pub(crate) fn test() -> anyhow::Result<()> {
 }
 
 impl Workspace {
+    /// Builds the components and collects them.
+    fn build(&self) -> anyhow::Result<()> {
+        section(&format!("building the guests in {}", self.folder));
+        self.cargo(&["build", "--workspace", "--release", "--target", TARGET, self.targets.flag()])?;
+        collect(&root().join(BUILD_DIR).join(TARGET).join(self.targets.folder()), &plugins()?)
+    }
+
     /// Runs cargo in the workspace.
     fn cargo(&self, arguments: &[&str]) -> anyhow::Result<()> {
         // Cargo's own variable, because arguments may end with those of another program.

@@ -32,7 +32,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Build host and sample tools, and show a scripted model using them on this repository
-    Demo,
+    Demo(demo::Options),
     /// Build everything that the tests need and run all of them
     Test,
     /// Run the conformance rows and print `area: passed/total`; COFFERDAM_VECTORS names another directory of rows
@@ -75,13 +75,19 @@ fn main() -> anyhow::Result<ExitCode> {
 
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Demo => demo::run(),
+        Command::Demo(options) => demo::run(&options),
         Command::Test => test(),
         Command::Conformance => conformance(),
         Command::Lint => lint(),
         Command::Deny => deny::run(),
         Command::Ci => lint().and_then(|()| test()),
-        Command::Guests => guests::build().and_then(|()| languages::build()).and_then(|()| projects::build()),
+        Command::Guests => {
+            guests::build()?;
+            languages::build()?;
+            section("building the host, which builds plugins");
+            build()?;
+            projects::build()
+        }
         Command::S3 { serve } => s3::run(serve),
         Command::Mcp { part } => guests::build().and_then(|()| build()).and_then(|()| mcp::run(part)),
         Command::Models => models::run(),

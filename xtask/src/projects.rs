@@ -32,10 +32,8 @@ struct Project {
     toolchain: Option<Toolchain>,
 }
 
-/// Builds those whose toolchain is there.
+/// Builds those whose toolchain is there, with the host, which has to be built already.
 pub(crate) fn build() -> anyhow::Result<()> {
-    section("building the host, which builds plugins");
-    crate::build()?;
     // Asked once each: a missing one is said in one line.
     let mut ready: HashMap<Toolchain, bool> = HashMap::new();
     for project in projects()? {

@@ -2,12 +2,13 @@
 
 mod runs;
 
+use cofferdam_files::session_stem;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use cofferdam_agent::history::{FileHistory, FileHistoryOptions, HistoryError, HistoryFlags, file_stem};
+use cofferdam_agent::history::{FileHistory, FileHistoryOptions, HistoryError, HistoryFlags};
 use cofferdam_agent::{Content, Message, Role, Session};
 use serde_json::{Map, Value, json};
 
@@ -23,7 +24,7 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
     match row.op.as_str() {
         "stem" => {
             let id = row.get("session_id").map(text).transpose()?;
-            expect_same("stem", &row.expect, &json!(file_stem(id)))
+            expect_same("stem", &row.expect, &json!(session_stem(id)))
         }
         "different_stems" => different_stems(row),
         "new" => new(row),
@@ -76,7 +77,7 @@ fn expect_part(row: &Row, got: &Value) -> Result<(), String> {
 fn different_stems(row: &Row) -> Result<(), String> {
     let ids: BTreeSet<_> = texts(row.required("ids")?).into_iter().collect();
     // As a file system that ignores case has them.
-    let stems: BTreeSet<_> = ids.iter().map(|id| file_stem(Some(id)).to_lowercase()).collect();
+    let stems: BTreeSet<_> = ids.iter().map(|id| session_stem(Some(id)).to_lowercase()).collect();
     expect_same("different", &row.expect, &json!(stems.len() == ids.len()))
 }
 

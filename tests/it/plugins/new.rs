@@ -118,7 +118,8 @@ fn what_cannot_be_a_project_is_said() {
     says(&["new", "x", "--lang", "cobol"], "there is no SDK for `cobol`");
     says(&["new", "1st", "--lang", "c"], "the first one a letter");
     says(&["new", "a b", "--lang", "c"], "cannot be the name of a plugin");
-    says(&["new", "cofferdam", "--lang", "go"], "is what the SDK is called");
+    says(&["new", "cofferdam", "--lang", "go"], "`cofferdam` is what the SDK is called");
+    says(&["new", "cofferdam_sdk", "--lang", "rust"], "`cofferdam-sdk` is what the SDK is called");
     says(&["build", "nowhere"], "is not a directory");
     says(&["build"], "holds no project in a language with an SDK");
     assert_eq!(cofferdam(parent.path(), &["new", "twice", "--lang", "c"]).code, 0);

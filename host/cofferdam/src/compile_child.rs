@@ -1,0 +1,35 @@
+//! The child process that compiles plugins.
+
+use std::ffi::OsStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cofferdam_engine::Compiler;
+
+use crate::BuildError;
+
+/// First argument of the child process.
+const ARGUMENT: &str = "cofferdam-compile-child";
+
+/// True once [`init`] has run: only then does this program, started again, become a compiler.
+static IS_INITIALIZED: AtomicBool = AtomicBool::new(false);
+
+/// Prepares the program for compiling plugins. Call it first thing in `main`, before any thread exists.
+///
+/// Plugins are compiled in a child process, which is this program again with a certain first argument. In that child this function
+/// compiles one plugin and ends the process; otherwise it returns at once.
+pub fn init() {
+    if std::env::args_os().nth(1).as_deref() == Some(OsStr::new(ARGUMENT)) {
+        let is_compiled = cofferdam_engine::compile_child().is_ok();
+        std::process::exit(if is_compiled { 0 } else { 1 });
+    }
+    IS_INITIALIZED.store(true, Ordering::Release);
+}
+
+/// Returns the compiler that is this program, started again.
+pub(crate) fn compiler() -> Result<Compiler, BuildError> {
+    if !IS_INITIALIZED.load(Ordering::Acquire) {
+        return Err(BuildError::NotInitialized);
+    }
+    let program = std::env::current_exe().map_err(BuildError::Program)?;
+    Ok(Compiler::Child { program, arguments: vec![ARGUMENT.into()] })
+}

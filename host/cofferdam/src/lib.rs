@@ -1,0 +1,158 @@
+//! Runs tools of WebAssembly plugins, each call in a sandbox of its own.
+//!
+//! A plugin is a WebAssembly component. A [`Host`] loads plugins, decodes the JSON arguments of a call by the schema that the tool
+//! declares, runs the call in a fresh instance with the files, hosts and limits that you grant, and returns a value or a
+//! structured error.
+//!
+//! # Call a plugin
+//!
+//! ```standalone_crate
+//! use cofferdam::{Access, Host};
+//! use serde_json::json;
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     cofferdam::init();
+//!     # let plugin = "../../target/plugins/text.wasm";
+//!     # let notes = "../../docs";
+//!     # /*
+//!     let (plugin, notes) = ("text.wasm", "./notes");
+//!     # */
+//!     let host = Host::builder()
+//!         .plugin(plugin)
+//!         .mount("data", notes, Access::ReadOnly)
+//!         # .no_cache()
+//!         .build()
+//!         .await?;
+//!     let output = host.call("word_count", json!({"text": "to be or not to be"})).await?;
+//!     println!("{}", output.text());
+//!     # assert_eq!(output.value().unwrap()["words"], 6);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! [`init`] belongs at the start of `main`: plugins are untrusted, so the host compiles them in a child process with limits on CPU
+//! time and memory. The child is your program, started again.
+//!
+//! # Errors
+//!
+//! [`CallError`] tells a call that was refused before it started from a tool that failed and from one that trapped, ran into a
+//! limit or was denied something. [`CallError::text`] is what a model should read; the [`CallRecord`](tool::CallRecord) of the
+//! call has the details for the operator.
+//!
+//! ```standalone_crate
+//! use cofferdam::{CallError, Host};
+//! use serde_json::json;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # cofferdam::init();
+//! # let host = Host::builder().plugin("../../target/plugins/crash.wasm").no_cache().build().await?;
+//! match host.call("panic", json!({"message": "this stays on the host"})).await {
+//!     Err(CallError::Error { error, record }) => {
+//!         assert_eq!(error.type_name(), "Trap.Unreachable");
+//!         assert!(record.stderr_tail.contains("this stays on the host"));
+//!     }
+//!     other => panic!("{other:?}"),
+//! }
+//! let error = host.call("panick", json!({})).await.unwrap_err();
+//! assert!(matches!(error, CallError::Refused(_)));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # A Rust function as a tool
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use cofferdam::Host;
+//! use cofferdam::tool::{Declaration, Functions};
+//! use serde_json::json;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let schema = r#"{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}"#;
+//! let double = Declaration::new("double", "Doubles a number.", schema);
+//! let functions = Functions::new("math").with(double, async |arguments, _context| {
+//!     Ok(json!(2 * arguments.value()["a"].as_i64().unwrap_or_default()))
+//! })?;
+//! let host = Host::builder().source(Arc::new(functions)).build().await?;
+//! assert_eq!(host.call("double", json!({"a": "21"})).await?.text(), "42");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Functions run in your process, outside of any sandbox. A whole set of tools of your own is a [`ToolSource`](tool::ToolSource).
+#![cfg_attr(
+    feature = "agent",
+    doc = r##"
+# An agent
+
+```
+use std::sync::Arc;
+
+use cofferdam::Host;
+use cofferdam::agent::ScriptedClient;
+use cofferdam::tool::{Declaration, Functions};
+use serde_json::json;
+
+# #[tokio::main]
+# async fn main() -> Result<(), Box<dyn std::error::Error>> {
+# let clock = Declaration::new("clock", "Tells the time.", r#"{"type":"object","properties":{}}"#);
+# let functions = Functions::new("clock").with(clock, async |_arguments, _context| Ok(json!("noon")))?;
+# let host = Host::builder().source(Arc::new(functions)).build().await?;
+let script = r#"
+{"text":"I look.","calls":[{"tool":"clock","arguments":{}}]}
+{"text":"It is noon."}
+"#;
+let model = ScriptedClient::read("script", script.as_bytes())?;
+let agent = host.agent(model).instructions("Answer in one sentence.").build()?;
+let response = agent.run("What time is it?").await?;
+assert_eq!(response.text(), "It is noon.");
+# Ok(())
+# }
+```
+"##
+)]
+#![cfg_attr(
+    feature = "mcp",
+    doc = r#"
+# An MCP server
+
+```no_run
+use cofferdam::Host;
+use cofferdam::mcp::ServerOptions;
+
+# #[tokio::main]
+# async fn main() -> Result<(), Box<dyn std::error::Error>> {
+cofferdam::init();
+let host = Host::builder().plugin("text.wasm").build().await?;
+host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await?;
+# Ok(())
+# }
+```
+"#
+)]
+
+mod builder;
+mod call;
+mod compile_child;
+mod host;
+pub mod policy_files;
+mod stores;
+
+#[cfg(feature = "agent")]
+pub use cofferdam_agent as agent;
+pub use cofferdam_engine as engine;
+pub use cofferdam_files as files;
+#[cfg(feature = "mcp")]
+pub use cofferdam_mcp as mcp;
+pub use cofferdam_tool as tool;
+pub use cofferdam_tool::FileAccess as Access;
+
+pub use self::builder::{BuildError, HostBuilder};
+pub use self::call::{CallError, CallOutput};
+pub use self::compile_child::init;
+pub use self::host::Host;
+pub use self::stores::{open_directory, plugin_name};

@@ -1,0 +1,112 @@
+//! Files that decide what plugins may do, which no plugin may write.
+//!
+//! A plugin that can write a configuration, a lock file or a manifest could grant itself anything. So a store that can be written
+//! may hold none of these files, nor any place that leads to one: the directory in which it is named, those of symbolic links
+//! on the way, and the directory in which it is.
+
+use std::path::{Path, PathBuf};
+
+use cofferdam_engine::Mount;
+use cofferdam_files::FileStore;
+use cofferdam_tool::FileAccess;
+
+/// Maximum number of links that are followed from the name of a file to the file.
+const LINKS_MAX: usize = 40;
+/// Endings of the files that decide together with another one: the lock of a configuration, the manifest of a component.
+const BESIDE: [&str; 2] = ["lock", "toml"];
+
+/// A file that decides about grants: its name, and every place that leads to it.
+#[derive(Debug, Clone)]
+pub struct PolicyFile {
+    named: PathBuf,
+    places: Vec<PathBuf>,
+}
+
+/// A store can be written and holds a file that decides about grants.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{store} holds {}, which decides what a plugin may do; use another directory, or this one for reading only",
+    .file.display()
+)]
+pub struct HoldsPolicyFile {
+    /// The store, in words for the operator.
+    pub store: String,
+    /// The file.
+    pub file: PathBuf,
+}
+
+/// Finds the places of `files`. A file that does not exist decides nothing, except `created_later`, which may appear at any time.
+#[must_use]
+pub fn locate(files: &[PathBuf], created_later: Option<&Path>) -> Vec<PolicyFile> {
+    let located = |named: &PathBuf| {
+        let mut places = places(named);
+        if created_later == Some(named) {
+            places.extend(future_places(named));
+        }
+        if places.is_empty() {
+            return None;
+        }
+        places.extend(BESIDE.iter().flat_map(|ending| self::places(&named.with_extension(ending))));
+        Some(PolicyFile { named: named.clone(), places })
+    };
+    files.iter().filter_map(located).collect()
+}
+
+/// Refuses mounts that can be written and hold one of `files`.
+///
+/// # Errors
+/// [`HoldsPolicyFile`] for the first such mount.
+pub fn check_mounts(mounts: &[Mount], files: &[PolicyFile]) -> Result<(), HoldsPolicyFile> {
+    mounts.iter().try_for_each(|mount| {
+        check_store(&format!("the mount `{}`", mount.name), &*mount.store, mount.access, files)
+    })
+}
+
+/// Refuses a store that can be written and holds one of `files`. `name` is the store in words for the operator.
+///
+/// # Errors
+/// [`HoldsPolicyFile`] if that is so.
+pub fn check_store(
+    name: &str,
+    store: &dyn FileStore,
+    access: FileAccess,
+    files: &[PolicyFile],
+) -> Result<(), HoldsPolicyFile> {
+    if access == FileAccess::ReadOnly {
+        return Ok(());
+    }
+    let Some(Ok(root)) = store.root_ambient().map(Path::canonicalize) else { return Ok(()) };
+    match files.iter().find(|file| file.places.iter().any(|place| place.starts_with(&root))) {
+        None => Ok(()),
+        Some(file) => Err(HoldsPolicyFile { store: name.to_owned(), file: file.named.clone() }),
+    }
+}
+
+/// Returns the places of one file, each without links in its directory.
+fn places(named: &Path) -> Vec<PathBuf> {
+    let mut places: Vec<_> = named.canonicalize().ok().into_iter().collect();
+    let mut next = named.to_owned();
+    for _ in 0..LINKS_MAX {
+        let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { break };
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        let Ok(parent) = parent.canonicalize() else { break };
+        let place = parent.join(name);
+        if place.symlink_metadata().is_err() {
+            break;
+        }
+        let target = std::fs::read_link(&place);
+        places.push(place);
+        let Ok(target) = target else { break };
+        next = parent.join(target);
+    }
+    places
+}
+
+/// Returns the places where a file can appear: its name, and the same below the directories that exist.
+fn future_places(named: &Path) -> impl Iterator<Item = PathBuf> {
+    let real = named.ancestors().skip(1).find_map(|above| {
+        let below = named.strip_prefix(above).ok()?;
+        Some(above.canonicalize().ok()?.join(below))
+    });
+    [Some(named.to_owned()), real].into_iter().flatten()
+}
