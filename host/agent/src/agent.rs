@@ -110,8 +110,11 @@ impl Agent {
         &self.parts.name
     }
 
-    /// The same agent with the tools of another source beside its own.
-    pub(crate) fn with_source(&self, source: Arc<dyn ToolSource>) -> Result<Self, DuplicateTool> {
+    /// Returns the same agent with the tools of another source beside its own.
+    ///
+    /// # Errors
+    /// [`DuplicateTool`] if the agent has a tool of the same name.
+    pub fn with_source(&self, source: Arc<dyn ToolSource>) -> Result<Self, DuplicateTool> {
         let mut parts = Parts::clone(&self.parts);
         parts.toolset.add(source)?;
         Ok(Self { parts: Arc::new(parts) })

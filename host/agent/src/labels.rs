@@ -25,8 +25,7 @@ pub use audit::{Decided, LabelAudit, LabelDecision};
 pub use check::Violation;
 pub use cofferdam_tool::{Confidentiality, Integrity, Label, StatedBy, StatedLabels};
 pub use policy::LabelPolicy;
-pub use store::context_of;
+pub use store::{context_of, taint};
 
 pub(crate) use flow::{CallFlow, Flow, FlowLayer, label_result};
-pub(crate) use store::taint;
 pub(crate) use tools::{INSPECT, QUARANTINE, VariableTools, definitions};

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use cofferdam_agent::skills::SkillTools;
 use cofferdam_engine::{
     Compiler, Component, ComponentFiles, Engine, EngineConfig, Grants, Mount, Plugin, PluginInfo,
     PluginOptions, PoolSize,
 };
 use cofferdam_files::{FileAccessTools, SpillOptions};
 use cofferdam_mcp::client::RemoteServer;
+use cofferdam_skills::SkillTools;
 use cofferdam_tool::{Declaration, FileAccess, Limits, PluginName, ToolSource, Toolset};
 use etcetera::BaseStrategy;
 

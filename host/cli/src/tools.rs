@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cofferdam_agent::skills::SkillTools;
 use cofferdam_engine::{Engine, Plugin};
 use cofferdam_files::FileAccessTools;
 use cofferdam_mcp::client::RemoteServer;
+use cofferdam_skills::SkillTools;
 use cofferdam_tool::{ToolSource as _, Toolset};
 
 use crate::args::{Global, PluginArgs};

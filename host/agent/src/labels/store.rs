@@ -81,7 +81,7 @@ pub fn context_of(session: &Session) -> Label {
 }
 
 /// Combines a label into that of a session's context: for what it is told from outside of its calls.
-pub(crate) fn taint(session: &Session, label: &Label) {
+pub fn taint(session: &Session, label: &Label) {
     if *label != Label::default() {
         Store::new(session.clone()).taint(label);
     }

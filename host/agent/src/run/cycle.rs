@@ -8,7 +8,6 @@ use tokio::sync::mpsc;
 use super::Given;
 use super::calls::Batch;
 use super::model::Answer;
-use super::pairing::Pairing;
 use super::plan::Plan;
 use super::transcript::arranged;
 use crate::agent::Parts;
@@ -17,8 +16,8 @@ use crate::labels::{Flow, FlowLayer};
 use crate::live::{LiveTools, RunTools};
 use crate::middleware::Chains;
 use crate::{
-    CallFailure, Content, FunctionCall, IterationContext, LoopSettings, Message, OnErrorLimit, Reply,
-    Response, Role, RunError, Session, ToolMode, Update,
+    CallFailure, Content, FunctionCall, IterationContext, LoopSettings, Message, OnErrorLimit, Pairing,
+    Reply, Response, Role, RunError, Session, ToolMode, Update,
 };
 
 /// What is shown for a reply of which nothing is left (`LOOP-23`).

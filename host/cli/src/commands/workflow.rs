@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use cofferdam_agent::RunError;
-use cofferdam_agent::workflow::{
+use cofferdam_files::{DirectoryOptions, DirectoryStore, Quota};
+use cofferdam_workflow::{
     CheckpointError, CheckpointId, Checkpoints, Payload, Snapshot, Workflow, WorkflowError, WorkflowRun,
 };
-use cofferdam_files::{DirectoryOptions, DirectoryStore, Quota};
 use futures_util::StreamExt as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail};
-use cofferdam_agent::skills::SkillTools;
 use cofferdam_engine::{ComponentFiles, Engine, Plugin};
 use cofferdam_files::FileAccessTools;
 use cofferdam_mcp::client::RemoteServer;
 use cofferdam_mcp::{
     MissingGrant, Offer, PolicyDigest, PromptOffer, ResourceOffer, ResourceSource, SourceFacts,
 };
+use cofferdam_skills::SkillTools;
 use cofferdam_tool::{MountName, Refused, ToolSource as _, Toolset};
 use sha2::{Digest, Sha256};
 

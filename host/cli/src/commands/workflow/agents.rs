@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use cofferdam_agent::labels::LabelPolicy;
-use cofferdam_agent::workflow::definition::{AgentDefinition, Names};
 use cofferdam_agent::{Agent, Approvals, Layer, LoopSettings, ScriptedClient, ScriptedReply};
 use cofferdam_tool::Toolset;
+use cofferdam_workflow::definition::{AgentDefinition, Names};
 
 use super::file::WorkflowFile;
 use super::show::ShowCalls;

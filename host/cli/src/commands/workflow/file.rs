@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cofferdam_agent::workflow::definition::{Location, WorkflowDefinition};
+use cofferdam_workflow::definition::{Location, WorkflowDefinition};
 
 use crate::config::ConfigError;
 
