@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use cofferdam_agent::{
     Agent, ApprovalRequest, BoxError, Content, IntoMessages, Message, Pairing, Response, RunError, Session,
-    labels,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -183,9 +182,9 @@ async fn turn_of(
     session: &Session,
     step: &Step,
 ) -> Result<Response, RunError> {
-    labels::taint(session, &step.label());
+    cofferdam_labels::taint(session, &step.label());
     let response = agent.run(messages).session(session).cancellation(step.cancellation().clone()).await?;
-    step.taint(&labels::context_of(session));
+    step.taint(&cofferdam_labels::context_of(session));
     Ok(response)
 }
 

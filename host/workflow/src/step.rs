@@ -304,7 +304,7 @@ impl Step {
         Ok(id)
     }
 
-    /// The label of everything that the run has learned ([labels](cofferdam_agent::labels)): of all executors until this superstep, and of this one.
+    /// The label of everything that the run has learned ([labels](cofferdam_labels)): of all executors until this superstep, and of this one.
     /// What comes from one of them may be in any message, so the whole run has one.
     #[must_use]
     pub fn label(&self) -> Label {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::Result;
-use cofferdam_agent::labels::LabelPolicy;
 use cofferdam_agent::{Agent, Approvals, Layer, LoopSettings, ScriptedClient, ScriptedReply};
+use cofferdam_labels::LabelPolicy;
 use cofferdam_tool::Toolset;
 use cofferdam_workflow::definition::{AgentDefinition, Names};
 
@@ -47,7 +47,7 @@ impl Makings<'_> {
             .approvals(self.approvals.clone())
             .layer(Layer::function(ShowCalls { agent: id.to_owned() }));
         if let Some(policy) = &self.policy {
-            builder = builder.labels(policy.clone());
+            builder = builder.guard(policy.clone());
         }
         if let Some(instructions) = &table.instructions {
             builder = builder.instructions(self.text(&instructions.value)?);

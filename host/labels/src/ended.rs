@@ -1,23 +1,20 @@
 //! What becomes of the result of a call: its label, and whether it is hidden (`LBL-6` to `LBL-8`).
 
-use std::sync::Arc;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cofferdam_agent::Data;
+use cofferdam_agent::middleware::{FunctionContext, FunctionError, FunctionSignal, FunctionValue};
 use cofferdam_tool::{
     Content as ToolContent, Integrity, Label, Output, StatedBy, ToolError, ToolFailure, ToolLabels,
 };
 use serde_json::{Value, json};
 
 use super::Decided;
-use super::flow::{CallFlow, Flow};
+use super::call::CallFlow;
 use super::store::Hidden;
-use crate::Data;
-use crate::middleware::{FunctionContext, FunctionError, FunctionSignal, FunctionValue};
 
 /// A call that has ended.
 pub(super) struct Ended<'c> {
-    pub(super) flow: &'c Arc<Flow>,
     pub(super) call: &'c CallFlow,
     pub(super) name: &'c str,
     pub(super) labels: &'c ToolLabels,
@@ -73,7 +70,7 @@ impl Ended<'_> {
         if !self.is_hidden(label, call_id) {
             return value;
         }
-        match self.flow.hide(self.call, (self.name, call_id), &hidden(&value), label) {
+        match self.call.hide((self.name, call_id), &hidden(&value), label) {
             Ok(reference) => match value {
                 FunctionValue::Error(_) => FunctionValue::Error(Output::Value(reference)),
                 FunctionValue::Finished(result) if result.is_error => {
@@ -106,21 +103,21 @@ impl Ended<'_> {
 
     fn hidden_words(&self, words: Value, label: &Label, call_id: &str) -> Value {
         let value = Hidden::text(words.to_string());
-        let hidden = self.flow.hide(self.call, (self.name, call_id), &value, label);
+        let hidden = self.call.hide((self.name, call_id), &value, label);
         hidden.unwrap_or_else(|text| json!({ "message": text }))
     }
 
     /// Gives the result its label. What is not hidden is seen, and taints the context (`LBL-8`, `LBL-9`). What a person asks for
     /// by `inspect_variable` is never hidden again (`LBL-13`).
     fn is_hidden(&self, label: &Label, call_id: &str) -> bool {
-        let is_inspected = self.is_own && self.name == super::INSPECT;
-        let hides = self.flow.policy.auto_hide_untrusted && !is_inspected;
+        let is_inspected = self.is_own && self.name == super::tools::INSPECT;
+        let hides = self.call.flow.policy.auto_hide_untrusted && !is_inspected;
         let is_hidden = hides && label.integrity == Integrity::Untrusted;
         if !is_hidden {
-            self.flow.store.taint(label);
+            self.call.flow.store.taint(label);
             self.call.decide(label.clone(), None);
         }
-        self.flow.tell(Decided::Labelled, self.name, call_id, label, None, &[]);
+        self.call.flow.tell(Decided::Labelled, self.name, call_id, label, None, &[]);
         is_hidden
     }
 }
@@ -131,7 +128,7 @@ fn hidden(value: &FunctionValue) -> Hidden {
         FunctionValue::Output(Output::Contents(contents))
         | FunctionValue::Error(Output::Contents(contents)) => contents.iter().filter_map(blob).collect(),
         FunctionValue::Finished(result) => result.items.clone(),
-        FunctionValue::Output(Output::Value(_)) | FunctionValue::Error(Output::Value(_)) => Vec::new(),
+        _ => Vec::new(),
     };
     Hidden { text: value.text(), items }
 }

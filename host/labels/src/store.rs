@@ -4,6 +4,7 @@
 //! saved with it. They are bounded: when there are too many values, or they are too large together, the oldest are
 //! forgotten. A value that is too large by itself is not kept at all. Neither is ever shown instead.
 
+use cofferdam_agent::{Data, Session};
 use data_encoding::HEXLOWER;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,8 +12,6 @@ use std::sync::{Mutex, PoisonError};
 use cofferdam_tool::{Content, Label, Output};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::{Data, Session};
 
 /// The part of a session's state that holds the context's label and the list of variables.
 const PART: &str = "labels";
@@ -80,7 +79,7 @@ pub fn context_of(session: &Session) -> Label {
     state(session).context
 }
 
-/// Combines a label into that of a session's context: for what it is told from outside of its calls.
+/// Combines a label into that of a session's context, for messages that come from outside of its calls.
 pub fn taint(session: &Session, label: &Label) {
     if *label != Label::default() {
         Store::new(session.clone()).taint(label);

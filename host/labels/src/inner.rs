@@ -13,7 +13,7 @@ use super::check::violations;
 use super::flow::{Flow, is_own};
 
 /// What a tool may do with other tools during one call.
-pub(crate) struct Inner {
+pub(super) struct Inner {
     flow: Arc<Flow>,
     state: Mutex<State>,
 }

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cofferdam_tool::{StatedLabels, ToolLabels, ToolName, ToolSource};
+use cofferdam_agent::ChatClient;
+use cofferdam_agent::guard::{Guard, GuardedRun, RunGuard};
+use cofferdam_tool::{DeclarationError, StatedLabels, ToolDefinition, ToolLabels, ToolName, ToolSource};
 
-use super::LabelAudit;
-use crate::ChatClient;
+use super::flow::Flow;
+use super::{LabelAudit, tools};
 
 /// The rules that calls of an agent are checked by. Clones share the audit and the quarantined model.
 ///
@@ -103,6 +105,16 @@ impl LabelPolicy {
         let mut labels = ToolLabels::resolve(&program, &source.labels(tool), source.states_for());
         labels.accepts_untrusted |= self.allow_untrusted_tools.contains(tool.as_str());
         labels
+    }
+}
+
+impl Guard for LabelPolicy {
+    fn definitions(&self) -> Result<Arc<[Arc<ToolDefinition>]>, DeclarationError> {
+        tools::definitions()
+    }
+
+    fn begin(&self, run: GuardedRun<'_>) -> Arc<dyn RunGuard> {
+        Arc::new(Flow::new(self, run))
     }
 }
 

@@ -6,11 +6,11 @@
 
 use std::collections::HashMap;
 
+use cofferdam_agent::middleware::CallArguments;
 use cofferdam_tool::{Label, parse_json};
 use serde_json::Value;
 
 use super::store::Store;
-use crate::middleware::CallArguments;
 
 /// What ids begin with (`LBL-7`).
 pub(super) const ID_START: &str = "var_";

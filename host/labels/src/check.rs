@@ -1,5 +1,6 @@
 //! Whether a call may be made (`LBL-3`, `LBL-9`, `LBL-10`).
 
+use cofferdam_agent::guard::Objection;
 use cofferdam_tool::{Confidentiality, Integrity, Label, ToolLabels};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -39,6 +40,19 @@ impl Violation {
     pub fn result(&self, function: &str) -> Value {
         json!({ "error": self.message(), "function": function })
     }
+}
+
+impl From<&Violation> for Objection {
+    fn from(violation: &Violation) -> Self {
+        // Words: this cannot fail, and if it did the objection would be recognised as none that is waived.
+        let data = serde_json::to_value(violation).unwrap_or_default();
+        Self { message: violation.message(), data }
+    }
+}
+
+/// Returns the violations among objections that a user has waived.
+pub(super) fn waived(objections: Vec<Objection>) -> Vec<Violation> {
+    objections.into_iter().filter_map(|objection| serde_json::from_value(objection.data).ok()).collect()
 }
 
 /// Everything that speaks against a call with data of this label, integrity first (`LBL-10`).
