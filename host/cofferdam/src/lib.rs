@@ -134,6 +134,20 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 ```
 "#
 )]
+//!
+//! # Features
+//!
+//! All of them are on by default. Without default features there is no HTTP client, no MCP and no YAML.
+//!
+//! | feature | module | contents |
+//! |---|---|---|
+//! | `agent` | `agent` | function-calling agents |
+//! | `openai`, `anthropic` | `models` | clients for models of these providers |
+//! | `workflows` | `workflow` | graphs of agents and functions |
+//! | `skills` | `skills` | instructions, files and scripts that an agent opens when it needs them |
+//! | `labels` | `labels` | information-flow labels, which keep untrusted results from steering an agent |
+//! | `mcp` | `mcp` | MCP servers and clients |
+//! | `yaml` | | workflows and prompt files in YAML |
 
 mod builder;
 mod call;
@@ -146,10 +160,18 @@ mod stores;
 pub use cofferdam_agent as agent;
 pub use cofferdam_engine as engine;
 pub use cofferdam_files as files;
+#[cfg(feature = "labels")]
+pub use cofferdam_labels as labels;
 #[cfg(feature = "mcp")]
 pub use cofferdam_mcp as mcp;
+#[cfg(any(feature = "anthropic", feature = "openai"))]
+pub use cofferdam_models as models;
+#[cfg(feature = "skills")]
+pub use cofferdam_skills as skills;
 pub use cofferdam_tool as tool;
 pub use cofferdam_tool::FileAccess as Access;
+#[cfg(feature = "workflows")]
+pub use cofferdam_workflow as workflow;
 
 pub use self::builder::{BuildError, HostBuilder};
 pub use self::call::{CallError, CallOutput};
