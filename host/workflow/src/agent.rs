@@ -259,17 +259,17 @@ impl Executor for AgentExecutor {
     }
 
     async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError> {
-        let mut own = own(step)?;
+        let mut own = step.read_own::<Own>()?;
         if own.open.is_some() {
             own.held.push(message);
         } else {
             self.turn(conversation::read(&message)?, &mut own, step).await?;
         }
-        keep(&own, step)
+        step.write_own(&own)
     }
 
     async fn answered(&self, request: Request, answer: Payload, step: &Step) -> Result<(), BoxError> {
-        let mut own = own(step)?;
+        let mut own = step.read_own::<Own>()?;
         let open = own.open.get_or_insert_default();
         match open.approvals.remove(&request.id) {
             Some(approval) => {
@@ -291,17 +291,6 @@ impl Executor for AgentExecutor {
             None => return Err(NotHere::Answer(request.id).into()),
         }
         self.held(&mut own, step).await?;
-        keep(&own, step)
+        step.write_own(&own)
     }
-}
-
-fn own(step: &Step) -> Result<Own, BoxError> {
-    match step.own() {
-        Value::Null => Ok(Own::default()),
-        own => Ok(serde_json::from_value(own)?),
-    }
-}
-
-fn keep(own: &Own, step: &Step) -> Result<(), BoxError> {
-    Ok(step.set_own(serde_json::to_value(own)?)?)
 }

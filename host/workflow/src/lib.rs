@@ -71,8 +71,8 @@ pub use function::{FunctionExecutor, executor_fn};
 pub use limits::{MAX_ITERATIONS, WorkflowLimits};
 pub use message::{MessageType, NotOfType, Payload, Typed};
 pub use orchestration::{
-    AgentSelector, Concurrent, GroupChat, Handoff, InvalidOrchestration, Magentic, MagenticLimits, Selector,
-    Sequential, selector_fn,
+    AgentSelector, Concurrent, GroupChat, Handoff, InvalidOrchestration, Magentic, MagenticLimits,
+    Orchestration, Selector, Sequential, selector_fn,
 };
 pub use outputs::{IntermediateFrom, OutputFrom};
 pub use run::{Ended, WorkflowRun, WorkflowStream};

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cofferdam_agent::BoxError;
 use cofferdam_tool::Label;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -286,6 +289,19 @@ impl Step {
         work.count(&value, &self.inner.limits)?;
         work.effects.own = value;
         Ok(())
+    }
+
+    /// Reads what the executor keeps for itself; the default at first.
+    pub(super) fn read_own<T: Default + DeserializeOwned>(&self) -> Result<T, BoxError> {
+        match self.own() {
+            Value::Null => Ok(T::default()),
+            own => Ok(serde_json::from_value(own)?),
+        }
+    }
+
+    /// Keeps something for the executor itself.
+    pub(super) fn write_own(&self, own: &impl Serialize) -> Result<(), BoxError> {
+        Ok(self.set_own(serde_json::to_value(own)?)?)
     }
 
     /// Asks a person for a value of type `answer`; the run pauses when nothing else is left to do (`WF-12`). Gives the id of the

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cofferdam_agent::{Agent, BoxError, Message};
 
-use super::super::agent::{AgentExecutor, Passes};
-use super::super::builder::Workflow;
+use super::super::builder::WorkflowBuilder;
 use super::super::conversation;
 use super::super::executor::Executor;
 use super::super::message::{MessageType, Payload};
 use super::super::step::Step;
-use super::{InvalidOrchestration, names};
+use super::{Checked, Intermediate, Orchestration, Pattern};
 
 /// Who hands the input out. No agent is likely to be called so.
 const INPUT: &str = "concurrent:input";
@@ -21,31 +20,18 @@ const ANSWERS: &str = "concurrent:answers";
 type Aggregate = Arc<dyn Fn(Vec<Message>) -> Payload + Send + Sync>;
 
 /// Several agents at once: each sees the input, and the output is all answers in the order of the participants (`WF-13`).
-#[must_use = "nothing is built yet"]
-pub struct Concurrent {
-    name: String,
-    agents: Vec<Agent>,
+pub type Concurrent = Orchestration<AllAtOnce>;
+
+/// Pattern of [`Concurrent`].
+#[derive(Default)]
+pub struct AllAtOnce {
     aggregate: Option<Aggregate>,
-    shows_others: bool,
-    max_iterations: Option<u64>,
 }
 
 impl Concurrent {
-    /// These agents.
+    /// Takes the agents.
     pub fn new(agents: impl IntoIterator<Item = Agent>) -> Self {
-        Self {
-            name: "concurrent".into(),
-            agents: agents.into_iter().collect(),
-            aggregate: None,
-            shows_others: false,
-            max_iterations: None,
-        }
-    }
-
-    /// What the workflow is called.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
+        Self::of(agents, AllAtOnce::default())
     }
 
     /// Makes the output of the answers, which come in the order of the participants.
@@ -53,50 +39,25 @@ impl Concurrent {
         mut self,
         aggregate: impl Fn(Vec<Message>) -> P + Send + Sync + 'static,
     ) -> Self {
-        self.aggregate = Some(Arc::new(move |answers| aggregate(answers).into()));
+        self.pattern.aggregate = Some(Arc::new(move |answers| aggregate(answers).into()));
         self
-    }
-
-    /// Each answer is shown as intermediate when it comes.
-    pub fn intermediate_outputs(mut self, shown: bool) -> Self {
-        self.shows_others = shown;
-        self
-    }
-
-    /// Most supersteps of one run.
-    pub fn max_iterations(mut self, max_iterations: u64) -> Self {
-        self.max_iterations = Some(max_iterations);
-        self
-    }
-
-    /// The workflow.
-    ///
-    /// # Errors
-    /// No participants, or two with one name.
-    pub fn build(self) -> Result<Workflow, InvalidOrchestration> {
-        let names = names(&self.agents)?;
-        let mut builder = Workflow::builder(self.name)
-            .executor(Input)
-            .start(INPUT)
-            .output_from([ANSWERS])
-            .executor(Answers { aggregate: self.aggregate });
-        if self.shows_others {
-            builder = builder.intermediate_output_from(names.clone());
-        }
-        if let Some(max_iterations) = self.max_iterations {
-            builder = builder.max_iterations(max_iterations);
-        }
-        for (agent, name) in self.agents.into_iter().zip(&names) {
-            let executor = AgentExecutor::new(name, agent).passing(Passes::Answer).forgetting();
-            builder = builder.executor(executor);
-        }
-        let builder = match names.as_slice() {
-            [only] => builder.edge(INPUT, only).edge(only, ANSWERS),
-            names => builder.fan_out(INPUT, names).fan_in(names, ANSWERS),
-        };
-        Ok(builder.build()?)
     }
 }
+
+impl Pattern for AllAtOnce {
+    const NAME: &'static str = "concurrent";
+
+    fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder> {
+        let answers = Answers { aggregate: self.aggregate.clone() };
+        let builder = builder.executor(Input).start(INPUT).output_from([ANSWERS]).executor(answers);
+        Ok(match names {
+            [only] => builder.edge(INPUT, only).edge(only, ANSWERS),
+            names => builder.fan_out(INPUT, names).fan_in(names, ANSWERS),
+        })
+    }
+}
+
+impl Intermediate for AllAtOnce {}
 
 /// Hands the input out as messages.
 struct Input;

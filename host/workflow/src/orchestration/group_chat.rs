@@ -7,18 +7,14 @@ use cofferdam_agent::{Agent, BoxError, Message};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::agent::{AgentExecutor, Passes, turn_apart};
-use super::super::builder::Workflow;
+use super::super::agent::turn_apart;
+use super::super::builder::WorkflowBuilder;
 use super::super::conversation;
-use super::super::executor::Executor;
-use super::super::limits::MAX_ITERATIONS;
-use super::super::message::{MessageType, Payload};
 use super::super::step::Step;
-use super::{InvalidOrchestration, names};
+use super::hub::{self, Lead};
+use super::{Checked, Intermediate, InvalidOrchestration, Orchestration, Pattern};
 
-/// Who gives the word. No agent is likely to be called so.
-const CHAIR: &str = "group-chat:chair";
-/// Turns of agents, unless somebody says otherwise: with two supersteps each they are within [`MAX_ITERATIONS`].
+/// Default limit of rounds: with two supersteps each they are within the default limit of supersteps.
 const MAX_ROUNDS: u64 = 40;
 /// How often an agent is asked who speaks next, when what it says is no answer to that.
 const ATTEMPTS_MAX: u32 = 3;
@@ -132,80 +128,51 @@ fn read(answer: &str, participants: &[String]) -> Result<Option<String>, String>
 
 /// Agents that talk to each other: a selector names the next speaker until it names none, or `max_rounds` is reached (`WF-14`).
 /// Everybody hears everything. The output is what the participants have said.
-#[must_use = "nothing is built yet"]
-pub struct GroupChat {
-    name: String,
-    agents: Vec<Agent>,
+pub type GroupChat = Orchestration<Talk>;
+
+/// Pattern of [`GroupChat`].
+pub struct Talk {
     selector: Arc<dyn Selector>,
     max_rounds: u64,
-    shows_others: bool,
 }
 
 impl GroupChat {
-    /// These agents, with whoever says who speaks next.
+    /// Takes the agents, and the selector of the next speaker.
     pub fn new(agents: impl IntoIterator<Item = Agent>, selector: impl Selector + 'static) -> Self {
-        Self {
-            name: "group-chat".into(),
-            agents: agents.into_iter().collect(),
-            selector: Arc::new(selector),
-            max_rounds: MAX_ROUNDS,
-            shows_others: false,
-        }
+        Self::of(agents, Talk { selector: Arc::new(selector), max_rounds: MAX_ROUNDS })
     }
 
-    /// What the workflow is called.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// Most turns of agents. The default is 40.
+    /// Limits the turns of agents. The default is 40.
     pub fn max_rounds(mut self, max_rounds: u64) -> Self {
-        self.max_rounds = max_rounds;
+        self.pattern.max_rounds = max_rounds;
         self
-    }
-
-    /// What everybody says is shown as intermediate at once.
-    pub fn intermediate_outputs(mut self, shown: bool) -> Self {
-        self.shows_others = shown;
-        self
-    }
-
-    /// The workflow.
-    ///
-    /// # Errors
-    /// No participants, two with one name, or no rounds.
-    pub fn build(self) -> Result<Workflow, InvalidOrchestration> {
-        let names = names(&self.agents)?;
-        if self.max_rounds == 0 {
-            return Err(InvalidOrchestration::ZeroLimit { limit: "max_rounds" });
-        }
-        let chair =
-            Chair { selector: self.selector, participants: names.clone(), max_rounds: self.max_rounds };
-        let supersteps = self.max_rounds.saturating_mul(2).saturating_add(1);
-        let mut builder = Workflow::builder(self.name)
-            .executor(chair)
-            .start(CHAIR)
-            .output_from([CHAIR])
-            .max_iterations(supersteps.max(MAX_ITERATIONS));
-        if self.shows_others {
-            builder = builder.intermediate_output_from(names.clone());
-        }
-        for (agent, name) in self.agents.into_iter().zip(&names) {
-            let executor = AgentExecutor::new(name, agent).passing(Passes::Answer).forgetting();
-            builder = builder.executor(executor.naming_speakers()).edge(CHAIR, name).edge(name, CHAIR);
-        }
-        Ok(builder.build()?)
     }
 }
 
-/// Gives the word.
+impl Pattern for Talk {
+    const NAME: &'static str = "group-chat";
+    const NAMES_SPEAKERS: bool = true;
+
+    fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder> {
+        if self.max_rounds == 0 {
+            return Err(InvalidOrchestration::ZeroLimit { limit: "max_rounds" });
+        }
+        let (selector, participants) = (Arc::clone(&self.selector), names.to_vec());
+        let chair = Chair { selector, participants, max_rounds: self.max_rounds };
+        Ok(hub::graph(builder, chair, self.max_rounds.saturating_mul(2).saturating_add(1), names))
+    }
+}
+
+impl Intermediate for Talk {}
+
+/// Asks the selector, and sends the conversation to the speaker that it names.
 struct Chair {
     selector: Arc<dyn Selector>,
     participants: Vec<String>,
     max_rounds: u64,
 }
 
+/// State of a conversation.
 #[derive(Default, Serialize, Deserialize)]
 struct Chat {
     said: Vec<Message>,
@@ -215,27 +182,12 @@ struct Chat {
 }
 
 #[async_trait]
-impl Executor for Chair {
-    fn id(&self) -> &str {
-        CHAIR
-    }
+impl Lead for Chair {
+    const ID: &'static str = "group-chat:chair";
+    type State = Chat;
 
-    fn takes(&self) -> Vec<MessageType> {
-        conversation::taken()
-    }
-
-    fn sends(&self) -> Vec<MessageType> {
-        vec![MessageType::messages()]
-    }
-
-    fn yields(&self) -> Vec<MessageType> {
-        vec![MessageType::messages()]
-    }
-
-    async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError> {
-        let own = step.own();
-        let mut chat = if own.is_null() { Chat::default() } else { serde_json::from_value(own)? };
-        chat.said.extend(conversation::read(&message)?);
+    async fn hear(&self, said: Vec<Message>, chat: &mut Chat, step: &Step) -> Result<(), BoxError> {
+        chat.said.extend(said);
         if step.sources().is_empty() {
             chat.input = chat.said.len();
         }
@@ -254,7 +206,7 @@ impl Executor for Chair {
                 step.output(&answers)?;
             }
         }
-        Ok(step.set_own(serde_json::to_value(&chat)?)?)
+        Ok(())
     }
 }
 

@@ -8,8 +8,8 @@ use cofferdam_tool::{Annotations, Declaration, Functions, StatedLabels, ToolSour
 use serde_json::json;
 
 use super::super::agent::{AgentExecutor, Passes};
-use super::super::builder::Workflow;
-use super::{InvalidOrchestration, names};
+use super::super::builder::WorkflowBuilder;
+use super::{Checked, InvalidOrchestration, Orchestration, Pattern, participant};
 
 /// Begins the names of the tools.
 const TOOL: &str = "handoff_to_";
@@ -18,101 +18,61 @@ const SCHEMA: &str = r#"{"type":"object","properties":{},"additionalProperties":
 
 /// Agents that pass a person on to each other: each has tools `handoff_to_<id>`. An answer without a handoff is output, and the
 /// run pauses for what the person says next (`WF-14`); an empty text ends it.
-#[must_use = "nothing is built yet"]
-pub struct Handoff {
-    name: String,
-    agents: Vec<Agent>,
+pub type Handoff = Orchestration<Routes>;
+
+/// Pattern of [`Handoff`].
+#[derive(Default)]
+pub struct Routes {
     /// To whom, from whom; everybody to everybody if there is nothing.
     routes: BTreeMap<String, Vec<String>>,
     /// What somebody is good at, for the others.
     descriptions: BTreeMap<String, String>,
-    max_iterations: Option<u64>,
 }
 
 impl Handoff {
-    /// These agents; a run begins with the first.
+    /// Takes the agents; a run begins with the first.
     pub fn new(agents: impl IntoIterator<Item = Agent>) -> Self {
-        Self {
-            name: "handoff".into(),
-            agents: agents.into_iter().collect(),
-            routes: BTreeMap::new(),
-            descriptions: BTreeMap::new(),
-            max_iterations: None,
-        }
+        Self::of(agents, Routes::default())
     }
 
-    /// What the workflow is called.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// `from` may hand off to these. As soon as anybody is given a route, those without one hand off to nobody.
+    /// Lets `from` hand off to these. As soon as one agent is given a route, those without one hand off to none.
     pub fn route<I: Into<String>>(
         mut self,
         from: impl Into<String>,
         to: impl IntoIterator<Item = I>,
     ) -> Self {
-        self.routes.entry(from.into()).or_default().extend(to.into_iter().map(Into::into));
+        self.pattern.routes.entry(from.into()).or_default().extend(to.into_iter().map(Into::into));
         self
     }
 
-    /// What the others are told of somebody.
+    /// Describes a participant to the others.
     pub fn describe(mut self, name: impl Into<String>, description: impl Into<String>) -> Self {
-        self.descriptions.insert(name.into(), description.into());
+        self.pattern.descriptions.insert(name.into(), description.into());
         self
     }
+}
 
-    /// Most supersteps between two answers of the person.
-    pub fn max_iterations(mut self, max_iterations: u64) -> Self {
-        self.max_iterations = Some(max_iterations);
-        self
-    }
+impl Pattern for Routes {
+    const NAME: &'static str = "handoff";
+    const NAMES_SPEAKERS: bool = true;
 
-    /// The workflow.
-    ///
-    /// # Errors
-    /// No participants, two with one name, somebody named who does not take part, or a name that no tool can have.
-    pub fn build(self) -> Result<Workflow, InvalidOrchestration> {
-        let names = names(&self.agents)?;
-        self.check_names(&names)?;
-        let first = names.first().cloned().unwrap_or_default();
-        let mut builder = Workflow::builder(self.name.clone()).start(first);
-        if let Some(max_iterations) = self.max_iterations {
-            builder = builder.max_iterations(max_iterations);
-        }
-        for agent in &self.agents {
-            let targets = self.targets(agent.name(), &names);
-            let executor = self.executor(agent, &targets)?;
-            builder = builder.executor(executor);
-            for target in targets {
-                builder = builder.edge(agent.name(), target);
-            }
-        }
-        Ok(builder.build()?)
-    }
-
-    fn check_names(&self, names: &[String]) -> Result<(), InvalidOrchestration> {
+    fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder> {
         let routed = self.routes.iter().flat_map(|(from, to)| to.iter().chain([from]));
-        match routed.chain(self.descriptions.keys()).find(|name| !names.contains(name)) {
-            Some(name) => Err(InvalidOrchestration::Unknown { name: name.clone(), known: names.to_vec() }),
-            None => Ok(()),
+        if let Some(name) = routed.chain(self.descriptions.keys()).find(|name| !names.contains(name)) {
+            return Err(InvalidOrchestration::Unknown { name: name.clone(), known: names.to_vec() });
         }
+        let mut builder = builder.start(names.first().cloned().unwrap_or_default());
+        for name in names {
+            builder = self.targets(name, names).fold(builder, |builder, target| builder.edge(name, target));
+        }
+        Ok(builder)
     }
 
-    fn targets(&self, name: &str, names: &[String]) -> Vec<String> {
-        let others = names.iter().filter(|other| *other != name);
-        let may = |other: &&String| {
-            self.routes.is_empty() || self.routes.get(name).is_some_and(|to| to.contains(other))
-        };
-        others.filter(may).cloned().collect()
-    }
-
-    fn executor(&self, agent: &Agent, targets: &[String]) -> Result<AgentExecutor, InvalidOrchestration> {
+    fn executor(&self, agent: Agent, names: &[String]) -> Checked<AgentExecutor> {
         let name = agent.name();
         let mut tools = Functions::new("handoff");
         let mut handoffs = BTreeMap::new();
-        for target in targets {
+        for target in self.targets(name, names) {
             tools = tool(tools, target, self.descriptions.get(target))?;
             handoffs.insert(format!("{TOOL}{target}"), target.clone());
         }
@@ -121,8 +81,16 @@ impl Handoff {
             name: name.to_owned(),
             source: Box::new(source),
         })?;
-        let executor = AgentExecutor::new(name, agent).passing(Passes::Conversation).forgetting();
-        Ok(executor.naming_speakers().handing_off(handoffs))
+        Ok(participant(agent, Passes::Conversation, Self::NAMES_SPEAKERS).handing_off(handoffs))
+    }
+}
+
+impl Routes {
+    fn targets<'n>(&'n self, name: &'n str, names: &'n [String]) -> impl Iterator<Item = &'n String> {
+        let to = self.routes.get(name);
+        let may =
+            move |other: &str| self.routes.is_empty() || to.is_some_and(|to| to.iter().any(|to| to == other));
+        names.iter().filter(move |other| *other != name && may(other))
     }
 }
 

@@ -12,16 +12,14 @@ use cofferdam_agent::{Agent, BoxError, Message};
 use serde::{Deserialize, Serialize};
 
 use self::ledger::Ledger;
-use super::super::agent::{AgentExecutor, Passes, turn_apart};
-use super::super::builder::Workflow;
+use super::super::agent::turn_apart;
+use super::super::builder::WorkflowBuilder;
 use super::super::conversation;
-use super::super::executor::Executor;
-use super::super::limits::MAX_ITERATIONS;
-use super::super::message::{MessageType, Payload};
 use super::super::step::Step;
-use super::{InvalidOrchestration, names};
+use super::hub::{self, Lead};
+use super::{Checked, Intermediate, InvalidOrchestration, Orchestration, Pattern};
 
-/// The planner's id. No agent is likely to be called so.
+/// Id of the planner.
 const PLANNER: &str = "magentic:planner";
 /// How often the planner is asked for its ledger, when what it writes is none.
 const ATTEMPTS_MAX: u32 = 3;
@@ -44,87 +42,56 @@ impl Default for MagenticLimits {
 }
 
 /// Agents whose work is planned and watched by another one (in the literature: the manager). The output is its final answer.
-#[must_use = "nothing is built yet"]
-pub struct Magentic {
-    name: String,
-    agents: Vec<Agent>,
+pub type Magentic = Orchestration<Planned>;
+
+/// Pattern of [`Magentic`].
+pub struct Planned {
     planner: Agent,
     descriptions: Vec<(String, String)>,
     limits: MagenticLimits,
-    shows_others: bool,
 }
 
 impl Magentic {
-    /// These agents, and who plans.
+    /// Takes the agents, and the one that plans.
     pub fn new(agents: impl IntoIterator<Item = Agent>, planner: Agent) -> Self {
-        Self {
-            name: "magentic".into(),
-            agents: agents.into_iter().collect(),
-            planner,
-            descriptions: Vec::new(),
-            limits: MagenticLimits::default(),
-            shows_others: false,
-        }
+        Self::of(agents, Planned { planner, descriptions: Vec::new(), limits: MagenticLimits::default() })
     }
 
-    /// What the workflow is called.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// What the planner is told of a participant.
+    /// Describes a participant to the planner.
     pub fn describe(mut self, name: impl Into<String>, description: impl Into<String>) -> Self {
-        self.descriptions.push((name.into(), description.into()));
+        self.pattern.descriptions.push((name.into(), description.into()));
         self
     }
 
-    /// How far the work may go.
+    /// Limits the work.
     pub fn limits(mut self, limits: MagenticLimits) -> Self {
-        self.limits = limits;
+        self.pattern.limits = limits;
         self
     }
+}
 
-    /// What everybody says is shown as intermediate at once.
-    pub fn intermediate_outputs(mut self, shown: bool) -> Self {
-        self.shows_others = shown;
-        self
-    }
+impl Pattern for Planned {
+    const NAME: &'static str = "magentic";
+    const NAMES_SPEAKERS: bool = true;
 
-    /// The workflow.
-    ///
-    /// # Errors
-    /// No participants, two with one name, no rounds, or a description of nobody.
-    pub fn build(self) -> Result<Workflow, InvalidOrchestration> {
-        let names = names(&self.agents)?;
+    fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder> {
         if self.limits.rounds_max == 0 {
             return Err(InvalidOrchestration::ZeroLimit { limit: "rounds_max" });
         }
         if let Some((name, _)) = self.descriptions.iter().find(|(name, _)| !names.contains(name)) {
-            return Err(InvalidOrchestration::Unknown { name: name.clone(), known: names });
+            return Err(InvalidOrchestration::Unknown { name: name.clone(), known: names.to_vec() });
         }
         let team = names.iter().map(|name| {
             let described = self.descriptions.iter().rev().find(|(described, _)| described == name);
             format!("- {name}: {}", described.map_or("an agent", |(_, description)| description))
         });
-        let team = team.collect::<Vec<_>>().join("\n");
-        let planner = Planner { agent: self.planner, team, participants: names.clone(), limits: self.limits };
-        let supersteps = self.limits.rounds_max.saturating_mul(2).saturating_add(2);
-        let mut builder = Workflow::builder(self.name)
-            .executor(planner)
-            .start(PLANNER)
-            .output_from([PLANNER])
-            .max_iterations(supersteps.max(MAX_ITERATIONS));
-        if self.shows_others {
-            builder = builder.intermediate_output_from(names.clone());
-        }
-        for (agent, name) in self.agents.into_iter().zip(&names) {
-            let executor = AgentExecutor::new(name, agent).passing(Passes::Answer).forgetting();
-            builder = builder.executor(executor.naming_speakers()).edge(PLANNER, name).edge(name, PLANNER);
-        }
-        Ok(builder.build()?)
+        let (agent, team) = (self.planner.clone(), team.collect::<Vec<_>>().join("\n"));
+        let planner = Planner { agent, team, participants: names.to_vec(), limits: self.limits };
+        Ok(hub::graph(builder, planner, self.limits.rounds_max.saturating_mul(2).saturating_add(2), names))
     }
 }
+
+impl Intermediate for Planned {}
 
 /// Plans, watches, and answers in the end.
 struct Planner {
@@ -221,35 +188,18 @@ impl Planner {
 }
 
 #[async_trait]
-impl Executor for Planner {
-    fn id(&self) -> &str {
-        PLANNER
-    }
+impl Lead for Planner {
+    const ID: &'static str = PLANNER;
+    type State = Work;
 
-    fn takes(&self) -> Vec<MessageType> {
-        conversation::taken()
-    }
-
-    fn sends(&self) -> Vec<MessageType> {
-        vec![MessageType::messages()]
-    }
-
-    fn yields(&self) -> Vec<MessageType> {
-        vec![MessageType::messages()]
-    }
-
-    async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError> {
-        let own = step.own();
-        let mut work = if own.is_null() { Work::default() } else { serde_json::from_value(own)? };
-        let messages = conversation::read(&message)?;
+    async fn hear(&self, said: Vec<Message>, work: &mut Work, step: &Step) -> Result<(), BoxError> {
         if step.sources().is_empty() {
-            let texts: Vec<_> = messages.iter().map(Message::text).collect();
+            let texts: Vec<_> = said.iter().map(Message::text).collect();
             work.task = texts.join("\n");
-            self.plan(&mut work, step).await?;
+            self.plan(work, step).await?;
         } else {
-            work.said.extend(messages);
+            work.said.extend(said);
         }
-        self.advance(&mut work, step).await?;
-        Ok(step.set_own(serde_json::to_value(&work)?)?)
+        self.advance(work, step).await
     }
 }
