@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use cofferdam_agent::workflow::{
-    AgentExecutor, Checkpoints, MessageType, Payload, Request, Step, Workflow, executor_fn,
-};
 use cofferdam_agent::{Agent, ScriptedClient};
 use cofferdam_files::{MemoryStore, Quota};
+use cofferdam_workflow::{
+    AgentExecutor, Checkpoints, MessageType, Payload, Request, Step, Workflow, executor_fn,
+};
 use futures_util::StreamExt as _;
 
 const SCRIPT: &str = r#"{"text":"Tides rise and fall."}"#;

@@ -6,9 +6,6 @@ mod transcripts;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use cofferdam_agent::labels::{
-    Confidentiality, Integrity, LabelDecision, LabelPolicy, StatedLabels, context_of,
-};
 use cofferdam_agent::{
     Agent, ChatClient, ChatError, ChatRequest, Content, Message, Reply, ReplyStream, Response, Role,
     ScriptedClient, Session,
@@ -17,6 +14,7 @@ use cofferdam_engine::Mount;
 use cofferdam_files::{
     FileAccessOptions, FileAccessTools, FileStore, MemoryStore, Quota, StorePath, WriteMode,
 };
+use cofferdam_labels::{Confidentiality, Integrity, LabelDecision, LabelPolicy, StatedLabels, context_of};
 use cofferdam_tests::Host;
 use cofferdam_tool::{FileAccess, HttpGrant, HttpRule, MountName, ToolName, Toolset};
 use serde_json::{Value, json};
@@ -119,7 +117,7 @@ impl Scene {
     async fn run(&self, model: Obedient, policy: Option<LabelPolicy>) -> Response {
         let builder = Agent::builder(model).tools(self.toolset.clone());
         let builder = match policy {
-            Some(policy) => builder.labels(policy),
+            Some(policy) => builder.guard(policy),
             None => builder,
         };
         builder.build().unwrap().run("What is due?").session(&self.session).await.unwrap()
@@ -226,7 +224,7 @@ async fn reported(policy: LabelPolicy) -> (String, Vec<Value>) {
     let call = Content::call("c", "report_remarks", r#"{"store":"work","file":"r.md"}"#);
     let reply = Reply { messages: vec![Message::new(Role::Assistant, vec![call])], ..Reply::default() };
     let client = ScriptedClient::new([reply, Reply::text("Done.")]);
-    let agent = Agent::builder(client).tools(host.toolset().clone()).labels(policy).build().unwrap();
+    let agent = Agent::builder(client).tools(host.toolset().clone()).guard(policy).build().unwrap();
     let response = agent.run("Report.").await.unwrap();
     let told = told.lock().unwrap().clone();
     (results(&response).remove(0), told)

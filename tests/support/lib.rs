@@ -46,8 +46,10 @@ pub fn binary() -> PathBuf {
 /// An engine configuration like the binary's own: compiling happens in a child process.
 #[must_use]
 pub fn config() -> EngineConfig {
-    let mut config =
-        EngineConfig::new(Compiler::Child { program: binary(), arguments: vec!["compile-child".into()] });
+    let mut config = EngineConfig::new(Compiler::Child {
+        program: binary(),
+        arguments: vec!["cofferdam-compile-child".into()],
+    });
     config.idle_hook = Some(give_back_freed_memory);
     config
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cofferdam_tool::{DeclarationError, DuplicateTool, ToolDefinition, ToolSource, Toolset};
 
 use crate::approvals::Approvals;
-use crate::labels::{self, LabelPolicy};
+use crate::guard::{Guard, Unguarded};
 use crate::middleware::{Chains, FailureConversion, Layer, MiddlewareRefused};
 use crate::run::{IntoMessages, Run};
 use crate::{
@@ -36,14 +36,9 @@ pub(crate) struct Parts {
     pub(crate) client_layers: Vec<Layer>,
     pub(crate) budget: Option<TokenBudget>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) labels: Option<Labels>,
-}
-
-/// A label policy, and what its tools are.
-#[derive(Clone)]
-pub(crate) struct Labels {
-    pub(crate) policy: LabelPolicy,
-    pub(crate) tools: Arc<[Arc<ToolDefinition>]>,
+    pub(crate) guard: Arc<dyn Guard>,
+    /// The tools that the guard adds to each run.
+    pub(crate) guard_tools: Arc<[Arc<ToolDefinition>]>,
 }
 
 /// Puts an agent together.
@@ -51,7 +46,6 @@ pub(crate) struct Labels {
 pub struct AgentBuilder {
     parts: Parts,
     converts_failures: bool,
-    labels: Option<LabelPolicy>,
 }
 
 /// Why there is no agent.
@@ -99,9 +93,10 @@ impl Agent {
             client_layers: Vec::new(),
             budget: None,
             clock: Arc::new(SystemClock),
-            labels: None,
+            guard: Arc::new(Unguarded),
+            guard_tools: Arc::from([]),
         };
-        AgentBuilder { parts, converts_failures: true, labels: None }
+        AgentBuilder { parts, converts_failures: true }
     }
 
     /// What the agent is called.
@@ -110,8 +105,11 @@ impl Agent {
         &self.parts.name
     }
 
-    /// The same agent with the tools of another source beside its own.
-    pub(crate) fn with_source(&self, source: Arc<dyn ToolSource>) -> Result<Self, DuplicateTool> {
+    /// Returns the same agent with the tools of another source beside its own.
+    ///
+    /// # Errors
+    /// [`DuplicateTool`] if the agent has a tool of the same name.
+    pub fn with_source(&self, source: Arc<dyn ToolSource>) -> Result<Self, DuplicateTool> {
         let mut parts = Parts::clone(&self.parts);
         parts.toolset.add(source)?;
         Ok(Self { parts: Arc::new(parts) })
@@ -199,9 +197,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Switches information-flow labels on (`LBL-4`). Two tools are offered with it, `inspect_variable` and `quarantined_llm`.
-    pub fn labels(mut self, policy: LabelPolicy) -> Self {
-        self.labels = Some(policy);
+    /// Sets the guard that decides about the calls of all runs, in place of one that was set before.
+    pub fn guard(mut self, guard: impl Guard + 'static) -> Self {
+        self.parts.guard = Arc::new(guard);
         self
     }
 
@@ -232,16 +230,14 @@ impl AgentBuilder {
         if let Some(name) = declared.clone().find(|name| self.parts.toolset.definition(name).is_ok()) {
             return Err(InvalidAgent::DuplicateTool { name: name.to_owned() });
         }
-        if let Some(policy) = self.labels.take() {
-            let mut names = [labels::INSPECT, labels::QUARANTINE].into_iter();
-            let is_taken = |name: &&str| {
-                self.parts.toolset.definition(name).is_ok()
-                    || self.parts.declared.iter().any(|definition| definition.name.as_str() == *name)
-            };
-            if let Some(name) = names.find(is_taken) {
-                return Err(InvalidAgent::DuplicateTool { name: name.to_owned() });
-            }
-            self.parts.labels = Some(Labels { policy, tools: labels::definitions()? });
+        self.parts.guard_tools = self.parts.guard.definitions()?;
+        let mut of_guard = self.parts.guard_tools.iter().map(|definition| definition.name.as_str());
+        let is_taken = |name: &&str| {
+            self.parts.toolset.definition(name).is_ok()
+                || self.parts.declared.iter().any(|definition| definition.name.as_str() == *name)
+        };
+        if let Some(name) = of_guard.find(is_taken) {
+            return Err(InvalidAgent::DuplicateTool { name: name.to_owned() });
         }
         if self.converts_failures {
             // Outermost, so that retrying is inside of it wherever it is registered (`MW-19`).

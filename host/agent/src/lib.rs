@@ -1,10 +1,40 @@
-//! Models and tools together.
+//! The function-calling loop: a model is asked, its calls are run, and it is asked again until it answers.
 //!
 //! A [`ChatClient`] speaks to a model; everything that can be called is a [`ToolSource`](cofferdam_tool::ToolSource) in a
-//! [`Toolset`](cofferdam_tool::Toolset).
+//! [`Toolset`](cofferdam_tool::Toolset). Around the loop there are [middleware], [sessions](Session) with their [history],
+//! [choice] of functions, [approvals](Approvals) and [budgets](TokenBudget).
+//!
+//! The client of this crate is [`ScriptedClient`], which says what a script says. `cofferdam-models` has clients for the
+//! interfaces of OpenAI and Anthropic, and `cofferdam-workflow`, `cofferdam-skills` and `cofferdam-labels` build on the loop.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use cofferdam_agent::{Agent, ScriptedClient};
+//! use cofferdam_tool::{Declaration, Functions, Toolset};
+//! use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let clock = Declaration::new("clock", "Tells the time.", r#"{"type":"object","properties":{}}"#);
+//! let functions = Functions::new("clock").with(clock, async |_arguments, _context| Ok(json!("noon")))?;
+//! let mut tools = Toolset::new();
+//! tools.add(Arc::new(functions))?;
+//!
+//! let script = r#"
+//! {"text":"I look.","calls":[{"tool":"clock","arguments":{}}]}
+//! {"text":"It is noon."}
+//! "#;
+//! let model = ScriptedClient::read("script", script.as_bytes())?;
+//! let agent = Agent::builder(model).tools(tools).instructions("Answer in one sentence.").build()?;
+//! let response = agent.run("What time is it?").await?;
+//! assert_eq!(response.text(), "It is noon.");
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! The behaviour is fixed by numbered rules, cited in the code: `LOOP-7` (loop, approvals, budgets), `CHOICE-3`, `MW-12`
-//! (middleware), `SES-6` (sessions and history), `LBL-9` (information-flow labels), `SKILL-7` (skills) and `WF-5` (workflows).
+//! (middleware) and `SES-6` (sessions and history).
 
 mod agent;
 mod approvals;
@@ -15,22 +45,20 @@ mod clock;
 mod compaction;
 mod context;
 mod error;
+pub mod guard;
 pub mod history;
 mod hook;
 mod hooks;
-pub mod labels;
 mod live;
 mod message;
 pub mod middleware;
-mod provider;
+mod pairing;
 mod response;
 mod run;
 mod script;
 mod session;
 mod settings;
-pub mod skills;
 mod stream;
-pub mod workflow;
 
 pub use agent::{Agent, AgentBuilder, InvalidAgent};
 pub use approvals::{ApprovalMode, Approvals, Scope, allow_always, forbid_again, standing_rules};
@@ -52,10 +80,7 @@ pub use message::{
     Text, TokenUsage,
 };
 pub use middleware::{Layer, LayerKind, Middleware, MiddlewareRefused, Next};
-pub use provider::{
-    Provider, ProviderClient, ProviderRetries, ProviderSettings, ProviderTimeouts, ReplyLimits,
-    UnknownProvider,
-};
+pub use pairing::{Pairing, Position};
 pub use response::Response;
 pub use run::{IntoMessages, Run};
 pub use script::{AfterScript, SCRIPT_BYTES_MAX, ScriptError, ScriptedClient, ScriptedReply};

@@ -6,7 +6,7 @@ mod usage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub(crate) use content::VIOLATIONS;
+pub(crate) use content::OBJECTIONS;
 pub use content::{
     ApprovalAnswer, ApprovalRequest, Content, Data, FunctionCall, FunctionResult, Reasoning, Text,
 };

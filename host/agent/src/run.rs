@@ -3,7 +3,6 @@
 mod calls;
 mod cycle;
 mod model;
-mod pairing;
 mod plan;
 mod transcript;
 mod turn;
@@ -18,8 +17,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cofferdam_tool::{Asker, FileEffects, HostValues, LogSink, ProgressSink};
 use tokio_util::sync::CancellationToken;
-
-pub(crate) use pairing::{Pairing, Position};
 
 use crate::middleware::{AgentContext, AgentResult, End, Layer, Next, Signal};
 use crate::{

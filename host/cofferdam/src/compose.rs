@@ -3,16 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cofferdam_agent::skills::SkillTools;
 use cofferdam_engine::{Component, ComponentFiles, Engine, Grants, Mount, Plugin, PluginInfo, PluginOptions};
 use cofferdam_files::FileAccessTools;
-use cofferdam_mcp::client::RemoteServer;
 use cofferdam_tool::{Declaration, FileAccess, MountName, PluginName, ToolSource, Toolset};
 
 use crate::config::{ConfigError, ConfigFile, PluginConfig};
 use crate::granting::Values;
 use crate::loading::{PluginError, Progress, Unavailable};
-use crate::servers::ServerSpec;
 use crate::side_by_side::side_by_side;
 use crate::stores::Stores;
 use crate::{
@@ -65,7 +62,7 @@ pub fn plugin_specs(
     values: Values,
 ) -> crate::Result<Vec<PluginSpec>> {
     let specs = any_plugin_specs(selection, file, values)?;
-    let has_servers = file.is_some_and(|file| !file.config.servers.is_empty());
+    let has_servers = file.is_some_and(servers::are_named);
     let has_files = selection.files.is_some() || file.is_some_and(|file| !file.config.files.is_empty());
     let has_sources = !selection.sources.is_empty();
     if specs.is_empty()
@@ -187,7 +184,7 @@ pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<P
         .zip(found)
         .map(|((name, plugin), found)| spec_of_plugin(file, name, plugin, found, &stores, values, &protected))
         .collect::<crate::Result<_>>()?;
-    servers::of_config(file, Values::Leave, &Operator::default())?;
+    servers::check(file)?;
     check_reach(&specs)?;
     Ok(specs)
 }
@@ -303,20 +300,20 @@ pub fn toolset<'p>(
     plugins: impl IntoIterator<Item = &'p Arc<Plugin>>,
     unavailable: impl IntoIterator<Item = &'p Unavailable>,
     file_tools: Option<Arc<FileAccessTools>>,
-    skill_tools: Option<Arc<SkillTools>>,
+    skill_tools: Option<Arc<dyn ToolSource>>,
     sources: &[Arc<dyn ToolSource>],
-    mut servers: Vec<Arc<RemoteServer>>,
+    mut servers: Vec<Arc<dyn ToolSource>>,
     operator: &Operator,
 ) -> crate::Result<Toolset> {
     let plugins = plugins.into_iter().map(|plugin| Arc::clone(plugin) as Arc<dyn ToolSource>);
     let own = plugins.chain(file_tools.map(|tools| tools as Arc<dyn ToolSource>));
-    let own = own.chain(skill_tools.map(|tools| tools as Arc<dyn ToolSource>));
+    let own = own.chain(skill_tools);
     let own: Vec<_> = own.chain(sources.iter().cloned()).collect();
     let unavailable = unavailable.into_iter().map(|plugin| Arc::clone(&plugin.source) as Arc<dyn ToolSource>);
     let mut unavailable: Vec<_> = unavailable.collect();
     loop {
         let own = own.iter().chain(&unavailable);
-        let remote = servers.iter().map(|server| Arc::clone(server) as Arc<dyn ToolSource>);
+        let remote = servers.iter().cloned();
         let error = match Toolset::join(own.cloned().chain(remote)) {
             Ok(toolset) => return Ok(toolset),
             Err(error) => error,
@@ -328,25 +325,9 @@ pub fn toolset<'p>(
             unavailable.remove(at);
             continue;
         }
-        let is_in = |server: &Arc<RemoteServer>| is_named(server.name());
+        let is_in = |server: &Arc<dyn ToolSource>| is_named(server.name());
         let Some(at) = servers.iter().rposition(is_in) else { return Err(Error::invalid(error.to_string())) };
         let left_out = servers.remove(at);
         operator.note(&format!("warning: the server `{}` is left out: {error}", left_out.name()));
     }
-}
-
-/// Returns the servers of the configuration.
-pub(crate) fn server_specs(
-    selection: &Selection,
-    config: Option<&ConfigFile>,
-    operator: &Operator,
-) -> crate::Result<Vec<ServerSpec>> {
-    let Some(config) = config else { return Ok(Vec::new()) };
-    let mut specs = servers::of_config(config, Values::Read, operator)?;
-    if let Some(timeout) = selection.timeout {
-        for spec in &mut specs {
-            spec.settings.call_wait = timeout;
-        }
-    }
-    Ok(specs)
 }

@@ -6,11 +6,16 @@
 pub mod edit;
 mod files;
 mod grants;
+#[cfg(feature = "labels")]
 mod labels;
+#[cfg(any(feature = "anthropic", feature = "openai"))]
 mod models;
 mod secrets;
+#[cfg(feature = "mcp")]
 mod serve;
+#[cfg(feature = "mcp")]
 mod servers;
+#[cfg(feature = "skills")]
 mod skills;
 
 use std::collections::BTreeMap;
@@ -24,11 +29,16 @@ use toml::Spanned;
 
 pub(crate) use self::files::FilesTable;
 pub use self::grants::{GrantsTable, Offered, ValueSource, Wrong};
+#[cfg(feature = "labels")]
 pub use self::labels::LabelsTable;
+#[cfg(any(feature = "anthropic", feature = "openai"))]
 pub(crate) use self::models::{ModelTable, Provider};
 pub use self::secrets::{SECRET_FILE_BYTES_MAX, SecretSource};
+#[cfg(feature = "mcp")]
 pub use self::serve::{OAuthTable, ServeTable, ToolsetTable};
+#[cfg(feature = "mcp")]
 pub use self::servers::{HeaderSource, ServerOAuthTable, ServerTable};
+#[cfg(feature = "skills")]
 pub use self::skills::SkillsTable;
 
 /// Largest configuration file in bytes.
@@ -50,18 +60,24 @@ pub struct Config {
     /// Plugins by name.
     pub plugins: BTreeMap<String, PluginConfig>,
     /// Remote MCP servers by name.
+    #[cfg(feature = "mcp")]
     pub servers: BTreeMap<String, ServerTable>,
     /// Limits for every plugin that has none of its own.
     pub(crate) limits: Limits,
     /// What MCP clients are offered, and who may call over HTTP.
+    #[cfg(feature = "mcp")]
     pub(crate) serve: ServeTable,
     /// Where skills are, and what their scripts may do.
+    #[cfg(feature = "skills")]
     pub(crate) skills: SkillsTable,
     /// Models by name.
+    #[cfg(any(feature = "anthropic", feature = "openai"))]
     pub models: BTreeMap<String, ModelTable>,
     /// What of a conversation can be relied on.
+    #[cfg(feature = "labels")]
     pub labels: LabelsTable,
     /// Some of the tools, by name.
+    #[cfg(feature = "mcp")]
     pub(crate) toolsets: BTreeMap<String, ToolsetTable>,
 }
 
@@ -194,7 +210,9 @@ impl ConfigFile {
             return true;
         }
         let plugins = self.config.plugins.values().map(|plugin| &plugin.grants);
-        plugins.chain([&self.config.grants, &self.config.skills.grants]).any(|grants| grants.may_write(store))
+        #[cfg(feature = "skills")]
+        let plugins = plugins.chain([&self.config.skills.grants]);
+        plugins.chain([&self.config.grants]).any(|grants| grants.may_write(store))
     }
 
     /// A path of the file, relative to the file.

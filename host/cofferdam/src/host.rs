@@ -4,18 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cofferdam_agent::skills::SkillTools;
 use cofferdam_engine::{Engine, Plugin};
 use cofferdam_files::FileAccessTools;
+#[cfg(feature = "mcp")]
 use cofferdam_mcp::client::RemoteServer;
-use cofferdam_tool::{CallContext, ToolSource as _, Toolset};
+#[cfg(feature = "skills")]
+use cofferdam_skills::SkillTools;
+use cofferdam_tool::{CallContext, ToolSource, Toolset};
 use serde_json::Value;
 
 use crate::call::{self, CallError, CallOutput};
 use crate::granting::Values;
 use crate::loading::Unavailable;
-use crate::servers::{self, Connected};
-use crate::{HostBuilder, Operator, Result, Selection, compose, loading, skill_tools};
+#[cfg(feature = "mcp")]
+use crate::servers::Connected;
+use crate::{HostBuilder, Operator, Result, Selection, compose, loading, servers, skill_tools};
 
 /// Purpose of a host, which decides what it reads and asks when it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +38,9 @@ pub struct Host {
     plugins: Vec<Arc<Plugin>>,
     unavailable: Vec<Unavailable>,
     files: Option<Arc<FileAccessTools>>,
+    #[cfg(feature = "skills")]
     skills: Option<Arc<SkillTools>>,
+    #[cfg(feature = "mcp")]
     servers: Connected,
     toolset: Toolset,
     /// Engine of the plugins.
@@ -75,13 +80,17 @@ impl Host {
         specs.iter_mut().for_each(|spec| spec.protect(protected));
         compose::check_reach(&specs)?;
         let files = compose::file_tools(selection, config, &specs, values, protected, None)?;
-        let servers = compose::server_specs(selection, config, operator)?;
+        #[cfg(feature = "mcp")]
+        let servers = servers::selected(selection, config, operator)?;
+        let has_servers = config.is_some_and(servers::are_named);
         let has_skills = skill_tools::are_named(selection, config);
         let mut host = Self {
             plugins: Vec::new(),
             unavailable: Vec::new(),
             files,
+            #[cfg(feature = "skills")]
             skills: None,
+            #[cfg(feature = "mcp")]
             servers: Connected::default(),
             toolset: Toolset::new(),
             engine: None,
@@ -89,35 +98,57 @@ impl Host {
         };
         if !specs.is_empty() || has_skills {
             let engine = start_engine()?;
+            #[cfg(feature = "skills")]
             let protected = &[protected.as_slice(), &compose::deciding(&specs)].concat();
             let mut loaded = match purpose {
                 Purpose::Call | Purpose::Converse => loading::load_to_call(&engine, specs, operator).await?,
                 Purpose::List => loading::load(&engine, specs, operator).await?,
             };
-            let has_others = host.files.is_some() || !servers.is_empty() || has_skills;
+            let has_others = host.files.is_some() || has_servers || has_skills;
             if !has_others && selection.sources.is_empty() {
                 loaded.require_any(operator)?;
             }
             loaded.unavailable.iter().for_each(|plugin| plugin.note(operator));
             loaded.known.save();
-            host.skills = skill_tools::tools(&engine, selection, config, values, protected, operator).await?;
+            #[cfg(feature = "skills")]
+            {
+                host.skills =
+                    skill_tools::tools(&engine, selection, config, values, protected, operator).await?;
+            }
             host.plugins = loaded.plugins.into_iter().map(|(_, plugin)| plugin).collect();
             host.unavailable = loaded.unavailable;
             host.engine = Some(engine);
         }
-        host.servers = servers::connect_all(servers).await;
-        host.servers.note_unreachable(operator);
-        host.servers.settle_changes(operator).await;
+        #[cfg(feature = "mcp")]
+        {
+            host.servers = servers::connect_all(servers).await;
+            host.servers.note_unreachable(operator);
+            host.servers.settle_changes(operator).await;
+        }
         host.toolset = compose::toolset(
             &host.plugins,
             &host.unavailable,
             host.files.clone(),
-            host.skills.clone(),
+            host.skill_source(),
             &selection.sources,
-            host.servers.servers.clone(),
+            host.server_sources(),
             operator,
         )?;
         Ok(host)
+    }
+
+    fn skill_source(&self) -> Option<Arc<dyn ToolSource>> {
+        #[cfg(feature = "skills")]
+        return self.skills.clone().map(|skills| skills as Arc<dyn ToolSource>);
+        #[cfg(not(feature = "skills"))]
+        None
+    }
+
+    fn server_sources(&self) -> Vec<Arc<dyn ToolSource>> {
+        #[cfg(feature = "mcp")]
+        return self.servers.servers.iter().map(|server| Arc::clone(server) as Arc<dyn ToolSource>).collect();
+        #[cfg(not(feature = "mcp"))]
+        Vec::new()
     }
 
     /// Calls a tool with arguments, a JSON object. They are decoded by the tool's schema, which also accepts what models commonly
@@ -176,18 +207,21 @@ impl Host {
     }
 
     /// Returns the tools of skills.
+    #[cfg(feature = "skills")]
     #[must_use]
     pub fn skills(&self) -> Option<&Arc<SkillTools>> {
         self.skills.as_ref()
     }
 
     /// Returns the servers that are connected, and those that cannot be reached.
+    #[cfg(feature = "mcp")]
     #[must_use]
     pub fn servers(&self) -> &Connected {
         &self.servers
     }
 
     /// Returns the server that a tool belongs to, if it belongs to one.
+    #[cfg(feature = "mcp")]
     #[must_use]
     pub fn server_of(&self, tool: &str) -> Option<&Arc<RemoteServer>> {
         let source = self.toolset.source(tool)?.name();
@@ -212,14 +246,16 @@ impl Host {
     #[must_use]
     pub fn possible_owners(&self) -> Vec<String> {
         let plugins: Vec<_> = self.unavailable.iter().map(|plugin| format!("`{}`", plugin.name)).collect();
-        let servers = self.servers.unreachable.iter();
-        let servers: Vec<_> = servers.map(|server| format!("`{}`", server.name)).collect();
-        let changed: Vec<_> = self.servers.changed().iter().map(|name| format!("`{name}`")).collect();
-        let all = [
-            (plugins, "left out"),
-            (servers, "which cannot be reached"),
-            (changed, "of which tools are left out until you accept its change"),
-        ];
+        #[allow(unused_mut, reason = "servers are added where MCP is a feature")]
+        let mut all = vec![(plugins, "left out")];
+        #[cfg(feature = "mcp")]
+        {
+            let servers = self.servers.unreachable.iter();
+            let servers: Vec<_> = servers.map(|server| format!("`{}`", server.name)).collect();
+            all.push((servers, "which cannot be reached"));
+            let changed = self.servers.changed().iter().map(|name| format!("`{name}`")).collect();
+            all.push((changed, "of which tools are left out until you accept its change"));
+        }
         let known = all.iter().filter(|(names, _)| !names.is_empty());
         known.map(|(names, state)| format!("  it may be a tool of {}, {state}", names.join(", "))).collect()
     }

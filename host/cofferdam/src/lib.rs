@@ -134,6 +134,39 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 ```
 "#
 )]
+//!
+//! # Features
+//!
+//! All of them are on by default. Without default features there is no HTTP client, no MCP and no YAML.
+//!
+//! | feature | module | contents |
+//! |---|---|---|
+//! | `agent` | `agent` | function-calling agents |
+//! | `openai`, `anthropic` | `models` | clients for models of these providers |
+//! | `workflows` | `workflow` | graphs of agents and functions |
+//! | `skills` | `skills` | instructions, files and scripts that an agent opens when it needs them |
+//! | `labels` | `labels` | information-flow labels, which keep untrusted results from steering an agent |
+//! | `mcp` | `mcp` | MCP servers and clients |
+//! | `yaml` | | workflows and prompt files in YAML |
+
+// Parts of the host serve one feature only; the whole is checked with all of them.
+#![cfg_attr(
+    not(all(
+        feature = "anthropic",
+        feature = "labels",
+        feature = "mcp",
+        feature = "s3",
+        feature = "skills",
+        feature = "workflows"
+    )),
+    allow(
+        dead_code,
+        unused_imports,
+        unused_mut,
+        unused_variables,
+        reason = "features leave out what uses it"
+    )
+)]
 
 mod builder;
 mod call;
@@ -154,6 +187,7 @@ pub mod granting;
 mod host;
 pub mod json;
 pub mod loading;
+#[cfg(any(feature = "anthropic", feature = "openai"))]
 pub mod model_specs;
 mod operator;
 pub mod pins;
@@ -161,23 +195,41 @@ mod plugin_name;
 pub mod policy_files;
 pub mod remembered;
 mod selection;
+#[cfg(feature = "mcp")]
 pub mod serve;
+#[cfg(feature = "mcp")]
 pub mod servers;
+#[cfg(not(feature = "mcp"))]
+#[path = "servers_absent.rs"]
+mod servers;
 mod side_by_side;
+#[cfg(feature = "skills")]
 pub mod skill_tools;
+#[cfg(not(feature = "skills"))]
+#[path = "skill_tools_absent.rs"]
+mod skill_tools;
 pub mod stores;
 mod text;
 pub mod watch;
+#[cfg(all(feature = "workflows", feature = "labels", any(feature = "anthropic", feature = "openai")))]
 pub mod workflow_file;
 
 #[cfg(feature = "agent")]
 pub use cofferdam_agent as agent;
 pub use cofferdam_engine as engine;
 pub use cofferdam_files as files;
+#[cfg(feature = "labels")]
+pub use cofferdam_labels as labels;
 #[cfg(feature = "mcp")]
 pub use cofferdam_mcp as mcp;
+#[cfg(any(feature = "anthropic", feature = "openai"))]
+pub use cofferdam_models as models;
+#[cfg(feature = "skills")]
+pub use cofferdam_skills as skills;
 pub use cofferdam_tool as tool;
 pub use cofferdam_tool::FileAccess as Access;
+#[cfg(feature = "workflows")]
+pub use cofferdam_workflow as workflow;
 
 pub use self::builder::HostBuilder;
 pub use self::call::{CallError, CallOutput};

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cofferdam_agent::{
-    ChatClient, ChatOptions, Provider as Interface, ProviderClient, ProviderSettings, ScriptedClient,
-};
+use cofferdam_agent::{ChatClient, ChatOptions, ScriptedClient};
+use cofferdam_models::{Provider as Interface, ProviderClient, ProviderSettings};
 use cofferdam_tool::SecretText;
 
 use crate::Error;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Context as _;
 use cofferdam_engine::Plugin;
+#[cfg(feature = "mcp")]
 use cofferdam_mcp::client::{LeftOut, Statements};
 use cofferdam_tool::{Asked, Declaration, PluginName, ToolDefinition, ToolSource, check_declarations};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ use crate::config::edit::replace_file;
 use crate::difference::{Definitions, Difference};
 use crate::folder_lock::FolderLock;
 use crate::json;
+#[cfg(feature = "mcp")]
 use crate::servers::Change;
 
 /// The ending of the file, in place of the configuration's.
@@ -59,6 +61,7 @@ struct ServerPin {
     resources: BTreeMap<String, Value>,
 }
 
+#[cfg(feature = "mcp")]
 /// Comparison of a server with what was accepted.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ComparedServer {
@@ -135,6 +138,7 @@ impl Pins {
         self.accepted_plugins.insert(name);
     }
 
+    #[cfg(feature = "mcp")]
     /// Compares what a server says with what was accepted. A tool or prompt that is gone is no change by itself.
     pub(crate) fn compare_server(&self, name: &str, now: &Statements) -> ComparedServer {
         let Some(before) = self.file.servers.get(name) else { return ComparedServer::New };
@@ -155,6 +159,7 @@ impl Pins {
         ComparedServer::Changed(Box::new(Change { left_out, difference, statements: now.clone() }))
     }
 
+    #[cfg(feature = "mcp")]
     /// Accepts what a server says.
     pub(crate) fn accept_server(&mut self, name: &str, statements: &Statements) {
         self.file.servers.insert(name.to_owned(), ServerPin::of(statements));
@@ -205,6 +210,7 @@ impl Pin {
     }
 }
 
+#[cfg(feature = "mcp")]
 impl ServerPin {
     fn of(statements: &Statements) -> Self {
         let Statements { instructions, tools, prompts, resources } = statements.clone();

@@ -25,6 +25,7 @@ pub struct Selection {
     /// Store that the file-access tools work on.
     pub files: Option<FilesStore>,
     /// Directories of skills.
+    #[cfg(feature = "skills")]
     pub skills: Vec<PathBuf>,
     /// Sources of tools that are neither plugins nor servers.
     pub sources: Vec<Arc<dyn ToolSource>>,
@@ -109,12 +110,14 @@ impl StoreLocation {
 impl std::fmt::Debug for Selection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let sources: Vec<_> = self.sources.iter().map(|source| source.name()).collect();
-        f.debug_struct("Selection")
+        let mut fields = f.debug_struct("Selection");
+        #[cfg(feature = "skills")]
+        fields.field("skills", &self.skills);
+        fields
             .field("config", &self.config)
             .field("plugins", &self.plugins)
             .field("mounts", &self.mounts)
             .field("files", &self.files)
-            .field("skills", &self.skills)
             .field("sources", &sources)
             .finish_non_exhaustive()
     }

@@ -5,6 +5,7 @@ mod offering;
 mod reload;
 mod running;
 mod service;
+#[cfg(feature = "skills")]
 mod skill_offers;
 mod store_resources;
 

@@ -10,3 +10,33 @@ pub use self::connect::{Connected, Unreachable, connect, connect_all};
 pub use self::kept::{Kept, News, start_all, wait_for_all};
 pub use self::pins::{Change, ServerPins};
 pub use self::settings::{ServerSpec, deciding_files, of_config, of_name, unknown};
+
+use crate::config::ConfigFile;
+use crate::granting::Values;
+use crate::{Operator, Result, Selection};
+
+/// Returns true if the configuration names a server.
+pub(crate) fn are_named(file: &ConfigFile) -> bool {
+    !file.config.servers.is_empty()
+}
+
+/// Checks the servers of a configuration without reading values.
+pub(crate) fn check(file: &ConfigFile) -> Result<()> {
+    of_config(file, Values::Leave, &Operator::default()).map(drop)
+}
+
+/// Returns the servers of the configuration, if there is one, with the timeout of the selection.
+pub(crate) fn selected(
+    selection: &Selection,
+    config: Option<&ConfigFile>,
+    operator: &Operator,
+) -> Result<Vec<ServerSpec>> {
+    let Some(config) = config else { return Ok(Vec::new()) };
+    let mut specs = of_config(config, Values::Read, operator)?;
+    if let Some(timeout) = selection.timeout {
+        for spec in &mut specs {
+            spec.settings.call_wait = timeout;
+        }
+    }
+    Ok(specs)
+}

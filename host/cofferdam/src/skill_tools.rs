@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_agent::BoxError;
-use cofferdam_agent::skills::{
+use cofferdam_engine::{Component, Engine, Grants, Mount, PluginOptions};
+use cofferdam_files::{DirectoryOptions, DirectoryStore, Sharing};
+use cofferdam_skills::{
     ComponentScripts, LoadComponent, SCRIPT_FOLDER, ScriptFile, SkillRoot, SkillTool, SkillTools, Skills,
     SkillsBuilder,
 };
-use cofferdam_engine::{Component, Engine, Grants, Mount, PluginOptions};
-use cofferdam_files::{DirectoryOptions, DirectoryStore, Sharing};
 use cofferdam_tool::{FileAccess, Limits, MountName, PluginName, ToolSource};
 
 use crate::config::ConfigFile;

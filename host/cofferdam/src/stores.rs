@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use crate::error::Context as _;
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+use cofferdam_files::{BucketOptions, BucketStore, read_named_text_ambient};
 use cofferdam_files::{
-    BucketOptions, BucketStore, DirectoryOptions, DirectoryStore, FileStore, MemoryStore, NameRules,
-    OpenDirectoryError, Quota, Sharing, read_named_text_ambient,
+    DirectoryOptions, DirectoryStore, FileStore, MemoryStore, NameRules, OpenDirectoryError, Quota, Sharing,
 };
 use cofferdam_tool::{FileAccess, MountName};
 
@@ -23,7 +24,7 @@ pub(crate) fn open_location(
 ) -> crate::Result<Arc<dyn FileStore>> {
     match location {
         StoreLocation::Memory => Ok(Arc::new(MemoryStore::new(Quota::default()))),
-        StoreLocation::Bucket(address) => open_bucket(address, &from_environment(address, access)?),
+        StoreLocation::Bucket(address) => open_named_bucket(address, access),
         StoreLocation::Directory(directory) => mount_directory(directory, access, Quota::growth()),
     }
 }
@@ -53,11 +54,27 @@ pub(crate) fn mount_directory(
         .with_context(|| format!("the directory {} cannot be mounted", directory.display()))
 }
 
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+fn open_named_bucket(address: &str, access: FileAccess) -> crate::Result<Arc<dyn FileStore>> {
+    open_bucket(address, &from_environment(address, access)?)
+}
+
+#[cfg(not(any(feature = "s3", feature = "gcs", feature = "azure")))]
+fn open_named_bucket(address: &str, _access: FileAccess) -> crate::Result<Arc<dyn FileStore>> {
+    Err(crate::Error::invalid(format!("`{address}`: {NO_BUCKETS}")))
+}
+
+#[cfg(not(any(feature = "s3", feature = "gcs", feature = "azure")))]
+const NO_BUCKETS: &str =
+    "this program was built without stores in buckets; enable a feature: s3, gcs or azure";
+
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
 fn open_bucket(address: &str, options: &BucketOptions) -> crate::Result<Arc<dyn FileStore>> {
     let store = BucketStore::open(address, options).context("the bucket cannot be opened")?;
     Ok(Arc::new(store))
 }
 
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
 fn from_environment(address: &str, access: FileAccess) -> crate::Result<BucketOptions> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let is_read_only = access == FileAccess::ReadOnly;
@@ -172,11 +189,7 @@ impl<'a> Stores<'a> {
                 mount_directory(&path, access, quota)
                     .map_err(|error| file.error(directory.span(), format!("{error:#}")))
             }
-            (None, Some(url), None) => {
-                let options = self.bucket(config, quota, access)?;
-                open_bucket(url.as_ref(), &options)
-                    .map_err(|error| file.error(url.span(), format!("{error:#}")))
-            }
+            (None, Some(url), None) => self.open_bucket(config, url, quota, access),
             (None, None, Some(true)) => Ok(Arc::new(MemoryStore::new(config.quota.unwrap_or_default()))),
             _ => {
                 let message = format!(
@@ -187,6 +200,30 @@ impl<'a> Stores<'a> {
         }
     }
 
+    #[cfg(not(any(feature = "s3", feature = "gcs", feature = "azure")))]
+    fn open_bucket(
+        &self,
+        _config: &StoreConfig,
+        url: &toml::Spanned<String>,
+        _quota: Quota,
+        _access: FileAccess,
+    ) -> Result<Arc<dyn FileStore>, ConfigError> {
+        Err(self.file.error(url.span(), NO_BUCKETS))
+    }
+
+    #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+    fn open_bucket(
+        &self,
+        config: &StoreConfig,
+        url: &toml::Spanned<String>,
+        quota: Quota,
+        access: FileAccess,
+    ) -> Result<Arc<dyn FileStore>, ConfigError> {
+        let options = self.bucket(config, quota, access)?;
+        open_bucket(url.as_ref(), &options).map_err(|error| self.file.error(url.span(), format!("{error:#}")))
+    }
+
+    #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
     fn bucket(
         &self,
         config: &StoreConfig,
@@ -219,6 +256,7 @@ impl<'a> Stores<'a> {
         })
     }
 
+    #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
     fn secret(&self, name: &str, span: Range<usize>) -> Result<String, ConfigError> {
         let Some(source) = self.file.config.secrets.get(name) else {
             return Err(self.file.error(span, format!("there is no secret `{name}` in [secrets]")));

@@ -6,8 +6,8 @@ mod person;
 
 use std::path::{Path, PathBuf};
 
-use cofferdam_agent::workflow::Workflow;
-use cofferdam_agent::workflow::definition::{Location, WorkflowDefinition};
+use cofferdam_workflow::Workflow;
+use cofferdam_workflow::definition::{Location, WorkflowDefinition};
 
 pub use self::agents::AgentParts;
 pub use self::person::is_yes;

@@ -46,7 +46,7 @@ const STATUS_REFUSED: u8 = 1;
 #[non_exhaustive]
 pub enum Compiler {
     /// By a child process with limits. `program` is started with `arguments`, an empty environment, and must call
-    /// [`compile_child`]; the `cofferdam` binary does so under its hidden `compile-child` command.
+    /// [`compile_child`]; `cofferdam::init` of the facade does so for the first argument `cofferdam-compile-child`.
     Child {
         /// The program to start.
         program: PathBuf,

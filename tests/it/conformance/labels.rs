@@ -3,7 +3,7 @@
 mod runs;
 mod scenario;
 
-use cofferdam_agent::labels::LabelPolicy;
+use cofferdam_labels::LabelPolicy;
 use cofferdam_tool::{Confidentiality, Destination, Integrity, Label, StatedBy, StatedLabels};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};

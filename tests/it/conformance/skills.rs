@@ -6,11 +6,11 @@ mod world;
 
 use std::sync::Arc;
 
-use cofferdam_agent::skills::{
+use cofferdam_files::{FileStore, MemoryStore, Quota, StorePath, WriteMode};
+use cofferdam_skills::{
     InvalidSkill, ProgramSkill, Skill, SkillList, SkillRoot, Skills, check_compatibility, check_description,
     check_name,
 };
-use cofferdam_files::{FileStore, MemoryStore, Quota, StorePath, WriteMode};
 use cofferdam_tool::{CallContext, Refused, Toolset};
 use serde_json::{Map, Value, json};
 
@@ -363,7 +363,7 @@ fn compare_ran(expect: &Value, ran: &Ran, script_got: Option<Value>) -> Result<(
     Ok(())
 }
 
-fn built(builder: cofferdam_agent::skills::SkillsBuilder) -> Result<Skills, String> {
+fn built(builder: cofferdam_skills::SkillsBuilder) -> Result<Skills, String> {
     builder.build().map_err(|error| error.to_string())
 }
 

@@ -8,9 +8,7 @@ mod agents;
 mod graphs;
 mod pauses;
 
-use cofferdam_agent::workflow::{
-    Ended, InvalidWorkflow, Payload, Produced, Workflow, WorkflowError, WorkflowEvent,
-};
+use cofferdam_workflow::{Ended, InvalidWorkflow, Payload, Produced, Workflow, WorkflowError, WorkflowEvent};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 

@@ -112,7 +112,7 @@ fn loops(loops: usize, locals: usize) -> String {
 /// own tests.
 fn confined() -> Ended {
     let mut child = Command::new(binary())
-        .arg("compile-child")
+        .arg("cofferdam-compile-child")
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

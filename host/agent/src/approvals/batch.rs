@@ -5,8 +5,8 @@ use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::labels::Violation;
-use crate::message::VIOLATIONS;
+use crate::guard::Objection;
+use crate::message::OBJECTIONS;
 use crate::{ApprovalAnswer, ApprovalRequest, FunctionCall, Session};
 
 /// The part of a session's state that holds the batch.
@@ -30,9 +30,9 @@ struct Open {
     /// Origin of the tool that was asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<ToolOrigin>,
-    /// What the label policy has against the call; approving it is approving these (`LBL-11`).
+    /// Objections of the guard to the call; approving it is approving these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    violations: Vec<Violation>,
+    objections: Vec<Objection>,
 }
 
 /// A call that a person is asked about.
@@ -42,8 +42,8 @@ pub(crate) struct Gated {
     pub(crate) place: usize,
     /// Origin of its tool.
     pub(crate) origin: Option<ToolOrigin>,
-    /// What the label policy has against it.
-    pub(crate) violations: Vec<Violation>,
+    /// Objections of the guard to it.
+    pub(crate) objections: Vec<Objection>,
 }
 
 /// What a person said about one call.
@@ -52,8 +52,8 @@ pub(crate) struct Gated {
 pub(crate) enum Decision {
     /// It may be made.
     Approved,
-    /// It may be made although the label policy has this against it (`LBL-11`).
-    ApprovedDespite(Vec<Violation>),
+    /// It may be made despite these objections of the guard.
+    ApprovedDespite(Vec<Objection>),
     /// It may not, and why.
     Refused(Option<String>),
 }
@@ -91,8 +91,8 @@ impl OpenBatch {
     /// A batch in which the calls at `gated` wait. `None` if there is no randomness for ids.
     pub(crate) fn new(calls: Vec<FunctionCall>, gated: &[Gated]) -> Result<Self, getrandom::Error> {
         let open = |gated: &Gated| {
-            let Gated { place, origin, violations } = gated.clone();
-            Ok(Open { id: fresh_id()?, call: place, decision: None, origin, violations })
+            let Gated { place, origin, objections } = gated.clone();
+            Ok(Open { id: fresh_id()?, call: place, decision: None, origin, objections })
         };
         Ok(Self { requests: gated.iter().map(open).collect::<Result<_, _>>()?, calls })
     }
@@ -104,9 +104,10 @@ impl OpenBatch {
             let function_call = self.calls.get(open.call)?.clone();
             let (id, origin) = (open.id.clone(), open.origin.clone());
             let mut request = ApprovalRequest { id, function_call, origin, ..ApprovalRequest::default() };
-            if !open.violations.is_empty() {
-                let messages: Vec<_> = open.violations.iter().map(Violation::message).collect();
-                request.extra.insert(VIOLATIONS.to_owned(), messages.into());
+            if !open.objections.is_empty() {
+                let messages: Vec<_> =
+                    open.objections.iter().map(|objection| objection.message.as_str()).collect();
+                request.extra.insert(OBJECTIONS.to_owned(), messages.into());
             }
             Some(request)
         };
@@ -135,8 +136,8 @@ impl OpenBatch {
             return false;
         }
         open.decision = Some(match answer.approved {
-            Value::Bool(true) if open.violations.is_empty() => Decision::Approved,
-            Value::Bool(true) => Decision::ApprovedDespite(open.violations.clone()),
+            Value::Bool(true) if open.objections.is_empty() => Decision::Approved,
+            Value::Bool(true) => Decision::ApprovedDespite(open.objections.clone()),
             _ => Decision::Refused(answer.reason.clone()),
         });
         true

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::read::{object, parse_json, parse_yaml, part};
+#[cfg(feature = "yaml")]
+use super::read::parse_yaml;
+use super::read::{object, parse_json, part};
 use super::{ChoiceBehavior, InvalidChoice};
 
 /// Where the behaviour stands in the entry of a service.
@@ -36,10 +38,11 @@ impl PromptSettings {
         Self::from_value(&parse_json(text)?)
     }
 
-    /// Reads a prompt file in YAML.
+    /// Reads a prompt file in YAML; needs the feature `yaml`.
     ///
     /// # Errors
     /// As [`from_json`](Self::from_json).
+    #[cfg(feature = "yaml")]
     pub fn from_yaml(text: &str) -> Result<Self, InvalidChoice> {
         Self::from_value(&parse_yaml(text)?)
     }

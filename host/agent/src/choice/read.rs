@@ -7,6 +7,7 @@ use super::{ChoiceBehavior, ChoiceKind, ChoiceOptions, FunctionName, InvalidChoi
 /// Longest text that is parsed, in bytes. A behaviour has some hundred; a prompt file is written by a person.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 /// How much of a YAML document may be repeated by aliases, in events of the parser.
+#[cfg(feature = "yaml")]
 const REPEATED_EVENTS_MAX: usize = 10_000;
 
 impl ChoiceBehavior {
@@ -35,10 +36,11 @@ impl ChoiceBehavior {
         Self::from_value(&parse_json(text)?)
     }
 
-    /// Reads a behaviour from YAML text.
+    /// Reads a behaviour from YAML text; needs the feature `yaml`.
     ///
     /// # Errors
     /// [`InvalidChoice`] if it is none.
+    #[cfg(feature = "yaml")]
     pub fn from_yaml(text: &str) -> Result<Self, InvalidChoice> {
         Self::from_value(&parse_yaml(text)?)
     }
@@ -106,6 +108,7 @@ pub(super) fn parse_json(text: &str) -> Result<Value, InvalidChoice> {
 }
 
 /// YAML 1.2 as JSON: `yes` and `no` are texts, keys are unique, and aliases repeat no more than a little.
+#[cfg(feature = "yaml")]
 pub(super) fn parse_yaml(text: &str) -> Result<Value, InvalidChoice> {
     check_size(text)?;
     let options = serde_saphyr::options! {

@@ -4,8 +4,8 @@ use cofferdam_tool::ToolOrigin;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// The field of an approval request that says what the label policy has against the call.
-pub(crate) const VIOLATIONS: &str = "policy_violations";
+/// The field of an approval request with the objections of the guard to the call.
+pub(crate) const OBJECTIONS: &str = "policy_violations";
 
 /// One part of a message. Every part keeps the fields of its record that are not known here (`SES-10`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -216,9 +216,9 @@ impl ApprovalRequest {
         self.answer(false, reason)
     }
 
-    /// What the label policy has against the call, in its words: nothing unless it is asked about for that (`LBL-11`).
+    /// Returns the objections of the agent's guard to the call, in its words; none unless the user is asked because of them.
     pub fn violations(&self) -> impl Iterator<Item = &str> {
-        let violations = self.extra.get(VIOLATIONS).and_then(Value::as_array);
+        let violations = self.extra.get(OBJECTIONS).and_then(Value::as_array);
         violations.into_iter().flatten().filter_map(Value::as_str)
     }
 

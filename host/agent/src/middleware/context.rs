@@ -7,7 +7,6 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{FunctionSignal, Signal, Stage};
-use crate::labels::CallFlow;
 use crate::{
     ChatOptions, ChatRequest, FunctionResult, LiveTools, Message, Reply, ReplyStream, Response, RunStream,
     Session,
@@ -67,6 +66,7 @@ pub enum ChatResult {
 
 /// A function call, as function middleware sees it (`MW-6`).
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct FunctionContext {
     /// The tool.
     pub tool: Arc<ToolDefinition>,
@@ -86,8 +86,6 @@ pub struct FunctionContext {
     pub record: Option<CallRecord>,
     /// The result. Set by the rest of the chain, or by middleware instead (`MW-8`).
     pub result: Option<FunctionValue>,
-    /// What the label policy knows of the call, where one is on.
-    pub(crate) flow: Option<Arc<CallFlow>>,
 }
 
 /// The arguments of a function call before anybody has checked them.

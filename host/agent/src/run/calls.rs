@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_tool::{
-    CallContext, Completion, Content as ToolContent, Label, Outcome, Output, Refused, ToolDefinition, Toolset,
+    CallContext, Completion, Content as ToolContent, Outcome, Output, Refused, ToolDefinition, Toolset,
 };
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
@@ -16,10 +16,10 @@ use super::cycle::Cycle;
 use super::plan::Plan;
 use crate::approvals::{Decided, Decision};
 use crate::choice;
-use crate::labels::{CallFlow, label_result};
+use crate::guard::{BatchGuard, CallGuard};
 use crate::live::RunTools;
 use crate::middleware::{
-    CallArguments, End, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Next,
+    CallArguments, End, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next,
 };
 use crate::{CallFailure, Content, Data, FunctionCall, FunctionResult, RunError};
 
@@ -61,17 +61,16 @@ struct Done {
 impl Cycle<'_> {
     /// Runs the calls of one reply, except those that the caller makes.
     pub(super) async fn run_calls(&self, calls: Vec<Decided>, tools: &RunTools, plan: &Plan) -> Batch {
-        let batch_label = self.flow.as_ref().map(|flow| flow.context()).unwrap_or_default();
-        let batch_label = &batch_label;
+        let guard = &*Arc::clone(&self.guard).begin_batch();
         let ours = calls.into_iter().filter(|decided| !self.is_for_caller(&decided.call, tools));
         let mut done = Vec::new();
         if self.settings.allow_concurrent_invocation {
-            done = join_all(ours.map(|decided| self.run_call(decided, tools, plan, batch_label))).await;
+            done = join_all(ours.map(|decided| self.run_call(decided, tools, plan, guard))).await;
         } else {
             for decided in ours {
                 let one = match self.is_out_of_time() {
                     true => Ok(Done::deferred(&decided.call)),
-                    false => self.run_call(decided, tools, plan, batch_label).await,
+                    false => self.run_call(decided, tools, plan, guard).await,
                 };
                 let is_over = one.is_err();
                 done.push(one);
@@ -100,26 +99,22 @@ impl Cycle<'_> {
         toolsets.into_iter().find_map(|toolset| Some((toolset, toolset.definition(name).ok()?)))
     }
 
-    /// Runs one call. Under a label policy its result has a label, whoever's word it is.
+    /// Runs one call. The guard sees its result, whatever it comes from.
     async fn run_call(
         &self,
         decided: Decided,
         tools: &RunTools,
         plan: &Plan,
-        batch_label: &Label,
+        guard: &dyn BatchGuard,
     ) -> Result<Done, RunError> {
         let waived = match &decided.decision {
-            Some(Decision::ApprovedDespite(violations)) => violations.clone(),
+            Some(Decision::ApprovedDespite(objections)) => objections.clone(),
             _ => Vec::new(),
         };
-        let flow = self.flow.as_ref().and_then(|flow| {
-            let (toolset, _) = self.tool(&decided.call.name, tools)?;
-            Some(Arc::new(flow.call(toolset, batch_label, waived)))
-        });
-        let mut done = self.run_decided(decided, tools, plan, flow.clone()).await?;
-        if self.flow.is_some() {
-            label_result(&mut done.result, flow.as_deref());
-        }
+        let toolset = self.tool(&decided.call.name, tools).map(|(toolset, _)| toolset);
+        let guard = guard.begin_call(toolset, waived);
+        let mut done = self.run_decided(decided, tools, plan, &*guard).await?;
+        guard.finish(&mut done.result);
         Ok(done)
     }
 
@@ -128,7 +123,7 @@ impl Cycle<'_> {
         Decided { call, decision, origin }: Decided,
         tools: &RunTools,
         plan: &Plan,
-        flow: Option<Arc<CallFlow>>,
+        guard: &dyn CallGuard,
     ) -> Result<Done, RunError> {
         if let Some(Decision::Refused(reason)) = decision {
             return Ok(Done::refused(&call, reason.as_deref()));
@@ -155,11 +150,11 @@ impl Cycle<'_> {
             cancellation: self.given.cancellation.clone(),
             record: None,
             result: None,
-            flow,
         };
-        let inner_calls = context.flow.as_ref().map(|flow| Arc::clone(&flow.inner) as Arc<_>);
-        let tool = Tool { toolset, context: CallContext { inner_calls, ..self.call_context(&call) } };
-        let ended = Next::new(&self.chains.function, &tool).run(&mut context).await;
+        let call_context = CallContext { inner_calls: guard.inner_calls(), ..self.call_context(&call) };
+        let tool = Tool { toolset, context: call_context };
+        let guarded = Guarded { guard, invoker: self.settings.invoker.as_slice(), tool };
+        let ended = Next::new(&self.chains.function, &guarded).run(&mut context).await;
         let result = context.result.take();
         match ended {
             Ok(()) => Ok(Done::with(&call, result, false)),
@@ -167,8 +162,7 @@ impl Cycle<'_> {
             Err(FunctionSignal::FailClosed(error)) => Err(RunError::FailClosed(error)),
             Err(FunctionSignal::Cancelled) => Err(RunError::Cancelled),
             Err(FunctionSignal::Error(error)) => {
-                // A detail may be anybody's words, and nobody has labelled it.
-                let is_detailed = self.settings.include_detailed_errors && self.flow.is_none();
+                let is_detailed = self.settings.include_detailed_errors && !self.guard.hides_details();
                 Ok(Done::failed(&call, error.into(), is_detailed))
             }
         }
@@ -187,6 +181,20 @@ impl Cycle<'_> {
             run: Some(Arc::new(self.live.clone())),
             ..CallContext::new(call.call_id.clone())
         }
+    }
+}
+
+/// The inside of all middleware: the guard, and inside of it the invoker if there is one, in place of the tool (`LOOP-27`).
+struct Guarded<'c> {
+    guard: &'c dyn CallGuard,
+    invoker: &'c [Arc<dyn Middleware<FunctionContext>>],
+    tool: Tool<'c>,
+}
+
+#[async_trait]
+impl End<FunctionContext> for Guarded<'_> {
+    async fn run(&self, context: &mut FunctionContext) -> Result<(), FunctionSignal> {
+        self.guard.process(context, Next::new(self.invoker, &self.tool)).await
     }
 }
 

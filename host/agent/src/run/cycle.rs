@@ -8,17 +8,16 @@ use tokio::sync::mpsc;
 use super::Given;
 use super::calls::Batch;
 use super::model::Answer;
-use super::pairing::Pairing;
 use super::plan::Plan;
 use super::transcript::arranged;
 use crate::agent::Parts;
 use crate::approvals::{Decided, Gated, OpenBatch};
-use crate::labels::{Flow, FlowLayer};
+use crate::guard::RunGuard;
 use crate::live::{LiveTools, RunTools};
 use crate::middleware::Chains;
 use crate::{
-    CallFailure, Content, FunctionCall, IterationContext, LoopSettings, Message, OnErrorLimit, Reply,
-    Response, Role, RunError, Session, ToolMode, Update,
+    CallFailure, Content, FunctionCall, IterationContext, LoopSettings, Message, OnErrorLimit, Pairing,
+    Reply, Response, Role, RunError, Session, ToolMode, Update,
 };
 
 /// What is shown for a reply of which nothing is left (`LOOP-23`).
@@ -32,8 +31,7 @@ pub(super) struct Start {
     pub(super) resumed: Vec<Decided>,
     pub(super) chains: Chains,
     pub(super) live: LiveTools,
-    /// The label policy, if there is one.
-    pub(super) flow: Option<Arc<Flow>>,
+    pub(super) guard: Arc<dyn RunGuard>,
 }
 
 /// One loop from its first request to its last.
@@ -43,8 +41,7 @@ pub(super) struct Cycle<'r> {
     pub(super) settings: LoopSettings,
     pub(super) chains: Chains,
     pub(super) live: LiveTools,
-    /// The label policy, if there is one.
-    pub(super) flow: Option<Arc<Flow>>,
+    pub(super) guard: Arc<dyn RunGuard>,
     pub(super) updates: Option<mpsc::Sender<Update>>,
     /// What the model is to see.
     pub(super) messages: Vec<Arc<Message>>,
@@ -74,7 +71,7 @@ impl<'r> Cycle<'r> {
     pub(super) fn new(
         parts: &'r Parts,
         mut given: Given,
-        mut start: Start,
+        start: Start,
         updates: Option<mpsc::Sender<Update>>,
     ) -> Self {
         let service_id = given.session.as_ref().and_then(Session::service_id);
@@ -82,10 +79,6 @@ impl<'r> Cycle<'r> {
         if let Some(choice) = given.choice.as_ref().or(parts.choice.as_ref()) {
             choice.apply(&mut settings, &mut given.options);
         }
-        // Inside of everything that may change arguments or shows results.
-        start.chains.function.extend(start.flow.clone().map(|flow| Arc::new(FlowLayer(flow)) as Arc<_>));
-        // It is called instead of the tool by whatever is around it (`LOOP-27`).
-        start.chains.function.extend(settings.invoker.clone());
         Self {
             settings,
             tool_choice: given.options.tool_choice.clone(),
@@ -93,7 +86,7 @@ impl<'r> Cycle<'r> {
             given,
             chains: start.chains,
             live: start.live,
-            flow: start.flow,
+            guard: start.guard,
             updates,
             messages: start.messages,
             kept: 0,
@@ -116,9 +109,7 @@ impl<'r> Cycle<'r> {
     /// Runs the loop.
     pub(super) async fn run(&mut self) -> Result<(), RunError> {
         self.settings.check().map_err(|error| RunError::Other(error.into()))?;
-        if let Some(flow) = &self.flow {
-            flow.note_earlier(self.messages.iter().map(AsRef::as_ref));
-        }
+        self.guard.begins_with(&self.messages);
         let resumed = std::mem::take(&mut self.resumed);
         let mut then = match resumed.is_empty() {
             true => Then::GoOn,
@@ -159,9 +150,7 @@ impl<'r> Cycle<'r> {
         let has_conversation = reply.conversation_id.is_some();
         self.response.conversation_id =
             reply.conversation_id.clone().or(self.response.conversation_id.take());
-        if let Some(flow) = &self.flow {
-            flow.note_reply(&reply);
-        }
+        self.guard.replied(&reply);
         if let Err(exceeded) = budget {
             // It is paid for, and may have been read while it came.
             self.append_reply(&reply);
@@ -206,11 +195,10 @@ impl<'r> Cycle<'r> {
             // Nobody is asked about what does not run in any case (`CHOICE-14`).
             let found = self.tool(&call.name, tools).filter(|_| plan.allows(&call.name));
             let (toolset, tool) = found.filter(|_| !self.is_for_caller(call, tools))?;
-            let flow = self.flow.as_ref();
-            let violations = flow.map(|flow| flow.gated(call, tool, toolset)).unwrap_or_default();
+            let objections = self.guard.objections(call, tool, toolset);
             let is_gated =
-                !violations.is_empty() || self.parts.approvals.are_needed(call, tool, toolset, session);
-            is_gated.then(|| Gated { place, origin: toolset.origin(&call.name), violations })
+                !objections.is_empty() || self.parts.approvals.are_needed(call, tool, toolset, session);
+            is_gated.then(|| Gated { place, origin: toolset.origin(&call.name), objections })
         };
         calls.iter().enumerate().filter_map(gated).collect()
     }
@@ -284,7 +272,7 @@ impl<'r> Cycle<'r> {
         let has_caller_requests = decided.iter().any(|decided| self.is_for_caller(&decided.call, tools));
         let batch = self.run_calls(decided, tools, plan).await;
         let Batch { results, failures, is_terminated, is_out_of_time, started, error } = batch;
-        if let Some(used) = self.flow.as_ref().and_then(|flow| flow.take_used()) {
+        if let Some(used) = self.guard.take_usage() {
             *self.response.usage.get_or_insert_default() += used;
         }
         let has_results = !results.is_empty();

@@ -78,7 +78,7 @@ impl Cycle<'_> {
     }
 
     fn may_ask(&self, tools: &RunTools) -> bool {
-        if self.flow.as_ref().is_some_and(|flow| flow.may_ask()) {
+        if self.guard.may_object() {
             return true;
         }
         let toolsets = [tools.toolset(), &self.settings.additional_tools];

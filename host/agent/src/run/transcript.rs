@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::pairing::Pairing;
-use crate::{ApprovalAnswer, Content, Message, Role};
+use crate::{ApprovalAnswer, Content, Message, Pairing, Role};
 
 /// The new messages of a caller, apart from what a person said about approvals.
 pub(super) struct Input {

@@ -8,11 +8,10 @@ use tokio::sync::mpsc;
 use super::Given;
 use super::cycle::{Cycle, Start};
 use super::transcript::Input;
-use crate::agent::Labels;
 use crate::approvals::{Answered, Decided, settle};
 use crate::context::Added;
+use crate::guard::{GuardedRun, RunGuard};
 use crate::history::History;
-use crate::labels::{Flow, VariableTools};
 use crate::live::{LiveTools, RunTools};
 use crate::{
     AfterRun, Agent, BeforeRun, BoxError, Content, ContextProvider, Message, Response, Role, RunError,
@@ -72,8 +71,8 @@ impl Turn {
         updates: Option<mpsc::Sender<Update>>,
     ) -> Result<Response, RunError> {
         let added = around.before().await?;
-        let flow = self.flow();
-        let tools = self.tools(&added, flow.as_ref())?;
+        let guard = self.guard();
+        let tools = self.tools(&added, &guard)?;
         let chains = self.agent.parts.chains(&added.middleware, &self.given.layers);
         chains.check().map_err(super::refused)?;
         let instructions = self.instructions(&tools, &added);
@@ -82,7 +81,7 @@ impl Turn {
         let mut messages = added.messages.clone();
         messages.extend(around.input.iter().cloned());
         let live = LiveTools::new(tools);
-        let start = Start { messages, resumed, chains, live: live.clone(), flow };
+        let start = Start { messages, resumed, chains, live: live.clone(), guard };
         let mut cycle = Cycle::new(&self.agent.parts, given, start, updates);
         let ended = cycle.run().await;
         live.close();
@@ -126,23 +125,18 @@ impl Turn {
         providers
     }
 
-    /// The label policy at work in this run, if there is one.
-    fn flow(&self) -> Option<Arc<Flow>> {
+    /// Begins the guard's part of the run.
+    fn guard(&self) -> Arc<dyn RunGuard> {
         let parts = &self.agent.parts;
         let budgets = [self.given.budget.clone(), parts.budget.clone()].into_iter().flatten().collect();
-        let flow =
-            |labels: &Labels| Flow::new(&labels.policy, self.given.session.as_ref(), &parts.client, budgets);
-        parts.labels.as_ref().map(flow).map(Arc::new)
+        let (session, definitions) = (self.given.session.as_ref(), &parts.guard_tools);
+        parts.guard.begin(GuardedRun { session, budgets, ..GuardedRun::new(&parts.client, definitions) })
     }
 
-    fn tools(&self, added: &Added, flow: Option<&Arc<Flow>>) -> Result<RunTools, RunError> {
+    fn tools(&self, added: &Added, guard: &Arc<dyn RunGuard>) -> Result<RunTools, RunError> {
         let mut toolset = self.agent.parts.toolset.clone();
-        for source in &added.sources {
-            toolset.add(Arc::clone(source)).map_err(|error| RunError::Other(error.into()))?;
-        }
-        if let (Some(flow), Some(labels)) = (flow, &self.agent.parts.labels) {
-            let tools = VariableTools::new(Arc::clone(flow), &labels.tools);
-            toolset.add(Arc::new(tools)).map_err(|error| RunError::Other(error.into()))?;
+        for source in added.sources.iter().cloned().chain(Arc::clone(guard).tools()) {
+            toolset.add(source).map_err(|error| RunError::Other(error.into()))?;
         }
         Ok(RunTools::new(toolset, Arc::clone(&self.agent.parts.declared)))
     }

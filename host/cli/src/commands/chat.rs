@@ -11,12 +11,12 @@ mod turn;
 use std::path::Path;
 use std::sync::Arc;
 
-use cofferdam_agent::labels::LabelPolicy;
 use cofferdam_agent::{
     Agent, ApprovalMode, Approvals, BudgetLimits, ChatErrorKind, Layer, LoopSettings, RunError, Session,
     TokenBudget, ToolMode,
 };
 use cofferdam_files::{read_named_text_ambient, read_text_at_most};
+use cofferdam_labels::LabelPolicy;
 use cofferdam_tool::Toolset;
 
 use self::approve::Approved;
@@ -118,7 +118,7 @@ fn agent(
         .approvals(approvals)
         .layer(Layer::function(ShowCalls(Arc::clone(around.screen))));
     if let Some(policy) = &around.policy {
-        builder = builder.labels(policy.clone());
+        builder = builder.guard(policy.clone());
     }
     if let Some(instructions) = instructions {
         builder = builder.instructions(instructions);

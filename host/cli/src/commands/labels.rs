@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cofferdam_agent::Session;
-use cofferdam_agent::labels::{Decided, Label, LabelAudit, LabelDecision, LabelPolicy, context_of};
+use cofferdam_labels::{Decided, Label, LabelAudit, LabelDecision, LabelPolicy, context_of};
 use cofferdam_tool::Toolset;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cofferdam_agent::skills::{
+use cofferdam_skills::{
     ComponentScripts, Discovered, FileSkill, Passes, ScriptRunner as _, SkillLimits, SkipReason, Skipped,
     discover,
 };

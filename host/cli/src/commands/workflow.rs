@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use cofferdam_agent::workflow::{
-    CheckpointError, CheckpointId, Checkpoints, Payload, Snapshot, Workflow, WorkflowError, WorkflowRun,
-};
 use cofferdam_agent::{Layer, RunError};
 use cofferdam_files::{DirectoryOptions, DirectoryStore, Quota};
+use cofferdam_workflow::{
+    CheckpointError, CheckpointId, Checkpoints, Payload, Snapshot, Workflow, WorkflowError, WorkflowRun,
+};
 use futures_util::StreamExt as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;

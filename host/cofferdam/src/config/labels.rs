@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cofferdam_agent::labels::{Confidentiality, Integrity, LabelPolicy, StatedLabels};
+use cofferdam_labels::{Confidentiality, Integrity, LabelPolicy, StatedLabels};
 use serde::Deserialize;
 use toml::Spanned;
 

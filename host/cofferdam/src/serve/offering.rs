@@ -8,17 +8,19 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::error::Context as _;
-use cofferdam_agent::skills::SkillTools;
 use cofferdam_engine::{ComponentFiles, Engine, Plugin};
 use cofferdam_files::FileAccessTools;
 use cofferdam_mcp::client::RemoteServer;
 use cofferdam_mcp::{
     MissingGrant, Offer, PolicyDigest, PromptOffer, ResourceOffer, ResourceSource, SourceFacts,
 };
+#[cfg(feature = "skills")]
+use cofferdam_skills::SkillTools;
 use cofferdam_tool::{MountName, Refused, ToolSource, Toolset};
 use sha2::{Digest, Sha256};
 
 use super::ServeOptions;
+#[cfg(feature = "skills")]
 use super::skill_offers::{SkillPrompts, SkillResources};
 use super::store_resources::StoreResources;
 use crate::compose::{self, PluginSpec};
@@ -38,6 +40,7 @@ const BUILD_WAIT: Duration = Duration::from_mins(10);
 pub(super) struct Offering {
     plugins: Vec<(PluginSpec, LoadState)>,
     files: Option<Arc<FileAccessTools>>,
+    #[cfg(feature = "skills")]
     skills: Option<Arc<SkillTools>>,
     config: Option<Arc<ConfigFile>>,
     resources: Vec<Arc<dyn ResourceSource>>,
@@ -84,6 +87,7 @@ impl Offering {
             compose::file_tools(&options.selection, config.as_ref(), &specs, values, protected, kept)?;
         let mut resources = config.as_ref().map(stores).transpose()?.unwrap_or_default();
         let protected = [skill_directories, compose::deciding(&specs)].concat();
+        #[cfg(feature = "skills")]
         let skills = skill_tools::tools(
             engine,
             &options.selection,
@@ -93,15 +97,28 @@ impl Offering {
             operator,
         )
         .await?;
+        #[cfg(feature = "skills")]
         resources.extend(skills.iter().map(|skills| Arc::new(SkillResources(Arc::clone(skills))) as Arc<_>));
         let loader = Loader::start(engine, specs, operator)?;
         let plugins = loader.plugins.clone();
-        let servers = compose::server_specs(&options.selection, config.as_ref(), operator)?;
+        let servers = servers::selected(&options.selection, config.as_ref(), operator)?;
         let config = config.map(Arc::new);
         let before = before.map(|before| before.servers.as_slice()).unwrap_or_default();
         let servers = servers::start_all(servers, before, news, operator);
         let (operator, sources) = (operator.clone(), options.selection.sources.clone());
-        Ok((Self { plugins, files, skills, sources, config, resources, stamps, servers, operator }, loader))
+        let offering = Self {
+            plugins,
+            files,
+            #[cfg(feature = "skills")]
+            skills,
+            config,
+            resources,
+            stamps,
+            servers,
+            sources,
+            operator,
+        };
+        Ok((offering, loader))
     }
 
     /// Takes over what has become of the plugin at `place`, unless it was loaded again meanwhile.
@@ -140,11 +157,18 @@ impl Offering {
 
     /// The first reason, if every plugin is left out and there is nothing else. A project that does not build yet is something.
     pub(super) fn nothing(&self) -> Option<&Unavailable> {
-        let is_nothing = self.files.is_none() && self.skills.is_none() && self.servers.is_empty();
+        let is_nothing = self.files.is_none() && self.skill_source().is_none() && self.servers.is_empty();
         let has_plugin = |(spec, plugin): &(PluginSpec, LoadState)| {
             spec.first_build.is_some() || !matches!(plugin, LoadState::Unavailable(_))
         };
         if !is_nothing || self.plugins.iter().any(has_plugin) { None } else { self.unavailable().next() }
+    }
+
+    fn skill_source(&self) -> Option<Arc<dyn ToolSource>> {
+        #[cfg(feature = "skills")]
+        return self.skills.clone().map(|skills| skills as Arc<dyn ToolSource>);
+        #[cfg(not(feature = "skills"))]
+        None
     }
 
     /// The servers, for waiting for them.
@@ -285,12 +309,13 @@ impl Offering {
     pub(super) fn offer(&self, options: &ServeOptions) -> crate::Result<Offer> {
         let plugins = self.ready().map(|(_, plugin)| plugin);
         let unavailable = self.unavailable();
-        let servers = self.servers.iter().filter_map(|kept| kept.server()).collect();
+        let servers = self.servers.iter().filter_map(|kept| kept.server());
+        let servers = servers.map(|server| server as Arc<dyn ToolSource>).collect();
         let mut toolset = compose::toolset(
             plugins,
             unavailable,
             self.files.clone(),
-            self.skills.clone(),
+            self.skill_source(),
             &self.sources,
             servers,
             &self.operator,
@@ -303,6 +328,7 @@ impl Offering {
         };
         let sources: HashMap<_, _> = self.ready().map(facts).collect();
         let (mut prompts, resources) = self.made(&toolset)?;
+        #[cfg(feature = "skills")]
         if let Some(skills) = &self.skills {
             // A prompt that the configuration makes stays what it is.
             let of_skills =

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofferdam_agent::skills::{Skill, SkillTools};
 use cofferdam_mcp::{ListedResource, PromptOffer, ResourceSource};
+use cofferdam_skills::{Skill, SkillTools};
 use cofferdam_tool::{
     CallContext, Completion, Declaration, Outcome, Output, ResourceBody, ToolCall, ToolDefinition, ToolError,
     ToolName, ToolSource,

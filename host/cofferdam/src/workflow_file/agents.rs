@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::Result;
-use cofferdam_agent::labels::LabelPolicy;
-use cofferdam_agent::workflow::definition::{AgentDefinition, Names};
 use cofferdam_agent::{Agent, Approvals, Layer, LoopSettings, ScriptedClient, ScriptedReply};
+use cofferdam_labels::LabelPolicy;
 use cofferdam_tool::{Refused, Toolset};
+use cofferdam_workflow::definition::{AgentDefinition, Names};
 
 use super::WorkflowFile;
 use crate::Error;
@@ -52,7 +52,7 @@ impl AgentParts<'_> {
             .approvals(self.approvals.clone())
             .layer((self.layer)(id));
         if let Some(policy) = &self.labels {
-            builder = builder.labels(policy.clone());
+            builder = builder.guard(policy.clone());
         }
         if let Some(instructions) = &table.instructions {
             builder = builder.instructions(text(file, &instructions.value)?);

@@ -2,10 +2,10 @@
 
 use crate::Result;
 use cofferdam_agent::Agent;
-use cofferdam_agent::workflow::definition::{
+use cofferdam_workflow::definition::{
     Case, EdgeDefinition, Location, Names, OrchestrationDefinition, OrchestrationKind, When,
 };
-use cofferdam_agent::workflow::{
+use cofferdam_workflow::{
     AgentExecutor, AgentSelector, Concurrent, Condition, GroupChat, Handoff, InvalidOrchestration,
     InvalidWorkflow, Magentic, MagenticLimits, Selection, Sequential, Switch, Workflow, WorkflowBuilder,
     selector_fn,

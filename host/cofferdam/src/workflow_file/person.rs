@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use cofferdam_agent::BoxError;
-use cofferdam_agent::workflow::definition::{PersonDefinition, PersonPasses};
-use cofferdam_agent::workflow::{Executor, MessageType, Payload, Request, Step};
+use cofferdam_workflow::definition::{PersonDefinition, PersonPasses};
+use cofferdam_workflow::{Executor, MessageType, Payload, Request, Step};
 
 /// Asks a person about each message, and sends on what was answered, or the message if the answer is yes.
 pub(super) struct Person {

@@ -1,6 +1,6 @@
 //! Any text as a `SKILL.md`: it is refused, or its front matter keeps the rules for names and descriptions.
 
-use cofferdam_agent::skills::{FrontMatter, check_description, check_name};
+use cofferdam_skills::{FrontMatter, check_description, check_name};
 
 /// Reads the text as the skill of a directory with the name that it gives itself, and of another one.
 pub(crate) fn check(bytes: &[u8]) {

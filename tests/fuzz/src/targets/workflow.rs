@@ -1,6 +1,6 @@
 //! Any text as the file of a workflow: it is refused in one line, or each of its conditions compiles or is refused.
 
-use cofferdam_agent::workflow::definition::{Case, WorkflowDefinition};
+use cofferdam_workflow::definition::{Case, WorkflowDefinition};
 
 /// Reads the text and compiles the conditions of its edges.
 pub(crate) fn check(bytes: &[u8]) {

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use cofferdam_agent::labels::{LabelDecision, LabelPolicy, context_of};
 use cofferdam_agent::{Agent, Content, FunctionResult, ScriptedClient, Session};
+use cofferdam_labels::{LabelDecision, LabelPolicy, context_of};
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, Declaration, Label, Outcome, Output, StatedBy, StatedLabels,
     ToolCall, ToolDefinition, ToolName, ToolSource, Toolset,
@@ -109,7 +109,7 @@ impl Scene {
     pub(super) fn agent(&self, policy: Option<LabelPolicy>, model: Model) -> Result<Agent, String> {
         let builder = Agent::builder(model).tools(self.toolset.clone());
         let builder = match policy {
-            Some(policy) => builder.labels(policy),
+            Some(policy) => builder.guard(policy),
             None => builder,
         };
         builder.build().map_err(|error| error.to_string())

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use cofferdam_agent::labels::{LabelPolicy, context_of};
 use cofferdam_agent::{Content, Response};
+use cofferdam_labels::{LabelPolicy, context_of};
 use cofferdam_tool::{StatedBy, StatedLabels, ToolSource};
 use serde_json::{Map, Value, json};
 

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use cofferdam_agent::skills::{ProgramSkill, SkillRoot, SkillTool, Skills};
 use cofferdam_agent::{Agent, Clock, Reply, ScriptedClient};
 use cofferdam_files::{Access, AccessKind, Audited, FileStore};
+use cofferdam_skills::{ProgramSkill, SkillRoot, SkillTool, Skills};
 use cofferdam_tool::{Limits, Toolset};
 use serde_json::{Map, Value, json};
 

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
 use cofferdam_agent::BoxError;
-use cofferdam_agent::skills::{
+use cofferdam_engine::{Component, Engine, Grants, Mount, PluginOptions};
+use cofferdam_files::{DirectoryOptions, DirectoryStore};
+use cofferdam_skills::{
     ComponentScripts, LoadComponent, ProgramSkill, SCRIPT_FOLDER, ScriptFile, ScriptRunner, SkillRoot,
     SkillsBuilder,
 };
-use cofferdam_engine::{Component, Engine, Grants, Mount, PluginOptions};
-use cofferdam_files::{DirectoryOptions, DirectoryStore};
 use cofferdam_tests::{config, shared_cache};
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, Declaration, FileAccess, FunctionEnd, InvalidArguments, Limits,

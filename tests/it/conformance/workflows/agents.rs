@@ -1,9 +1,9 @@
 //! Agents that work together (`WF-13`, `WF-14`). Each answers `from <name>`.
 
-use cofferdam_agent::workflow::{
+use cofferdam_agent::{Agent, Content, Message};
+use cofferdam_workflow::{
     Concurrent, Ended, GroupChat, Handoff, InvalidOrchestration, Magentic, Sequential, Workflow, selector_fn,
 };
-use cofferdam_agent::{Agent, Content, Message};
 use serde_json::{Value, json};
 
 use super::super::agent::{Model, block_on};

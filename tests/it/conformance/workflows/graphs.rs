@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cofferdam_agent::workflow::{
+use cofferdam_workflow::{
     Condition, FunctionExecutor, IntermediateFrom, InvalidWorkflow, OutputFrom, Selection, Step, Switch,
     Workflow, WorkflowBuilder, executor_fn,
 };

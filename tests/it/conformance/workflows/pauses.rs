@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use cofferdam_agent::workflow::{
+use cofferdam_files::{MemoryStore, Quota};
+use cofferdam_workflow::{
     Checkpoints, Ended, MessageType, Payload, Request, Snapshot, Step, Workflow, WorkflowBuilder,
     WorkflowError, executor_fn,
 };
-use cofferdam_files::{MemoryStore, Quota};
 use serde_json::{Value, json};
 
 use super::super::agent::block_on;

@@ -1,7 +1,7 @@
 //! Who answers the requests of a run: the command line, or the person at the terminal.
 
 use anyhow::Result;
-use cofferdam_agent::workflow::{MessageType, Payload, Request};
+use cofferdam_workflow::{MessageType, Payload, Request};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

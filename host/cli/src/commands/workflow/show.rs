@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use cofferdam_agent::middleware::{FunctionContext, FunctionSignal};
-use cofferdam_agent::workflow::{Request, WorkflowError, WorkflowEvent};
 use cofferdam_agent::{Middleware, Next};
+use cofferdam_workflow::{Request, WorkflowError, WorkflowEvent};
 use serde_json::json;
 
 use crate::commands::chat::how_it_ended;

@@ -1,0 +1,162 @@
+//! Hooks for code that decides about the calls of an agent.
+//!
+//! A guard sees everything that a model is told and every call that is made for it. It can object to a call before a user is
+//! asked, change the arguments that a tool gets, and replace or mark a result before middleware, hooks or the model see it.
+//! Middleware cannot do this: other middleware may be inside of it.
+//!
+//! A [`Guard`] is set once, with [`AgentBuilder::guard`](crate::AgentBuilder::guard). It makes a [`RunGuard`] for each run,
+//! that a [`BatchGuard`] for the calls of each reply, and that a [`CallGuard`] for each call. Every method has a default
+//! that does nothing. Information-flow labels (`cofferdam-labels`) are such a guard.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cofferdam_tool::{DeclarationError, InnerCalls, ToolDefinition, ToolSource, Toolset};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::middleware::{FunctionContext, FunctionSignal, Middleware, Next};
+use crate::{ChatClient, FunctionCall, FunctionResult, Message, Reply, Session, TokenBudget, TokenUsage};
+
+/// Decides about the calls of an agent.
+pub trait Guard: Send + Sync {
+    /// Returns the definitions of the tools that [`RunGuard::tools`] adds to each run. Called once, when the agent is built.
+    ///
+    /// # Errors
+    /// Any; the agent is not built.
+    fn definitions(&self) -> Result<Arc<[Arc<ToolDefinition>]>, DeclarationError> {
+        Ok(Arc::from([]))
+    }
+
+    /// Begins a run.
+    fn begin(&self, run: GuardedRun<'_>) -> Arc<dyn RunGuard>;
+}
+
+/// A run that is about to begin.
+#[non_exhaustive]
+pub struct GuardedRun<'r> {
+    /// The session, if there is one.
+    pub session: Option<&'r Session>,
+    /// The model.
+    pub client: &'r Arc<dyn ChatClient>,
+    /// The budgets that count for the run.
+    pub budgets: Vec<TokenBudget>,
+    /// The guard's [definitions](Guard::definitions).
+    pub definitions: &'r Arc<[Arc<ToolDefinition>]>,
+}
+
+impl<'r> GuardedRun<'r> {
+    /// Describes a run without a session and without budgets, for tests of a guard.
+    #[must_use]
+    pub fn new(client: &'r Arc<dyn ChatClient>, definitions: &'r Arc<[Arc<ToolDefinition>]>) -> Self {
+        Self { session: None, client, budgets: Vec::new(), definitions }
+    }
+}
+
+/// Decides about the calls of one run.
+pub trait RunGuard: Send + Sync {
+    /// Returns tools that are added to those of the run.
+    fn tools(self: Arc<Self>) -> Option<Arc<dyn ToolSource>> {
+        None
+    }
+
+    /// Sees the messages that the run begins with, before the model does.
+    fn begins_with(&self, messages: &[Arc<Message>]) {
+        let _ = messages;
+    }
+
+    /// Sees a reply of the model, before anything is done about it.
+    fn replied(&self, reply: &Reply) {
+        let _ = reply;
+    }
+
+    /// Returns whether there may be [objections](Self::objections) in this run.
+    fn may_object(&self) -> bool {
+        false
+    }
+
+    /// Returns the objections to a call that has not begun. If there are any, a user is asked, and nothing of the batch runs
+    /// until then. A guard that wants a call refused without a question says so in [`CallGuard`].
+    fn objections(&self, call: &FunctionCall, tool: &ToolDefinition, toolset: &Toolset) -> Vec<Objection> {
+        let _ = (call, tool, toolset);
+        Vec::new()
+    }
+
+    /// Begins a batch: the calls of one reply.
+    fn begin_batch(self: Arc<Self>) -> Box<dyn BatchGuard>;
+
+    /// Returns the tokens that the guard has used since the last time, for the usage of the run.
+    fn take_usage(&self) -> Option<TokenUsage> {
+        None
+    }
+
+    /// Returns whether details of errors are kept from the model, whatever the settings say.
+    fn hides_details(&self) -> bool {
+        false
+    }
+}
+
+/// Decides about the calls of one batch.
+pub trait BatchGuard: Send + Sync {
+    /// Begins a call. There is no toolset if no tool has the name that the model has called. `waived` are the objections that
+    /// the user has seen and approved.
+    fn begin_call(&self, toolset: Option<&Toolset>, waived: Vec<Objection>) -> Box<dyn CallGuard>;
+}
+
+/// Decides about one call. As middleware it is inside of all other middleware except an
+/// [invoker](crate::LoopSettings::invoker), so that it sees the arguments that the tool gets and the result that it returns.
+pub trait CallGuard: Middleware<FunctionContext> {
+    /// Returns the rules for calls that the tool makes of other tools.
+    fn inner_calls(&self) -> Option<Arc<dyn InnerCalls>> {
+        None
+    }
+
+    /// Marks the finished result of the call, whatever it comes from.
+    fn finish(&self, result: &mut FunctionResult) {
+        let _ = result;
+    }
+}
+
+/// An objection to a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Objection {
+    /// The reason, for the user.
+    pub message: String,
+    /// The guard's own form of it, to recognise it by.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+}
+
+/// The guard of an agent without one.
+pub(crate) struct Unguarded;
+
+impl Guard for Unguarded {
+    fn begin(&self, _: GuardedRun<'_>) -> Arc<dyn RunGuard> {
+        Arc::new(Self)
+    }
+}
+
+impl RunGuard for Unguarded {
+    fn begin_batch(self: Arc<Self>) -> Box<dyn BatchGuard> {
+        Box::new(Self)
+    }
+}
+
+impl BatchGuard for Unguarded {
+    fn begin_call(&self, _: Option<&Toolset>, _: Vec<Objection>) -> Box<dyn CallGuard> {
+        Box::new(Self)
+    }
+}
+
+impl CallGuard for Unguarded {}
+
+#[async_trait]
+impl Middleware<FunctionContext> for Unguarded {
+    async fn process(
+        &self,
+        context: &mut FunctionContext,
+        next: Next<'_, FunctionContext>,
+    ) -> Result<(), FunctionSignal> {
+        next.run(context).await
+    }
+}

@@ -1,7 +1,0 @@
-//! Responses of OpenAI.
-
-mod reply;
-mod request;
-
-pub(super) use reply::Decoder;
-pub(super) use request::{INCLUDE, fields, tool};

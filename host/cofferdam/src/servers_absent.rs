@@ -1,0 +1,18 @@
+//! Stands in for the servers of a configuration where MCP is left out. Such a configuration is refused when it is read.
+
+use std::path::PathBuf;
+
+use crate::Result;
+use crate::config::ConfigFile;
+
+pub(crate) fn are_named(_file: &ConfigFile) -> bool {
+    false
+}
+
+pub(crate) fn check(_file: &ConfigFile) -> Result<()> {
+    Ok(())
+}
+
+pub(crate) fn deciding_files(_file: &ConfigFile) -> Vec<PathBuf> {
+    Vec::new()
+}

@@ -1,0 +1,200 @@
+//! The policy at work in one call: its arguments on the way in, its result on the way out.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use cofferdam_agent::guard::{BatchGuard, CallGuard, Objection};
+use cofferdam_agent::middleware::{
+    CallArguments, FunctionContext, FunctionError, FunctionSignal, FunctionValue,
+};
+use cofferdam_agent::{FunctionResult, Middleware, Next};
+use cofferdam_tool::{InnerCalls, Label, Output, ToolFailure, Toolset};
+use serde_json::json;
+
+use super::arguments::{self, Resolved, Unresolved};
+use super::check::{self, violations};
+use super::ended::Ended;
+use super::flow::{Flow, RESULT_LABEL, RESULT_VARIABLE, is_own};
+use super::inner::{Given, Inner};
+use super::store::Hidden;
+use super::{Decided, Violation};
+
+/// The policy at work in one batch.
+pub(super) struct BatchFlow {
+    pub(super) flow: Arc<Flow>,
+    /// The context's label when the batch began: none of its calls was asked for in view of another one's result.
+    pub(super) context: Label,
+}
+
+/// The policy at work in one call.
+pub(super) struct CallFlow {
+    pub(super) flow: Arc<Flow>,
+    /// The tools that the call is one of; without one no tool is called.
+    toolset: Option<Toolset>,
+    /// The context's label when the batch began.
+    batch: Label,
+    /// Violations that the user has seen and approved.
+    waived: Vec<Violation>,
+    /// What the tool may do with other tools.
+    pub(super) inner: Arc<Inner>,
+    /// The label that the result has got, and the variable that it is hidden in.
+    decided: Mutex<Option<(Label, Option<String>)>>,
+}
+
+impl BatchGuard for BatchFlow {
+    fn begin_call(&self, toolset: Option<&Toolset>, waived: Vec<Objection>) -> Box<dyn CallGuard> {
+        let (flow, batch) = (Arc::clone(&self.flow), self.context.clone());
+        let inner = Arc::new(Inner::new(Arc::clone(&flow)));
+        let (toolset, waived, decided) = (toolset.cloned(), check::waived(waived), Mutex::default());
+        Box::new(CallFlow { flow, toolset, batch, waived, inner, decided })
+    }
+}
+
+impl CallFlow {
+    fn decided(&self) -> MutexGuard<'_, Option<(Label, Option<String>)>> {
+        self.decided.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn decide(&self, label: Label, variable: Option<String>) {
+        *self.decided() = Some((label, variable));
+    }
+
+    /// Hides a value. The error is what is shown instead when that cannot be done.
+    pub(super) fn hide(
+        &self,
+        (tool, call_id): (&str, &str),
+        value: &Hidden,
+        label: &Label,
+    ) -> Result<serde_json::Value, String> {
+        match self.flow.store.hide(value, label) {
+            Ok(id) => {
+                self.flow.tell(Decided::Hidden, tool, call_id, label, Some(&id), &[]);
+                let reference = reference(&id, label, tool);
+                self.decide(label.clone(), Some(id));
+                Ok(reference)
+            }
+            Err(not_kept) => {
+                self.flow.tell(Decided::Discarded, tool, call_id, label, None, &[]);
+                // What is shown instead is the host's own word.
+                self.decide(Label::default(), None);
+                Err(not_kept.to_string())
+            }
+        }
+    }
+}
+
+impl CallGuard for CallFlow {
+    fn inner_calls(&self) -> Option<Arc<dyn InnerCalls>> {
+        Some(Arc::clone(&self.inner) as Arc<_>)
+    }
+
+    /// Writes the label that a result has got into its record, where it is for users and for later turns. A result that no
+    /// tool has given is the host's own text.
+    fn finish(&self, result: &mut FunctionResult) {
+        let (label, variable) = self.decided().take().unwrap_or_default();
+        result.extra.insert(RESULT_LABEL.to_owned(), json!(label));
+        match variable {
+            Some(variable) => result.extra.insert(RESULT_VARIABLE.to_owned(), variable.into()),
+            None => result.extra.remove(RESULT_VARIABLE),
+        };
+    }
+}
+
+#[async_trait]
+impl Middleware<FunctionContext> for CallFlow {
+    async fn process(
+        &self,
+        context: &mut FunctionContext,
+        next: Next<'_, FunctionContext>,
+    ) -> Result<(), FunctionSignal> {
+        let flow = &self.flow;
+        let name = context.tool.name.to_string();
+        let source = self.toolset.as_ref().and_then(|toolset| toolset.source(&name)).cloned();
+        let Some(source) = source else { return next.run(context).await };
+        let (labels, is_own) = (flow.labels_of(&context.tool, source.as_ref()), is_own(source.as_ref()));
+        let resolved = match is_own {
+            true => Ok(Resolved::default()),
+            false => arguments::resolve(&context.arguments, &flow.store),
+        };
+        let resolved = resolved.map_err(unresolved)?;
+        let data = Label::combine([&self.batch, &resolved.label]);
+        let found = violations(&labels, &data);
+        if let Some(first) = found.iter().find(|violation| !self.waived.contains(violation)) {
+            flow.tell(Decided::Blocked, &name, &context.call_id, &data, None, &found);
+            let shown = FunctionValue::Error(Output::Value(first.result(&name)));
+            return Err(FunctionSignal::Terminate(Some(shown)));
+        }
+        if !found.is_empty() {
+            flow.tell(Decided::Approved, &name, &context.call_id, &data, None, &found);
+        }
+        self.inner.begin(Given {
+            context: self.batch.clone(),
+            tool: labels.result.clone(),
+            data: resolved.label,
+        });
+        let is_filled = resolved.arguments.is_some();
+        let mut inside = Inside::enter(context, resolved.arguments);
+        let mut ended = next.run(inside.context).await;
+        inside.is_over = true;
+        drop(inside);
+        if is_filled && matches!(ended, Err(FunctionSignal::Error(FunctionError::InvalidArguments(_)))) {
+            // What is wrong with arguments is said with their values.
+            let said = "The values of the variables do not fit the arguments that they stand for.";
+            ended = Err(FunctionError::Failure(ToolFailure::new(said)).into());
+        }
+        let by = source.states_for();
+        Ended { call: self, name: &name, labels: &labels, by, is_own }.finish(context, &mut ended);
+        ended
+    }
+}
+
+/// A call that goes on, with values in its arguments. However it ends, also when whoever waits for it does not any more, what is
+/// outside finds the arguments as the model wrote them: values there would be without their labels, in another try as well.
+struct Inside<'c> {
+    context: &'c mut FunctionContext,
+    written: Option<CallArguments>,
+    /// Whether it came to its end. Otherwise nobody gets what there is of a result.
+    is_over: bool,
+}
+
+impl<'c> Inside<'c> {
+    fn enter(context: &'c mut FunctionContext, filled: Option<CallArguments>) -> Self {
+        let written = filled.map(|filled| std::mem::replace(&mut context.arguments, filled));
+        (context.record, context.result) = (None, None);
+        Self { context, written, is_over: false }
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        if let Some(written) = self.written.take() {
+            self.context.arguments = written;
+        }
+        if !self.is_over {
+            self.context.result = None;
+        }
+    }
+}
+
+/// A failure in the words of the contract (`LBL-14`).
+fn unresolved(error: Unresolved) -> FunctionSignal {
+    let value = Some(json!(error.to_string()));
+    FunctionError::Failure(ToolFailure { value, ..ToolFailure::new(error.to_string()) }).into()
+}
+
+/// What a model sees of a hidden result (`LBL-7`). The tool's name is the host's word; nothing in here is the tool's.
+fn reference(id: &str, label: &Label, tool: &str) -> serde_json::Value {
+    json!({
+        "type": arguments::REFERENCE,
+        "variable_id": id,
+        "security_label": {
+            "integrity": label.integrity,
+            "confidentiality": label.confidentiality,
+            "metadata": label.metadata,
+        },
+        "description": format!(
+            "The result of {tool} is untrusted and hidden. Pass variable_id on as an argument, ask quarantined_llm about it, or \
+             see it with inspect_variable."
+        ),
+    })
+}

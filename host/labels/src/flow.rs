@@ -1,0 +1,173 @@
+//! The policy at work in one run: what the context has seen, and what a call would be given.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cofferdam_agent::guard::{BatchGuard, GuardedRun, Objection, RunGuard};
+use cofferdam_agent::{
+    ChatClient, Content, FunctionCall, FunctionResult, Message, Reply, TokenBudget, TokenUsage,
+};
+use cofferdam_tool::{Label, StatedBy, ToolDefinition, ToolLabels, ToolSource, Toolset};
+
+use super::arguments;
+use super::call::BatchFlow;
+use super::check::violations;
+use super::store::Store;
+use super::tools::VariableTools;
+use super::{Decided, LabelDecision, LabelPolicy, Violation};
+
+/// The field of a result's record that its label stands in. No model sees it.
+pub(super) const RESULT_LABEL: &str = "security_label";
+/// The field that the variable stands in that a result is hidden in.
+pub(super) const RESULT_VARIABLE: &str = "variable_id";
+
+/// The policy at work in one run.
+pub(super) struct Flow {
+    pub(super) policy: LabelPolicy,
+    pub(super) store: Store,
+    /// The id of the caller's session, if there is one.
+    session: Option<String>,
+    pub(super) client: Arc<dyn ChatClient>,
+    pub(super) budgets: Vec<TokenBudget>,
+    /// What quarantined model calls have used, and the response does not say yet.
+    pub(super) used: Mutex<Option<TokenUsage>>,
+    definitions: Arc<[Arc<ToolDefinition>]>,
+}
+
+impl Flow {
+    /// The policy for a run of a session; for this run alone without one.
+    pub(super) fn new(policy: &LabelPolicy, run: GuardedRun<'_>) -> Self {
+        Self {
+            policy: policy.clone(),
+            store: Store::new(run.session.cloned().unwrap_or_default()),
+            session: run.session.map(|session| session.id().to_owned()),
+            client: policy.quarantine.clone().unwrap_or_else(|| Arc::clone(run.client)),
+            budgets: run.budgets,
+            used: Mutex::default(),
+            definitions: Arc::clone(run.definitions),
+        }
+    }
+
+    /// The label of the context by now.
+    fn context(&self) -> Label {
+        self.store.context()
+    }
+
+    /// Returns the violations of a call of a batch that has not begun.
+    fn violations(
+        &self,
+        call: &FunctionCall,
+        tool: &ToolDefinition,
+        source: &dyn ToolSource,
+    ) -> Vec<Violation> {
+        let labels = self.labels_of(tool, source);
+        let mut data = self.context();
+        if !is_own(source) {
+            data.add(&arguments::label(&call.arguments, &self.store));
+        }
+        let found = violations(&labels, &data);
+        if !found.is_empty() {
+            self.tell(Decided::ApprovalRequested, &call.name, &call.call_id, &data, None, &found);
+        }
+        found
+    }
+
+    /// What counts of a tool. The policy's own may be called with anything: what they give has the label of what went in.
+    pub(super) fn labels_of(&self, tool: &ToolDefinition, source: &dyn ToolSource) -> ToolLabels {
+        match is_own(source) {
+            true => ToolLabels { accepts_untrusted: true, ..ToolLabels::default() },
+            false => self.policy.labels_of(&tool.name, source),
+        }
+    }
+
+    /// Tells whoever wants to know of a decision (`LBL-15`).
+    pub(super) fn tell(
+        &self,
+        decided: Decided,
+        tool: &str,
+        call_id: &str,
+        label: &Label,
+        variable: Option<&str>,
+        violations: &[Violation],
+    ) {
+        let context = self.context();
+        let session = self.session.as_deref();
+        let decision =
+            LabelDecision { decided, tool, call_id, session, label, context: &context, variable, violations };
+        tracing::info!(
+            target: "cofferdam::labels",
+            decision = decided.word(),
+            tool,
+            call_id,
+            session,
+            integrity = label.integrity.word(),
+            confidentiality = label.confidentiality.word(),
+            context_integrity = context.integrity.word(),
+            context_confidentiality = context.confidentiality.word(),
+            variable,
+        );
+        self.policy.audits.iter().for_each(|audit| audit.decided(&decision));
+    }
+}
+
+impl RunGuard for Flow {
+    fn tools(self: Arc<Self>) -> Option<Arc<dyn ToolSource>> {
+        let definitions = Arc::clone(&self.definitions);
+        Some(Arc::new(VariableTools::new(self, definitions)))
+    }
+
+    /// Taints the context with the results that a run begins with. Those of earlier turns have their labels beside them, which
+    /// counts where the session has lost its state. Those without one are of turns without the policy, of the caller, or of a
+    /// service: where they are from is not known.
+    fn begins_with(&self, messages: &[Arc<Message>]) {
+        let label = |result: &FunctionResult| match result.extra.get(RESULT_LABEL) {
+            Some(_) if result.extra.contains_key(RESULT_VARIABLE) => Label::default(),
+            Some(label) => serde_json::from_value(label.clone()).unwrap_or_else(|_| Label::untrusted()),
+            None => Label::untrusted(),
+        };
+        let results = messages.iter().flat_map(|message| message.results());
+        let labels: Vec<_> = results.map(label).collect();
+        let earlier = Label::combine(&labels);
+        if earlier != Label::default() {
+            self.store.taint(&earlier);
+        }
+    }
+
+    /// Taints the context with a reply that holds results: a service may have made calls itself (`LOOP-6`).
+    fn replied(&self, reply: &Reply) {
+        let is_result = |content: &Content| content.as_result().is_some();
+        if reply.messages.iter().flat_map(|message| &message.contents).any(is_result) {
+            self.store.taint(&Label::untrusted());
+        }
+    }
+
+    fn may_object(&self) -> bool {
+        self.policy.approval_on_violation
+    }
+
+    /// Returns what a user has to be asked about before a call of a batch that has not begun (`LBL-11`). Nothing if the policy
+    /// does not ask: then the call is blocked when it is made.
+    fn objections(&self, call: &FunctionCall, tool: &ToolDefinition, toolset: &Toolset) -> Vec<Objection> {
+        let source = toolset.source(&call.name).filter(|_| self.may_object());
+        let found = source.map(|source| self.violations(call, tool, source.as_ref())).unwrap_or_default();
+        found.iter().map(Objection::from).collect()
+    }
+
+    fn begin_batch(self: Arc<Self>) -> Box<dyn BatchGuard> {
+        let context = self.context();
+        Box::new(BatchFlow { flow: self, context })
+    }
+
+    fn take_usage(&self) -> Option<TokenUsage> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// A detail may be written by a third party, and has no label.
+    fn hides_details(&self) -> bool {
+        true
+    }
+}
+
+/// Whether a source is the policy's own. Its name is one that no plugin, server or store can have.
+pub(super) fn is_own(source: &dyn ToolSource) -> bool {
+    source.name() == super::tools::NAME && source.states_for() == StatedBy::Program
+}

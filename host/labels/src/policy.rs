@@ -1,0 +1,131 @@
+//! What a program or a person sets about labels.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cofferdam_agent::ChatClient;
+use cofferdam_agent::guard::{Guard, GuardedRun, RunGuard};
+use cofferdam_tool::{DeclarationError, StatedLabels, ToolDefinition, ToolLabels, ToolName, ToolSource};
+
+use super::flow::Flow;
+use super::{LabelAudit, tools};
+
+/// The rules that calls of an agent are checked by. Clones share the audit and the quarantined model.
+///
+/// By default untrusted results are hidden (`LBL-7`), no tool may be called in an untrusted context (`LBL-9`), and a violation
+/// is an error for the model and the end of the loop. What is stated here counts as given (`LBL-5`).
+#[derive(Clone)]
+pub struct LabelPolicy {
+    pub(super) auto_hide_untrusted: bool,
+    pub(super) approval_on_violation: bool,
+    pub(super) quarantine: Option<Arc<dyn ChatClient>>,
+    pub(super) audits: Vec<Arc<dyn LabelAudit>>,
+    allow_untrusted_tools: BTreeSet<String>,
+    tools: BTreeMap<String, StatedLabels>,
+    sources: BTreeMap<String, StatedLabels>,
+}
+
+impl Default for LabelPolicy {
+    fn default() -> Self {
+        Self {
+            auto_hide_untrusted: true,
+            approval_on_violation: false,
+            quarantine: None,
+            audits: Vec::new(),
+            allow_untrusted_tools: BTreeSet::new(),
+            tools: BTreeMap::new(),
+            sources: BTreeMap::new(),
+        }
+    }
+}
+
+impl LabelPolicy {
+    /// A policy with the defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether an untrusted result is hidden in a variable, so that the model never sees it unless it inspects it. On by
+    /// default. Without it the result is shown, and the context is untrusted from then on.
+    #[must_use]
+    pub fn auto_hide_untrusted(mut self, hides: bool) -> Self {
+        self.auto_hide_untrusted = hides;
+        self
+    }
+
+    /// Whether a person is asked about a violation instead of the call being blocked (`LBL-11`). It needs a session, as all
+    /// approvals do. What is found only while a batch runs is blocked either way.
+    #[must_use]
+    pub fn approval_on_violation(mut self, asks: bool) -> Self {
+        self.approval_on_violation = asks;
+        self
+    }
+
+    /// Lets a tool be called in an untrusted context and with untrusted variables (`LBL-9`).
+    #[must_use]
+    pub fn allow_untrusted_tool(mut self, tool: impl Into<String>) -> Self {
+        self.allow_untrusted_tools.insert(tool.into());
+        self
+    }
+
+    /// States labels of one tool, by the name that the model calls it by.
+    #[must_use]
+    pub fn tool(mut self, tool: impl Into<String>, labels: StatedLabels) -> Self {
+        self.tools.insert(tool.into(), labels);
+        self
+    }
+
+    /// States labels of all tools of a source, by the name of the source. What is stated of a single tool comes before it.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<String>, labels: StatedLabels) -> Self {
+        self.sources.insert(source.into(), labels);
+        self
+    }
+
+    /// The model that sees hidden values for `quarantined_llm` (`LBL-13`). Without one it is the agent's own.
+    #[must_use]
+    pub fn quarantine(mut self, client: impl ChatClient + 'static) -> Self {
+        self.quarantine = Some(Arc::new(client));
+        self
+    }
+
+    /// Adds somebody who is told of every decision (`LBL-15`).
+    #[must_use]
+    pub fn audit(mut self, audit: impl LabelAudit + 'static) -> Self {
+        self.audits.push(Arc::new(audit));
+        self
+    }
+
+    /// What counts of a tool.
+    #[must_use]
+    pub fn labels_of(&self, tool: &ToolName, source: &dyn ToolSource) -> ToolLabels {
+        let of_tool = self.tools.get(tool.as_str()).cloned().unwrap_or_default();
+        let program = of_tool.or(self.sources.get(source.name()).cloned().unwrap_or_default());
+        let mut labels = ToolLabels::resolve(&program, &source.labels(tool), source.states_for());
+        labels.accepts_untrusted |= self.allow_untrusted_tools.contains(tool.as_str());
+        labels
+    }
+}
+
+impl Guard for LabelPolicy {
+    fn definitions(&self) -> Result<Arc<[Arc<ToolDefinition>]>, DeclarationError> {
+        tools::definitions()
+    }
+
+    fn begin(&self, run: GuardedRun<'_>) -> Arc<dyn RunGuard> {
+        Arc::new(Flow::new(self, run))
+    }
+}
+
+impl std::fmt::Debug for LabelPolicy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LabelPolicy")
+            .field("auto_hide_untrusted", &self.auto_hide_untrusted)
+            .field("approval_on_violation", &self.approval_on_violation)
+            .field("allow_untrusted_tools", &self.allow_untrusted_tools)
+            .field("tools", &self.tools)
+            .field("sources", &self.sources)
+            .finish_non_exhaustive()
+    }
+}

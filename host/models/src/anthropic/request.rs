@@ -1,0 +1,189 @@
+//! Requests in the form of Messages.
+//!
+//! Turns alternate: what follows each other in the same role is one turn, and results of calls come first in the turn of the
+//! user that follows the calls. System messages go into the one place for instructions, wherever they stood. Thinking goes back
+//! as it came, signature and all.
+//!
+//! Arguments of a call are an object here. Arguments that are none, because a model got its JSON wrong, go back as an object
+//! with the text in it: the model sees what it wrote, beside the result that says what is wrong with it.
+
+use cofferdam_agent::{ChatOptions, Content, Data, FunctionResult, Message, Reasoning, Role, ToolMode};
+use serde_json::{Map, Value, json};
+
+use super::super::asked::{Asked, not_shown};
+use super::super::tools::WrittenSchema;
+
+/// Most tokens of a reply if nothing is said; the interface wants a number, and every current model can write this many.
+const TOKENS_MAX: u64 = 16_000;
+/// Under this name stand arguments that are no object.
+const NOT_AN_OBJECT: &str = "malformed_arguments";
+const TYPE: &str = "type";
+
+/// A function.
+pub(in super::super) fn tool(name: &str, description: &str, schema: &WrittenSchema) -> Value {
+    let mut tool = json!({"name": name, "description": description, "input_schema": schema.schema});
+    if schema.is_strict
+        && let Some(tool) = tool.as_object_mut()
+    {
+        tool.insert("strict".to_owned(), true.into());
+    }
+    tool
+}
+
+/// Everything but the tools.
+pub(in super::super) fn fields(asked: &Asked<'_>) -> Map<String, Value> {
+    let options = &asked.request.options;
+    let mut fields = Map::new();
+    let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+    set("model", asked.settings.model.as_str().into());
+    set("max_tokens", asked.max_tokens().unwrap_or(TOKENS_MAX).into());
+    let system = system(asked);
+    if !system.is_empty() {
+        set("system", system.into());
+    }
+    set("messages", turns(asked).into());
+    if asked.streams {
+        set("stream", true.into());
+    }
+    if let Some(temperature) = options.temperature {
+        set("temperature", temperature.into());
+    }
+    if asked.has_tools()
+        && let Some(choice) = tool_choice(options, asked)
+    {
+        set("tool_choice", choice);
+    }
+    fields
+}
+
+fn system(asked: &Asked<'_>) -> String {
+    let instructions = asked.request.options.instructions.iter().cloned();
+    let messages = asked.messages.iter().filter(|message| message.role == Role::System);
+    let texts = instructions.chain(messages.map(|message| message.text()));
+    texts.filter(|text| !text.trim().is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+fn tool_choice(options: &ChatOptions, asked: &Asked<'_>) -> Option<Value> {
+    let mut choice = match options.tool_choice.as_ref() {
+        None if options.allow_parallel_calls.is_none() => return None,
+        None | Some(ToolMode::Auto) => json!({TYPE: "auto"}),
+        // Nothing to say about calls that are not to be made.
+        Some(ToolMode::None) => return Some(json!({TYPE: "none"})),
+        Some(ToolMode::Required(None)) => json!({TYPE: "any"}),
+        Some(ToolMode::Required(Some(name))) => json!({TYPE: "tool", "name": asked.names.wire(name)}),
+    };
+    if let (Some(allow), Some(choice)) = (options.allow_parallel_calls, choice.as_object_mut()) {
+        choice.insert("disable_parallel_tool_use".to_owned(), (!allow).into());
+    }
+    Some(choice)
+}
+
+/// Who speaks, as far as the interface knows it.
+#[derive(Clone, Copy, PartialEq)]
+enum Speaker {
+    User,
+    Assistant,
+}
+
+fn turns(asked: &Asked<'_>) -> Vec<Value> {
+    let mut turns: Vec<(Speaker, Vec<Value>)> = Vec::new();
+    for message in asked.messages.iter().filter(|message| message.role != Role::System) {
+        for content in &message.contents {
+            let speaker = match content {
+                Content::FunctionResult(_) => Speaker::User,
+                _ if message.role == Role::Assistant => Speaker::Assistant,
+                _ => Speaker::User,
+            };
+            let blocks = blocks(asked, message, content);
+            match turns.last_mut() {
+                _ if blocks.is_empty() => {}
+                Some((last, turn)) if *last == speaker => turn.extend(blocks),
+                _ => turns.push((speaker, blocks)),
+            }
+        }
+    }
+    turns.into_iter().filter_map(turn).collect()
+}
+
+fn turn((speaker, mut blocks): (Speaker, Vec<Value>)) -> Option<Value> {
+    let is = |block: &Value, kinds: &[&str]| {
+        block.get(TYPE).and_then(Value::as_str).is_some_and(|kind| kinds.contains(&kind))
+    };
+    let role = match speaker {
+        Speaker::User => {
+            blocks.sort_by_key(|block| !is(block, &["tool_result"]));
+            "user"
+        }
+        Speaker::Assistant => {
+            // Thinking that leads to nothing is refused; so it is when a reply was cut off.
+            while blocks.last().is_some_and(|last| is(last, &THINKING)) {
+                blocks.pop();
+            }
+            "assistant"
+        }
+    };
+    (!blocks.is_empty()).then(|| json!({"role": role, "content": blocks}))
+}
+
+fn blocks(asked: &Asked<'_>, message: &Message, content: &Content) -> Vec<Value> {
+    match content {
+        // A text without anything to see is refused.
+        Content::Text(text) if text.text.trim().is_empty() => vec![],
+        Content::Text(text) => vec![json!({TYPE: "text", "text": text.text})],
+        Content::Data(data) if message.role != Role::Assistant => vec![block(data)],
+        Content::Reasoning(reasoning) if message.role == Role::Assistant => thinking(reasoning),
+        Content::FunctionCall(call) => {
+            let (id, name) = (asked.ids.wire(&call.call_id), asked.names.wire(&call.name));
+            vec![json!({TYPE: "tool_use", "id": id, "name": name, "input": input(&call.arguments)})]
+        }
+        Content::FunctionResult(result) => vec![result_block(asked, result)],
+        _ => vec![],
+    }
+}
+
+const THINKING: [&str; 2] = ["thinking", "redacted_thinking"];
+
+/// The blocks that came; those of another provider look different.
+fn thinking(reasoning: &Reasoning) -> Vec<Value> {
+    let parts = reasoning.opaque.as_ref().and_then(Value::as_array);
+    let is_thinking =
+        |part: &&Value| part.get(TYPE).and_then(Value::as_str).is_some_and(|kind| THINKING.contains(&kind));
+    parts.into_iter().flatten().filter(is_thinking).cloned().collect()
+}
+
+fn input(arguments: &str) -> Value {
+    if arguments.trim().is_empty() {
+        return json!({});
+    }
+    match serde_json::from_str(arguments) {
+        Ok(Value::Object(input)) => Value::Object(input),
+        _ => json!({NOT_AN_OBJECT: arguments}),
+    }
+}
+
+fn result_block(asked: &Asked<'_>, result: &FunctionResult) -> Value {
+    let mut fields = Map::new();
+    fields.insert(TYPE.to_owned(), "tool_result".into());
+    fields.insert("tool_use_id".to_owned(), asked.ids.wire(&result.call_id).into());
+    let has_text = !result.result.trim().is_empty();
+    if !result.items.is_empty() {
+        let text = has_text.then(|| json!({TYPE: "text", "text": result.result}));
+        let parts: Vec<_> = text.into_iter().chain(result.items.iter().map(block)).collect();
+        fields.insert("content".to_owned(), parts.into());
+    } else if has_text {
+        fields.insert("content".to_owned(), result.result.as_str().into());
+    }
+    if result.is_error {
+        fields.insert("is_error".to_owned(), true.into());
+    }
+    Value::Object(fields)
+}
+
+fn block(data: &Data) -> Value {
+    let source = json!({TYPE: "base64", "media_type": data.media_type, "data": data.data});
+    match data.media_type.as_str() {
+        kind if kind.starts_with("image/") => json!({TYPE: "image", "source": source}),
+        "application/pdf" => json!({TYPE: "document", "source": source}),
+        _ => json!({TYPE: "text", "text": not_shown(data)}),
+    }
+}

@@ -1,0 +1,159 @@
+//! What every interface is asked, whatever it calls the fields.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use cofferdam_agent::{ChatRequest, Content, Data, Message, Pairing, Position};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value};
+
+use super::ProviderSettings;
+use super::names::Names;
+use super::tools::WrittenTools;
+
+/// Longest id of a call, at the provider that is strictest about it.
+const ID_CHARS_MAX: usize = 40;
+
+/// A request with everything that is needed to write it.
+pub(super) struct Asked<'r> {
+    pub(super) request: &'r ChatRequest,
+    /// The messages of the request, each call with an id of its own.
+    pub(super) messages: Cow<'r, [Arc<Message>]>,
+    pub(super) settings: &'r ProviderSettings,
+    pub(super) tools: &'r WrittenTools,
+    pub(super) names: Arc<Names>,
+    pub(super) ids: Names,
+    pub(super) streams: bool,
+    /// Whether the provider is not to be asked for what it once refused to give.
+    pub(super) is_plain: bool,
+}
+
+impl<'r> Asked<'r> {
+    pub(super) fn new(
+        request: &'r ChatRequest,
+        settings: &'r ProviderSettings,
+        tools: &'r WrittenTools,
+        streams: bool,
+    ) -> Self {
+        let mut names = Arc::clone(&tools.names);
+        let mut ids = Names::new(ID_CHARS_MAX);
+        let messages = with_unique_ids(&request.messages);
+        for content in messages.iter().flat_map(|message| &message.contents) {
+            let id = match content {
+                Content::FunctionCall(call) => {
+                    if names.needs(&call.name) {
+                        Arc::make_mut(&mut names).add(&call.name);
+                    }
+                    &call.call_id
+                }
+                Content::FunctionResult(result) => &result.call_id,
+                _ => continue,
+            };
+            if ids.needs(id) {
+                ids.add(id);
+            }
+        }
+        Self { request, messages, settings, tools, names, ids, streams, is_plain: false }
+    }
+
+    /// The ids of the calls of the conversation.
+    pub(super) fn taken_ids(&self) -> HashSet<String> {
+        let calls = self.request.messages.iter().chain(&*self.messages).flat_map(|message| message.calls());
+        calls.map(|call| call.call_id.clone()).collect()
+    }
+
+    /// Most tokens of the reply.
+    pub(super) fn max_tokens(&self) -> Option<u64> {
+        self.request.options.max_output_tokens.or(self.settings.max_output_tokens)
+    }
+
+    /// Whether functions are advertised. Without any, a provider refuses to be told how to choose among them.
+    pub(super) fn has_tools(&self) -> bool {
+        self.tools.json.is_some()
+    }
+
+    /// The body: `fields`, the tools, and what the caller adds for this provider.
+    pub(super) fn body(&self, mut fields: Map<String, Value>) -> Result<Vec<u8>, serde_json::Error> {
+        for (key, value) in &self.request.options.additional {
+            if key != "tools" || self.tools.json.is_none() {
+                fields.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        serde_json::to_vec(&WithTools { fields, tools: self.tools })
+    }
+}
+
+struct WithTools<'t> {
+    fields: Map<String, Value>,
+    tools: &'t WrittenTools,
+}
+
+impl Serialize for WithTools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in &self.fields {
+            map.serialize_entry(key, value)?;
+        }
+        if let Some(tools) = &self.tools.json {
+            map.serialize_entry("tools", tools)?;
+        }
+        map.end()
+    }
+}
+
+/// Returns the messages with another id for each call whose id an earlier call has, and for its result. A conversation may hold
+/// an id more than once, and providers refuse that or take the results for those of the first call.
+fn with_unique_ids(messages: &[Arc<Message>]) -> Cow<'_, [Arc<Message>]> {
+    let mut taken = HashSet::new();
+    let ids = || messages.iter().flat_map(|message| message.calls()).map(|call| call.call_id.as_str());
+    if ids().all(|id| taken.insert(id)) {
+        return Cow::Borrowed(messages);
+    }
+    let mut taken: HashSet<String> = taken.into_iter().map(str::to_owned).collect();
+    let mut seen = HashSet::new();
+    let mut renamed: HashMap<Position, String> = HashMap::new();
+    let pairing = Pairing::of(messages);
+    for (index, message) in messages.iter().enumerate() {
+        for (place, content) in message.contents.iter().enumerate() {
+            let Some(call) = content.as_call().filter(|call| !seen.insert(call.call_id.as_str())) else {
+                continue;
+            };
+            let number = |number: u32| format!("{}_{number}", call.call_id);
+            let Some(id) = (2..).map(number).find(|id| !taken.contains(id)) else { continue };
+            taken.insert(id.clone());
+            if let Some(result_at) = pairing.result_at((index, place)) {
+                renamed.insert(result_at, id.clone());
+            }
+            renamed.insert((index, place), id);
+        }
+    }
+    let mut messages = messages.to_vec();
+    for ((index, place), id) in renamed {
+        let content =
+            messages.get_mut(index).and_then(|message| Arc::make_mut(message).contents.get_mut(place));
+        match content {
+            Some(Content::FunctionCall(call)) => call.call_id = id,
+            Some(Content::FunctionResult(result)) => result.call_id = id,
+            _ => {}
+        }
+    }
+    Cow::Owned(messages)
+}
+
+/// A `data:` address.
+#[cfg(feature = "openai")]
+pub(super) fn data_url(data: &Data) -> String {
+    format!("data:{};base64,{}", data.media_type, data.data)
+}
+
+/// What a model is told of bytes that its provider cannot show it.
+pub(super) fn not_shown(data: &Data) -> String {
+    format!("[data of the type {} that cannot be shown here]", data.media_type)
+}
+
+/// The arguments of a call that goes back to a provider which takes them as text. None is an empty object: some read the text.
+#[cfg(feature = "openai")]
+pub(super) fn arguments_text(arguments: &str) -> &str {
+    if arguments.trim().is_empty() { "{}" } else { arguments }
+}

@@ -1,0 +1,369 @@
+//! Requests to one provider.
+//!
+//! Nothing comes from the environment: no proxy, no certificate, no key. Redirects are not followed, for a key would follow
+//! them. A request is tried again only while nothing of its reply was handed on.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cofferdam_agent::{ChatError, ChatErrorKind};
+use cofferdam_tool::{Redactor, SecretText};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, StatusCode, Url, redirect};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::body::Body;
+use super::fault::{self, Broken, Fault, Said};
+use super::{Provider, ProviderSettings, retry};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const ANTHROPIC_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+/// The revision of the interface that is spoken here.
+const ANTHROPIC_REVISION: HeaderValue = HeaderValue::from_static("2023-06-01");
+/// What a provider's own clients obey as well.
+const SHOULD_RETRY: &str = "x-should-retry";
+/// How much is read of an answer that is an error, in bytes.
+const ERROR_BYTES_MAX: usize = 64 * 1024;
+/// Shortest part of a key, or of a header's value, that is taken out of texts, in bytes: a shorter one stands in too many texts by
+/// chance.
+const SECRET_BYTES_MIN: usize = 8;
+
+/// Where requests go, and with what.
+pub(super) struct Endpoint {
+    client: Client,
+    url: Url,
+    /// What is shown of the address.
+    origin: String,
+    headers: HeaderMap,
+    redactor: Redactor,
+    settings: Arc<ProviderSettings>,
+}
+
+/// One request, with all its tries.
+pub(super) struct Sending<'s> {
+    pub(super) body: Bytes,
+    pub(super) streams: bool,
+    pub(super) deadline: Instant,
+    pub(super) cancellation: &'s CancellationToken,
+}
+
+/// What came back.
+pub(super) enum Answer {
+    Whole(String),
+    Events(Body),
+}
+
+impl Endpoint {
+    pub(super) fn new(settings: Arc<ProviderSettings>) -> Result<Self, ChatError> {
+        let url = url(&settings)?;
+        let origin = url.origin().ascii_serialization();
+        let headers = headers(&settings)?;
+        let redactor = redactor(&settings)?;
+        let client = client(&settings)?;
+        Ok(Self { client, url, origin, headers, redactor, settings })
+    }
+
+    pub(super) fn settings(&self) -> &ProviderSettings {
+        &self.settings
+    }
+
+    /// When a request that begins now has to be over.
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.settings.timeouts.bounded().total
+    }
+
+    /// Sends a request until there is an answer that is no failure, or no hope.
+    pub(super) async fn send(&self, sending: &Sending<'_>) -> Result<Answer, Fault> {
+        let mut tries = 0_u32;
+        loop {
+            tries = tries.saturating_add(1);
+            let tried = self.bounded(sending.cancellation, sending.deadline, self.attempt(sending)).await;
+            let mut failed = match tried {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(failed)) => failed,
+                Err(ended) => return Err(ended.into()),
+            };
+            let wait = self.settings.retries.wait(tries, failed.error.retry_after);
+            let wait = wait.filter(|wait| {
+                failed.is_retried && *wait < sending.deadline.saturating_duration_since(Instant::now())
+            });
+            let Some(wait) = wait else {
+                if let Some(asked) = failed.error.retry_after.filter(|_| failed.is_retried) {
+                    failed
+                        .error
+                        .message
+                        .push_str(&format!("; asked to wait {} s", asked.as_secs_f64().ceil()));
+                }
+                if tries > 1 {
+                    failed.error.message.push_str(&format!(" (after {tries} tries)"));
+                }
+                return Err(failed);
+            };
+            tracing::debug!(provider = %self.settings.provider, kind = ?failed.error.kind, tries, ?wait, "trying again");
+            self.bounded(sending.cancellation, sending.deadline, tokio::time::sleep(wait)).await?;
+        }
+    }
+
+    async fn attempt(&self, sending: &Sending<'_>) -> Result<Answer, Fault> {
+        let timeouts = self.settings.timeouts.bounded();
+        let first_byte = Instant::now() + timeouts.first_byte;
+        let accept = if sending.streams { EVENTS } else { JSON };
+        let request = self.client.post(self.url.clone()).headers(self.headers.clone());
+        let request = request.header(ACCEPT, accept).body(sending.body.clone());
+        let response = match tokio::time::timeout_at(first_byte, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(self.unreached(&error)),
+            Err(_) => return Err(self.silent(timeouts.first_byte)),
+        };
+        let status = response.status();
+        if !status.is_success() {
+            let (headers, body) = (response.headers().clone(), Body::new(response));
+            return Err(self.refusal(status, &headers, body).await);
+        }
+        let is_json = has_type(response.headers(), "application/json");
+        let is_page = has_type(response.headers(), "text/html");
+        if is_page {
+            return Err(self.fault(&Broken::Malformed("an HTML page instead of JSON")));
+        }
+        let limits = self.settings.limits;
+        // Some servers do not stream, or do nothing else, whatever they are asked.
+        if is_json || !(sending.streams || has_type(response.headers(), "text/event-stream")) {
+            let body = Body::new(response)
+                .until_first(first_byte, timeouts.first_byte)
+                .read(limits.reply_bytes_max, timeouts.pause);
+            let body = body.await.map_err(|broken| self.interrupted(&broken, true))?;
+            let text = String::from_utf8(body).map_err(|_| Broken::Malformed("what is not UTF-8"));
+            return text.map(Answer::Whole).map_err(|broken| self.fault(&broken));
+        }
+        let mut body = Body::new(response).until_first(first_byte, timeouts.first_byte);
+        body.begin(limits.stream_bytes_max, timeouts.pause)
+            .await
+            .map_err(|broken| self.interrupted(&broken, true))?;
+        Ok(Answer::Events(body))
+    }
+
+    async fn refusal(&self, status: StatusCode, headers: &HeaderMap, body: Body) -> Fault {
+        let origin = &self.origin;
+        if status.is_redirection() {
+            let message = format!(
+                "{origin} sends requests elsewhere (HTTP {}), where none goes: set the base URL to where it is",
+                status.as_u16()
+            );
+            return Fault::new(ChatErrorKind::Configuration, message);
+        }
+        let body = body.read_part(ERROR_BYTES_MAX, self.settings.timeouts.bounded().pause).await;
+        let said = Said::read(&String::from_utf8_lossy(&body));
+        let kind = fault::kind_of_status(status.as_u16()).unwrap_or(ChatErrorKind::Malformed);
+        let text = self.shown(&said.text);
+        let separator = if text.is_empty() { "" } else { ": " };
+        let message = format!("{origin} answered HTTP {}{separator}{text}", status.as_u16());
+        let may_pass = kind.is_transient() && !said.is_lasting;
+        let is_retried = match headers.get(SHOULD_RETRY).map(HeaderValue::as_bytes) {
+            Some(b"false") => false,
+            Some(b"true") => true,
+            _ => may_pass,
+        };
+        let fault = Fault { is_retried, parameter: said.parameter, ..Fault::new(kind, message) };
+        fault.after(retry::asked(headers))
+    }
+
+    /// Waits for `work`, until the caller gives up or the time is over.
+    pub(super) async fn bounded<T>(
+        &self,
+        cancellation: &CancellationToken,
+        deadline: Instant,
+        work: impl Future<Output = T>,
+    ) -> Result<T, ChatError> {
+        tokio::select! {
+            biased;
+            () = cancellation.cancelled() => Err(ChatError::cancelled()),
+            done = work => Ok(done),
+            () = tokio::time::sleep_until(deadline) => {
+                let total = self.settings.timeouts.bounded().total;
+                let message = format!("{} gave no whole reply within {}", self.origin, seconds(total));
+                Err(ChatError::new(ChatErrorKind::Timeout, message))
+            }
+        }
+    }
+
+    fn unreached(&self, error: &reqwest::Error) -> Fault {
+        let cause = self.shown(&fault::root_cause(error));
+        let origin = &self.origin;
+        if error.is_builder() {
+            return Fault::new(ChatErrorKind::Configuration, format!("no request can be made: {cause}"));
+        }
+        let what = if error.is_connect() { "cannot be reached" } else { "broke the connection" };
+        Fault::passing(ChatErrorKind::Connection, format!("{origin} {what}: {cause}"))
+    }
+
+    fn silent(&self, time: Duration) -> Fault {
+        Fault::new(ChatErrorKind::Timeout, format!("{} said nothing for {}", self.origin, seconds(time)))
+    }
+
+    /// Why no more of a body comes.
+    pub(super) fn interrupted(&self, interrupted: &super::body::Interrupted, is_retried: bool) -> Fault {
+        use super::body::Interrupted;
+        match interrupted {
+            Interrupted::Silent(time) => self.silent(*time),
+            Interrupted::TooLarge => self.fault(&Broken::TooLarge("the reply is")),
+            Interrupted::Broken(error) => Fault { is_retried, ..self.unreached(error) },
+        }
+    }
+
+    /// Why what came cannot be used.
+    pub(super) fn fault(&self, broken: &Broken) -> Fault {
+        let origin = &self.origin;
+        match broken {
+            Broken::Said(said) => {
+                let kind = said.kind.unwrap_or(ChatErrorKind::Server);
+                let text = self.shown(&said.text);
+                Fault::new(kind, format!("{origin} reports an error: {text}"))
+            }
+            Broken::Malformed(what) => Fault::new(ChatErrorKind::Malformed, format!("{origin} sent {what}")),
+            Broken::TooLarge(what) => {
+                Fault::new(ChatErrorKind::TooLarge, format!("{origin}: {what} larger than the limit"))
+            }
+            Broken::CutOff => {
+                let message = format!("{origin} ended the stream before the reply was complete");
+                Fault::new(ChatErrorKind::Connection, message)
+            }
+        }
+    }
+
+    /// Words of the provider, for a person.
+    fn shown(&self, text: &str) -> String {
+        fault::shown(text, |text| {
+            let mut text = self.redactor.text(text).into_owned();
+            if let Some(key) = self.settings.key.as_ref().map(SecretText::expose)
+                && key.len() < SECRET_BYTES_MIN
+                && !key.is_empty()
+            {
+                text = text.replace(key, "[secret key]");
+            }
+            text
+        })
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
+
+fn has_type(headers: &HeaderMap, media_type: &str) -> bool {
+    let written = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    written
+        .and_then(|written| written.split(';').next())
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case(media_type))
+}
+
+fn refused(message: impl Into<String>) -> ChatError {
+    ChatError::new(ChatErrorKind::Configuration, message)
+}
+
+/// The address of the interface. No message shows what was given: it may hold a key.
+fn url(settings: &ProviderSettings) -> Result<Url, ChatError> {
+    let mut url =
+        Url::parse(&settings.base_url).map_err(|error| refused(format!("the base URL is none: {error}")))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refused("the base URL has a user or a password in it: pass a key or a header instead"));
+    }
+    let is_loopback = match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => {
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+        }
+        None => false,
+    };
+    match url.scheme() {
+        "https" => {}
+        "http" if is_loopback || settings.allow_plain_http => {}
+        "http" => {
+            return Err(refused(
+                "the base URL is `http:` on another machine, where everybody on the way could read the key: use `https:`, \
+                 or allow plain HTTP for this provider",
+            ));
+        }
+        _ => return Err(refused("the base URL is neither `https:` nor `http:`")),
+    }
+    url.set_fragment(None);
+    let has_version = url.path().trim_end_matches('/').ends_with("/v1");
+    let path: &[&str] = match settings.provider {
+        Provider::OpenAiChat => &["chat", "completions"],
+        Provider::OpenAiResponses => &["responses"],
+        Provider::Anthropic if has_version => &["messages"],
+        Provider::Anthropic => &["v1", "messages"],
+    };
+    let mut segments =
+        url.path_segments_mut().map_err(|()| refused("nothing can be appended to the base URL"))?;
+    segments.pop_if_empty().extend(path);
+    drop(segments);
+    Ok(url)
+}
+
+fn headers(settings: &ProviderSettings) -> Result<HeaderMap, ChatError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &settings.headers {
+        let mut value = value.clone();
+        value.set_sensitive(true);
+        headers.append(name, value);
+    }
+    headers.insert(CONTENT_TYPE, JSON);
+    headers.remove(ACCEPT);
+    if settings.provider == Provider::Anthropic {
+        headers.entry(ANTHROPIC_VERSION).or_insert(ANTHROPIC_REVISION);
+    }
+    if let Some(key) = &settings.key {
+        let (name, value) = match settings.provider {
+            Provider::Anthropic => (ANTHROPIC_KEY, key.expose().to_owned()),
+            _ => (AUTHORIZATION, format!("Bearer {}", key.expose())),
+        };
+        let value = HeaderValue::try_from(value);
+        let mut value = value.map_err(|_| refused("the key has characters that no header can have"))?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+fn redactor(settings: &ProviderSettings) -> Result<Redactor, ChatError> {
+    let mut secrets: Vec<(&str, SecretText)> = Vec::new();
+    secrets.extend(settings.key.iter().map(|key| ("key", key.clone())));
+    for (name, value) in &settings.headers {
+        // The scheme in front is no secret, and what follows is one without it.
+        let words = value.to_str().unwrap_or_default().split_ascii_whitespace();
+        secrets.extend(words.map(|word| (name.as_str(), SecretText::new(word))));
+    }
+    let long = secrets.iter().filter(|(_, secret)| secret.expose().len() >= SECRET_BYTES_MIN);
+    Redactor::new(long.map(|(name, secret)| (*name, secret))).map_err(|unfit| refused(unfit.to_string()))
+}
+
+/// The same TLS as everywhere: one provider, Mozilla's roots, nothing of the environment.
+fn client(settings: &ProviderSettings) -> Result<Client, ChatError> {
+    let tls_refused = |error: rustls::Error| refused(format!("TLS cannot be set up: {error}"));
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    for authority in &settings.authorities {
+        roots.add(authority.clone().into()).map_err(tls_refused)?;
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(tls_refused)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Client::builder()
+        .tls_backend_preconfigured(tls)
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .connect_timeout(settings.timeouts.bounded().connect)
+        .tcp_nodelay(true)
+        .build()
+        .map_err(|error| refused(format!("the HTTP client cannot be built: {}", fault::root_cause(&error))))
+}

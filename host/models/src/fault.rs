@@ -1,0 +1,223 @@
+//! What is said when there is no reply.
+//!
+//! The provider's own words are shown: nobody else knows which model it does not have. They are cut to a length, keys are taken
+//! out of them, and characters that could drive a terminal are escaped.
+
+use std::time::Duration;
+
+use cofferdam_agent::{ChatError, ChatErrorKind};
+use cofferdam_tool::is_hostile_char;
+
+use super::fields::{self, Fields};
+
+/// Most characters that are shown of what a provider says.
+const SAID_CHARS_MAX: usize = 600;
+/// What OpenAI says to somebody whose money is used up; waiting does not help.
+const OUT_OF_MONEY: &str = "insufficient_quota";
+
+/// Why a reply cannot be read.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// The provider says itself that it failed.
+    Said(Said),
+    /// It is not what the interface says.
+    Malformed(&'static str),
+    /// It is larger than a limit. What is, with its verb.
+    TooLarge(&'static str),
+    /// It ends before it is complete.
+    CutOff,
+}
+
+/// What a provider says about a failure.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) kind: Option<ChatErrorKind>,
+    pub(super) text: String,
+    /// The field of the request that it is about.
+    pub(super) parameter: Option<String>,
+    /// Whether the same request will fail again, although its kind is one that passes.
+    pub(super) is_lasting: bool,
+}
+
+/// A failure, with what is known about trying again.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) error: ChatError,
+    pub(super) is_retried: bool,
+    /// The field of the request that the provider complains about.
+    pub(super) parameter: Option<String>,
+}
+
+impl Fault {
+    /// A failure that is not tried again.
+    pub(super) fn new(kind: ChatErrorKind, message: impl Into<String>) -> Self {
+        Self { error: ChatError::new(kind, message), is_retried: false, parameter: None }
+    }
+
+    /// A failure that may pass.
+    pub(super) fn passing(kind: ChatErrorKind, message: impl Into<String>) -> Self {
+        Self { is_retried: true, ..Self::new(kind, message) }
+    }
+
+    pub(super) fn after(mut self, wait: Option<Duration>) -> Self {
+        self.error.retry_after = wait;
+        self
+    }
+}
+
+impl From<ChatError> for Fault {
+    fn from(error: ChatError) -> Self {
+        Self { error, is_retried: false, parameter: None }
+    }
+}
+
+impl Said {
+    /// What a body that reports a failure says.
+    pub(super) fn read(body: &str) -> Self {
+        Fields::read(body).and_then(|body| Self::in_body(&body)).unwrap_or_else(|| Self::plain(body))
+    }
+
+    /// The error in an object, if it is one that reports an error.
+    pub(super) fn in_object(body: &Fields<'_>) -> Option<Self> {
+        let is_error = body.raw("error").is_some()
+            || ["type", "object"].iter().any(|key| body.text(key).as_deref() == Some("error"));
+        if is_error { Self::in_body(body) } else { None }
+    }
+
+    fn in_body(body: &Fields<'_>) -> Option<Self> {
+        if let Some(error) = body.object("error") {
+            return Some(Self::of(&error));
+        }
+        if let Some(text) = body.some_text("error") {
+            return Some(Self { text, ..Self::of(body) });
+        }
+        ["message", "detail"].iter().any(|key| body.raw(key).is_some()).then(|| Self::of(body))
+    }
+
+    fn of(error: &Fields<'_>) -> Self {
+        let words: Vec<_> =
+            ["code", "type", "status"].iter().filter_map(|key| error.some_text(key)).collect();
+        let by_number =
+            error.count("code").and_then(|code| u16::try_from(code).ok()).and_then(kind_of_status);
+        let text = error.some_text("message").or_else(|| error.raw("detail").map(str::to_owned));
+        Self {
+            kind: by_number.or_else(|| words.iter().find_map(|word| kind_of_word(word))),
+            text: text.or_else(|| words.first().cloned()).unwrap_or_default(),
+            parameter: error.some_text("param"),
+            is_lasting: words.iter().any(|word| word == OUT_OF_MONEY),
+        }
+    }
+
+    fn plain(body: &str) -> Self {
+        let body = body.trim();
+        let text = if is_page(body) { "an HTML page" } else { body };
+        Self { text: text.to_owned(), ..Self::default() }
+    }
+}
+
+/// Whether a text is for a browser.
+pub(super) fn is_page(text: &str) -> bool {
+    text.trim_start().starts_with('<')
+}
+
+/// The kind of failure that a status stands for; `None` for one that is none.
+pub(super) fn kind_of_status(status: u16) -> Option<ChatErrorKind> {
+    Some(match status {
+        401 | 403 => ChatErrorKind::Unauthorized,
+        408 => ChatErrorKind::Timeout,
+        429 | 529 => ChatErrorKind::Overloaded,
+        400..=499 => ChatErrorKind::Rejected,
+        500..=599 => ChatErrorKind::Server,
+        _ => return None,
+    })
+}
+
+/// The kind of failure that a provider's own word stands for.
+fn kind_of_word(word: &str) -> Option<ChatErrorKind> {
+    Some(match word {
+        "authentication_error" | "permission_error" | "invalid_api_key" => ChatErrorKind::Unauthorized,
+        "overloaded_error" | "rate_limit_error" | "rate_limit_exceeded" | OUT_OF_MONEY => {
+            ChatErrorKind::Overloaded
+        }
+        "invalid_request_error" | "not_found_error" | "request_too_large" | "invalid_prompt" => {
+            ChatErrorKind::Rejected
+        }
+        "timeout_error" => ChatErrorKind::Timeout,
+        "api_error" | "server_error" => ChatErrorKind::Server,
+        _ => return None,
+    })
+}
+
+/// Words of others, for a person: without keys, on one line, and not long.
+pub(super) fn shown(text: &str, without_keys: impl Fn(&str) -> String) -> String {
+    let text = without_keys(text);
+    let mut shown = String::new();
+    for c in text.trim().chars().take(SAID_CHARS_MAX) {
+        match c {
+            '\n' | '\t' => shown.push(' '),
+            c if is_hostile_char(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    if text.trim().chars().count() > SAID_CHARS_MAX {
+        shown.push('…');
+    }
+    shown
+}
+
+/// The innermost cause of an error, which is the one that says something.
+pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+/// The text of an event that is JSON, or the failure that it reports.
+pub(super) fn checked<'j>(json: &'j str) -> Result<Fields<'j>, Broken> {
+    let what = if is_page(json) { "an HTML page instead of JSON" } else { "what is not a JSON object" };
+    let fields = Fields::read(json).ok_or(Broken::Malformed(what))?;
+    match Said::in_object(&fields) {
+        Some(said) => Err(Broken::Said(said)),
+        None => Ok(fields),
+    }
+}
+
+/// A text of a field that is a text or an object, as it was written.
+#[cfg(feature = "openai")]
+pub(super) fn text_or_json(raw: &str) -> String {
+    fields::text(raw).unwrap_or_else(|| raw.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(body: &str) -> (String, Option<ChatErrorKind>) {
+        let said = Said::read(body);
+        (said.text, said.kind)
+    }
+
+    #[test]
+    fn what_a_provider_says_is_found_in_every_form() {
+        let kinds = |text: &str, kind| (text.to_owned(), kind);
+        let anthropic = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+        assert_eq!(said(anthropic), kinds("Overloaded", Some(ChatErrorKind::Overloaded)));
+        let router = r#"{"error":{"code":502,"message":"no upstream"}}"#;
+        assert_eq!(said(router), kinds("no upstream", Some(ChatErrorKind::Server)));
+        assert_eq!(said(r#"{"error":"model not found"}"#), kinds("model not found", None));
+        assert_eq!(said(r#"{"detail":[{"loc":["body"]}]}"#), kinds(r#"[{"loc":["body"]}]"#, None));
+        assert_eq!(said("<html><body>502</body></html>"), kinds("an HTML page", None));
+        assert_eq!(said(" upstream\n"), kinds("upstream", None));
+        assert!(Said::read(r#"{"error":{"code":"insufficient_quota"}}"#).is_lasting);
+    }
+
+    #[test]
+    fn what_is_shown_has_a_length_and_no_control_characters() {
+        let text = format!("a\u{1b}[2J\u{202e}b\u{3164}\nkey {}", "x".repeat(2000));
+        let shown = shown(&text, |text| text.replace("key", "[secret key]"));
+        assert!(shown.starts_with("a\\u{1b}[2J\\u{202e}b\\u{3164} [secret key] xxx"), "{shown}");
+        assert!(shown.ends_with('…') && shown.chars().count() < 700);
+    }
+}

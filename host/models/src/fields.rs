@@ -1,0 +1,196 @@
+//! JSON of a server, read field by field.
+//!
+//! Nothing is read but what is asked for, and a field of another type than expected counts as absent: servers that call
+//! themselves compatible differ in everything but the few fields that matter. What is not asked for is not kept, so memory
+//! stays within the size of the text, and numbers that fit no type of ours do no harm.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Most members of an object. Those of the three interfaces have some twenty.
+const MEMBERS_MAX: usize = 1024;
+/// Most elements of a list.
+const ELEMENTS_MAX: usize = 16 * 1024;
+
+/// An object.
+#[derive(Default)]
+pub(super) struct Fields<'j>(HashMap<String, &'j RawValue>);
+
+/// A list.
+struct List<'j>(Vec<&'j RawValue>);
+
+/// A text. A surrogate without its other half, which is what is left when a server cuts a character in two, is replaced.
+struct Lossy(String);
+
+impl<'j> Fields<'j> {
+    /// Reads a text that is an object.
+    pub(super) fn read(json: &'j str) -> Option<Self> {
+        serde_json::from_str(json).ok()
+    }
+
+    /// The JSON of a field as it was written; `None` for null.
+    pub(super) fn raw(&self, key: &str) -> Option<&'j str> {
+        self.0.get(key).map(|raw| raw.get()).filter(|raw| *raw != "null")
+    }
+
+    /// A text.
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        self.raw(key).and_then(text)
+    }
+
+    /// A text that says something.
+    pub(super) fn some_text(&self, key: &str) -> Option<String> {
+        self.text(key).filter(|text| !text.is_empty())
+    }
+
+    /// A number that counts something.
+    pub(super) fn count(&self, key: &str) -> Option<u64> {
+        let raw = self.raw(key)?;
+        // Some write `12.0`.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "saturates, and NaN is not JSON"
+        )]
+        let rounded = || raw.parse::<f64>().ok().map(|number| number as u64);
+        raw.parse().ok().or_else(rounded)
+    }
+
+    /// An object.
+    pub(super) fn object(&self, key: &str) -> Option<Fields<'j>> {
+        self.raw(key).and_then(Fields::read)
+    }
+
+    /// The elements of a list as they were written; `None` if it is none.
+    pub(super) fn list(&self, key: &str) -> Option<Vec<&'j str>> {
+        let List(elements) = serde_json::from_str(self.raw(key)?).ok()?;
+        Some(elements.into_iter().map(RawValue::get).collect())
+    }
+
+    /// The objects in a list.
+    #[cfg(feature = "openai")]
+    pub(super) fn objects(&self, key: &str) -> impl Iterator<Item = Fields<'j>> + use<'j> {
+        self.list(key).unwrap_or_default().into_iter().filter_map(Fields::read)
+    }
+}
+
+/// The text that a JSON text is.
+pub(super) fn text(raw: &str) -> Option<String> {
+    serde_json::from_str(raw).ok().map(|Lossy(text)| text)
+}
+
+/// A JSON text as a value.
+pub(super) fn value(raw: &str) -> Option<Value> {
+    serde_json::from_str(raw).ok()
+}
+
+impl<'de: 'j, 'j> Deserialize<'de> for Fields<'j> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = HashMap::new();
+                while let Some(key) = members.next_key::<String>()? {
+                    if fields.len() >= MEMBERS_MAX {
+                        return Err(A::Error::custom("too many members"));
+                    }
+                    fields.insert(key, members.next_value()?);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+impl<'de: 'j, 'j> Deserialize<'de> for List<'j> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Elements;
+        impl<'de> Visitor<'de> for Elements {
+            type Value = List<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<List<'de>, A::Error> {
+                let mut list = Vec::new();
+                while let Some(element) = elements.next_element()? {
+                    if list.len() >= ELEMENTS_MAX {
+                        return Err(A::Error::custom("too many elements"));
+                    }
+                    list.push(element);
+                }
+                Ok(List(list))
+            }
+        }
+        deserializer.deserialize_seq(Elements)
+    }
+}
+
+impl<'de> Deserialize<'de> for Lossy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Lossy;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Lossy, E> {
+                Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
+            }
+        }
+        // Bytes, because a text with half a character in it is an error as text.
+        deserializer.deserialize_bytes(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_of_another_type_is_absent() {
+        let json = r#"{"text": 1, "count": "1", "object": [], "list": {}, "null": null, "odd": 1e999}"#;
+        let fields = Fields::read(json).unwrap();
+        assert_eq!(fields.text("text"), None);
+        assert_eq!(fields.count("count"), None);
+        assert!(fields.object("object").is_none());
+        assert!(fields.list("list").is_none());
+        assert_eq!(fields.raw("null"), None);
+        assert_eq!(fields.objects("list").count(), 0);
+        assert!(Fields::read("[1]").is_none());
+        assert!(Fields::read("{\"a\":").is_none());
+    }
+
+    #[test]
+    fn what_is_there_is_read_as_it_was_written() {
+        let json = r#"{"t": "a\ud83d!\u00e9", "n": 12.0, "o": {"big": 12345678901234567890123}, "l": [{"a": 1}, 2]}"#;
+        let fields = Fields::read(json).unwrap();
+        assert_eq!(fields.text("t").unwrap().replace('\u{fffd}', ""), "a!é");
+        assert_eq!(fields.count("n"), Some(12));
+        assert_eq!(fields.raw("o"), Some(r#"{"big": 12345678901234567890123}"#));
+        assert_eq!(fields.objects("l").count(), 1);
+    }
+
+    #[test]
+    fn what_has_too_many_parts_is_not_read() {
+        let members: Vec<_> = (0..=MEMBERS_MAX).map(|n| format!("\"k{n}\":0")).collect();
+        assert!(Fields::read(&format!("{{{}}}", members.join(","))).is_none());
+        let elements = format!("{{\"l\":[{}0]}}", "0,".repeat(ELEMENTS_MAX));
+        assert!(Fields::read(&elements).unwrap().list("l").is_none());
+    }
+}

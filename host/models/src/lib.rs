@@ -1,0 +1,231 @@
+//! Chat clients for the interfaces of OpenAI and Anthropic, and for servers of other makes that speak the same.
+//!
+//! A [`ProviderClient`] is a [`ChatClient`] for an [agent](cofferdam_agent::Agent). Each family of interfaces is a feature:
+//! `openai` (Chat Completions, Responses) and `anthropic` (Messages).
+//!
+//! ```
+//! use cofferdam_agent::Agent;
+//! use cofferdam_models::{Provider, ProviderClient, ProviderSettings};
+//! use cofferdam_tool::SecretText;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let settings = ProviderSettings::new(Provider::OpenAiChat, "gpt-5")
+//!     .with_base_url("https://models.example/v1")
+//!     .with_key(SecretText::new("sk-0123456789"));
+//! let agent = Agent::builder(ProviderClient::new(settings)?).build()?;
+//! # let _ = agent;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Implementation
+//!
+//! The wire formats are written and read here, without a crate for them. `genai` loses a whole reply when the arguments of one
+//! call are not JSON, which models do get wrong and which the loop answers (`LOOP-13`); `async-openai` speaks one of the
+//! three interfaces and fails on servers that leave out the index of a call. What is needed of the formats is small; what
+//! matters is what becomes of replies that are not as they should be. So requests are JSON values, and replies are read field by
+//! field ([`fields`]).
+//!
+//! A reply is read within limits of bytes and of time, whole or streamed. The text of arguments is handed on as the model wrote
+//! it, whatever it is. A reply that is not complete is an error, and so is one that reports an error.
+
+#[cfg(feature = "anthropic")]
+mod anthropic;
+mod asked;
+mod body;
+mod decode;
+mod endpoint;
+mod events;
+mod fault;
+mod fields;
+mod interface;
+mod names;
+#[cfg(feature = "openai")]
+mod openai_chat;
+#[cfg(feature = "openai")]
+mod openai_responses;
+#[cfg(feature = "openai")]
+mod openai_usage;
+mod pieces;
+mod retry;
+mod settings;
+mod stream;
+#[cfg(all(test, feature = "anthropic", feature = "openai"))]
+mod tests;
+mod tools;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use cofferdam_agent::{ChatClient, ChatError, ChatErrorKind, ChatRequest, Reply, ReplyBuilder, ReplyStream};
+use futures_util::StreamExt as _;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use asked::Asked;
+use body::Body;
+use decode::Decode;
+use endpoint::{Answer, Endpoint, Sending};
+use events::EventReader;
+use fault::{Fault, checked};
+use interface::Interface;
+use pieces::Pieces;
+pub use settings::{
+    Provider, ProviderRetries, ProviderSettings, ProviderTimeouts, ReplyLimits, UnknownProvider,
+};
+use stream::Streaming;
+use tools::ToolCache;
+
+/// The field that asks for reasoning to send back. Models that do not reason refuse it.
+const INCLUDE: &str = "include";
+
+/// A model behind a provider's interface.
+///
+/// Connections are kept and used again; a client is to be made once and shared. It keeps nothing of a conversation.
+pub struct ProviderClient {
+    interface: Interface,
+    endpoint: Arc<Endpoint>,
+    tools: ToolCache,
+    /// The provider has refused to send reasoning that can go back to it: the model does not reason.
+    is_plain: AtomicBool,
+}
+
+/// What reads a reply.
+struct Reading {
+    decoder: Box<dyn Decode>,
+    pieces: Pieces,
+    deadline: Instant,
+}
+
+impl ProviderClient {
+    /// A client. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ChatErrorKind::Configuration`] if the address is none, or is `http:` on another machine without being allowed to be,
+    /// or if the key or a header cannot be sent, or if the feature of the provider's interface is off.
+    pub fn new(settings: ProviderSettings) -> Result<Self, ChatError> {
+        let provider = settings.provider;
+        let interface = Interface::of(provider).ok_or_else(|| {
+            let message =
+                format!("this program was built without the interface of the provider `{provider}`");
+            ChatError::new(ChatErrorKind::Configuration, message)
+        })?;
+        let endpoint = Arc::new(Endpoint::new(Arc::new(settings))?);
+        Ok(Self { interface, endpoint, tools: ToolCache::default(), is_plain: AtomicBool::new(false) })
+    }
+
+    async fn ask(&self, request: &ChatRequest, streams: bool) -> Result<(Answer, Reading), ChatError> {
+        let settings = self.endpoint.settings();
+        if request.conversation_id.is_some() && settings.provider != Provider::OpenAiResponses {
+            let message =
+                format!("{} keeps no conversation, and was asked to go on with one", settings.provider);
+            return Err(ChatError::new(ChatErrorKind::Configuration, message));
+        }
+        let dialect = settings.provider.dialect(request.options.strict_schemas);
+        let tools = self.tools.written(self.interface.tool, dialect, &request.tools)?;
+        let mut asked = Asked::new(request, settings, &tools, streams);
+        asked.is_plain = self.is_plain.load(Ordering::Relaxed);
+        let deadline = self.endpoint.deadline();
+        let answer = match self.send(&asked, deadline).await {
+            Err(refused) if is_about_reasoning(&refused, &asked) => {
+                asked.is_plain = true;
+                let answer = self.send(&asked, deadline).await;
+                self.is_plain.store(answer.is_ok(), Ordering::Relaxed);
+                answer
+            }
+            answer => answer,
+        };
+        let answer = answer.map_err(|fault| fault.error)?;
+        let decoder = (self.interface.decoder)(settings.store);
+        let pieces = Pieces::new(Arc::clone(&asked.names), settings.limits, asked.taken_ids());
+        Ok((answer, Reading { decoder, pieces, deadline }))
+    }
+
+    async fn send(&self, asked: &Asked<'_>, deadline: Instant) -> Result<Answer, Fault> {
+        let fields = (self.interface.fields)(asked);
+        let refused = |error| {
+            Fault::new(ChatErrorKind::Configuration, format!("the request cannot be written: {error}"))
+        };
+        let body = asked.body(fields).map_err(refused)?;
+        let cancellation = &asked.request.cancellation;
+        let sending = Sending { body: Bytes::from(body), streams: asked.streams, deadline, cancellation };
+        self.endpoint.send(&sending).await
+    }
+}
+
+/// Whether a model that does not reason was asked for its reasoning.
+fn is_about_reasoning(refused: &Fault, asked: &Asked<'_>) -> bool {
+    !asked.is_plain
+        && asked.settings.provider == Provider::OpenAiResponses
+        && refused.parameter.as_deref().is_some_and(|parameter| parameter.starts_with(INCLUDE))
+}
+
+impl Reading {
+    /// A reply that came whole.
+    fn whole(mut self, endpoint: &Endpoint, body: &str) -> Result<Reply, ChatError> {
+        let read = checked(body).and_then(|fields| self.decoder.whole(&fields, &mut self.pieces));
+        read.map_err(|broken| endpoint.fault(&broken).error)?;
+        let mut builder = ReplyBuilder::default();
+        builder.add(self.pieces.end());
+        Ok(builder.build())
+    }
+
+    /// A reply that comes in events.
+    fn events(self, endpoint: &Arc<Endpoint>, body: Body, cancellation: CancellationToken) -> ReplyStream {
+        let streaming = Streaming {
+            endpoint: Arc::clone(endpoint),
+            cancellation,
+            deadline: self.deadline,
+            body,
+            decoder: self.decoder,
+            pieces: self.pieces,
+            events: EventReader::new(endpoint.settings().limits.event_bytes_max),
+            has_ended: false,
+        };
+        streaming.into_updates()
+    }
+}
+
+#[async_trait]
+impl ChatClient for ProviderClient {
+    fn model(&self) -> &str {
+        &self.endpoint.settings().model
+    }
+
+    fn keeps_conversation(&self) -> bool {
+        let settings = self.endpoint.settings();
+        settings.store && settings.provider == Provider::OpenAiResponses
+    }
+
+    async fn reply(&self, request: ChatRequest) -> Result<Reply, ChatError> {
+        let (answer, reading) = self.ask(&request, false).await?;
+        match answer {
+            Answer::Whole(body) => reading.whole(&self.endpoint, &body),
+            Answer::Events(body) => {
+                let mut updates = reading.events(&self.endpoint, body, request.cancellation);
+                let mut builder = ReplyBuilder::default();
+                while let Some(update) = updates.next().await {
+                    builder.add(update?);
+                }
+                Ok(builder.build())
+            }
+        }
+    }
+
+    async fn stream(&self, request: ChatRequest) -> Result<ReplyStream, ChatError> {
+        let (answer, reading) = self.ask(&request, true).await?;
+        match answer {
+            Answer::Whole(body) => reading.whole(&self.endpoint, &body).map(ReplyStream::from),
+            Answer::Events(body) => Ok(reading.events(&self.endpoint, body, request.cancellation)),
+        }
+    }
+}
+
+impl fmt::Debug for ProviderClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderClient").field("settings", self.endpoint.settings()).finish_non_exhaustive()
+    }
+}

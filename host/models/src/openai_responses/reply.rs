@@ -1,0 +1,204 @@
+//! Replies in the form of Responses: a list of items, or events about it.
+//!
+//! The event that an item is done repeats the item, and the last event repeats everything. What came in pieces is not read
+//! again; what did not is read there.
+
+use std::collections::HashMap;
+
+use cofferdam_agent::FinishReason;
+
+use super::super::decode::{DONE, Decode};
+use super::super::events::Event;
+use super::super::fault::{Broken, Said, checked, text_or_json};
+use super::super::fields::Fields;
+use super::super::openai_usage;
+use super::super::pieces::Pieces;
+
+/// What stands between the parts of a summary.
+const PARAGRAPH: &str = "\n\n";
+
+/// Reads one reply.
+pub(in super::super) struct Decoder {
+    /// Whether the service keeps the conversation, so that the id of the reply leads on from it.
+    keeps_conversation: bool,
+    /// The items that have been seen, by their place in the list.
+    items: HashMap<u64, Item>,
+    is_complete: bool,
+}
+
+#[derive(Default)]
+struct Item {
+    /// The call, if it is one.
+    call: Option<usize>,
+    /// Whether anything of its text has been read.
+    has_text: bool,
+    is_done: bool,
+}
+
+impl Decode for Decoder {
+    fn whole(&mut self, body: &Fields<'_>, pieces: &mut Pieces) -> Result<(), Broken> {
+        if body.list("output").is_none() {
+            return Err(Broken::Malformed("a response without output"));
+        }
+        self.end(body, pieces)
+    }
+
+    fn event(&mut self, event: &Event, pieces: &mut Pieces) -> Result<(), Broken> {
+        if event.data.trim() == DONE {
+            return Ok(());
+        }
+        let event = checked(&event.data)?;
+        let place = event.count("output_index").unwrap_or(0);
+        let delta = || event.text("delta").unwrap_or_default();
+        match event.text("type").unwrap_or_default().as_str() {
+            "response.output_item.added" => {
+                let item = event.object("item").unwrap_or_default();
+                if item.text("type").as_deref() == Some("function_call") {
+                    self.call(place, &item, pieces)?;
+                }
+                Ok(())
+            }
+            "response.output_item.done" => self.item(place, event.raw("item").unwrap_or("{}"), pieces),
+            "response.output_text.delta" | "response.refusal.delta" => {
+                self.items.entry(place).or_default().has_text = true;
+                pieces.text(delta())
+            }
+            "response.function_call_arguments.delta" => match self.known_call(place) {
+                Some(call) => pieces.arguments(call, delta()),
+                None => Ok(()),
+            },
+            "response.function_call_arguments.done" => match self.known_call(place) {
+                Some(call) => missing_arguments(call, &event, pieces),
+                None => Ok(()),
+            },
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.items.entry(place).or_default().has_text = true;
+                pieces.thought(delta())
+            }
+            "response.reasoning_summary_part.added" if event.count("summary_index") > Some(0) => {
+                pieces.thought(PARAGRAPH.to_owned())
+            }
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                self.end(&event.object("response").unwrap_or_default(), pieces)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_complete
+    }
+}
+
+impl Decoder {
+    pub(in super::super) fn new(keeps_conversation: bool) -> Self {
+        Self { keeps_conversation, items: HashMap::new(), is_complete: false }
+    }
+
+    fn known_call(&self, place: u64) -> Option<usize> {
+        self.items.get(&place).and_then(|item| item.call)
+    }
+
+    /// The number of the call that an item is.
+    fn call(&mut self, place: u64, item: &Fields<'_>, pieces: &mut Pieces) -> Result<usize, Broken> {
+        let text = |key| item.text(key).unwrap_or_default();
+        let (id, name) = (text("call_id"), text("name"));
+        if let Some(call) = self.known_call(place) {
+            pieces.label(call, &id, &name)?;
+            return Ok(call);
+        }
+        let call = pieces.call(&id, &name)?;
+        self.items.entry(place).or_default().call = Some(call);
+        Ok(call)
+    }
+
+    /// An item that is whole.
+    fn item(&mut self, place: u64, json: &str, pieces: &mut Pieces) -> Result<(), Broken> {
+        let Some(item) = Fields::read(json) else { return Ok(()) };
+        let known = self.items.entry(place).or_default();
+        if std::mem::replace(&mut known.is_done, true) {
+            return Ok(());
+        }
+        let has_text = known.has_text;
+        match item.text("type").unwrap_or_default().as_str() {
+            "message" if !has_text => item
+                .objects("content")
+                .filter_map(|part| part.text("text").or_else(|| part.text("refusal")))
+                .try_for_each(|text| pieces.text(text)),
+            "function_call" => {
+                let call = self.call(place, &item, pieces)?;
+                missing_arguments(call, &item, pieces)
+            }
+            "reasoning" => {
+                if !has_text {
+                    pieces.thought(thought(&item))?;
+                }
+                self.seal(&item, json, pieces)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps reasoning to be sent back. What has nothing but an id would be looked up, and is kept nowhere.
+    fn seal(&self, item: &Fields<'_>, json: &str, pieces: &mut Pieces) -> Result<(), Broken> {
+        let is_all_there =
+            item.some_text("encrypted_content").is_some() || item.objects("content").next().is_some();
+        if is_all_there && !self.keeps_conversation { pieces.sealed(json) } else { Ok(()) }
+    }
+
+    /// The whole response, which is all of an answer, or the end of a stream.
+    fn end(&mut self, response: &Fields<'_>, pieces: &mut Pieces) -> Result<(), Broken> {
+        if let Some(said) = Said::in_object(response) {
+            return Err(Broken::Said(said));
+        }
+        let status = response.text("status").unwrap_or_default();
+        if matches!(status.as_str(), "failed" | "cancelled" | "queued" | "in_progress") {
+            let text = format!("the response is {status}");
+            return Err(Broken::Said(Said { text, ..Said::default() }));
+        }
+        if self.items.is_empty() {
+            for (place, item) in (0_u64..).zip(response.list("output").unwrap_or_default()) {
+                self.item(place, item, pieces)?;
+            }
+        }
+        if let Some(usage) = response.object("usage") {
+            pieces.usage(openai_usage::read(&usage, "input", "output"));
+        }
+        if self.keeps_conversation {
+            pieces.conversation(response.some_text("id"));
+        }
+        let reason = response.object("incomplete_details").and_then(|details| details.some_text("reason"));
+        pieces.finish(finish(reason, pieces.has_calls()));
+        self.is_complete = true;
+        Ok(())
+    }
+}
+
+/// Arguments that have not come in pieces.
+fn missing_arguments(call: usize, fields: &Fields<'_>, pieces: &mut Pieces) -> Result<(), Broken> {
+    if pieces.has_arguments(call) {
+        return Ok(());
+    }
+    pieces.arguments(call, fields.raw("arguments").map(text_or_json).unwrap_or_default())
+}
+
+/// What may be shown of the reasoning: a summary, or the reasoning itself where a server has nothing to hide.
+fn thought(item: &Fields<'_>) -> String {
+    let texts = |key| item.objects(key).filter_map(|part| part.text("text")).collect::<Vec<_>>();
+    let summary = texts("summary").join(PARAGRAPH);
+    if summary.is_empty() { texts("content").concat() } else { summary }
+}
+
+fn finish(reason: Option<String>, has_calls: bool) -> FinishReason {
+    match reason.as_deref() {
+        Some("max_output_tokens") => FinishReason::Length,
+        Some("content_filter") => FinishReason::ContentFilter,
+        Some(_) => FinishReason::Other(reason.unwrap_or_default()),
+        None if has_calls => FinishReason::ToolCalls,
+        None => FinishReason::Stop,
+    }
+}

@@ -1,0 +1,138 @@
+//! Requests in the form of Responses.
+//!
+//! Unless the service keeps the conversation, everything goes out with every request, and reasoning comes back encrypted and
+//! goes out again as it came. Items have no ids of the service's own then, which would be looked up.
+
+use cofferdam_agent::{Content, Data, FunctionCall, FunctionResult, Message, Reasoning, Role, ToolMode};
+use serde_json::{Map, Value, json};
+
+use super::super::INCLUDE;
+use super::super::asked::{Asked, arguments_text, data_url, not_shown};
+use super::super::tools::WrittenSchema;
+
+/// A function.
+pub(in super::super) fn tool(name: &str, description: &str, schema: &WrittenSchema) -> Value {
+    // Left out, `strict` means that the service may choose.
+    let (parameters, strict) = (&schema.schema, schema.is_strict);
+    json!({"type": "function", "name": name, "description": description, "parameters": parameters, "strict": strict})
+}
+
+/// Everything but the tools.
+pub(in super::super) fn fields(asked: &Asked<'_>) -> Map<String, Value> {
+    let (options, settings) = (&asked.request.options, asked.settings);
+    let mut fields = Map::new();
+    let mut set = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+    set("model", settings.model.as_str().into());
+    if let Some(instructions) = options.instructions.as_deref().filter(|text| !text.is_empty()) {
+        set("instructions", instructions.into());
+    }
+    set("input", input(asked).into());
+    set("store", settings.store.into());
+    if let Some(id) = &asked.request.conversation_id {
+        set("previous_response_id", id.as_str().into());
+    }
+    if !settings.store && !asked.is_plain {
+        set(INCLUDE, json!(["reasoning.encrypted_content"]));
+    }
+    if asked.streams {
+        set("stream", true.into());
+    }
+    if let Some(tokens) = asked.max_tokens() {
+        set("max_output_tokens", tokens.into());
+    }
+    if let Some(temperature) = options.temperature {
+        set("temperature", temperature.into());
+    }
+    if asked.has_tools() {
+        if let Some(mode) = &options.tool_choice {
+            set("tool_choice", tool_choice(mode, asked));
+        }
+        if let Some(allow) = options.allow_parallel_calls {
+            set("parallel_tool_calls", allow.into());
+        }
+    }
+    fields
+}
+
+fn tool_choice(mode: &ToolMode, asked: &Asked<'_>) -> Value {
+    match mode {
+        ToolMode::Auto => "auto".into(),
+        ToolMode::None => "none".into(),
+        ToolMode::Required(None) => "required".into(),
+        ToolMode::Required(Some(name)) => json!({"type": "function", "name": asked.names.wire(name)}),
+    }
+}
+
+fn input(asked: &Asked<'_>) -> Vec<Value> {
+    let mut items = Vec::new();
+    asked.messages.iter().for_each(|message| add(&mut items, asked, message));
+    items
+}
+
+fn add(items: &mut Vec<Value>, asked: &Asked<'_>, message: &Message) {
+    let before = items.len();
+    let mut parts = Vec::new();
+    for content in &message.contents {
+        match content {
+            Content::Text(text) if text.text.is_empty() => {}
+            Content::Text(text) if message.role == Role::Assistant => {
+                items.push(json!({"type": "message", "role": "assistant", "content": text.text}));
+            }
+            Content::Text(text) => parts.push(json!({"type": "input_text", "text": text.text})),
+            Content::Data(data) if matches!(message.role, Role::User | Role::Tool) => parts.push(part(data)),
+            Content::Reasoning(reasoning) => items.extend(reasoning_items(reasoning)),
+            Content::FunctionCall(call) => items.push(call_item(asked, call)),
+            Content::FunctionResult(result) => items.push(result_item(asked, result)),
+            _ => {}
+        }
+    }
+    // Reasoning that leads to nothing is refused; so it is when a reply was cut off.
+    while items.len() > before && items.last().is_some_and(is_reasoning) {
+        items.pop();
+    }
+    if !parts.is_empty() {
+        let role = if message.role == Role::System { "system" } else { "user" };
+        items.push(json!({"type": "message", "role": role, "content": parts}));
+    }
+}
+
+/// The items that came; those of another provider look different.
+fn reasoning_items(reasoning: &Reasoning) -> impl Iterator<Item = Value> {
+    let items = reasoning.opaque.as_ref().and_then(Value::as_array);
+    items.into_iter().flatten().filter(|item| is_reasoning(item)).cloned()
+}
+
+fn is_reasoning(item: &Value) -> bool {
+    item.get("type").and_then(Value::as_str) == Some("reasoning")
+}
+
+fn call_item(asked: &Asked<'_>, call: &FunctionCall) -> Value {
+    json!({
+        "type": "function_call",
+        "call_id": asked.ids.wire(&call.call_id),
+        "name": asked.names.wire(&call.name),
+        "arguments": arguments_text(&call.arguments),
+    })
+}
+
+fn result_item(asked: &Asked<'_>, result: &FunctionResult) -> Value {
+    let output = if result.items.is_empty() {
+        result.result.as_str().into()
+    } else {
+        let text = (!result.result.is_empty()).then(|| json!({"type": "input_text", "text": result.result}));
+        Value::Array(text.into_iter().chain(result.items.iter().map(part)).collect())
+    };
+    json!({"type": "function_call_output", "call_id": asked.ids.wire(&result.call_id), "output": output})
+}
+
+fn part(data: &Data) -> Value {
+    match data.media_type.as_str() {
+        kind if kind.starts_with("image/") => {
+            json!({"type": "input_image", "detail": "auto", "image_url": data_url(data)})
+        }
+        "application/pdf" => {
+            json!({"type": "input_file", "filename": "document.pdf", "file_data": data_url(data)})
+        }
+        _ => json!({"type": "input_text", "text": not_shown(data)}),
+    }
+}

@@ -1,0 +1,201 @@
+//! What is read of replies, those of sloppy servers included.
+
+use cofferdam_agent::{ChatErrorKind, Content, FinishReason};
+use serde_json::{Value, json};
+
+use super::*;
+
+async fn calls(provider: Provider, text: &str) -> Vec<(String, String, String)> {
+    of(&reply_to_events(provider, text).await.unwrap())
+}
+
+fn of(reply: &Reply) -> Vec<(String, String, String)> {
+    let calls = reply.messages.iter().flat_map(|message| message.calls());
+    calls.map(|call| (call.call_id.clone(), call.name.clone(), call.arguments.clone())).collect()
+}
+
+fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
+    (id.to_owned(), name.to_owned(), arguments.to_owned())
+}
+
+#[tokio::test]
+async fn whole_and_streamed_replies_are_the_same() {
+    for provider in Provider::ALL {
+        let expected = conversations::expected(provider);
+        assert_eq!(
+            reply_to(provider, &conversations::whole(provider)).await.unwrap(),
+            expected,
+            "{provider}"
+        );
+        let text = conversations::in_events(provider);
+        assert_eq!(reply_to_events(provider, &text).await.unwrap(), expected, "{provider}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_streams_always_or_never_is_understood() {
+    for provider in Provider::ALL {
+        let expected = conversations::expected(provider);
+        let server = Server::start(vec![ok(&conversations::whole(provider))]).await;
+        assert_eq!(streamed(&server.client(provider), user("hi")).await.unwrap(), expected);
+        let server = Server::start(vec![events(&conversations::in_events(provider))]).await;
+        assert_eq!(server.client(provider).reply(user("hi")).await.unwrap(), expected);
+    }
+}
+
+#[tokio::test]
+async fn text_is_handed_on_as_it_comes() {
+    let first = data(&[json!({"choices": [{"delta": {"content": "now"}}]})]);
+    let mut answer = events(&first);
+    answer.push(Step::Hang);
+    let server = Server::start(vec![answer]).await;
+    let mut updates = server.client(Provider::OpenAiChat).stream(user("hi")).await.unwrap();
+    let update = updates.next().await.unwrap().unwrap();
+    assert_eq!(update.deltas, [cofferdam_agent::Delta::Text("now".to_owned())]);
+}
+
+fn tool_deltas(deltas: &[Value]) -> String {
+    let chunks: Vec<_> =
+        deltas.iter().map(|calls| json!({"choices": [{"delta": {"tool_calls": calls}}]})).collect();
+    data(&chunks) + &data(&[json!({"choices": [{"delta": {}, "finish_reason": "stop"}]})])
+}
+
+#[tokio::test]
+async fn calls_of_sloppy_servers_are_told_apart() {
+    let chat = Provider::OpenAiChat;
+    // No index, each whole in one piece of its own.
+    let text = tool_deltas(&[
+        json!([{"id": "a", "function": {"name": "f", "arguments": "{}"}}]),
+        json!([{"id": "b", "function": {"name": "f", "arguments": "{}"}}]),
+    ]);
+    assert_eq!(calls(chat, &text).await, [call("a", "f", "{}"), call("b", "f", "{}")]);
+    // No index, in pieces that repeat id and name.
+    let text = tool_deltas(&[
+        json!([{"id": "a", "function": {"name": "f", "arguments": "{\"x\":"}}]),
+        json!([{"id": "a", "function": {"name": "f", "arguments": "1}"}}]),
+        json!([{"function": {"arguments": " "}}]),
+    ]);
+    assert_eq!(calls(chat, &text).await, [call("a", "f", "{\"x\":1} ")]);
+    // The same index for all.
+    let text = tool_deltas(&[
+        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]),
+        json!([{"index": 0, "id": "b", "function": {"name": "g", "arguments": ""}}]),
+        json!([{"index": 0, "function": {"arguments": "{}"}}]),
+    ]);
+    assert_eq!(calls(chat, &text).await, [call("a", "f", "{}"), call("b", "g", "{}")]);
+    // Arguments as an object, or none at all, and a name that comes late.
+    let text = tool_deltas(&[
+        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": {"n": 1.0}}}]),
+        json!([{"index": 1, "id": "b", "function": {"arguments": null}}]),
+        json!([{"index": 1, "function": {"name": "g"}}]),
+    ]);
+    assert_eq!(calls(chat, &text).await, [call("a", "f", "{\"n\":1.0}"), call("b", "g", "")]);
+}
+
+#[tokio::test]
+async fn calls_without_ids_get_some_that_no_other_call_has() {
+    let text = tool_deltas(&[
+        json!([{"function": {"name": "f", "arguments": "{\"x\":"}}, {"function": {"name": "f", "arguments": "{}"}}]),
+        json!([{"id": "old", "function": {"name": "g", "arguments": "{}"}}]),
+    ]);
+    let server = Server::start(vec![events(&text)]).await;
+    let before = Message::new(cofferdam_agent::Role::Assistant, vec![Content::call("old", "g", "{}")]);
+    let after = Message::new(cofferdam_agent::Role::Tool, vec![Content::result("old", "1")]);
+    let asked = request(vec![Message::user("hi"), before, after]);
+    let reply = streamed(&server.client(Provider::OpenAiChat), asked).await.unwrap();
+    let calls = of(&reply);
+    let ids: std::collections::HashSet<_> = calls.iter().map(|(id, _, _)| id.as_str()).collect();
+    assert_eq!((calls.len(), ids.len()), (3, 3), "{calls:?}");
+    assert!(!ids.contains("old") && !ids.contains(""), "{calls:?}");
+}
+
+#[tokio::test]
+async fn a_stream_needs_no_mark_at_its_end_when_the_model_has_said_that_it_is_done() {
+    let done = json!({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]});
+    let text = data(std::slice::from_ref(&done));
+    assert_eq!(reply_to_events(Provider::OpenAiChat, &text).await.unwrap().messages[0].text(), "x");
+    // Without the empty line behind the last event.
+    let reply = reply_to_events(Provider::OpenAiChat, text.trim_end()).await.unwrap();
+    assert_eq!(reply.finish, Some(FinishReason::Stop));
+    // With a mark, and without a reason.
+    let text = data(&[json!({"choices": [{"delta": {"content": "x"}}]})]) + "data: [DONE]\n\n";
+    assert_eq!(reply_to_events(Provider::OpenAiChat, &text).await.unwrap().messages[0].text(), "x");
+    let text = conversations::in_events(Provider::Anthropic);
+    let text = text.strip_suffix("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n").unwrap();
+    let reply = reply_to_events(Provider::Anthropic, text).await.unwrap();
+    assert_eq!(reply, conversations::expected(Provider::Anthropic));
+}
+
+#[tokio::test]
+async fn a_server_that_is_done_and_does_not_hang_up_is_not_waited_for() {
+    let done = data(&[json!({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]})]);
+    for end in [Step::Hang, Step::Send(Vec::new())] {
+        let server = Server::start(vec![[events(&done), vec![end]].concat()]).await;
+        let mut settings = server.settings(Provider::OpenAiChat);
+        settings.timeouts.pause = Duration::from_millis(200);
+        let reply = streamed(&ProviderClient::new(settings).unwrap(), user("hi")).await.unwrap();
+        assert_eq!(reply.messages[0].text(), "x");
+    }
+}
+
+#[tokio::test]
+async fn usage_that_comes_with_every_piece_is_not_added_up() {
+    let piece = |text: &str, tokens: u64, reason: Value| {
+        let usage = json!({"prompt_tokens": 7, "completion_tokens": tokens});
+        json!({"choices": [{"delta": {"content": text}, "finish_reason": reason}], "usage": usage})
+    };
+    let text = data(&[piece("a", 1, Value::Null), piece("b", 2, "length".into())]);
+    let reply = reply_to_events(Provider::OpenAiChat, &text).await.unwrap();
+    assert_eq!(reply.usage.map(|usage| (usage.input, usage.output, usage.total)), Some((7, 2, 9)));
+    assert_eq!(reply.finish, Some(FinishReason::Length));
+}
+
+#[tokio::test]
+async fn a_text_in_parts_is_a_text() {
+    let message =
+        json!({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]});
+    let reply = reply_to(Provider::OpenAiChat, &json!({"choices": [{"message": message}]})).await.unwrap();
+    assert_eq!(reply.messages[0].text(), "ab");
+}
+
+#[tokio::test]
+async fn numbers_of_an_input_are_kept_as_they_were_written() {
+    let body = r#"{"content":[{"type":"tool_use","id":"a","name":"f","input":{"n":12345678901234567890123, "e":1e999}}]}"#;
+    let server = Server::start(vec![json_answer(200, "", body)]).await;
+    let reply = server.client(Provider::Anthropic).reply(user("hi")).await.unwrap();
+    assert_eq!(of(&reply)[0].2, r#"{"n":12345678901234567890123, "e":1e999}"#);
+}
+
+#[tokio::test]
+async fn a_response_that_comes_in_one_event_is_read() {
+    let response = conversations::whole(Provider::OpenAiResponses);
+    let text = named(&[json!({"type": "response.completed", "response": response})]);
+    let reply = reply_to_events(Provider::OpenAiResponses, &text).await.unwrap();
+    assert_eq!(reply, conversations::expected(Provider::OpenAiResponses));
+}
+
+#[tokio::test]
+async fn a_conversation_that_the_service_keeps_goes_on_by_its_id() {
+    let answers = vec![
+        ok(&conversations::whole(Provider::OpenAiResponses)),
+        events(&conversations::in_events(Provider::OpenAiResponses)),
+    ];
+    let server = Server::start(answers).await;
+    let mut settings = server.settings(Provider::OpenAiResponses);
+    settings.store = true;
+    let client = ProviderClient::new(settings).unwrap();
+    assert!(client.keeps_conversation());
+    let reply = client.reply(user("hi")).await.unwrap();
+    assert_eq!(reply.conversation_id.as_deref(), Some("resp_1"));
+    let next = ChatRequest { conversation_id: reply.conversation_id, ..user("more") };
+    let reply = streamed(&client, next).await.unwrap();
+    assert_eq!(reply.conversation_id.as_deref(), Some("resp_1"));
+    let body = server.last_body();
+    assert_eq!((&body["previous_response_id"], &body["store"]), (&json!("resp_1"), &json!(true)));
+    assert_eq!(body["include"], Value::Null);
+    for provider in [Provider::OpenAiChat, Provider::Anthropic] {
+        let asked = ChatRequest { conversation_id: Some("x".to_owned()), ..user("more") };
+        let error = server.client(provider).reply(asked).await.unwrap_err();
+        assert_eq!(error.kind, ChatErrorKind::Configuration);
+    }
+}

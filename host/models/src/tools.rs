@@ -1,0 +1,152 @@
+//! The functions of a request, as a provider wants them written.
+//!
+//! Writing a schema in a dialect takes longer than everything else here, and nearly every request has the tools of the one
+//! before. So what was written is kept: lists as a whole, and single tools when a list changes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cofferdam_agent::{ChatError, ChatErrorKind};
+use cofferdam_tool::{Dialect, ToolDefinition};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::names::Names;
+
+/// Longest name of a function, at every provider.
+const NAME_CHARS_MAX: usize = 64;
+/// Lists that are kept. An agent has one, and another one while it runs out of iterations.
+const LISTS_MAX: usize = 4;
+
+type Definitions = Arc<[Arc<ToolDefinition>]>;
+/// Writes a tool from its name, its description and its schema.
+pub(super) type WriteTool = fn(&str, &str, &WrittenSchema) -> Value;
+
+/// A list of functions, written.
+#[derive(Debug)]
+pub(super) struct WrittenTools {
+    /// The list in JSON; `None` if it is empty.
+    pub(super) json: Option<Box<RawValue>>,
+    pub(super) names: Arc<Names>,
+    definitions: Definitions,
+    dialect: Dialect,
+    schemas: Vec<Arc<WrittenSchema>>,
+}
+
+/// A schema, written.
+#[derive(Debug)]
+pub(super) struct WrittenSchema {
+    pub(super) schema: Value,
+    /// Whether the provider is asked to keep to it.
+    pub(super) is_strict: bool,
+}
+
+/// What was written for the requests before.
+#[derive(Debug, Default)]
+pub(super) struct ToolCache {
+    /// The list that was used last comes last.
+    lists: Mutex<Vec<Arc<WrittenTools>>>,
+}
+
+impl ToolCache {
+    pub(super) fn written(
+        &self,
+        write: WriteTool,
+        dialect: Dialect,
+        definitions: &Definitions,
+    ) -> Result<Arc<WrittenTools>, ChatError> {
+        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same =
+            |list: &Arc<WrittenTools>| Arc::ptr_eq(&list.definitions, definitions) && list.dialect == dialect;
+        let written = match lists.iter().position(is_same) {
+            Some(place) => lists.remove(place),
+            None => Arc::new(WrittenTools::write(write, dialect, definitions, &lists)?),
+        };
+        if lists.len() >= LISTS_MAX {
+            lists.remove(0);
+        }
+        lists.push(Arc::clone(&written));
+        Ok(written)
+    }
+}
+
+impl WrittenTools {
+    fn write(
+        write: WriteTool,
+        dialect: Dialect,
+        definitions: &Definitions,
+        before: &[Arc<Self>],
+    ) -> Result<Self, ChatError> {
+        let mut names = Names::new(NAME_CHARS_MAX);
+        names.add_all(definitions.iter().map(|definition| definition.name.as_str()));
+        let known = |definition: &Arc<ToolDefinition>| {
+            before
+                .iter()
+                .rev()
+                .filter(|list| list.dialect == dialect)
+                .find_map(|list| list.schema_of(definition))
+        };
+        let schemas: Vec<_> = definitions
+            .iter()
+            .map(|definition| {
+                known(definition).unwrap_or_else(|| Arc::new(WrittenSchema::write(definition, dialect)))
+            })
+            .collect();
+        let tool = |(definition, schema): (&Arc<ToolDefinition>, &Arc<WrittenSchema>)| {
+            let name = names.wire(definition.name.as_str());
+            write(name, &definition.description, schema)
+        };
+        let tools: Vec<Value> = definitions.iter().zip(&schemas).map(tool).collect();
+        let json = if tools.is_empty() { None } else { Some(raw(&tools)?) };
+        let definitions = Arc::clone(definitions);
+        Ok(Self { json, names: Arc::new(names), definitions, dialect, schemas })
+    }
+
+    fn schema_of(&self, definition: &Arc<ToolDefinition>) -> Option<Arc<WrittenSchema>> {
+        // Found by what it is: pointers of two lists that live are the same only if the definitions are.
+        let place = self.definitions.iter().position(|known| Arc::ptr_eq(known, definition))?;
+        self.schemas.get(place).map(Arc::clone)
+    }
+}
+
+fn raw(tools: &[Value]) -> Result<Box<RawValue>, ChatError> {
+    let refused =
+        |error| ChatError::new(ChatErrorKind::Configuration, format!("the tools cannot be written: {error}"));
+    serde_json::value::to_raw_value(tools).map_err(refused)
+}
+
+impl WrittenSchema {
+    fn write(definition: &ToolDefinition, dialect: Dialect) -> Self {
+        let shown = definition.input.in_dialect(dialect);
+        Self { schema: shown.schema, is_strict: shown.strict }
+    }
+}
+
+#[cfg(all(test, feature = "anthropic", feature = "openai"))]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tests::tool;
+    use super::*;
+    use crate::Provider;
+
+    #[test]
+    fn what_was_written_is_kept_for_lists_and_for_single_tools() {
+        let cache = ToolCache::default();
+        let write = |list: &Definitions, is_strict| {
+            let dialect = Provider::OpenAiChat.dialect(is_strict);
+            cache.written(crate::openai_chat::tool, dialect, list).unwrap()
+        };
+        let [first, second] = ["a", "b"].map(|name| tool(name, &json!({"type": "object"})));
+        let list: Definitions = [Arc::clone(&first)].into();
+        let written = write(&list, false);
+        assert!(Arc::ptr_eq(&written, &write(&list, false)));
+        assert!(!Arc::ptr_eq(&written, &write(&list, true)), "strict schemas are others");
+        let longer: Definitions = [second, first].into();
+        assert!(Arc::ptr_eq(&written.schemas[0], &write(&longer, false).schemas[1]));
+        for _ in 0..10 {
+            write(&longer.iter().cloned().collect(), false);
+        }
+        assert_eq!(cache.lists.lock().unwrap().len(), LISTS_MAX);
+        assert!(write(&[].into(), false).json.is_none());
+    }
+}

@@ -1,0 +1,187 @@
+//! A skill that is a part of the program (`SKILL-17`, `SKILL-21`).
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use cofferdam_agent::BoxError;
+use cofferdam_tool::{
+    Arguments, CallContext, Completion, Declaration, FunctionEnd, Functions, Outcome, Refused, ToolError,
+    ToolFailure, ToolSource, Toolset,
+};
+use serde_json::Value;
+
+use super::xml::escaped;
+use super::{InvalidSkill, check_description, check_name};
+
+/// A skill that is a part of the program: its resources are texts or functions that make them, its scripts functions.
+///
+/// Scripts are not in a sandbox: they are the program's own.
+pub struct ProgramSkill {
+    name: String,
+    description: String,
+    instructions: String,
+    /// In the order in which they were added.
+    resources: Vec<(String, Resource)>,
+    /// The scripts as a source, and as the one path on which their arguments are decoded.
+    scripts: Toolset,
+}
+
+enum Resource {
+    Text(String),
+    Made(Box<dyn Fn() -> Making + Send + Sync>),
+}
+
+type Making = Pin<Box<dyn Future<Output = Result<String, BoxError>> + Send>>;
+
+impl ProgramSkill {
+    /// A skill without resources and scripts yet.
+    ///
+    /// # Errors
+    /// A name or a description that breaks `SKILL-2` or `SKILL-3`.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        instructions: impl Into<String>,
+    ) -> Result<Self, InvalidSkill> {
+        let (name, description) = (name.into(), description.into());
+        check_name(&name)?;
+        check_description(&name, &description)?;
+        let (resources, scripts) = (Vec::new(), Toolset::new());
+        Ok(Self { name, description, instructions: instructions.into(), resources, scripts })
+    }
+
+    /// Adds a text.
+    ///
+    /// # Errors
+    /// [`InvalidSkill::Twice`].
+    pub fn resource(self, name: impl Into<String>, text: impl Into<String>) -> Result<Self, InvalidSkill> {
+        self.with(name.into(), Resource::Text(text.into()))
+    }
+
+    /// Adds a text that is made each time it is read. An error of `make` is logged, and no model is told more than that there
+    /// was one (`SKILL-18`).
+    ///
+    /// # Errors
+    /// [`InvalidSkill::Twice`].
+    pub fn made_resource<F, R>(self, name: impl Into<String>, make: F) -> Result<Self, InvalidSkill>
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<String, BoxError>> + Send + 'static,
+    {
+        self.with(name.into(), Resource::Made(Box::new(move || Box::pin(make()))))
+    }
+
+    fn with(mut self, name: String, resource: Resource) -> Result<Self, InvalidSkill> {
+        let folded = name.to_lowercase();
+        if self.resources.iter().any(|(known, _)| known.to_lowercase() == folded) {
+            return Err(InvalidSkill::Twice { name });
+        }
+        self.resources.push((name, resource));
+        Ok(self)
+    }
+
+    /// Adds a script. Its arguments are decoded by the schema of its declaration before it is called.
+    ///
+    /// # Errors
+    /// The declaration is refused, as a plugin's would be; [`InvalidSkill::Twice`].
+    pub fn script<F, R>(mut self, declaration: Declaration, function: F) -> Result<Self, InvalidSkill>
+    where
+        F: Fn(Arguments, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Value, FunctionEnd>> + Send + 'static,
+    {
+        let name = declaration.name.clone();
+        let script = Functions::new(self.name.clone()).with(declaration, function)?;
+        self.scripts
+            .add(Arc::new(script) as Arc<dyn ToolSource>)
+            .map_err(|_| InvalidSkill::Twice { name })?;
+        Ok(self)
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The description.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    pub(super) fn resources(&self) -> impl Iterator<Item = &str> {
+        self.resources.iter().map(|(name, _)| name.as_str())
+    }
+
+    pub(super) fn scripts(&self) -> impl Iterator<Item = &str> {
+        self.scripts.definitions().map(|script| script.name.as_str())
+    }
+
+    /// The head of what a model loads (`SKILL-17`).
+    pub(super) fn text(&self) -> String {
+        let Self { name, description, instructions, .. } = self;
+        let (name, description) = (escaped(name), escaped(description));
+        format!(
+            "<name>{name}</name>\n<description>{description}</description>\n\n<instructions>\n{instructions}\n</instructions>"
+        )
+    }
+
+    /// The schema of a script, as a model is shown it.
+    pub(super) fn parameters(&self, script: &str) -> Option<&Value> {
+        self.scripts.definition(script).ok().map(|definition| definition.input.published())
+    }
+
+    pub(super) async fn read(&self, resource: &str) -> Option<String> {
+        match &self.resources.iter().find(|(name, _)| name == resource)?.1 {
+            Resource::Text(text) => Some(text.clone()),
+            Resource::Made(make) => match make().await {
+                Ok(text) => Some(text),
+                Err(error) => {
+                    tracing::warn!(skill = self.name, resource, %error, "a resource cannot be made");
+                    None
+                }
+            },
+        }
+    }
+
+    pub(super) async fn run(
+        &self,
+        script: &str,
+        given: &str,
+        args: Value,
+        context: &CallContext,
+    ) -> Completion {
+        let arguments = match args {
+            Value::Null => String::from("{}"),
+            Value::Object(_) => args.to_string(),
+            _ => return failed(format!("Script '{given}' takes an object of arguments."), context),
+        };
+        match self.scripts.call(script, Some(arguments.as_bytes()), context).await {
+            Ok(completion) => completion,
+            Err(refused) => undecoded(&refused, context),
+        }
+    }
+}
+
+/// What becomes of a script whose arguments do not decode: it is told as a failure, in the words of the arguments contract.
+pub(super) fn undecoded(refused: &Refused, context: &CallContext) -> Completion {
+    match refused {
+        Refused::UnknownTool { .. } => {
+            let error = ToolError::host("UnknownScript").with_detail(refused.to_string());
+            Completion::ended(Outcome::Error(error), context)
+        }
+        refused => failed(refused.to_string(), context),
+    }
+}
+
+fn failed(message: String, context: &CallContext) -> Completion {
+    Completion::ended(Outcome::Failure(ToolFailure::new(message)), context)
+}
+
+impl fmt::Debug for ProgramSkill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProgramSkill").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,296 @@
+//! An agent as an executor.
+//!
+//! Calls that a person has to approve become requests of the workflow, one each; the agent goes on when all of them are
+//! answered. The prompt is `{"kind": "approval", "tool", "arguments"}`, with `against` where the label policy has something against the
+//! call. An answer approves if it is `true`, or an object with `"approved": true`; everything else refuses (`LOOP-38`).
+//! What waits is kept in the executor's own state and so in checkpoints, the session with the recorded calls included.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use cofferdam_agent::{
+    Agent, ApprovalRequest, BoxError, Content, IntoMessages, Message, Pairing, Response, RunError, Session,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::conversation;
+use super::executor::Executor;
+use super::message::{MessageType, Payload};
+use super::snapshot::Request;
+use super::step::Step;
+
+/// An agent as an executor.
+pub struct AgentExecutor {
+    id: String,
+    agent: Agent,
+    passes: Passes,
+    remembers: bool,
+    names_speakers: bool,
+    /// Whom it can hand off to, by the tool that does it; then an answer without a handoff is for the person.
+    handoffs: Option<BTreeMap<String, String>>,
+}
+
+/// What an agent sends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Passes {
+    /// Its answer as a text.
+    Text,
+    /// Its answer as a message.
+    Answer,
+    /// What it was given, and its answer: a conversation that grows.
+    Conversation,
+}
+
+/// What an agent keeps between two messages.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Own {
+    /// The turns so far, if it remembers them, or while calls wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<Session>,
+    /// What it is answering while somebody is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open: Option<Open>,
+    /// Messages that have come meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    held: Vec<Payload>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Open {
+    conversation: Vec<Message>,
+    /// Calls that wait, by the request of the workflow.
+    approvals: BTreeMap<String, ApprovalRequest>,
+    /// What was said about others.
+    answers: Vec<Content>,
+}
+
+/// An agent cannot do in a workflow what it does elsewhere.
+#[derive(Debug, thiserror::Error)]
+enum NotHere {
+    #[error("the agent wants its caller to call `{0}`, and a workflow has nobody for that")]
+    CallerRequest(String),
+    #[error("the answer to `{0}` belongs to nothing that the agent waits for")]
+    Answer(String),
+}
+
+impl AgentExecutor {
+    /// An agent that takes texts and messages, remembers its turns, and sends and yields its answers as texts.
+    pub fn new(id: impl Into<String>, agent: Agent) -> Self {
+        let passes = Passes::Text;
+        Self { id: id.into(), agent, passes, remembers: true, names_speakers: false, handoffs: None }
+    }
+
+    /// What it sends on; yields are texts with [`Passes::Text`] and messages otherwise.
+    #[must_use]
+    pub fn passing(mut self, passes: Passes) -> Self {
+        self.passes = passes;
+        self
+    }
+
+    /// It begins each time anew: whoever sends to it sends all that it is to know.
+    #[must_use]
+    pub fn forgetting(mut self) -> Self {
+        self.remembers = false;
+        self
+    }
+
+    /// It is told who has said what.
+    #[must_use]
+    pub(super) fn naming_speakers(mut self) -> Self {
+        self.names_speakers = true;
+        self
+    }
+
+    /// It talks to a person, and hands off with these tools.
+    #[must_use]
+    pub(super) fn handing_off(mut self, handoffs: BTreeMap<String, String>) -> Self {
+        self.handoffs = Some(handoffs);
+        self
+    }
+
+    /// Takes a turn with what it was sent.
+    async fn turn(&self, conversation: Vec<Message>, own: &mut Own, step: &Step) -> Result<(), BoxError> {
+        let heard = conversation::heard_by(&conversation, &self.id, self.names_speakers);
+        own.open = Some(Open { conversation, ..Open::default() });
+        self.run(heard, own, step).await
+    }
+
+    async fn run(&self, messages: impl IntoMessages, own: &mut Own, step: &Step) -> Result<(), BoxError> {
+        let session = own.session.get_or_insert_default().clone();
+        let response = turn_of(&self.agent, messages, &session, step).await?;
+        if let Some(call) = response.caller_requests().next() {
+            return Err(NotHere::CallerRequest(call.name.clone()).into());
+        }
+        let requests: Vec<_> = response.approval_requests().cloned().collect();
+        if !requests.is_empty() {
+            return ask(requests, own, step);
+        }
+        if !self.remembers {
+            own.session = None;
+        }
+        self.done(&response, own.open.take().unwrap_or_default(), own, step)
+    }
+
+    /// Passes on what the agent has answered.
+    fn done(&self, response: &Response, open: Open, own: &mut Own, step: &Step) -> Result<(), BoxError> {
+        let answer = conversation::answer(response, &self.id);
+        let text = Payload::text(answer.text());
+        let message = Payload::messages(std::slice::from_ref(&answer));
+        let is_said = !answer.contents.is_empty();
+        let mut conversation = open.conversation;
+        if is_said || self.handoffs.is_none() {
+            step.output_payload(if self.passes == Passes::Text { text.clone() } else { message.clone() })?;
+            conversation.push(answer);
+        }
+        if let Some(handoffs) = &self.handoffs {
+            let target = handoff(response, handoffs);
+            return match target {
+                Some(target) => Ok(step.send_payload(Payload::messages(&conversation), Some(target))?),
+                None => {
+                    step.request(text, MessageType::Text)?;
+                    own.open = Some(Open { conversation, ..Open::default() });
+                    Ok(())
+                }
+            };
+        }
+        let sent = match self.passes {
+            Passes::Text => text,
+            Passes::Answer => message,
+            Passes::Conversation => Payload::messages(&conversation),
+        };
+        Ok(step.send_payload(sent, None)?)
+    }
+
+    /// What has come while somebody was asked.
+    async fn held(&self, own: &mut Own, step: &Step) -> Result<(), BoxError> {
+        while own.open.is_none() && !own.held.is_empty() {
+            let next = own.held.remove(0);
+            self.turn(conversation::read(&next)?, own, step).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A turn of an agent that knows the label of what others may have told it, and tells that of what it has learned.
+async fn turn_of(
+    agent: &Agent,
+    messages: impl IntoMessages,
+    session: &Session,
+    step: &Step,
+) -> Result<Response, RunError> {
+    cofferdam_labels::taint(session, &step.label());
+    let response = agent.run(messages).session(session).cancellation(step.cancellation().clone()).await?;
+    step.taint(&cofferdam_labels::context_of(session));
+    Ok(response)
+}
+
+/// A turn of an agent that keeps nothing of it.
+pub(super) async fn turn_apart(
+    agent: &Agent,
+    messages: impl IntoMessages,
+    step: &Step,
+) -> Result<Response, RunError> {
+    turn_of(agent, messages, &Session::new(), step).await
+}
+
+/// Asks for approvals, one request each.
+fn ask(requests: Vec<ApprovalRequest>, own: &mut Own, step: &Step) -> Result<(), BoxError> {
+    let open = own.open.get_or_insert_default();
+    open.approvals.clear();
+    open.answers.clear();
+    for request in requests {
+        let call = &request.function_call;
+        let against: Vec<_> = request.violations().collect();
+        let prompt = match against.is_empty() {
+            true => json!({"kind": "approval", "tool": call.name, "arguments": call.arguments}),
+            false => {
+                json!({"kind": "approval", "tool": call.name, "arguments": call.arguments, "against": against})
+            }
+        };
+        let id = step.request(Payload::json(prompt), MessageType::Any)?;
+        open.approvals.insert(id, request);
+    }
+    Ok(())
+}
+
+/// Whom the response hands off to: the first of the tools that was called with success.
+fn handoff<'h>(response: &Response, handoffs: &'h BTreeMap<String, String>) -> Option<&'h str> {
+    let answered = Pairing::of(&response.messages).answered(&response.messages);
+    let mut done = answered.into_iter().filter(|(_, result)| !result.is_error);
+    done.find_map(|(call, _)| handoffs.get(&call.name)).map(String::as_str)
+}
+
+/// What a person said about a call.
+fn decided(request: &ApprovalRequest, answer: &Value) -> Content {
+    let approved = answer.get("approved").unwrap_or(answer);
+    let reason = answer.get("reason").and_then(Value::as_str).map(str::to_owned);
+    if approved == &Value::Bool(true) { request.approve() } else { request.refuse(reason) }
+}
+
+#[async_trait]
+impl Executor for AgentExecutor {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn kind(&self) -> &str {
+        match (&self.handoffs, self.passes) {
+            (Some(_), _) => "agent/handoff",
+            (None, Passes::Text) => "agent/text",
+            (None, Passes::Answer) => "agent/answer",
+            (None, Passes::Conversation) => "agent/conversation",
+        }
+    }
+
+    fn takes(&self) -> Vec<MessageType> {
+        conversation::taken()
+    }
+
+    fn sends(&self) -> Vec<MessageType> {
+        self.yields()
+    }
+
+    fn yields(&self) -> Vec<MessageType> {
+        vec![if self.passes == Passes::Text { MessageType::Text } else { MessageType::messages() }]
+    }
+
+    async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError> {
+        let mut own = step.read_own::<Own>()?;
+        if own.open.is_some() {
+            own.held.push(message);
+        } else {
+            self.turn(conversation::read(&message)?, &mut own, step).await?;
+        }
+        step.write_own(&own)
+    }
+
+    async fn answered(&self, request: Request, answer: Payload, step: &Step) -> Result<(), BoxError> {
+        let mut own = step.read_own::<Own>()?;
+        let open = own.open.get_or_insert_default();
+        match open.approvals.remove(&request.id) {
+            Some(approval) => {
+                open.answers.push(decided(&approval, &answer.value));
+                if open.approvals.is_empty() {
+                    let answers = std::mem::take(&mut open.answers);
+                    self.run(answers, &mut own, step).await?;
+                }
+            }
+            None if self.handoffs.is_some() => {
+                let mut conversation = own.open.take().unwrap_or_default().conversation;
+                let text = answer.read::<String>()?;
+                // An empty answer ends the conversation: nothing is left to do.
+                if !text.is_empty() {
+                    conversation.push(Message::user(text));
+                    self.turn(conversation, &mut own, step).await?;
+                }
+            }
+            None => return Err(NotHere::Answer(request.id).into()),
+        }
+        self.held(&mut own, step).await?;
+        step.write_own(&own)
+    }
+}

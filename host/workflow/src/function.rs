@@ -1,0 +1,107 @@
+//! Functions as executors.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cofferdam_agent::BoxError;
+
+use super::executor::Executor;
+use super::message::{MessageType, Payload, Typed};
+use super::snapshot::Request;
+use super::step::Step;
+
+type Working = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
+type Answered = Arc<dyn Fn(Request, Payload, Step) -> Working + Send + Sync>;
+
+/// A function as an executor. What it sends and yields has to be said; what it takes is the type of its argument.
+pub struct FunctionExecutor<T> {
+    id: String,
+    sends: Vec<MessageType>,
+    yields: Vec<MessageType>,
+    function: Arc<dyn Fn(T, Step) -> Working + Send + Sync>,
+    answered: Option<Answered>,
+    argument: PhantomData<fn(T)>,
+}
+
+/// A function as an executor called `id`.
+pub fn executor_fn<T, F, R>(id: impl Into<String>, function: F) -> FunctionExecutor<T>
+where
+    T: Typed,
+    F: Fn(T, Step) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<(), BoxError>> + Send + 'static,
+{
+    FunctionExecutor {
+        id: id.into(),
+        sends: Vec::new(),
+        yields: Vec::new(),
+        function: Arc::new(move |argument, step| Box::pin(function(argument, step))),
+        answered: None,
+        argument: PhantomData,
+    }
+}
+
+impl<T: Typed> FunctionExecutor<T> {
+    /// It also sends messages of this type.
+    #[must_use]
+    pub fn sending<M: Typed>(mut self) -> Self {
+        self.sends.push(M::message_type());
+        self
+    }
+
+    /// It also yields output of this type.
+    #[must_use]
+    pub fn yielding<M: Typed>(mut self) -> Self {
+        self.yields.push(M::message_type());
+        self
+    }
+
+    /// What it does when a request of it was answered.
+    #[must_use]
+    pub fn answered<F, R>(mut self, function: F) -> Self
+    where
+        F: Fn(Request, Payload, Step) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.answered =
+            Some(Arc::new(move |request, answer, step| Box::pin(function(request, answer, step))));
+        self
+    }
+}
+
+#[async_trait]
+impl<T: Typed> Executor for FunctionExecutor<T> {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn kind(&self) -> &str {
+        "function"
+    }
+
+    fn takes(&self) -> Vec<MessageType> {
+        vec![T::message_type()]
+    }
+
+    fn sends(&self) -> Vec<MessageType> {
+        self.sends.clone()
+    }
+
+    fn yields(&self) -> Vec<MessageType> {
+        self.yields.clone()
+    }
+
+    async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError> {
+        let argument = message.read::<T>()?;
+        (self.function)(argument, step.clone()).await
+    }
+
+    async fn answered(&self, request: Request, answer: Payload, step: &Step) -> Result<(), BoxError> {
+        match &self.answered {
+            Some(answered) => answered(request, answer, step.clone()).await,
+            None => Err("the executor asks nothing".into()),
+        }
+    }
+}

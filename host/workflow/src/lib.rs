@@ -1,0 +1,80 @@
+//! Workflows: executors, the edges between them, and runs that can be stopped, kept and taken up again.
+//!
+//! What is decided here (`WF-1` to `WF-12`):
+//!
+//! * **Graphs.** A [`WorkflowBuilder`] collects executors and edges; [`build`](WorkflowBuilder::build) refuses what cannot work, with
+//!   the first problem there is.
+//! * **Supersteps.** A run goes in steps. What is sent in one step arrives in the next, and so does what is written into the state.
+//!   Executors of one step run side by side, and what they did is published in the order in which their first message was sent:
+//!   two runs with the same answers have the same events.
+//! * **Plain data.** Messages are JSON with a [`MessageType`]. Everything that a run knows between two steps is in its [`Snapshot`],
+//!   which [`Checkpoints`] keep in a file store; executors keep nothing of their own.
+//! * **Limits.** [`WorkflowLimits`] bound steps, waiting messages and their bytes. There is no way to run without them.
+//!
+//! Nothing of a workflow runs by itself: a run does nothing unless it is awaited or its stream is read.
+//!
+//! ```
+//! use cofferdam_workflow::{Step, Workflow, executor_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let upper = executor_fn("upper", async |text: String, step: Step| Ok(step.send(&text.to_uppercase())?)).sending::<String>();
+//! let count = executor_fn("count", async |text: String, step: Step| Ok(step.output(&text.len())?)).yielding::<usize>();
+//! let workflow = Workflow::builder("measure")
+//!     .executor(upper)
+//!     .executor(count)
+//!     .start("upper")
+//!     .edge("upper", "count")
+//!     .build()?;
+//! let ended = workflow.run("hello").await?;
+//! assert_eq!(ended.outputs().next().unwrap().value.value, 5);
+//! # Ok(())
+//! # }
+//! ```
+
+mod agent;
+mod builder;
+mod check;
+mod checkpoint;
+mod conversation;
+#[cfg(feature = "yaml")]
+pub mod definition;
+mod edges;
+mod error;
+mod event;
+mod executor;
+mod function;
+mod limits;
+mod mermaid;
+mod message;
+mod orchestration;
+mod outputs;
+mod routing;
+mod run;
+mod size;
+mod snapshot;
+mod step;
+mod structure;
+mod superstep;
+
+#[cfg(test)]
+mod tests;
+
+pub use agent::{AgentExecutor, Passes};
+pub use builder::{Workflow, WorkflowBuilder};
+pub use checkpoint::{CheckpointError, CheckpointId, Checkpoints};
+pub use edges::{Condition, Selection, Switch};
+pub use error::{InvalidWorkflow, WorkflowError};
+pub use event::{Produced, WorkflowEvent};
+pub use executor::Executor;
+pub use function::{FunctionExecutor, executor_fn};
+pub use limits::{MAX_ITERATIONS, WorkflowLimits};
+pub use message::{MessageType, NotOfType, Payload, Typed};
+pub use orchestration::{
+    AgentSelector, Concurrent, GroupChat, Handoff, InvalidOrchestration, Magentic, MagenticLimits,
+    Orchestration, Selector, Sequential, selector_fn,
+};
+pub use outputs::{IntermediateFrom, OutputFrom};
+pub use run::{Ended, WorkflowRun, WorkflowStream};
+pub use snapshot::{Request, Snapshot};
+pub use step::{Step, StepError};

@@ -1,0 +1,311 @@
+//! What executors send each other: JSON with a declared type, so that a waiting message can be kept in a file.
+
+use std::fmt;
+
+use cofferdam_agent::Message;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The name of the type of agent messages.
+const MESSAGE: &str = "message";
+
+/// What kind of JSON a message is. Edges connect executors whose types fit (`WF-7`).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum MessageType {
+    /// Every value. It fits everything, and everything fits it; the value itself is looked at when it arrives.
+    Any,
+    /// A text.
+    Text,
+    /// A number without a fraction.
+    Integer,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// Any JSON object.
+    Object,
+    /// A list whose elements are all of one type.
+    List(Box<MessageType>),
+    /// A type of the program, known by its name: two are the same if their names are. What the JSON looks like is up to the type.
+    Named(String),
+}
+
+/// A value with its type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Payload {
+    /// The type.
+    #[serde(rename = "type")]
+    pub message_type: MessageType,
+    /// The value.
+    pub value: Value,
+}
+
+/// A value is not of the type that it was to have.
+#[derive(Debug, thiserror::Error)]
+#[error("expected {expected}, found {found}")]
+pub struct NotOfType {
+    /// The type.
+    pub expected: MessageType,
+    /// What the value is instead.
+    pub found: &'static str,
+}
+
+/// A Rust type that can be sent: JSON with a type that is known without a value.
+///
+/// A type of one's own is `Named`: `fn message_type() -> MessageType { MessageType::named("order") }`.
+pub trait Typed: Serialize + DeserializeOwned + Send + 'static {
+    /// The type.
+    fn message_type() -> MessageType;
+}
+
+impl MessageType {
+    /// A list.
+    #[must_use]
+    pub fn list(of: Self) -> Self {
+        Self::List(Box::new(of))
+    }
+
+    /// A type of the program.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self::Named(name.into())
+    }
+
+    /// A list of agent messages: a conversation, or a part of one.
+    #[must_use]
+    pub fn messages() -> Self {
+        Self::list(Self::named(MESSAGE))
+    }
+
+    /// Whether a message of this type may go where `wanted` is taken (`WF-7`).
+    #[must_use]
+    pub fn fits(&self, wanted: &Self) -> bool {
+        match (self, wanted) {
+            (Self::Any, _) | (_, Self::Any) | (Self::Integer, Self::Number) => true,
+            (Self::List(own), Self::List(wanted)) => own.fits(wanted),
+            (own, wanted) => own == wanted,
+        }
+    }
+
+    /// Whether a value is of this type. Of a named type every value is, for only the program knows it.
+    #[must_use]
+    pub fn admits(&self, value: &Value) -> bool {
+        match self {
+            Self::Any | Self::Named(_) => true,
+            Self::Text => value.is_string(),
+            Self::Integer => value.is_i64() || value.is_u64(),
+            Self::Number => value.is_number(),
+            Self::Boolean => value.is_boolean(),
+            Self::Object => value.is_object(),
+            Self::List(of) => value.as_array().is_some_and(|list| list.iter().all(|value| of.admits(value))),
+        }
+    }
+}
+
+impl fmt::Display for MessageType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("anything"),
+            Self::Text => f.write_str("text"),
+            Self::Integer => f.write_str("integer"),
+            Self::Number => f.write_str("number"),
+            Self::Boolean => f.write_str("boolean"),
+            Self::Object => f.write_str("object"),
+            Self::List(of) => write!(f, "list of {of}"),
+            Self::Named(name) => write!(f, "`{name}`"),
+        }
+    }
+}
+
+impl Payload {
+    /// A value of a type.
+    ///
+    /// # Errors
+    /// [`NotOfType`] if it is not.
+    pub fn new(message_type: MessageType, value: Value) -> Result<Self, NotOfType> {
+        if message_type.admits(&value) {
+            return Ok(Self { message_type, value });
+        }
+        Err(NotOfType { found: kind(&value), expected: message_type })
+    }
+
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { message_type: MessageType::Text, value: Value::String(text.into()) }
+    }
+
+    /// Any JSON, with the narrowest type that it has by itself.
+    #[must_use]
+    pub fn json(value: Value) -> Self {
+        let message_type = match &value {
+            Value::String(_) => MessageType::Text,
+            Value::Bool(_) => MessageType::Boolean,
+            Value::Number(number) if number.is_i64() || number.is_u64() => MessageType::Integer,
+            Value::Number(_) => MessageType::Number,
+            Value::Object(_) => MessageType::Object,
+            Value::Array(list) if !list.is_empty() && list.iter().all(Value::is_string) => {
+                MessageType::list(MessageType::Text)
+            }
+            Value::Array(_) => MessageType::list(MessageType::Any),
+            Value::Null => MessageType::Any,
+        };
+        Self { message_type, value }
+    }
+
+    /// Agent messages.
+    #[must_use]
+    pub fn messages(messages: &[Message]) -> Self {
+        // Texts, maps and numbers alone: writing them as JSON cannot fail.
+        let value = serde_json::to_value(messages).unwrap_or_default();
+        Self { message_type: MessageType::messages(), value }
+    }
+
+    /// A value of the program.
+    ///
+    /// # Errors
+    /// The value cannot be written as JSON.
+    pub fn of<T: Typed>(value: &T) -> Result<Self, serde_json::Error> {
+        Ok(Self { message_type: T::message_type(), value: serde_json::to_value(value)? })
+    }
+
+    /// The value as one of the program's own.
+    ///
+    /// # Errors
+    /// The JSON is not what the type is written as.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        T::deserialize(&self.value)
+    }
+
+    /// Whether an executor that takes `wanted` takes this one: the type fits, and so does the value.
+    #[must_use]
+    pub fn is_taken_as(&self, wanted: &MessageType) -> bool {
+        self.message_type.fits(wanted) && wanted.admits(&self.value)
+    }
+
+    /// The value as a person reads it: a text as it is, messages as their texts, everything else as JSON.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        if let Value::String(text) = &self.value {
+            return text.clone();
+        }
+        if self.message_type == MessageType::messages()
+            && let Ok(messages) = self.read::<Vec<Message>>()
+        {
+            let texts: Vec<_> = messages.iter().map(Message::text).collect();
+            return texts.join("\n");
+        }
+        self.value.to_string()
+    }
+}
+
+impl From<&str> for Payload {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Payload {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<Value> for Payload {
+    fn from(value: Value) -> Self {
+        Self::json(value)
+    }
+}
+
+impl From<Vec<Message>> for Payload {
+    fn from(messages: Vec<Message>) -> Self {
+        Self::messages(&messages)
+    }
+}
+
+impl From<Message> for Payload {
+    fn from(message: Message) -> Self {
+        Self::messages(&[message])
+    }
+}
+
+/// What a value is, for messages.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "text",
+        Value::Array(_) => "list",
+        Value::Object(_) => "object",
+    }
+}
+
+macro_rules! typed {
+    ($($rust:ty => $message_type:expr),* $(,)?) => {
+        $(impl Typed for $rust {
+            fn message_type() -> MessageType {
+                $message_type
+            }
+        })*
+    };
+}
+
+typed! {
+    String => MessageType::Text,
+    bool => MessageType::Boolean,
+    i32 => MessageType::Integer,
+    i64 => MessageType::Integer,
+    u32 => MessageType::Integer,
+    u64 => MessageType::Integer,
+    usize => MessageType::Integer,
+    f64 => MessageType::Number,
+    Value => MessageType::Any,
+    serde_json::Map<String, Value> => MessageType::Object,
+    Message => MessageType::named(MESSAGE),
+}
+
+impl<T: Typed> Typed for Vec<T> {
+    fn message_type() -> MessageType {
+        MessageType::list(T::message_type())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn types_fit_by_their_form() {
+        let list = MessageType::list;
+        assert!(
+            MessageType::Integer.fits(&MessageType::Number)
+                && !MessageType::Number.fits(&MessageType::Integer)
+        );
+        assert!(list(MessageType::Integer).fits(&list(MessageType::Number)));
+        assert!(!MessageType::Text.fits(&list(MessageType::Text)));
+        assert!(!MessageType::named("a").fits(&MessageType::named("b")));
+        assert!(!MessageType::named("a").fits(&MessageType::Object));
+        assert!(Payload::json(json!(["a"])).is_taken_as(&list(MessageType::Text)));
+        assert!(!Payload::json(json!([1])).is_taken_as(&list(MessageType::Text)));
+        assert!(!Payload::json(json!(null)).is_taken_as(&MessageType::Text));
+    }
+
+    #[test]
+    fn a_value_says_what_it_is_instead() {
+        let refused = Payload::new(MessageType::list(MessageType::Text), json!({})).unwrap_err();
+        assert_eq!(refused.to_string(), "expected list of text, found object");
+        assert_eq!(Payload::messages(&[Message::user("a"), Message::assistant("b")]).shown(), "a\nb");
+    }
+
+    #[test]
+    fn types_are_plain_json() {
+        let written = serde_json::to_value(MessageType::messages()).unwrap();
+        assert_eq!(written, json!({"list": {"named": "message"}}));
+        assert_eq!(serde_json::from_value::<MessageType>(written).unwrap(), MessageType::messages());
+    }
+}

@@ -1,0 +1,127 @@
+//! Agents that pass a person on to each other (`WF-14`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cofferdam_agent::Agent;
+use cofferdam_tool::{Annotations, Declaration, Functions, StatedLabels, ToolSource};
+use serde_json::json;
+
+use super::super::agent::{AgentExecutor, Passes};
+use super::super::builder::WorkflowBuilder;
+use super::{Checked, InvalidOrchestration, Orchestration, Pattern, participant};
+
+/// Begins the names of the tools.
+const TOOL: &str = "handoff_to_";
+/// Arguments that the tools take: none.
+const SCHEMA: &str = r#"{"type":"object","properties":{},"additionalProperties":false}"#;
+
+/// Agents that pass a person on to each other: each has tools `handoff_to_<id>`. An answer without a handoff is output, and the
+/// run pauses for what the person says next (`WF-14`); an empty text ends it.
+pub type Handoff = Orchestration<Routes>;
+
+/// Pattern of [`Handoff`].
+#[derive(Default)]
+pub struct Routes {
+    /// To whom, from whom; everybody to everybody if there is nothing.
+    routes: BTreeMap<String, Vec<String>>,
+    /// What somebody is good at, for the others.
+    descriptions: BTreeMap<String, String>,
+}
+
+impl Handoff {
+    /// Takes the agents; a run begins with the first.
+    pub fn new(agents: impl IntoIterator<Item = Agent>) -> Self {
+        Self::of(agents, Routes::default())
+    }
+
+    /// Lets `from` hand off to these. As soon as one agent is given a route, those without one hand off to none.
+    pub fn route<I: Into<String>>(
+        mut self,
+        from: impl Into<String>,
+        to: impl IntoIterator<Item = I>,
+    ) -> Self {
+        self.pattern.routes.entry(from.into()).or_default().extend(to.into_iter().map(Into::into));
+        self
+    }
+
+    /// Describes a participant to the others.
+    pub fn describe(mut self, name: impl Into<String>, description: impl Into<String>) -> Self {
+        self.pattern.descriptions.insert(name.into(), description.into());
+        self
+    }
+}
+
+impl Pattern for Routes {
+    const NAME: &'static str = "handoff";
+    const NAMES_SPEAKERS: bool = true;
+
+    fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder> {
+        let routed = self.routes.iter().flat_map(|(from, to)| to.iter().chain([from]));
+        if let Some(name) = routed.chain(self.descriptions.keys()).find(|name| !names.contains(name)) {
+            return Err(InvalidOrchestration::Unknown { name: name.clone(), known: names.to_vec() });
+        }
+        let mut builder = builder.start(names.first().cloned().unwrap_or_default());
+        for name in names {
+            builder = self.targets(name, names).fold(builder, |builder, target| builder.edge(name, target));
+        }
+        Ok(builder)
+    }
+
+    fn executor(&self, agent: Agent, names: &[String]) -> Checked<AgentExecutor> {
+        let name = agent.name();
+        let mut tools = Functions::new("handoff");
+        let mut handoffs = BTreeMap::new();
+        for target in self.targets(name, names) {
+            tools = tool(tools, target, self.descriptions.get(target))?;
+            handoffs.insert(format!("{TOOL}{target}"), target.clone());
+        }
+        let source: Arc<dyn ToolSource> = Arc::new(tools);
+        let agent = agent.with_source(source).map_err(|source| InvalidOrchestration::HandoffTaken {
+            name: name.to_owned(),
+            source: Box::new(source),
+        })?;
+        Ok(participant(agent, Passes::Conversation, Self::NAMES_SPEAKERS).handing_off(handoffs))
+    }
+}
+
+impl Routes {
+    fn targets<'n>(&'n self, name: &'n str, names: &'n [String]) -> impl Iterator<Item = &'n String> {
+        let to = self.routes.get(name);
+        let may =
+            move |other: &str| self.routes.is_empty() || to.is_some_and(|to| to.iter().any(|to| to == other));
+        names.iter().filter(move |other| *other != name && may(other))
+    }
+}
+
+/// Adds the tool that hands off to `target`. Calling it ends the agent's turn.
+fn tool(
+    tools: Functions,
+    target: &str,
+    description: Option<&String>,
+) -> Result<Functions, InvalidOrchestration> {
+    let about = description.map_or_else(
+        || format!("Hand the conversation off to `{target}`."),
+        |description| format!("Hand the conversation off to `{target}`: {description}"),
+    );
+    let mut declaration = Declaration::new(format!("{TOOL}{target}"), about, SCHEMA);
+    // It does nothing by itself: whoever asks about calls that change something need not ask about it.
+    declaration.annotations = Annotations { read_only: Some(true), ..Annotations::default() };
+    let told = json!(format!("Handed off to {target}."));
+    let added = tools.with(declaration, move |_, context| {
+        let told = told.clone();
+        async move {
+            if let Some(run) = &context.run {
+                run.terminate();
+            }
+            Ok(told)
+        }
+    });
+    let added = added.map_err(|source| InvalidOrchestration::HandoffName {
+        name: target.to_owned(),
+        source: Box::new(source),
+    })?;
+    // Nothing leaves by it: whoever is handed off to is told the label of the run.
+    let labels = StatedLabels { accepts_untrusted: Some(true), ..StatedLabels::default() };
+    Ok(added.labelled(&format!("{TOOL}{target}"), labels))
+}

@@ -1,0 +1,64 @@
+//! An executor in the middle of the agents: it hears every answer, and says who speaks next.
+
+use async_trait::async_trait;
+use cofferdam_agent::{BoxError, Message};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::super::builder::WorkflowBuilder;
+use super::super::conversation;
+use super::super::executor::Executor;
+use super::super::limits::MAX_ITERATIONS;
+use super::super::message::{MessageType, Payload};
+use super::super::step::Step;
+
+/// Decides about a conversation.
+#[async_trait]
+pub(super) trait Lead: Send + Sync + 'static {
+    /// Id of the executor. No agent is likely to be called so.
+    const ID: &'static str;
+    /// State between two answers.
+    type State: Default + Serialize + DeserializeOwned + Send;
+
+    /// Hears the input or an answer, and sends the conversation to the next speaker or yields the output.
+    async fn hear(&self, said: Vec<Message>, state: &mut Self::State, step: &Step) -> Result<(), BoxError>;
+}
+
+/// Adds a lead, with edges from it to all participants and back. All of its rounds are within the limit of supersteps.
+pub(super) fn graph<L: Lead>(
+    builder: WorkflowBuilder,
+    lead: L,
+    supersteps: u64,
+    names: &[String],
+) -> WorkflowBuilder {
+    let builder = builder.executor(Hub(lead)).start(L::ID).output_from([L::ID]);
+    let builder = builder.max_iterations(supersteps.max(MAX_ITERATIONS));
+    names.iter().fold(builder, |builder, name| builder.edge(L::ID, name).edge(name, L::ID))
+}
+
+struct Hub<L>(L);
+
+#[async_trait]
+impl<L: Lead> Executor for Hub<L> {
+    fn id(&self) -> &str {
+        L::ID
+    }
+
+    fn takes(&self) -> Vec<MessageType> {
+        conversation::taken()
+    }
+
+    fn sends(&self) -> Vec<MessageType> {
+        vec![MessageType::messages()]
+    }
+
+    fn yields(&self) -> Vec<MessageType> {
+        self.sends()
+    }
+
+    async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError> {
+        let mut state = step.read_own::<L::State>()?;
+        self.0.hear(conversation::read(&message)?, &mut state, step).await?;
+        step.write_own(&state)
+    }
+}

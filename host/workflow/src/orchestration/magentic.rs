@@ -1,0 +1,205 @@
+//! Agents whose work is planned and watched by another one: Magentic.
+//!
+//! The planner writes down what is known and a plan, then asks itself after each turn how things stand (the progress ledger),
+//! and who does what next. When nothing moves for too long it writes facts and plan anew, and the talk begins again. When the
+//! request is satisfied, or a limit is reached, it writes the final answer.
+
+mod ledger;
+mod prompts;
+
+use async_trait::async_trait;
+use cofferdam_agent::{Agent, BoxError, Message};
+use serde::{Deserialize, Serialize};
+
+use self::ledger::Ledger;
+use super::super::agent::turn_apart;
+use super::super::builder::WorkflowBuilder;
+use super::super::conversation;
+use super::super::step::Step;
+use super::hub::{self, Lead};
+use super::{Checked, Intermediate, InvalidOrchestration, Orchestration, Pattern};
+
+/// Id of the planner.
+const PLANNER: &str = "magentic:planner";
+/// How often the planner is asked for its ledger, when what it writes is none.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// How far the work may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MagenticLimits {
+    /// Turns of participants in all. The default is 20.
+    pub rounds_max: u64,
+    /// Rounds without progress after which everything is planned anew; a round with progress takes one off. The default is 3.
+    pub stalls_max: u64,
+    /// How often everything is planned anew. The default is 2.
+    pub resets_max: u64,
+}
+
+impl Default for MagenticLimits {
+    fn default() -> Self {
+        Self { rounds_max: 20, stalls_max: 3, resets_max: 2 }
+    }
+}
+
+/// Agents whose work is planned and watched by another one (in the literature: the manager). The output is its final answer.
+pub type Magentic = Orchestration<Planned>;
+
+/// Pattern of [`Magentic`].
+pub struct Planned {
+    planner: Agent,
+    descriptions: Vec<(String, String)>,
+    limits: MagenticLimits,
+}
+
+impl Magentic {
+    /// Takes the agents, and the one that plans.
+    pub fn new(agents: impl IntoIterator<Item = Agent>, planner: Agent) -> Self {
+        Self::of(agents, Planned { planner, descriptions: Vec::new(), limits: MagenticLimits::default() })
+    }
+
+    /// Describes a participant to the planner.
+    pub fn describe(mut self, name: impl Into<String>, description: impl Into<String>) -> Self {
+        self.pattern.descriptions.push((name.into(), description.into()));
+        self
+    }
+
+    /// Limits the work.
+    pub fn limits(mut self, limits: MagenticLimits) -> Self {
+        self.pattern.limits = limits;
+        self
+    }
+}
+
+impl Pattern for Planned {
+    const NAME: &'static str = "magentic";
+    const NAMES_SPEAKERS: bool = true;
+
+    fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder> {
+        if self.limits.rounds_max == 0 {
+            return Err(InvalidOrchestration::ZeroLimit { limit: "rounds_max" });
+        }
+        if let Some((name, _)) = self.descriptions.iter().find(|(name, _)| !names.contains(name)) {
+            return Err(InvalidOrchestration::Unknown { name: name.clone(), known: names.to_vec() });
+        }
+        let team = names.iter().map(|name| {
+            let described = self.descriptions.iter().rev().find(|(described, _)| described == name);
+            format!("- {name}: {}", described.map_or("an agent", |(_, description)| description))
+        });
+        let (agent, team) = (self.planner.clone(), team.collect::<Vec<_>>().join("\n"));
+        let planner = Planner { agent, team, participants: names.to_vec(), limits: self.limits };
+        Ok(hub::graph(builder, planner, self.limits.rounds_max.saturating_mul(2).saturating_add(2), names))
+    }
+}
+
+impl Intermediate for Planned {}
+
+/// Plans, watches, and answers in the end.
+struct Planner {
+    agent: Agent,
+    team: String,
+    participants: Vec<String>,
+    limits: MagenticLimits,
+}
+
+/// How the work stands.
+#[derive(Default, Serialize, Deserialize)]
+struct Work {
+    task: String,
+    facts: String,
+    plan: String,
+    /// What was said since the plan was made.
+    said: Vec<Message>,
+    rounds: u64,
+    stalls: u64,
+    resets: u64,
+}
+
+impl Planner {
+    /// Asks the planner, which sees what was said before the question.
+    async fn ask(&self, said: &[Message], question: String, step: &Step) -> Result<String, BoxError> {
+        let mut messages = conversation::heard_by(said, PLANNER, true);
+        messages.push(Message::user(question));
+        Ok(turn_apart(&self.agent, messages, step).await?.text())
+    }
+
+    /// What is known, and what is to be done.
+    async fn plan(&self, work: &mut Work, step: &Step) -> Result<(), BoxError> {
+        let is_first = work.plan.is_empty();
+        let facts = match is_first {
+            true => prompts::facts(&work.task),
+            false => prompts::facts_again(&work.task, &work.facts),
+        };
+        work.facts = self.ask(&work.said, facts.clone(), step).await?;
+        let mut said = work.said.clone();
+        said.push(Message::user(facts));
+        said.push(conversation::by(Message::assistant(&work.facts), PLANNER));
+        let plan = if is_first { prompts::plan(&self.team) } else { prompts::plan_again(&self.team) };
+        work.plan = self.ask(&said, plan, step).await?;
+        let begin = prompts::begin(&work.task, &self.team, &work.facts, &work.plan);
+        work.said = vec![conversation::by(Message::assistant(begin), PLANNER)];
+        work.stalls = 0;
+        Ok(())
+    }
+
+    /// How things stand.
+    async fn ledger(&self, work: &Work, step: &Step) -> Result<Ledger, BoxError> {
+        let question = prompts::progress(&work.task, &self.team, &self.participants.join(", "));
+        let mut wrong = None;
+        for _ in 0..ATTEMPTS_MAX {
+            let asked = match &wrong {
+                Some(wrong) => format!("{question}\n\nYour last answer was of no use: {wrong}"),
+                None => question.clone(),
+            };
+            match Ledger::read(&self.ask(&work.said, asked, step).await?, &self.participants) {
+                Ok(ledger) => return Ok(ledger),
+                Err(error) => wrong = Some(error),
+            }
+        }
+        Err(wrong.map_or_else(|| "the planner was never asked".into(), BoxError::from))
+    }
+
+    /// Goes on until somebody has something to do, or everything is done.
+    async fn advance(&self, work: &mut Work, step: &Step) -> Result<(), BoxError> {
+        while work.rounds < self.limits.rounds_max {
+            let ledger = self.ledger(work, step).await?;
+            if ledger.is_satisfied {
+                break;
+            }
+            if ledger.is_stalled {
+                work.stalls = work.stalls.saturating_add(1);
+            } else {
+                work.stalls = work.stalls.saturating_sub(1);
+            }
+            if work.stalls > self.limits.stalls_max {
+                if work.resets >= self.limits.resets_max {
+                    break;
+                }
+                work.resets = work.resets.saturating_add(1);
+                self.plan(work, step).await?;
+                continue;
+            }
+            work.rounds = work.rounds.saturating_add(1);
+            work.said.push(conversation::by(Message::assistant(ledger.instruction), PLANNER));
+            return Ok(step.send_to(&ledger.next_speaker, &work.said)?);
+        }
+        let text = self.ask(&work.said, prompts::answer(&work.task), step).await?;
+        Ok(step.output(&vec![conversation::by(Message::assistant(text), PLANNER)])?)
+    }
+}
+
+#[async_trait]
+impl Lead for Planner {
+    const ID: &'static str = PLANNER;
+    type State = Work;
+
+    async fn hear(&self, said: Vec<Message>, work: &mut Work, step: &Step) -> Result<(), BoxError> {
+        if step.sources().is_empty() {
+            let texts: Vec<_> = said.iter().map(Message::text).collect();
+            work.task = texts.join("\n");
+            self.plan(work, step).await?;
+        } else {
+            work.said.extend(said);
+        }
+        self.advance(work, step).await
+    }
+}

@@ -1,0 +1,52 @@
+//! One agent after another (`WF-13`).
+
+use cofferdam_agent::Agent;
+
+use super::super::agent::{AgentExecutor, Passes};
+use super::super::builder::WorkflowBuilder;
+use super::{Checked, Intermediate, InvalidOrchestration, Orchestration, Pattern, participant};
+
+/// One agent after another: each sees the input and the answers so far, and the output is the last answer (`WF-13`).
+pub type Sequential = Orchestration<OneByOne>;
+
+/// Pattern of [`Sequential`].
+#[derive(Default)]
+pub struct OneByOne {
+    chain_only_responses: bool,
+}
+
+impl Sequential {
+    /// Takes the agents in their order.
+    pub fn new(agents: impl IntoIterator<Item = Agent>) -> Self {
+        Self::of(agents, OneByOne::default())
+    }
+
+    /// Shows each agent only the last answer (`WF-13`).
+    pub fn chain_only_responses(mut self, only: bool) -> Self {
+        self.pattern.chain_only_responses = only;
+        self
+    }
+}
+
+impl Pattern for OneByOne {
+    const NAME: &'static str = "sequential";
+
+    fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder> {
+        let (Some(first), Some(last)) = (names.first(), names.last()) else {
+            return Err(InvalidOrchestration::Empty);
+        };
+        let builder = builder.start(first).output_from([last.as_str()]);
+        Ok(if names.len() > 1 { builder.chain(names) } else { builder })
+    }
+
+    fn executor(&self, agent: Agent, _: &[String]) -> Checked<AgentExecutor> {
+        let passes = if self.chain_only_responses { Passes::Answer } else { Passes::Conversation };
+        Ok(participant(agent, passes, Self::NAMES_SPEAKERS))
+    }
+}
+
+impl Intermediate for OneByOne {
+    fn others(names: &[String]) -> &[String] {
+        names.split_last().map_or(&[], |(_, others)| others)
+    }
+}
