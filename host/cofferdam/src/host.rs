@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cofferdam_tool::{CallContext, Toolset};
 use serde_json::Value;
 
+use crate::HostBuilder;
 use crate::call::{self, CallError, CallOutput};
-use crate::{BuildError, HostBuilder};
 
 /// Tools of plugins and of other sources, and the sandbox that they run in. [`Host::builder`] makes one.
 pub struct Host {
@@ -69,8 +69,8 @@ impl Host {
     pub fn mcp_server(
         &self,
         options: cofferdam_mcp::ServerOptions,
-    ) -> Result<cofferdam_mcp::Server, BuildError> {
+    ) -> Result<cofferdam_mcp::Server, crate::BuildError> {
         let offer = cofferdam_mcp::Offer { toolset: self.toolset.clone(), ..Default::default() };
-        cofferdam_mcp::Server::new(offer, options).map_err(BuildError::Server)
+        cofferdam_mcp::Server::new(offer, options).map_err(crate::BuildError::Server)
     }
 }
