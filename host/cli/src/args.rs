@@ -184,9 +184,6 @@ Examples:
     /// Make MCP hosts start tools, and log in to MCP servers
     #[command(subcommand)]
     Mcp(McpCommand),
-    /// Compile the component on standard input (started by cofferdam itself)
-    #[command(hide = true)]
-    CompileChild,
 }
 
 #[derive(Debug, Subcommand)]

@@ -50,8 +50,6 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Skills(command) => skills::run(global, command).await,
         Command::Config(ConfigCommand::Check(args)) => config::check(&args),
         Command::Mcp(command) => mcp::run(global, command).await,
-        // `main` answers it before there is a runtime.
-        Command::CompileChild => Ok(Exit::Internal),
     }
 }
 

@@ -1,11 +1,9 @@
 //! Exit codes: one meaning each, the same for every command.
 
+use cofferdam::ErrorKind;
+use cofferdam::config::ConfigError;
 use cofferdam_engine::LoadError;
 use cofferdam_tool::Outcome;
-
-use crate::config::ConfigError;
-use crate::loading::PluginError;
-use crate::servers::Unreachable;
 
 /// How the process ends. `docs/cli.md` and `cofferdam --help` list the same table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,14 +56,14 @@ pub(crate) struct ConsentError(pub(crate) String);
 /// The code for an error that ended a command.
 pub(crate) fn of(error: &anyhow::Error) -> Exit {
     if error.is::<UsageError>() || error.is::<ConfigError>() {
-        Exit::Usage
-    } else if error.is::<PluginError>()
-        || error.is::<LoadError>()
-        || error.is::<ConsentError>()
-        || error.is::<Unreachable>()
-    {
-        Exit::Plugin
-    } else {
-        Exit::Internal
+        return Exit::Usage;
+    }
+    if error.is::<LoadError>() || error.is::<ConsentError>() {
+        return Exit::Plugin;
+    }
+    match error.downcast_ref::<cofferdam::Error>().map(cofferdam::Error::kind) {
+        Some(ErrorKind::Invalid) => Exit::Usage,
+        Some(ErrorKind::Unavailable) => Exit::Plugin,
+        _ => Exit::Internal,
     }
 }

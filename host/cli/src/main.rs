@@ -5,38 +5,16 @@
 
 mod args;
 mod ask;
-mod cases;
-mod changes;
-mod columns;
 mod commands;
-mod compose;
-mod config;
-mod consent;
-mod difference;
-mod directories;
 mod exit;
 mod file_changes;
-mod folder_lock;
-mod json;
+mod host;
 mod keyboard;
 mod lines;
-mod loading;
 mod memory;
-mod models;
-mod offer;
-mod pins;
-mod policy_file;
 mod print;
 mod rebuild;
-mod remembered;
-mod serve;
-mod servers;
-mod side_by_side;
-mod skills;
-mod stores;
 mod terminal;
-mod tools;
-mod workspace;
 
 use std::time::Duration;
 
@@ -50,14 +28,9 @@ use crate::exit::Exit;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
+    // Before any thread exists: the child that compiles limits itself and must not share its memory limit with a runtime.
+    cofferdam::init();
     let cli = Cli::parse();
-    // Before any thread exists: the child limits itself and must not share its memory limit with a runtime.
-    if matches!(cli.command, Command::CompileChild) {
-        return match cofferdam_engine::compile_child() {
-            Ok(()) => Exit::Ok.into(),
-            Err(_) => Exit::Internal.into(),
-        };
-    }
     limit_process();
     start_log(&cli.command);
     if cli.global.no_input {

@@ -1,25 +1,15 @@
 //! From a project to a checked component, once or whenever a source changes.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use cofferdam_author::{BuildError, BuildOptions, Project, ProjectError, Report, Steps, is_source};
-use cofferdam_engine::{ComponentFiles, EmbedError, embed_manifest};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::watch;
+use anyhow::Context;
+use cofferdam_author::{BuildError, BuildOptions, Project, ProjectError, Report, Steps};
+use cofferdam_engine::{EmbedError, embed_manifest};
 
-use crate::changes::changes;
 use crate::exit::UsageError;
-use crate::policy_file::replace_file;
 use crate::print;
-
-/// How long to wait after a change for what belongs to it: editors write in several steps.
-const QUIET: Duration = Duration::from_millis(150);
-/// Directories that are watched at most; a project with more is built by hand.
-const WATCHED_MAX: usize = 4096;
+use cofferdam::config::edit::replace_file;
 
 /// What is built, and where to.
 #[derive(Clone)]
@@ -85,140 +75,10 @@ pub(crate) fn build(recipe: &Recipe) -> anyhow::Result<Built> {
     Ok(Built { project, component: path })
 }
 
-/// State of the first build of a project that is served while it is built.
-#[derive(Debug, Clone)]
-pub(crate) struct FirstBuild {
-    component: PathBuf,
-    state: watch::Sender<BuildState>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BuildState {
-    Building,
-    /// No build has succeeded yet.
-    Failed,
-    /// A build has succeeded, and has written these files.
-    Built(Option<ComponentFiles>),
-}
-
-impl FirstBuild {
-    /// A build that has just begun and writes `component`.
-    pub(crate) fn new(component: PathBuf) -> Self {
-        Self { component, state: watch::Sender::new(BuildState::Building) }
-    }
-
-    /// The component that is built.
-    pub(crate) fn component(&self) -> &Path {
-        &self.component
-    }
-
-    /// Notes the end of a build. Later ones do not matter once one has succeeded.
-    pub(crate) fn end(&self, is_built: bool) {
-        let files = || ComponentFiles::look_ambient(&self.component);
-        let ended = if is_built { BuildState::Built(files()) } else { BuildState::Failed };
-        self.state.send_if_modified(|state| {
-            let is_news = !matches!(state, BuildState::Built(_));
-            if is_news {
-                *state = ended;
-            }
-            is_news
-        });
-    }
-
-    /// Returns whether a build has succeeded.
-    pub(crate) fn is_built(&self) -> bool {
-        matches!(*self.state.borrow(), BuildState::Built(_))
-    }
-
-    /// Files of the component as the first build that has succeeded wrote them.
-    pub(crate) fn files(&self) -> Option<ComponentFiles> {
-        match *self.state.borrow() {
-            BuildState::Built(files) => files,
-            BuildState::Building | BuildState::Failed => None,
-        }
-    }
-
-    /// Waits for the component.
-    ///
-    /// # Errors
-    /// If the build fails.
-    pub(crate) async fn built(&self) -> anyhow::Result<Option<ComponentFiles>> {
-        let mut state = self.state.subscribe();
-        let ended = state.wait_for(|state| *state != BuildState::Building).await;
-        match ended.as_deref() {
-            Ok(BuildState::Built(files)) => Ok(*files),
-            _ => bail!("the project does not build; it is built again when a source changes"),
-        }
-    }
-}
-
 /// Finds out what a directory holds.
 pub(crate) fn open(directory: &Path) -> anyhow::Result<Project> {
     Project::open(directory).map_err(|error| match error {
         ProjectError::Read { .. } => anyhow::Error::from(error),
         error => UsageError(error.to_string()).into(),
     })
-}
-
-/// The sources of a project.
-pub(crate) struct Sources {
-    directory: PathBuf,
-    watcher: RecommendedWatcher,
-    watched: BTreeSet<PathBuf>,
-    changes: UnboundedReceiver<PathBuf>,
-}
-
-impl Sources {
-    /// Watches a project.
-    pub(crate) fn watch(directory: &Path) -> anyhow::Result<Self> {
-        let directory = directory.canonicalize().context("the project is not there")?;
-        let (watcher, changes) = changes("sources")?;
-        let mut sources = Self { directory, watcher, watched: BTreeSet::new(), changes };
-        sources.watch_directories();
-        Ok(sources)
-    }
-
-    /// Waits until a source has changed and nothing more changes. False when there is nothing to wait for any more.
-    pub(crate) async fn changed(&mut self) -> bool {
-        loop {
-            let Some(first) = self.changes.recv().await else { return false };
-            let mut is_changed = self.is_source(&first);
-            while let Ok(Some(path)) = tokio::time::timeout(QUIET, self.changes.recv()).await {
-                is_changed |= self.is_source(&path);
-            }
-            if is_changed {
-                self.watch_directories();
-                return true;
-            }
-        }
-    }
-
-    fn is_source(&self, path: &Path) -> bool {
-        path.strip_prefix(&self.directory).is_ok_and(is_source)
-    }
-
-    /// One by one and not as a tree: what toolchains install has more directories than a system lets one watch.
-    fn watch_directories(&mut self) {
-        let mut left = vec![self.directory.clone()];
-        while let Some(directory) = left.pop() {
-            if self.watched.len() >= WATCHED_MAX {
-                print::note(&format!(
-                    "changes below {} are not noticed: too many directories",
-                    directory.display()
-                ));
-                return;
-            }
-            if self.watched.insert(directory.clone())
-                && let Err(error) = self.watcher.watch(&directory, RecursiveMode::NonRecursive)
-            {
-                print::note(&format!("changes in {} are not noticed: {error}", directory.display()));
-            }
-            for entry in directory.read_dir().into_iter().flatten().flatten() {
-                // No links: what they lead to belongs to somebody else.
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) && self.is_source(&entry.path()) {
-                    left.push(entry.path());
-                }
-            }
-        }
-    }
 }

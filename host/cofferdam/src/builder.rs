@@ -1,293 +1,185 @@
-//! From plugins and grants to a host.
+//! From plugins, grants and a configuration to a host.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use cofferdam_engine::{
-    Compiler, Component, Engine, EngineConfig, EngineError, Grants, LoadError, Mount, PluginOptions, PoolSize,
+use cofferdam_engine::{Compiler, Grants, PoolSize};
+use cofferdam_tool::{FileAccess, Limits, ToolSource};
+
+use crate::host::Parts;
+use crate::{
+    CacheDirectory, EngineOptions, Host, Observer, Operator, PluginFile, Prompter, Purpose, Result,
+    Selection, StoreLocation, StoreMount,
 };
-use cofferdam_files::{OpenDirectoryError, Quota, SpillOptions};
-use cofferdam_tool::{
-    DuplicateTool, FileAccess, InvalidMountName, InvalidName, Limits, MountName, PluginName, ToolSource,
-    Toolset,
-};
-use etcetera::BaseStrategy as _;
-
-use crate::policy_files::{self, HoldsPolicyFile};
-use crate::{Host, compile_child, stores};
-
-/// Maximum bytes that changes of one call may take on disk before they are made.
-const SPILL_BYTES_MAX: u64 = 256 << 20;
-/// Minimum bytes of a changed file that go to disk.
-const SPILL_FILE_BYTES_MIN: u64 = 1 << 20;
 
 /// Builds a [`Host`].
 #[must_use]
 pub struct HostBuilder {
-    plugins: Vec<(Option<String>, PathBuf)>,
-    mounts: Vec<DirectoryMount>,
-    grants: Grants,
-    limits: Limits,
-    sources: Vec<Arc<dyn ToolSource>>,
-    cache: CacheDirectory,
-    compiler: Option<Compiler>,
-    pool: PoolSize,
-}
-
-/// A directory of the host that plugins get.
-struct DirectoryMount {
-    name: String,
-    directory: PathBuf,
-    access: FileAccess,
-}
-
-/// Directory for compiled code.
-enum CacheDirectory {
-    /// The one of the user.
-    User,
-    At(PathBuf),
-    None,
-}
-
-/// Reason why there is no host.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// The program has not called [`init`](crate::init).
-    #[error(
-        "call `cofferdam::init()` first thing in `main`: plugins are compiled in a child process, which is this program \
-         again and would otherwise start a second copy of it"
-    )]
-    NotInitialized,
-    /// The program does not know where it is.
-    #[error("the path of this program, which compiles plugins, is not known")]
-    Program(#[source] std::io::Error),
-    /// The user has no home directory.
-    #[error("the home directory is not known; name a directory with `cache_directory`, or use `no_cache`")]
-    NoCacheDirectory,
-    /// The engine does not start.
-    #[error("the engine does not start")]
-    Engine(#[from] EngineError),
-    /// A plugin has no valid name.
-    #[error("{} has no name for a plugin", .component.display())]
-    PluginName {
-        /// The component.
-        component: PathBuf,
-        /// Reason.
-        source: InvalidName,
-    },
-    /// A plugin cannot be loaded.
-    #[error("{} cannot be loaded", .component.display())]
-    Plugin {
-        /// The component.
-        component: PathBuf,
-        /// Reason.
-        source: LoadError,
-    },
-    /// A mount has no valid name.
-    #[error("`{name}` cannot be the name of a mount")]
-    MountName {
-        /// The name.
-        name: String,
-        /// Reason.
-        source: InvalidMountName,
-    },
-    /// Two mounts have the same name.
-    #[error("two mounts are called `{0}`")]
-    DuplicateMount(String),
-    /// A directory cannot be mounted.
-    #[error("the directory of the mount `{name}` cannot be opened")]
-    Directory {
-        /// Name of the mount.
-        name: String,
-        /// Reason.
-        source: OpenDirectoryError,
-    },
-    /// A plugin could write what decides about its own grants.
-    #[error(transparent)]
-    HoldsPolicyFile(#[from] HoldsPolicyFile),
-    /// Two tools have the same name.
-    #[error(transparent)]
-    DuplicateTool(#[from] DuplicateTool),
-    /// The MCP server cannot be made.
-    #[cfg(feature = "mcp")]
-    #[error(transparent)]
-    Server(cofferdam_mcp::ServeError),
+    selection: Selection,
+    engine: EngineOptions,
+    operator: Operator,
+    purpose: Purpose,
+    protected: Vec<PathBuf>,
 }
 
 impl Default for HostBuilder {
     fn default() -> Self {
         Self {
-            plugins: Vec::new(),
-            mounts: Vec::new(),
-            grants: Grants::default(),
-            limits: Limits::default(),
-            sources: Vec::new(),
-            cache: CacheDirectory::User,
-            compiler: None,
-            pool: PoolSize::default(),
+            selection: Selection::default(),
+            engine: EngineOptions::default(),
+            operator: Operator::default(),
+            purpose: Purpose::Converse,
+            protected: Vec::new(),
         }
     }
 }
 
 impl HostBuilder {
+    /// Adds everything that a configuration names: plugins with their grants and limits, MCP servers, stores, skills. A plugin that
+    /// cannot be loaded, and a server that cannot be reached, are left out with a note.
+    pub fn config_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.selection.config = Some(path.into());
+        self
+    }
+
+    /// Replaces everything that was selected.
+    pub fn selection(mut self, selection: Selection) -> Self {
+        self.selection = selection;
+        self
+    }
+
     /// Adds a plugin, a component file. It is named after the file.
     pub fn plugin(mut self, component: impl Into<PathBuf>) -> Self {
-        self.plugins.push((None, component.into()));
+        self.selection.plugins.push(PluginFile { name: None, component: component.into() });
         self
     }
 
     /// Adds a plugin under a name.
     pub fn named_plugin(mut self, name: impl Into<String>, component: impl Into<PathBuf>) -> Self {
-        self.plugins.push((Some(name.into()), component.into()));
+        let plugin = PluginFile { name: Some(name.into()), component: component.into() };
+        self.selection.plugins.push(plugin);
         self
     }
 
-    /// Grants a directory to all plugins, which see it as `/NAME`. What they create in it may take at most 64 MiB and 10 000 entries.
+    /// Grants a directory to the plugins that were added, which see it as `/NAME`. What they create in it may take at most 64 MiB and
+    /// 10 000 entries.
     pub fn mount(
         mut self,
         name: impl Into<String>,
         directory: impl Into<PathBuf>,
         access: FileAccess,
     ) -> Self {
-        self.mounts.push(DirectoryMount { name: name.into(), directory: directory.into(), access });
+        let location = StoreLocation::Directory(directory.into());
+        self.selection.mounts.push(StoreMount { name: name.into(), location, access });
         self
     }
 
-    /// Grants everything in `grants` to all plugins, beside the directories of [`mount`](Self::mount). Without this they have no
-    /// network, no environment and no secrets.
+    /// Grants everything in `grants` to the plugins that were added, beside the directories of [`mount`](Self::mount). Without this
+    /// they have no network, no environment and no secrets.
     pub fn grants(mut self, grants: Grants) -> Self {
-        self.grants = grants;
+        self.selection.grants = grants;
         self
     }
 
-    /// Sets the limits of each call.
+    /// Sets the limits of each call of the plugins that were added.
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.selection.limits = limits;
+        self
+    }
+
+    /// Sets the maximum wall-clock time of each call, for all plugins and servers.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.selection.timeout = Some(timeout);
         self
     }
 
     /// Adds tools that are no plugin, such as functions of the program.
     pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
-        self.sources.push(source);
+        self.selection.sources.push(source);
         self
     }
 
     /// Keeps compiled code in a directory, which belongs to the user only. The default is `cofferdam` in the user's cache directory.
     pub fn cache_directory(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.cache = CacheDirectory::At(directory.into());
+        self.engine.cache = CacheDirectory::At(directory.into());
         self
     }
 
     /// Compiles plugins anew in every process.
     pub fn no_cache(mut self) -> Self {
-        self.cache = CacheDirectory::None;
+        self.engine.cache = CacheDirectory::None;
         self
     }
 
     /// Sets the compiler of plugins, in place of this program started again.
     pub fn compiler(mut self, compiler: Compiler) -> Self {
-        self.compiler = Some(compiler);
+        self.engine.compiler = Some(compiler);
         self
     }
 
     /// Sets the number of calls that run at the same time, and their shares of the pool.
     pub fn pool(mut self, pool: PoolSize) -> Self {
-        self.pool = pool;
+        self.engine.pool = pool;
         self
     }
 
-    /// Opens the mounts, loads the plugins and builds the host. Compiling a plugin for the first time takes about a second for
-    /// each megabyte.
+    /// Sets all options of the engine.
+    pub fn engine(mut self, options: EngineOptions) -> Self {
+        self.engine = options;
+        self
+    }
+
+    /// Sets who is asked about changes and missing grants. Without a prompter, changed plugins are left out and nothing is granted
+    /// beyond the configuration.
+    pub fn prompter(mut self, prompter: Arc<dyn Prompter>) -> Self {
+        self.operator = self.operator.with_prompter(prompter);
+        self
+    }
+
+    /// Sets who reads notes. Without an observer they go to the log.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.operator = self.operator.with_observer(observer);
+        self
+    }
+
+    /// Sets prompter and observer.
+    pub fn operator(mut self, operator: Operator) -> Self {
+        self.operator = operator;
+        self
+    }
+
+    /// Sets what the host is for. The default is [`Purpose::Converse`].
+    pub fn purpose(mut self, purpose: Purpose) -> Self {
+        self.purpose = purpose;
+        self
+    }
+
+    /// Adds paths that no tool may write to.
+    pub fn protect(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.protected.extend(paths);
+        self
+    }
+
+    /// Reads the configuration, opens the stores, loads the plugins, connects to the servers and builds the host. Compiling a plugin
+    /// for the first time takes about a second for each megabyte.
     ///
     /// # Errors
-    /// When something of that is not possible; nothing has been called then.
-    pub async fn build(self) -> Result<Host, BuildError> {
-        let mut toolset = Toolset::new();
-        if !self.plugins.is_empty() {
-            let grants = self.all_grants()?;
-            let engine = Engine::new(self.engine_config()?)?;
-            for (name, component) in &self.plugins {
-                let options = PluginOptions {
-                    name: name_of(name.as_deref(), component)?,
-                    grants: grants.clone(),
-                    limits: self.limits.clone(),
-                    retries_max: 0,
-                };
-                let plugin = engine.load(&Component::from_file_ambient(component), options, &()).await;
-                let plugin =
-                    plugin.map_err(|source| BuildError::Plugin { component: component.clone(), source })?;
-                toolset.add(Arc::new(plugin))?;
-            }
-        }
-        for source in self.sources {
-            toolset.add(source)?;
-        }
-        Ok(Host::new(toolset))
+    /// When the selection or its configuration is invalid, when a plugin could write what decides about its grants, or when there is
+    /// only one plugin and nothing else, and that cannot be loaded. No tool has been called then.
+    pub async fn build(self) -> Result<Host> {
+        let Self { selection, engine, operator, purpose, protected } = &self;
+        let parts = Parts { selection, purpose: *purpose, protected, operator };
+        Box::pin(Host::build(parts, || engine.start())).await
     }
-
-    fn all_grants(&self) -> Result<Grants, BuildError> {
-        let mut grants = self.grants.clone();
-        for DirectoryMount { name, directory, access } in &self.mounts {
-            let mount = MountName::new(name.as_str())
-                .map_err(|source| BuildError::MountName { name: name.clone(), source })?;
-            if grants.mounts.iter().any(|other| other.name == mount) {
-                return Err(BuildError::DuplicateMount(name.clone()));
-            }
-            let store = stores::open_directory(directory, *access, Quota::growth())
-                .map_err(|source| BuildError::Directory { name: name.clone(), source })?;
-            grants.mounts.push(Mount::new(mount, store, *access));
-        }
-        let components: Vec<_> = self.plugins.iter().map(|(_, component)| component.clone()).collect();
-        policy_files::check_mounts(&grants.mounts, &policy_files::locate(&components, None))?;
-        Ok(grants)
-    }
-
-    fn engine_config(&self) -> Result<EngineConfig, BuildError> {
-        let compiler = match &self.compiler {
-            Some(compiler) => compiler.clone(),
-            None => compile_child::compiler()?,
-        };
-        let mut config = EngineConfig::new(compiler);
-        config.pool = self.pool;
-        config.cache_directory = match &self.cache {
-            CacheDirectory::None => None,
-            CacheDirectory::At(directory) => Some(directory.clone()),
-            CacheDirectory::User => {
-                let base = etcetera::choose_base_strategy().map_err(|_| BuildError::NoCacheDirectory)?;
-                Some(base.cache_dir().join("cofferdam"))
-            }
-        };
-        config.spill = config.cache_directory.as_deref().and_then(spill);
-        Ok(config)
-    }
-}
-
-fn name_of(name: Option<&str>, component: &Path) -> Result<PluginName, BuildError> {
-    let name = match name {
-        Some(name) => PluginName::new(name),
-        None => stores::plugin_name(component),
-    };
-    name.map_err(|source| BuildError::PluginName { component: component.to_owned(), source })
-}
-
-/// Returns where changes of a call go that are too large for memory: beside the cache. If that directory cannot be created, they
-/// stay in memory, and a call that changes too much fails.
-fn spill(cache: &Path) -> Option<SpillOptions> {
-    let directory = cache.join("spill");
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(&directory).ok()?;
-    let directory_ambient = directory.canonicalize().ok()?;
-    Some(SpillOptions { directory_ambient, bytes_max: SPILL_BYTES_MAX, file_bytes_min: SPILL_FILE_BYTES_MIN })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Error, ErrorKind};
 
-    async fn refused(builder: HostBuilder) -> BuildError {
+    async fn refused(builder: HostBuilder) -> Error {
         match builder.build().await {
             Ok(_) => panic!("the host was built"),
             Err(error) => error,
@@ -314,9 +206,11 @@ mod tests {
         let (directory, component) = directory();
         let host = |access| Host::builder().plugin(&component).mount("here", directory.path(), access);
         let error = refused(host(FileAccess::ReadWrite)).await;
-        assert!(matches!(&error, BuildError::HoldsPolicyFile(holds) if holds.file == component), "{error}");
+        let file = component.display().to_string();
+        assert!(error.to_string().contains(&format!("holds {file}, which decides")), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
         let error = refused(host(FileAccess::ReadOnly)).await;
-        assert!(matches!(error, BuildError::NotInitialized), "{error}");
+        assert!(matches!(error, Error::NotInitialized), "{error}");
     }
 
     #[tokio::test]
@@ -324,16 +218,16 @@ mod tests {
         let (directory, component) = directory();
         let host = || Host::builder().plugin(&component);
         let error = refused(host().mount("no/name", directory.path(), FileAccess::ReadOnly)).await;
-        assert!(matches!(error, BuildError::MountName { .. }), "{error}");
+        assert!(error.to_string().starts_with("`no/name` cannot be the name of a mount"), "{error}");
         let twice = host().mount("a", directory.path(), FileAccess::ReadOnly).mount(
             "a",
             directory.path(),
             FileAccess::ReadOnly,
         );
-        assert!(matches!(refused(twice).await, BuildError::DuplicateMount(_)));
+        assert_eq!(refused(twice).await.to_string(), "two mounts are called `a`");
         let error = refused(host().mount("a", directory.path().join("none"), FileAccess::ReadOnly)).await;
-        assert!(matches!(error, BuildError::Directory { .. }), "{error}");
+        assert!(error.to_string().contains("cannot be mounted"), "{error}");
         let host = Host::builder().named_plugin("a b", &component).no_cache().compiler(Compiler::InProcess);
-        assert!(matches!(refused(host).await, BuildError::PluginName { .. }));
+        assert!(refused(host).await.to_string().starts_with("plugin name `a b`: "));
     }
 }

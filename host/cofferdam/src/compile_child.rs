@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cofferdam_engine::Compiler;
 
-use crate::BuildError;
+use crate::error::Context as _;
+use crate::{Error, Result};
 
 /// First argument of the child process.
 const ARGUMENT: &str = "cofferdam-compile-child";
@@ -26,10 +27,11 @@ pub fn init() {
 }
 
 /// Returns the compiler that is this program, started again.
-pub(crate) fn compiler() -> Result<Compiler, BuildError> {
+pub(crate) fn compiler() -> Result<Compiler> {
     if !IS_INITIALIZED.load(Ordering::Acquire) {
-        return Err(BuildError::NotInitialized);
+        return Err(Error::NotInitialized);
     }
-    let program = std::env::current_exe().map_err(BuildError::Program)?;
+    let program =
+        std::env::current_exe().context("the path of this program, which compiles plugins, is not known")?;
     Ok(Compiler::Child { program, arguments: vec![ARGUMENT.into()] })
 }

@@ -1,17 +1,55 @@
 //! A set of tools that can be called.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cofferdam_tool::{CallContext, Toolset};
+use cofferdam_engine::{Engine, Plugin};
+use cofferdam_files::FileAccessTools;
+use cofferdam_mcp::client::RemoteServer;
+use cofferdam_skills::SkillTools;
+use cofferdam_tool::{CallContext, ToolSource as _, Toolset};
 use serde_json::Value;
 
-use crate::HostBuilder;
 use crate::call::{self, CallError, CallOutput};
+use crate::granting::Values;
+use crate::loading::Unavailable;
+use crate::servers::{self, Connected};
+use crate::{HostBuilder, Operator, Result, Selection, compose, loading, skill_tools};
+
+/// Purpose of a host, which decides what it reads and asks when it is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Tools are called: secrets and variables are read, the operator is asked for missing grants, and a selection without tools is
+    /// an error.
+    Call,
+    /// The same, and there may be no tools.
+    Converse,
+    /// Tools are listed. Secrets and variables of plugins are not read; those of servers are, because a server lists its tools
+    /// itself.
+    List,
+}
 
 /// Tools of plugins and of other sources, and the sandbox that they run in. [`Host::builder`] makes one.
 pub struct Host {
+    plugins: Vec<Arc<Plugin>>,
+    unavailable: Vec<Unavailable>,
+    files: Option<Arc<FileAccessTools>>,
+    skills: Option<Arc<SkillTools>>,
+    servers: Connected,
     toolset: Toolset,
+    /// Engine of the plugins.
+    engine: Option<Engine>,
     calls: AtomicU64,
+}
+
+/// Everything that a host is built of.
+pub(crate) struct Parts<'a> {
+    pub(crate) selection: &'a Selection,
+    pub(crate) purpose: Purpose,
+    /// Paths that no tool may write to.
+    pub(crate) protected: &'a [PathBuf],
+    pub(crate) operator: &'a Operator,
 }
 
 impl Host {
@@ -20,8 +58,66 @@ impl Host {
         HostBuilder::default()
     }
 
-    pub(crate) fn new(toolset: Toolset) -> Self {
-        Self { toolset, calls: AtomicU64::new(0) }
+    /// Loads and connects what the selection and its configuration name. Servers that cannot be reached are noted.
+    pub(crate) async fn build(
+        parts: Parts<'_>,
+        start_engine: impl FnOnce() -> Result<Engine>,
+    ) -> Result<Self> {
+        let Parts { selection, purpose, protected, operator } = parts;
+        let config = compose::config(selection)?;
+        let config = config.as_ref();
+        let values = if purpose == Purpose::List { Values::Leave } else { Values::Read };
+        let mut specs = match purpose {
+            Purpose::Call | Purpose::List => compose::plugin_specs(selection, config, values)?,
+            Purpose::Converse => compose::any_plugin_specs(selection, config, values)?,
+        };
+        let protected = &[protected, &skill_tools::directories(selection, config)].concat();
+        specs.iter_mut().for_each(|spec| spec.protect(protected));
+        compose::check_reach(&specs)?;
+        let files = compose::file_tools(selection, config, &specs, values, protected, None)?;
+        let servers = compose::server_specs(selection, config, operator)?;
+        let has_skills = skill_tools::are_named(selection, config);
+        let mut host = Self {
+            plugins: Vec::new(),
+            unavailable: Vec::new(),
+            files,
+            skills: None,
+            servers: Connected::default(),
+            toolset: Toolset::new(),
+            engine: None,
+            calls: AtomicU64::new(0),
+        };
+        if !specs.is_empty() || has_skills {
+            let engine = start_engine()?;
+            let protected = &[protected.as_slice(), &compose::deciding(&specs)].concat();
+            let mut loaded = match purpose {
+                Purpose::Call | Purpose::Converse => loading::load_to_call(&engine, specs, operator).await?,
+                Purpose::List => loading::load(&engine, specs, operator).await?,
+            };
+            let has_others = host.files.is_some() || !servers.is_empty() || has_skills;
+            if !has_others && selection.sources.is_empty() {
+                loaded.require_any(operator)?;
+            }
+            loaded.unavailable.iter().for_each(|plugin| plugin.note(operator));
+            loaded.known.save();
+            host.skills = skill_tools::tools(&engine, selection, config, values, protected, operator).await?;
+            host.plugins = loaded.plugins.into_iter().map(|(_, plugin)| plugin).collect();
+            host.unavailable = loaded.unavailable;
+            host.engine = Some(engine);
+        }
+        host.servers = servers::connect_all(servers).await;
+        host.servers.note_unreachable(operator);
+        host.servers.settle_changes(operator).await;
+        host.toolset = compose::toolset(
+            &host.plugins,
+            &host.unavailable,
+            host.files.clone(),
+            host.skills.clone(),
+            &selection.sources,
+            host.servers.servers.clone(),
+            operator,
+        )?;
+        Ok(host)
     }
 
     /// Calls a tool with arguments, a JSON object. They are decoded by the tool's schema, which also accepts what models commonly
@@ -55,6 +151,79 @@ impl Host {
         &self.toolset
     }
 
+    /// Returns the engine that plugins and scripts run on; `None` without any.
+    #[must_use]
+    pub fn engine(&self) -> Option<&Engine> {
+        self.engine.as_ref()
+    }
+
+    /// Returns the plugins that are loaded.
+    #[must_use]
+    pub fn plugins(&self) -> &[Arc<Plugin>] {
+        &self.plugins
+    }
+
+    /// Returns the plugins that cannot be used, with the reasons. Their known tools answer that they are unavailable.
+    #[must_use]
+    pub fn unavailable(&self) -> &[Unavailable] {
+        &self.unavailable
+    }
+
+    /// Returns the file-access tools.
+    #[must_use]
+    pub fn file_tools(&self) -> Option<&Arc<FileAccessTools>> {
+        self.files.as_ref()
+    }
+
+    /// Returns the tools of skills.
+    #[must_use]
+    pub fn skills(&self) -> Option<&Arc<SkillTools>> {
+        self.skills.as_ref()
+    }
+
+    /// Returns the servers that are connected, and those that cannot be reached.
+    #[must_use]
+    pub fn servers(&self) -> &Connected {
+        &self.servers
+    }
+
+    /// Returns the server that a tool belongs to, if it belongs to one.
+    #[must_use]
+    pub fn server_of(&self, tool: &str) -> Option<&Arc<RemoteServer>> {
+        let source = self.toolset.source(tool)?.name();
+        self.servers.servers.iter().find(|server| server.name() == source)
+    }
+
+    /// Returns the plugin that cannot be used and has the tool, if there is one.
+    #[must_use]
+    pub fn unavailable_plugin_of(&self, tool: &str) -> Option<&Unavailable> {
+        let source = self.toolset.source(tool)?;
+        self.unavailable.iter().find(|plugin| plugin.name.as_str() == source.name())
+    }
+
+    /// Returns true if a tool is one of the file-access tools.
+    #[must_use]
+    pub fn is_file_tool(&self, tool: &str) -> bool {
+        let source = self.toolset.source(tool).map(|source| source.name());
+        self.files.as_ref().is_some_and(|files| Some(files.name()) == source)
+    }
+
+    /// Lists the sources that are not there and may have a tool that is not known, in lines for the operator.
+    #[must_use]
+    pub fn possible_owners(&self) -> Vec<String> {
+        let plugins: Vec<_> = self.unavailable.iter().map(|plugin| format!("`{}`", plugin.name)).collect();
+        let servers = self.servers.unreachable.iter();
+        let servers: Vec<_> = servers.map(|server| format!("`{}`", server.name)).collect();
+        let changed: Vec<_> = self.servers.changed().iter().map(|name| format!("`{name}`")).collect();
+        let all = [
+            (plugins, "left out"),
+            (servers, "which cannot be reached"),
+            (changed, "of which tools are left out until you accept its change"),
+        ];
+        let known = all.iter().filter(|(names, _)| !names.is_empty());
+        known.map(|(names, state)| format!("  it may be a tool of {}, {state}", names.join(", "))).collect()
+    }
+
     /// Returns a builder of an agent that has the tools.
     #[cfg(feature = "agent")]
     pub fn agent(&self, client: impl cofferdam_agent::ChatClient + 'static) -> cofferdam_agent::AgentBuilder {
@@ -66,11 +235,35 @@ impl Host {
     /// # Errors
     /// When the options are invalid.
     #[cfg(feature = "mcp")]
-    pub fn mcp_server(
-        &self,
-        options: cofferdam_mcp::ServerOptions,
-    ) -> Result<cofferdam_mcp::Server, crate::BuildError> {
+    pub fn mcp_server(&self, options: cofferdam_mcp::ServerOptions) -> Result<cofferdam_mcp::Server> {
+        use crate::error::Context as _;
         let offer = cofferdam_mcp::Offer { toolset: self.toolset.clone(), ..Default::default() };
-        cofferdam_mcp::Server::new(offer, options).map_err(crate::BuildError::Server)
+        cofferdam_mcp::Server::new(offer, options).context("the server does not start")
+    }
+
+    /// Serves the tools to one MCP client on standard input and output, until the input ends.
+    ///
+    /// # Errors
+    /// When the output is closed.
+    #[cfg(feature = "mcp")]
+    pub async fn serve_stdio(&self) -> Result<()> {
+        use crate::error::Context as _;
+        let server = self.mcp_server(Default::default())?;
+        server.serve_stdio(Default::default()).await.context("the client cannot be served")
+    }
+
+    /// Serves the tools to MCP clients over HTTP. [`serve::HttpAccess`](crate::serve::HttpAccess) makes the options.
+    ///
+    /// # Errors
+    /// When the options do not fit the address.
+    #[cfg(feature = "mcp")]
+    pub async fn serve_http(
+        &self,
+        listener: tokio::net::TcpListener,
+        options: cofferdam_mcp::HttpOptions,
+    ) -> Result<()> {
+        let server = self.mcp_server(Default::default())?;
+        let served = server.serve_http(listener, options, Default::default()).await;
+        served.map_err(|error| crate::Error::invalid(error.to_string()))
     }
 }

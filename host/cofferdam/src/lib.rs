@@ -151,10 +151,38 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 
 mod builder;
 mod call;
+pub mod cases;
+pub mod columns;
 mod compile_child;
+pub mod compose;
+pub mod config;
+pub mod consent;
+pub mod difference;
+pub mod directories;
+mod engine_options;
+mod error;
+pub mod file_tools;
+mod first_build;
+pub mod folder_lock;
+pub mod granting;
 mod host;
+pub mod json;
+pub mod loading;
+pub mod model_specs;
+mod operator;
+pub mod pins;
+mod plugin_name;
 pub mod policy_files;
-mod stores;
+pub mod remembered;
+mod selection;
+pub mod serve;
+pub mod servers;
+mod side_by_side;
+pub mod skill_tools;
+pub mod stores;
+mod text;
+pub mod watch;
+pub mod workflow_file;
 
 #[cfg(feature = "agent")]
 pub use cofferdam_agent as agent;
@@ -173,8 +201,14 @@ pub use cofferdam_tool::FileAccess as Access;
 #[cfg(feature = "workflows")]
 pub use cofferdam_workflow as workflow;
 
-pub use self::builder::{BuildError, HostBuilder};
+pub use self::builder::HostBuilder;
 pub use self::call::{CallError, CallOutput};
 pub use self::compile_child::init;
-pub use self::host::Host;
-pub use self::stores::{open_directory, plugin_name};
+pub use self::engine_options::{CacheDirectory, EngineOptions};
+pub use self::error::{BoxError, Error, ErrorKind, Result};
+pub use self::first_build::FirstBuild;
+pub use self::host::{Host, Purpose};
+pub use self::operator::{Availability, Observer, Operator, Prompter};
+pub use self::plugin_name::plugin_name;
+pub use self::selection::{FilesStore, PluginFile, Selection, StoreLocation, StoreMount};
+pub use self::stores::open_directory;

@@ -1,13 +1,32 @@
-//! File stores and names of plugins.
+//! File stores: from what was typed or configured to something that is open.
 
+use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
-use cofferdam_files::{DirectoryOptions, DirectoryStore, FileStore, NameRules, OpenDirectoryError, Quota};
-use cofferdam_tool::{FileAccess, InvalidName, PluginName};
+use crate::error::Context as _;
+use cofferdam_files::{
+    BucketOptions, BucketStore, DirectoryOptions, DirectoryStore, FileStore, MemoryStore, NameRules,
+    OpenDirectoryError, Quota, Sharing, read_named_text_ambient,
+};
+use cofferdam_tool::{FileAccess, MountName};
 
-/// Longest name of a plugin, in characters.
-const NAME_CHARS_MAX: usize = 64;
+use crate::StoreLocation;
+use crate::config::{ConfigError, ConfigFile, SECRET_FILE_BYTES_MAX, StoreConfig};
+use crate::granting::Values;
+
+/// Opens a store at a location. The keys of a bucket come from the variables that the tools of its service read, because a person
+/// at the command line has them there.
+pub(crate) fn open_location(
+    location: &StoreLocation,
+    access: FileAccess,
+) -> crate::Result<Arc<dyn FileStore>> {
+    match location {
+        StoreLocation::Memory => Ok(Arc::new(MemoryStore::new(Quota::default()))),
+        StoreLocation::Bucket(address) => open_bucket(address, &from_environment(address, access)?),
+        StoreLocation::Directory(directory) => mount_directory(directory, access, Quota::growth()),
+    }
+}
 
 /// Opens a directory of the host as a store. It may hold names that are valid on this system only.
 ///
@@ -24,14 +43,186 @@ pub fn open_directory(
     Ok(Arc::new(DirectoryStore::open_ambient(directory, options)?))
 }
 
-/// Returns the name of a plugin without a name of its own: that of its file, without the ending and with `_` in place of characters
-/// that are not allowed.
-///
-/// # Errors
-/// When nothing is left.
-pub fn plugin_name(component: &Path) -> Result<PluginName, InvalidName> {
-    let stem = component.file_stem().unwrap_or_default().to_string_lossy();
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let name: String = stem.chars().map(|c| if fits(c) { c } else { '_' }).take(NAME_CHARS_MAX).collect();
-    PluginName::new(name)
+/// Opens a directory as a store, and names it in the error.
+pub(crate) fn mount_directory(
+    directory: &Path,
+    access: FileAccess,
+    quota: Quota,
+) -> crate::Result<Arc<dyn FileStore>> {
+    open_directory(directory, access, quota)
+        .with_context(|| format!("the directory {} cannot be mounted", directory.display()))
+}
+
+fn open_bucket(address: &str, options: &BucketOptions) -> crate::Result<Arc<dyn FileStore>> {
+    let store = BucketStore::open(address, options).context("the bucket cannot be opened")?;
+    Ok(Arc::new(store))
+}
+
+fn from_environment(address: &str, access: FileAccess) -> crate::Result<BucketOptions> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let is_read_only = access == FileAccess::ReadOnly;
+    let options = BucketOptions { is_read_only, quota: Quota::growth(), ..BucketOptions::default() };
+    Ok(match address.split_once("://").map_or("", |(scheme, _)| scheme) {
+        "s3" => BucketOptions {
+            region: variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION")),
+            endpoint: variable("AWS_ENDPOINT_URL_S3").or_else(|| variable("AWS_ENDPOINT_URL")),
+            access_key_id: variable("AWS_ACCESS_KEY_ID"),
+            secret_key: variable("AWS_SECRET_ACCESS_KEY"),
+            session_token: variable("AWS_SESSION_TOKEN"),
+            ..options
+        },
+        "gs" => {
+            let key = variable("GOOGLE_APPLICATION_CREDENTIALS").map(|path| {
+                read_named_text_ambient(Path::new(&path), SECRET_FILE_BYTES_MAX).with_context(|| {
+                    format!("the key in {path} cannot be read (GOOGLE_APPLICATION_CREDENTIALS)")
+                })
+            });
+            BucketOptions { secret_key: key.transpose()?, ..options }
+        }
+        "az" => BucketOptions {
+            access_key_id: variable("AZURE_STORAGE_ACCOUNT_NAME"),
+            secret_key: variable("AZURE_STORAGE_ACCOUNT_KEY"),
+            ..options
+        },
+        _ => options,
+    })
+}
+
+/// The stores of a configuration. Each is opened once, however many plugins are granted it: then they see each other's
+/// changes, and a tool that calls another one shares its files with it.
+pub struct Stores<'a> {
+    file: &'a ConfigFile,
+    values: Values,
+}
+
+impl<'a> Stores<'a> {
+    /// Returns the stores of a configuration, none of which is open. `values` says whether keys of buckets are read.
+    pub fn new(file: &'a ConfigFile, values: Values) -> Self {
+        Self { file, values }
+    }
+
+    /// The store called `name`, which stands at `span`.
+    pub(crate) fn get(
+        &self,
+        name: &MountName,
+        span: Range<usize>,
+    ) -> Result<Arc<dyn FileStore>, ConfigError> {
+        let key = (name.to_string(), self.values == Values::Leave);
+        let mut open = self.file.open_stores.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = open.get(&key) {
+            return Ok(Arc::clone(store));
+        }
+        let stores = &self.file.config.stores;
+        let Some(config) = stores.get(name.as_str()) else {
+            let known: Vec<_> = stores.keys().map(|k| format!("`{k}`")).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let message = format!("there is no store `{name}`; stores of this file: {known}");
+            return Err(self.file.error(span, message));
+        };
+        // What nobody may write is not opened for writing.
+        let access =
+            if self.file.may_write(name.as_str()) { FileAccess::ReadWrite } else { FileAccess::ReadOnly };
+        let store = self.open("stores", name.as_str(), config, access)?;
+        open.insert(key, Arc::clone(&store));
+        Ok(store)
+    }
+
+    /// Whether the sessions share a store.
+    pub(crate) fn sharing(&self, name: &MountName) -> Sharing {
+        Self::sharing_of(self.file.config.stores.get(name.as_str()))
+    }
+
+    /// Returns whether the sessions share a store with this configuration.
+    pub(crate) fn sharing_of(config: Option<&StoreConfig>) -> Sharing {
+        let is_per_session = config.is_some_and(|config| config.per_session);
+        if is_per_session { Sharing::PerSession } else { Sharing::Shared }
+    }
+
+    /// The store that `[files.NAME]` describes itself. It is opened once, too.
+    pub(crate) fn open_own(
+        &self,
+        name: &str,
+        config: &StoreConfig,
+        access: FileAccess,
+    ) -> Result<Arc<dyn FileStore>, ConfigError> {
+        // No store of [stores] has such a name.
+        let key = (format!("files.{name}"), self.values == Values::Leave);
+        let mut open = self.file.open_stores.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = open.get(&key) {
+            return Ok(Arc::clone(store));
+        }
+        let store = self.open("files", name, config, access)?;
+        open.insert(key, Arc::clone(&store));
+        Ok(store)
+    }
+
+    fn open(
+        &self,
+        table: &str,
+        name: &str,
+        config: &StoreConfig,
+        access: FileAccess,
+    ) -> Result<Arc<dyn FileStore>, ConfigError> {
+        let file = self.file;
+        // A directory or a bucket that a person already works with may grow; a quota that is written counts everything.
+        let quota = config.quota.unwrap_or_else(Quota::growth);
+        match (&config.directory, &config.url, &config.memory) {
+            (Some(directory), None, None) => {
+                let path = file.resolve(directory.as_ref());
+                mount_directory(&path, access, quota)
+                    .map_err(|error| file.error(directory.span(), format!("{error:#}")))
+            }
+            (None, Some(url), None) => {
+                let options = self.bucket(config, quota, access)?;
+                open_bucket(url.as_ref(), &options)
+                    .map_err(|error| file.error(url.span(), format!("{error:#}")))
+            }
+            (None, None, Some(true)) => Ok(Arc::new(MemoryStore::new(config.quota.unwrap_or_default()))),
+            _ => {
+                let message = format!(
+                    "[{table}.{name}] needs one of: directory = \"…\", url = \"s3://…\" (or gs://, az://), memory = true"
+                );
+                Err(file.error_in_table(&format!("[{table}.{name}"), message))
+            }
+        }
+    }
+
+    fn bucket(
+        &self,
+        config: &StoreConfig,
+        quota: Quota,
+        access: FileAccess,
+    ) -> Result<BucketOptions, ConfigError> {
+        let options = BucketOptions {
+            is_read_only: access == FileAccess::ReadOnly,
+            quota,
+            region: config.region.clone(),
+            endpoint: config.endpoint.clone(),
+            is_virtual_hosted: config.virtual_hosted,
+            ..BucketOptions::default()
+        };
+        if self.values == Values::Leave {
+            // Nothing is sent: without keys it opens just as well.
+            let azure_needs_one = config.url.as_ref().is_some_and(|url| url.get_ref().starts_with("az://"));
+            let access_key_id = config.access_key_id.clone().filter(|_| azure_needs_one);
+            return Ok(BucketOptions { access_key_id, ..options });
+        }
+        let secret = |name: &Option<toml::Spanned<String>>| match name {
+            None => Ok(None),
+            Some(name) => self.secret(name.get_ref(), name.span()).map(Some),
+        };
+        Ok(BucketOptions {
+            access_key_id: config.access_key_id.clone(),
+            secret_key: secret(&config.secret_key)?,
+            session_token: secret(&config.session_token)?,
+            ..options
+        })
+    }
+
+    fn secret(&self, name: &str, span: Range<usize>) -> Result<String, ConfigError> {
+        let Some(source) = self.file.config.secrets.get(name) else {
+            return Err(self.file.error(span, format!("there is no secret `{name}` in [secrets]")));
+        };
+        Ok(self.file.read_secret(name, source)?.expose().to_owned())
+    }
 }

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::PluginArgs;
-use crate::rebuild::FirstBuild;
 
 pub(crate) const EXAMPLES: &str = "\
 Without --http the client is whoever started the command, on standard input and output.
@@ -59,9 +58,6 @@ pub(crate) struct ServeArgs {
     /// Do not look for changes of plugins and configuration
     #[arg(long)]
     pub(crate) no_watch: bool,
-    /// The build that one of the plugins has to wait for. `cofferdam dev` sets it.
-    #[arg(skip)]
-    pub(crate) first_build: Option<FirstBuild>,
 }
 
 /// Form of the schemas that are listed.

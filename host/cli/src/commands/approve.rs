@@ -2,13 +2,13 @@
 
 use super::grant::load;
 use crate::args::{ApproveArgs, Global};
-use crate::config::{ConfigFile, ServerTable};
-use crate::difference::Difference;
 use crate::exit::{ConsentError, Exit, UsageError};
-use crate::offer::Values;
-use crate::pins::{Compared, Pins, asks};
-use crate::servers::{self, Login};
-use crate::{ask, print};
+use crate::{ask, host, print};
+use cofferdam::config::{ConfigFile, ServerTable};
+use cofferdam::difference::Difference;
+use cofferdam::granting::Values;
+use cofferdam::pins::{Compared, Pins, asks};
+use cofferdam::servers;
 
 pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Exit> {
     let file = ConfigFile::read_ambient(&args.config)?;
@@ -42,7 +42,7 @@ pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Ex
 /// Accepts what a server says now.
 async fn server(file: &ConfigFile, table: &ServerTable, args: &ApproveArgs) -> anyhow::Result<Exit> {
     let name = &args.plugin;
-    let mut spec = servers::of_name(file, name, table, Values::Read, Login::if_seen())?;
+    let mut spec = servers::of_name(file, name, table, Values::Read, &host::operator())?;
     let pins = spec.pins.take();
     // What is new is remembered at the first connection.
     servers::connect(&spec).await?;

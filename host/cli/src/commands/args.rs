@@ -9,8 +9,10 @@ use serde_json::json;
 use super::call::{explained, read_arguments};
 use crate::args::{ArgsArgs, Global};
 use crate::exit::{Exit, UsageError};
-use crate::tools::{Purpose, Tools};
-use crate::{json, print};
+use crate::host;
+use crate::print;
+use cofferdam::Purpose;
+use cofferdam::json;
 
 /// Largest schema that is read from a file, in bytes. The compiler's own limit is lower and says so.
 const SCHEMA_BYTES_MAX: u64 = 1024 * 1024;
@@ -45,8 +47,8 @@ fn schema_of_file(path: &Path) -> anyhow::Result<(String, Arc<InputSchema>)> {
 }
 
 async fn schema_of_tool(global: &Global, args: &ArgsArgs, tool: &str) -> anyhow::Result<Arc<InputSchema>> {
-    let tools = Tools::load(global, &args.plugins, Purpose::Looking).await?;
-    let definition = tools.toolset.definition(tool).map_err(|refused| UsageError(explained(&refused)))?;
+    let tools = host::load(global, &args.plugins, Purpose::List).await?;
+    let definition = tools.toolset().definition(tool).map_err(|refused| UsageError(explained(&refused)))?;
     Ok(Arc::clone(&definition.input))
 }
 

@@ -9,19 +9,23 @@ use cofferdam_tool::{Declaration, Review, review};
 use serde_json::{Value, json};
 
 use crate::args::{BuildArgs, Global};
-use crate::cases::{self, Cases, Runner};
-use crate::compose::{self, Examined};
 use crate::exit::Exit;
-use crate::print;
-use crate::rebuild::{self, Built, Recipe, Sources};
+use crate::rebuild::{self, Built, Recipe};
+use crate::{host, print};
+use cofferdam::cases::{self, Cases, Runner};
+use cofferdam::compose::{self, Examined};
+use cofferdam::watch::Sources;
 
 /// Warm calls that are timed at most, and for how long at most.
 const WARM_CALLS_MAX: usize = 50;
 const WARM_TIME_MAX: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(global: &Global, args: BuildArgs) -> anyhow::Result<Exit> {
-    let engine = compose::engine(global)?;
-    let mut sources = args.watch.then(|| Sources::watch(&args.directory)).transpose()?;
+    let engine = host::engine(global)?;
+    let mut sources = args
+        .watch
+        .then(|| Sources::watch(&args.directory, cofferdam_author::is_source, host::operator()))
+        .transpose()?;
     loop {
         let result = build(&engine, &args).await;
         let Some(sources) = &mut sources else { return result };
@@ -75,7 +79,7 @@ impl Report {
     async fn of(engine: &Engine, built: &Built) -> anyhow::Result<Self> {
         let started = Instant::now();
         let Examined { info, declarations, was_compiled } =
-            compose::examine(engine, &built.component).await?;
+            compose::examine(engine, &built.component, &host::operator()).await?;
         let loading = started.elapsed();
         let times = times(engine, built, &declarations).await?.map(|(tool, first, warm)| Times {
             tool,

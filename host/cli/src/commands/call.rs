@@ -7,15 +7,17 @@ use cofferdam_tool::{CallContext, Completion, FileEffects, Outcome, Refused};
 
 use crate::args::{CallArgs, Global};
 use crate::exit::{ConsentError, Exit, UsageError};
-use crate::tools::{Purpose, Tools};
-use crate::{commands, consent, file_changes, json, print, terminal};
+use crate::host;
+use crate::{commands, file_changes, print, terminal};
+use cofferdam::{Host, Purpose};
+use cofferdam::{consent, json};
 
 /// Largest argument text that is read from a file or standard input, in bytes. The decoder's own limit is lower.
 const ARGUMENTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit> {
     let arguments = args.arguments.as_deref().map(read_arguments).transpose()?;
-    let tools = Tools::load(global, &args.plugins, Purpose::Calling).await?;
+    let tools = host::load(global, &args.plugins, Purpose::Call).await?;
     if let Some(unavailable) = tools.unavailable_plugin_of(&args.tool) {
         let (tool, name) = (&args.tool, &unavailable.name);
         let message =
@@ -26,7 +28,7 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
     let changes_nothing = args.dry_run && tools.is_file_tool(&args.tool);
     if !(args.yes || changes_nothing) {
         tokio::select! {
-            approved = tools.approve(&args.tool, arguments.as_deref()) => approved?,
+            approved = host::approve(&tools, &args.tool, arguments.as_deref()) => approved?,
             () = cancellation.cancelled() => return Ok(Exit::Interrupted),
         }
     }
@@ -36,7 +38,7 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
         ..CallContext::new("cli")
     };
     let context = terminal::attended(context);
-    match tools.toolset.call(&args.tool, arguments.as_deref(), &context).await {
+    match tools.toolset().call(&args.tool, arguments.as_deref(), &context).await {
         Ok(completion) => {
             let exit = show(&args, &completion)?;
             explain_refusals(&completion, args.plugins.config.as_deref());
@@ -131,7 +133,7 @@ fn show_record(completion: &Completion) {
     ));
 }
 
-fn show_refusal(args: &CallArgs, refused: &Refused, tools: &Tools) -> anyhow::Result<Exit> {
+fn show_refusal(args: &CallArgs, refused: &Refused, tools: &Host) -> anyhow::Result<Exit> {
     if args.json {
         print::result(&json::refused(refused).to_string())?;
     }

@@ -28,10 +28,12 @@ use self::transcript::Transcript;
 use self::turn::{End, Talk};
 use super::labels;
 use crate::args::{ApprovalArgs, ChatArgs, Global, WhenToAsk};
-use crate::config::ConfigFile;
+use crate::commands;
 use crate::exit::{Exit, UsageError};
-use crate::tools::{Purpose, Tools};
-use crate::{commands, models};
+use crate::host;
+use cofferdam::Purpose;
+use cofferdam::config::ConfigFile;
+use cofferdam::model_specs;
 
 /// Longest text that is read from standard input or a file, in bytes. No model reads as much.
 const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -41,7 +43,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         return saved::list(args.session_dir.as_deref()).await;
     }
     let file = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
-    let model = models::choose(args.model.as_deref(), args.base_url.as_deref(), file.as_ref())?;
+    let model = model_specs::choose(args.model.as_deref(), args.base_url.as_deref(), file.as_ref())?;
     let prompt = args.prompt.as_deref().map(text_or_stdin).transpose()?;
     let instructions = args.system.as_deref().map(text_or_file).transpose()?;
     let saved = match &args.session {
@@ -49,15 +51,15 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         None => None,
     };
     let protected: Vec<_> = saved.iter().map(|saved| saved.directory().to_owned()).collect();
-    let tools = Tools::load_apart(global, &args.plugins, Purpose::Chatting, &protected).await?;
-    let screen = Screen::new(!args.json, tools.toolset.clone(), tools.possible_owners());
+    let tools = host::load_apart(global, &args.plugins, Purpose::Converse, &protected).await?;
+    let screen = Screen::new(!args.json, tools.toolset().clone(), tools.possible_owners());
     let screen = Arc::new(screen);
     let transcript = Transcript::new(args.json);
     let decisions = labels::Decisions::new(args.json);
     let policy = labels::policy(args.labels, file.as_ref(), &tools, &decisions)?;
     let decisions = policy.is_some().then_some(decisions);
     let around = Around { saved: saved.as_ref(), transcript: &transcript, screen: &screen, policy };
-    let agent = agent(args, &model, &tools.toolset, instructions, &around)?;
+    let agent = agent(args, &model, tools.toolset(), instructions, &around)?;
     let session = match &saved {
         Some(saved) => saved.session()?,
         None => Session::new(),
@@ -81,7 +83,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
             save(&talk.session)?;
             Ok(exit_of(&end))
         }
-        None => conversation::run(&mut talk, &tools.toolset, saved.is_some(), save).await,
+        None => conversation::run(&mut talk, tools.toolset(), saved.is_some(), save).await,
     }
 }
 
@@ -95,7 +97,7 @@ struct Around<'a> {
 
 fn agent(
     args: &ChatArgs,
-    model: &models::ModelSpec,
+    model: &model_specs::ModelSpec,
     toolset: &Toolset,
     instructions: Option<String>,
     around: &Around<'_>,
@@ -108,7 +110,7 @@ fn agent(
         settings.max_iterations = iterations.get();
     }
     let approvals = approvals(&args.approval, toolset)?;
-    let mut builder = Agent::builder(models::client(model)?)
+    let mut builder = Agent::builder(model_specs::client(model)?)
         .name("cofferdam")
         .tools(toolset.clone())
         .options(options)

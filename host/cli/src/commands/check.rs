@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::args::{CheckArgs, Global};
 use crate::exit::Exit;
-use crate::loading::PluginError;
-use crate::{compose, print};
+use crate::{host, print};
+use cofferdam::compose;
 
 pub(crate) async fn run(global: &Global, args: CheckArgs) -> anyhow::Result<Exit> {
-    let engine = compose::engine(global)?;
-    let report = match compose::examine(&engine, &args.component).await {
+    let engine = host::engine(global)?;
+    let report = match compose::examine(&engine, &args.component, &host::operator()).await {
         Ok(examined) => Report::new(examined.declarations.len(), review(&examined.declarations)),
         Err(error) => Report::of_error(error)?,
     };
@@ -44,15 +44,19 @@ impl Report {
     }
 
     /// What is wrong with the file is a finding, what is wrong with this machine is not.
-    fn of_error(error: anyhow::Error) -> anyhow::Result<Self> {
-        match error.downcast_ref::<PluginError>().map(PluginError::cause) {
+    fn of_error(error: cofferdam::Error) -> anyhow::Result<Self> {
+        let cause = match &error {
+            cofferdam::Error::Plugin(failed) => Some(failed.cause()),
+            _ => None,
+        };
+        match cause {
             None
             | Some(
                 LoadError::Read(_)
                 | LoadError::Interrupted
                 | LoadError::Engine(_)
                 | LoadError::Compile(CompileError::Child(_)),
-            ) => Err(error),
+            ) => Err(error.into()),
             Some(cause) => Ok(Self { refused: Some(cause.to_string()), tools: 0, review: Review::default() }),
         }
     }

@@ -6,22 +6,23 @@ use cofferdam_tool::Permission;
 use serde_json::json;
 
 use crate::args::ConfigCheckArgs;
-use crate::compose::{self, PluginSpec};
-use crate::config::{ConfigError, ConfigFile};
 use crate::exit::Exit;
-use crate::offer::Values;
-use crate::servers::{self, Login, ServerSpec};
-use crate::{models, print, skills, workspace};
+use crate::print;
+use cofferdam::compose::{self, PluginSpec};
+use cofferdam::config::ConfigFile;
+use cofferdam::granting::Values;
+use cofferdam::servers::{self, ServerSpec};
+use cofferdam::{file_tools, model_specs, skill_tools};
 
 pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
-    let checked: anyhow::Result<(_, _, Vec<String>, Option<String>)> =
-        ConfigFile::read_ambient(&args.file).map_err(anyhow::Error::from).and_then(|file| {
+    let checked: cofferdam::Result<(_, _, Vec<String>, Option<String>)> =
+        ConfigFile::read_ambient(&args.file).map_err(cofferdam::Error::from).and_then(|file| {
             compose::check_components(&file)?;
-            let servers = servers::of_config(&file, Values::Leave, Login::Refused)?;
-            let models = models::of_config(&file)?;
+            let servers = servers::of_config(&file, Values::Leave, &Default::default())?;
+            let models = model_specs::of_config(&file)?;
             let models = models.into_iter().map(|(name, model)| meaning_of_model(name, &model)).collect();
-            let skills = skills::meaning(&file)?;
-            workspace::check(&file)?;
+            let skills = skill_tools::meaning(&file)?;
+            file_tools::check(&file)?;
             Ok((compose::specs_of_config(&file, Values::Leave)?, servers, models, skills))
         });
     match checked {
@@ -52,13 +53,16 @@ pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
             print::result(&failure(&error).to_string())?;
             return Ok(Exit::Usage);
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
     }
     Ok(Exit::Ok)
 }
 
-fn failure(error: &anyhow::Error) -> serde_json::Value {
-    let place = error.downcast_ref::<ConfigError>();
+fn failure(error: &cofferdam::Error) -> serde_json::Value {
+    let place = match error {
+        cofferdam::Error::Config(error) => Some(error),
+        _ => None,
+    };
     json!({
         "ok": false,
         "message": place.map_or_else(|| format!("{error:#}"), |e| e.message.clone()),
@@ -84,7 +88,7 @@ fn meaning(spec: &PluginSpec) -> String {
     lines.join("\n")
 }
 
-fn meaning_of_model(name: &str, model: &models::ModelSpec) -> String {
+fn meaning_of_model(name: &str, model: &model_specs::ModelSpec) -> String {
     let at = model.base_url.as_deref().map(|url| format!("\n  is reached at {url}")).unwrap_or_default();
     format!("{name}  {}:{}{at}", model.provider.word(), model.model)
 }

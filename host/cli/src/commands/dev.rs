@@ -5,8 +5,10 @@ use anyhow::Context;
 use super::serve;
 use crate::args::{DevArgs, Global};
 use crate::exit::Exit;
-use crate::print;
-use crate::rebuild::{self, FirstBuild, Recipe, Sources};
+use crate::rebuild::{self, Recipe};
+use crate::{host, print};
+use cofferdam::FirstBuild;
+use cofferdam::watch::Sources;
 
 pub(crate) async fn run(global: &Global, args: DevArgs) -> anyhow::Result<Exit> {
     let DevArgs { directory, serve: mut serve_args } = args;
@@ -16,14 +18,14 @@ pub(crate) async fn run(global: &Global, args: DevArgs) -> anyhow::Result<Exit> 
         let unwritable = || format!("{} cannot be made", folder.display());
         std::fs::create_dir_all(folder).with_context(unwritable)?;
     }
-    let mut sources = Sources::watch(&directory)?;
+    let mut sources = Sources::watch(&directory, cofferdam_author::is_source, host::operator())?;
     let shown = component.display().to_string();
     print::note(&format!(
         "building {shown}; it is served when it is built, and built again when a source changes"
     ));
     let first_build = FirstBuild::new(component.clone());
     serve_args.plugins.plugins.push(shown);
-    serve_args.first_build = Some(first_build.clone());
+    let served_build = first_build.clone();
     let recipe = Recipe { directory, output: Some(component), keep_names: true, is_verbose: false };
     // Loading the component is the server's part, which waits for the first build and then follows the file.
     let building = tokio::spawn(async move {
@@ -39,7 +41,7 @@ pub(crate) async fn run(global: &Global, args: DevArgs) -> anyhow::Result<Exit> 
             }
         }
     });
-    let served = serve::run(global, serve_args).await;
+    let served = serve::serve(global, serve_args, Some(served_build)).await;
     building.abort();
     served
 }

@@ -6,8 +6,8 @@ use cofferdam_files::{read_named_ambient, read_named_text_ambient};
 
 use crate::args::EmbedArgs;
 use crate::exit::{Exit, UsageError};
-use crate::policy_file::replace_file;
 use crate::print;
+use cofferdam::config::edit::replace_file;
 
 pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<Exit> {
     let (component, manifest) = (args.component.display(), args.manifest.display());

@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use cofferdam_tool::Permission;
 
 use crate::args::{Global, GrantArgs, RevokeArgs};
-use crate::compose::PluginSpec;
-use crate::config::ConfigFile;
 use crate::exit::{ConsentError, Exit, UsageError};
-use crate::folder_lock::FolderLock;
-use crate::offer::Values;
-use crate::policy_file::{NewGrant, PolicyFile};
-use crate::stores::Stores;
-use crate::{ask, columns, compose, loading, print, remembered};
+use crate::{ask, host, print};
+use cofferdam::compose::PluginSpec;
+use cofferdam::config::ConfigFile;
+use cofferdam::config::edit::{ConfigEditor, NewGrant};
+use cofferdam::folder_lock::FolderLock;
+use cofferdam::granting::Values;
+use cofferdam::stores::Stores;
+use cofferdam::{columns, compose, loading, remembered};
 
 pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Exit> {
     if args.list {
@@ -41,7 +42,7 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
         return Ok(Exit::Ok);
     }
     let lock = FolderLock::take(&config)?;
-    let mut file = PolicyFile::open_ambient(&config)?;
+    let mut file = ConfigEditor::open_ambient(&config)?;
     // Paths in the file are relative to the file, and the one that was typed is not.
     let directory = args.directory.as_deref().map(std::path::absolute).transpose()?;
     let mut notes = Vec::new();
@@ -66,7 +67,7 @@ pub(crate) async fn revoke(global: &Global, args: RevokeArgs) -> anyhow::Result<
     }
     let (plugin, config) = named(args.plugin, args.config)?;
     let lock = FolderLock::take(&config)?;
-    let mut file = PolicyFile::open_ambient(&config)?;
+    let mut file = ConfigEditor::open_ambient(&config)?;
     if args.all {
         file.revoke_all(&plugin)?;
         print::note(&format!("`{}` is offered nothing any more", plugin));
@@ -136,8 +137,8 @@ pub(crate) async fn load(
     name: &str,
 ) -> anyhow::Result<cofferdam_engine::Plugin> {
     let spec = spec(&ConfigFile::read_ambient(config)?, name)?;
-    let engine = compose::engine(global)?;
-    loading::load_one(&engine, spec.path, spec.options).await
+    let engine = host::engine(global)?;
+    Ok(loading::load_one(&engine, spec.path, spec.options, &host::operator()).await?)
 }
 
 /// What a configuration says of one plugin, without the values behind names.
@@ -145,5 +146,5 @@ fn spec(file: &ConfigFile, name: &str) -> anyhow::Result<PluginSpec> {
     let Some(plugin) = file.config.plugins.get(name) else {
         return Err(UsageError(format!("{} has no plugin `{name}`", file.path.display())).into());
     };
-    compose::spec_of_config(file, name, plugin, &Stores::new(file, Values::Leave), Values::Leave)
+    Ok(compose::spec_of_config(file, name, plugin, &Stores::new(file, Values::Leave), Values::Leave)?)
 }

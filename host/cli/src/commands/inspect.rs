@@ -9,8 +9,8 @@ use serde_json::json;
 use super::grant;
 use crate::args::{Global, InspectArgs};
 use crate::exit::{Exit, UsageError};
-use crate::loading::PluginError;
-use crate::{columns, compose, json, loading, pins, print};
+use crate::{host, print};
+use cofferdam::{columns, json, loading, pins};
 
 pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Exit> {
     let loaded = match &args.config {
@@ -41,21 +41,21 @@ pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Ex
 
 async fn load_file(global: &Global, args: &InspectArgs) -> anyhow::Result<Plugin> {
     let name = cofferdam::plugin_name(&args.component).map_err(|error| UsageError(error.to_string()))?;
-    let engine = compose::engine(global)?;
+    let engine = host::engine(global)?;
     let options =
         PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 };
-    loading::load_one(&engine, args.component.clone(), options).await
+    Ok(loading::load_one(&engine, args.component.clone(), options, &host::operator()).await?)
 }
 
 /// Shows what is known of a component that fails when it is asked for its tools.
 async fn show_screened(global: &Global, args: &InspectArgs, error: &anyhow::Error) -> anyhow::Result<()> {
-    let Some(failed) = error.downcast_ref::<PluginError>() else { return Ok(()) };
+    let Some(cofferdam::Error::Plugin(failed)) = error.downcast_ref() else { return Ok(()) };
     if !matches!(failed.cause(), LoadError::Describe(_)) {
         return Ok(());
     }
     let component = Component::from_file_ambient(failed.path());
     let name = cofferdam::plugin_name(failed.path()).map_err(|error| UsageError(error.to_string()))?;
-    let info = compose::engine(global)?.screened_info(&component, &name).await?;
+    let info = host::engine(global)?.screened_info(&component, &name).await?;
     if args.json {
         let failure = json!({"error": failed.cause().to_string()});
         print::result(&json::with(json::info(&info), failure).to_string())

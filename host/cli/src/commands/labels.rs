@@ -8,9 +8,10 @@ use cofferdam_labels::{Decided, Label, LabelAudit, LabelDecision, LabelPolicy, c
 use cofferdam_tool::Toolset;
 use serde_json::{Value, json};
 
-use crate::config::ConfigFile;
-use crate::tools::Tools;
-use crate::{models, print};
+use crate::print;
+use cofferdam::Host;
+use cofferdam::config::ConfigFile;
+use cofferdam::model_specs;
 
 /// What the policy has decided, as lines. Clones are the same.
 #[derive(Clone, Default)]
@@ -24,7 +25,7 @@ pub(super) struct Decisions {
 pub(super) fn policy(
     is_asked: bool,
     file: Option<&ConfigFile>,
-    tools: &Tools,
+    tools: &Host,
     decisions: &Decisions,
 ) -> anyhow::Result<Option<LabelPolicy>> {
     let Some(file) = file else {
@@ -41,28 +42,32 @@ pub(super) fn policy(
             let message = format!("there is no model `{}` in this file", name.get_ref());
             return Err(file.error(name.span(), message).into());
         }
-        policy = policy.quarantine(models::client(&models::choose(Some(name.get_ref()), None, Some(file))?)?);
+        policy = policy.quarantine(model_specs::client(&model_specs::choose(
+            Some(name.get_ref()),
+            None,
+            Some(file),
+        )?)?);
     }
     Ok(Some(policy))
 }
 
 /// A statement about a tool that is not there would protect nothing. Tools of a server that cannot be reached, or has changed, are not known.
-fn check_names(file: &ConfigFile, tools: &Tools) -> anyhow::Result<()> {
-    if !tools.connected.unreachable.is_empty() || !tools.connected.changed().is_empty() {
+fn check_names(file: &ConfigFile, tools: &Host) -> anyhow::Result<()> {
+    if !tools.servers().unreachable.is_empty() || !tools.servers().changed().is_empty() {
         return Ok(());
     }
     let table = &file.config.labels;
     for name in table.tools() {
-        if tools.toolset.definition(name.get_ref()).is_err() {
+        if tools.toolset().definition(name.get_ref()).is_err() {
             let message =
-                format!("labels: there is no tool `{}`; {}", name.get_ref(), known_tools(&tools.toolset));
+                format!("labels: there is no tool `{}`; {}", name.get_ref(), known_tools(tools.toolset()));
             return Err(file.error(name.span(), message).into());
         }
     }
     for name in table.sources() {
-        if !tools.toolset.sources().any(|source| source.name() == name.get_ref()) {
+        if !tools.toolset().sources().any(|source| source.name() == name.get_ref()) {
             let sources: Vec<_> =
-                tools.toolset.sources().map(|source| format!("`{}`", source.name())).collect();
+                tools.toolset().sources().map(|source| format!("`{}`", source.name())).collect();
             let message = format!(
                 "labels: no plugin, server or file store with tools is called `{}`; there are {}",
                 name.get_ref(),

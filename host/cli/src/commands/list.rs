@@ -9,16 +9,18 @@ use serde_json::{Value, json};
 
 use crate::args::{Global, ListArgs};
 use crate::exit::Exit;
-use crate::tools::{Purpose, Tools};
-use crate::{columns, json, print};
+use crate::host;
+use crate::print;
+use cofferdam::{Host, Purpose};
+use cofferdam::{columns, json};
 
 pub(crate) async fn run(global: &Global, args: ListArgs) -> anyhow::Result<Exit> {
     // Two tools of one name cannot be called side by side: better to learn that here.
-    let tools = Tools::load(global, &args.plugins, Purpose::Looking).await?;
+    let tools = host::load(global, &args.plugins, Purpose::List).await?;
     if args.grants {
-        return show_grants(&args, &tools.plugins);
+        return show_grants(&args, tools.plugins());
     }
-    let (sections, by_source) = (sections(&tools), by_source(&tools.toolset));
+    let (sections, by_source) = (sections(&tools), by_source(tools.toolset()));
     let of =
         |section: &Section| by_source.get(section.source.as_str()).map(Vec::as_slice).unwrap_or_default();
     if args.json {
@@ -40,28 +42,28 @@ struct Section {
     members: Value,
 }
 
-fn sections(tools: &Tools) -> Vec<Section> {
-    let plugins = tools.plugins.iter().map(|plugin| {
+fn sections(tools: &Host) -> Vec<Section> {
+    let plugins = tools.plugins().iter().map(|plugin| {
         let source = plugin.info().identity.name.to_string();
         let members = json!({"plugin": source});
         Section { title: format!("{source}{}", mounts(plugin)), source, members }
     });
-    let unavailable = tools.unavailable.iter().map(|plugin| {
+    let unavailable = tools.unavailable().iter().map(|plugin| {
         let source = plugin.name.to_string();
         let members = json!({"plugin": source, "unavailable": plugin.reason()});
         Section { title: format!("{source}  (unavailable: {})", plugin.reason()), source, members }
     });
-    let files = tools.files.iter().map(|files| {
+    let files = tools.file_tools().into_iter().map(|files| {
         let source = files.name().to_owned();
         let names: Vec<_> = files.stores().iter().map(|store| store.name.as_str()).collect();
         Section { title: format!("files in {}", names.join(", ")), source, members: json!({}) }
     });
-    let skills = tools.skills.iter().map(|skills| {
+    let skills = tools.skills().into_iter().map(|skills| {
         let source = skills.name().to_owned();
         let title = format!("{source}  ({})", print::counted(skills.skills().skills().len(), "skill"));
         Section { title, source, members: json!({}) }
     });
-    let servers = tools.connected.servers.iter().map(|server| {
+    let servers = tools.servers().servers.iter().map(|server| {
         let source = server.name().to_owned();
         let members = json!({"server": source});
         Section { title: format!("{source}  (server)"), source, members }

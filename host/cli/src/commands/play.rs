@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use crate::args::{Global, PlayArgs};
 use crate::exit::{Exit, UsageError};
-use crate::tools::{Purpose, Tools};
+use crate::host;
 use crate::{commands, print};
+use cofferdam::{Host, Purpose};
 
 /// Largest script in bytes.
 const SCRIPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -40,7 +41,7 @@ struct Call {
 
 pub(crate) async fn run(global: &Global, args: PlayArgs) -> anyhow::Result<Exit> {
     let replies = read_script(&args.script)?;
-    let tools = Tools::load(global, &args.plugins, Purpose::Calling).await?;
+    let tools = host::load(global, &args.plugins, Purpose::Call).await?;
     let cancellation = commands::cancelled_by_ctrl_c();
     let mut calls_made = 0;
     for reply in replies {
@@ -64,7 +65,7 @@ pub(crate) async fn run(global: &Global, args: PlayArgs) -> anyhow::Result<Exit>
 /// Makes one call and shows both sides of it. False when it was interrupted.
 async fn play_call(
     args: &PlayArgs,
-    tools: &Tools,
+    tools: &Host,
     call: &Call,
     context: &CallContext,
 ) -> anyhow::Result<bool> {
@@ -73,7 +74,7 @@ async fn play_call(
     let asks = json!({"role": "call", "id": context.call_id, "tool": call.tool, "arguments": call.arguments});
     message(args, "call", &shown, asks)?;
     let written = written.map(str::as_bytes);
-    let approve = async { if args.yes { Ok(()) } else { tools.approve(&call.tool, written).await } };
+    let approve = async { if args.yes { Ok(()) } else { host::approve(tools, &call.tool, written).await } };
     let approved = tokio::select! {
         approved = approve => approved,
         () = context.cancellation.cancelled() => return Ok(false),
@@ -83,7 +84,7 @@ async fn play_call(
         let answer = json!({"role": "tool", "id": context.call_id, "text": text, "is_error": true});
         return message(args, "error", &text, answer).map(|()| true);
     }
-    let (text, is_error) = match tools.toolset.call(&call.tool, written, context).await {
+    let (text, is_error) = match tools.toolset().call(&call.tool, written, context).await {
         Ok(completion) => match completion.outcome.shown() {
             Some(shown) => (shown.text(), shown.is_error),
             None => return Ok(false),

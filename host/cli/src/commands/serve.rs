@@ -1,69 +1,51 @@
 //! `cofferdam serve`: tools for MCP clients.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::net::SocketAddr;
 
 use anyhow::Context;
-use cofferdam_mcp::{Grantor, Receipts, Server, ServerOptions};
+use cofferdam::serve::{HttpAccess, ServeOptions, Service};
+use cofferdam::{FirstBuild, Operator};
+use cofferdam_mcp::{Receipts, ServerOptions};
 use cofferdam_tool::Dialect;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Approvals, Global, ReceiptForm, Schemas, ServeArgs};
 use crate::exit::{Exit, UsageError};
-use crate::loading::Unavailable;
-use crate::serve::{self, Offering, Running};
-use crate::servers::News;
-use crate::{compose, print};
+use crate::{host, print};
 
 /// Calls that run at the same time. More wait for their turn.
 const CONCURRENT_CALLS_MAX: u32 = 64;
-/// Maximum time that the end waits for a compiler to stop.
-const END_WAIT: Duration = Duration::from_millis(50);
 
 pub(crate) async fn run(global: &Global, args: ServeArgs) -> anyhow::Result<Exit> {
-    let engine = compose::engine_for(global, CONCURRENT_CALLS_MAX)?;
-    let news = News::default();
-    let (offering, loader) = Offering::start(&engine, &args, None, &news).await?;
-    offering.unavailable().for_each(Unavailable::note);
-    let mut options = options(&args);
-    options.only_as_task = offering.only_as_task();
-    let server = Server::new(offering.offer(&args)?, options)?;
+    serve(global, args, None).await
+}
+
+/// Serves, with a plugin that is built meanwhile.
+pub(super) async fn serve(
+    global: &Global,
+    args: ServeArgs,
+    first_build: Option<FirstBuild>,
+) -> anyhow::Result<Exit> {
+    let mut engine = host::engine_options(global);
+    engine.pool.concurrent_calls_max = CONCURRENT_CALLS_MAX;
+    let options = ServeOptions {
+        toolsets: args.toolsets.clone(),
+        tools: args.tools.clone(),
+        follows_changes: !args.no_watch,
+        first_build,
+        server: options(&args),
+        ..ServeOptions::new(host::selection(&args.plugins)?)
+    };
+    let operator = host::operator();
+    let service = Service::start(engine.start()?, options, operator.clone()).await?;
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
-    let running = Arc::new(Running::new(server.clone(), engine, args.clone(), offering, news));
-    server.set_grantor(Arc::clone(&running) as Arc<dyn Grantor>);
-    let following_servers = Arc::clone(&running);
-    let following_servers = tokio::spawn(async move { following_servers.follow_servers().await });
-    let (loading_running, loading_stop) = (Arc::clone(&running), stop.clone());
-    let loading = tokio::spawn(async move {
-        let loading = loading_running.finish_loading(loader, &loading_stop);
-        let finished = Box::pin(loading_stop.run_until_cancelled(loading)).await.unwrap_or(Ok(()));
-        if finished.is_err() {
-            loading_stop.cancel();
-        }
-        finished
-    });
-    let following = (!args.no_watch).then(|| {
-        tokio::spawn(async move {
-            if let Err(error) = serve::follow(running).await {
-                print::error(&error);
-            }
-        })
-    });
-    let served = match args.http {
-        Some(_) => serve_http(&server, &args, stop.clone()).await,
-        None => serve_stdio(&server, stop.clone()).await,
-    };
-    for following in following.into_iter().chain([following_servers]) {
-        following.abort();
+    match args.http {
+        Some(address) => serve_http(service, address, &args, &operator, stop).await?,
+        None => serve_stdio(service, stop).await?,
     }
-    // A start that has failed ends the server; one that is still under way ends with it.
-    stop.cancel();
-    match tokio::time::timeout(END_WAIT, loading).await {
-        Ok(Ok(Err(error))) => Err(error),
-        _ => served.map(|()| Exit::Ok),
-    }
+    Ok(Exit::Ok)
 }
 
 fn options(args: &ServeArgs) -> ServerOptions {
@@ -89,18 +71,24 @@ fn options(args: &ServeArgs) -> ServerOptions {
     options
 }
 
-async fn serve_stdio(server: &Server, stop: CancellationToken) -> anyhow::Result<()> {
+async fn serve_stdio(service: Service, stop: CancellationToken) -> anyhow::Result<()> {
     if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
         print::note(
             "speaking MCP on standard input and output; a client starts this command, Ctrl-C ends it",
         );
     }
-    Ok(server.serve_stdio(stop).await?)
+    Ok(service.serve_stdio(stop).await?)
 }
 
-async fn serve_http(server: &Server, args: &ServeArgs, stop: CancellationToken) -> anyhow::Result<()> {
-    let Some(address) = args.http else { return Ok(()) };
-    let options = serve::http_options(args)?;
+async fn serve_http(
+    service: Service,
+    address: SocketAddr,
+    args: &ServeArgs,
+    operator: &Operator,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let (config, token_file) = (args.plugins.config.clone(), args.token_file.clone());
+    let options = HttpAccess { config, token_file, is_open: args.no_auth }.options(operator)?;
     let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
     let address = listener.local_addr()?;
     options.check(address).map_err(|error| UsageError(error.to_string()))?;
@@ -108,8 +96,7 @@ async fn serve_http(server: &Server, args: &ServeArgs, stop: CancellationToken) 
         print::note("warning: every program on this machine can call these tools over HTTP");
     }
     print::note(&format!("listening on http://{address}{}", cofferdam_mcp::PATH));
-    let served = server.serve_http(listener, options, stop).await;
-    served.map_err(|error| UsageError(error.to_string()).into())
+    Ok(service.serve_http(listener, options, stop).await?)
 }
 
 /// Stops the server at the first Ctrl-C or SIGTERM, and the process at the second.

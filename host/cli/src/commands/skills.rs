@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::args::{Global, SkillsCommand, SkillsDirectoriesArgs};
 use crate::exit::Exit;
-use crate::skills::{OnEngine, root};
-use crate::{compose, print};
+use crate::{host, print};
+use cofferdam::skill_tools::{OnEngine, root};
 
 /// Longest description in a table, in characters. `--json` has all of it.
 const DESCRIPTION_CHARS_MAX: usize = 72;
@@ -26,7 +26,7 @@ pub(crate) async fn run(global: &Global, command: SkillsCommand) -> anyhow::Resu
 
 async fn found(args: &SkillsDirectoriesArgs, extensions: &[String]) -> anyhow::Result<Discovered> {
     let roots =
-        args.directories.iter().map(|directory| root(directory)).collect::<anyhow::Result<Vec<_>>>()?;
+        args.directories.iter().map(|directory| root(directory)).collect::<cofferdam::Result<Vec<_>>>()?;
     Ok(discover(&roots, extensions, &SkillLimits::default()).await)
 }
 
@@ -120,7 +120,7 @@ struct Report {
 }
 
 async fn check(global: &Global, args: &SkillsDirectoriesArgs) -> anyhow::Result<Exit> {
-    let engine = compose::engine(global)?;
+    let engine = host::engine(global)?;
     let scripts = ComponentScripts::new(Arc::new(OnEngine::new(&engine)));
     let extensions: Vec<_> = scripts.extensions().iter().map(|&extension| extension.to_owned()).collect();
     let found = found(args, &extensions).await?;

@@ -5,17 +5,18 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::args::{Global, TestArgs};
-use crate::cases::{self, Cases, Runner};
 use crate::exit::{Exit, UsageError};
-use crate::{compose, print, rebuild};
+use crate::{host, print, rebuild};
+use cofferdam::cases::{self, Cases, Runner};
+use cofferdam::compose;
 
 pub(crate) async fn run(global: &Global, args: TestArgs) -> anyhow::Result<Exit> {
     let Subject { component, cases, language } = Subject::find(&args)?;
     let language = args.language.map(|language| language.id()).or(language);
     let mut cases = Cases::read(&cases)?;
     cases.retain(language, args.filter.as_deref());
-    let engine = compose::engine(global)?;
-    let declarations = compose::examine(&engine, &component).await?.declarations;
+    let engine = host::engine(global)?;
+    let declarations = compose::examine(&engine, &component, &host::operator()).await?.declarations;
     let runner = Runner {
         engine: &engine,
         component: &component,

@@ -1,17 +1,13 @@
 //! `cofferdam workflow`: agents that work together as a YAML file says.
 
-mod agents;
 mod answers;
-mod build;
-mod file;
-mod person;
 mod show;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use cofferdam_agent::RunError;
+use cofferdam_agent::{Layer, RunError};
 use cofferdam_files::{DirectoryOptions, DirectoryStore, Quota};
 use cofferdam_workflow::{
     CheckpointError, CheckpointId, Checkpoints, Payload, Snapshot, Workflow, WorkflowError, WorkflowRun,
@@ -20,16 +16,16 @@ use futures_util::StreamExt as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use self::agents::Makings;
 use self::answers::Answers;
-use self::file::WorkflowFile;
-use self::show::End;
+use self::show::{End, ShowCalls};
 use super::chat;
 use super::labels::{self, Decisions};
 use crate::args::{Global, WorkflowCheckpointsArgs, WorkflowCommand, WorkflowFileArgs, WorkflowRunArgs};
 use crate::exit::{Exit, UsageError};
-use crate::tools::{Purpose, Tools};
-use crate::{compose, print};
+use crate::host;
+use crate::print;
+use cofferdam::Purpose;
+use cofferdam::workflow_file::{AgentParts, WorkflowFile};
 
 /// What a directory of checkpoints may hold: some thousand of usual runs, and the largest that there can be.
 const QUOTA: Quota = Quota {
@@ -53,19 +49,25 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let file = WorkflowFile::read_ambient(&args.file)?;
     let input = args.input.as_deref().map(chat::text_or_stdin).transpose()?;
     let mut answers = Answers::new(args)?;
-    let config = compose::config(&args.plugins)?;
+    let config = host::config(&args.plugins)?;
     let kept = args.checkpoints.as_deref().map(Kept::open).transpose()?;
     // What decides what a workflow does is not for its tools to write.
     let mut protected = vec![args.file.clone()];
     protected.extend(kept.iter().map(|kept| kept.directory.clone()));
-    let tools = Tools::load_apart(global, &args.plugins, Purpose::Chatting, &protected).await?;
-    let approvals = chat::approvals(&args.approval, &tools.toolset)?;
+    let tools = host::load_apart(global, &args.plugins, Purpose::Converse, &protected).await?;
+    let approvals = chat::approvals(&args.approval, tools.toolset())?;
     let decisions = Decisions::new(args.json);
     let policy = labels::policy(args.labels, config.as_ref(), &tools, &decisions)?;
-    let makings =
-        Makings { file: &file, args, config: config.as_ref(), toolset: &tools.toolset, approvals, policy };
+    let parts = AgentParts {
+        model: args.model.as_deref(),
+        config: config.as_ref(),
+        toolset: tools.toolset(),
+        approvals,
+        labels: policy,
+        layer: &|id| Layer::function(ShowCalls { agent: id.to_owned() }),
+    };
     let max_iterations = args.max_iterations.map(std::num::NonZeroU64::get);
-    let workflow = build::workflow(&file, max_iterations, |id| makings.agent(id))?;
+    let workflow = file.workflow(&parts, max_iterations)?;
     let begun = match (input, &args.resume, &kept) {
         (Some(input), ..) => Begun::Run(workflow.run(Payload::text(input))),
         (None, Some(id), Some(kept)) => Begun::Snapshot(Box::new(kept.load(workflow.name(), id).await?)),
@@ -237,7 +239,7 @@ fn exit_of(end: &End) -> Exit {
 
 fn drawn(path: &Path) -> anyhow::Result<Workflow> {
     let file = WorkflowFile::read_ambient(path)?;
-    build::workflow(&file, None, agents::stand_in)
+    Ok(file.outline()?)
 }
 
 fn graph(args: &WorkflowFileArgs) -> anyhow::Result<Exit> {

@@ -13,9 +13,10 @@ use self::contents::Contents;
 use super::served;
 use crate::args::{Global, McpBundleArgs};
 use crate::exit::{Exit, UsageError};
-use crate::offer::Values;
-use crate::policy_file::replace_file;
-use crate::{compose, loading, print};
+use crate::{host, print};
+use cofferdam::config::edit::replace_file;
+use cofferdam::granting::Values;
+use cofferdam::{compose, loading};
 
 pub(super) async fn run(global: &Global, args: &McpBundleArgs) -> anyhow::Result<Exit> {
     let name = match &args.name {
@@ -29,16 +30,25 @@ pub(super) async fn run(global: &Global, args: &McpBundleArgs) -> anyhow::Result
         None => contents::of_flags(&args.plugins)?,
     };
     // Loading them shows that they work, and tells what they offer.
-    let config = compose::config(&args.plugins)?;
+    let config = host::config(&args.plugins)?;
     let specs = served::check(&args.plugins, config.as_ref())?;
-    let file_tools = compose::file_tools(&args.plugins, config.as_ref(), &specs, Values::Leave, &[], None)?;
-    let engine = compose::engine(global)?;
+    let file_tools = compose::file_tools(
+        &host::selection(&args.plugins)?,
+        config.as_ref(),
+        &specs,
+        Values::Leave,
+        &[],
+        None,
+    )?;
+    let engine = host::engine(global)?;
     let mut plugins = Vec::new();
     for spec in specs {
-        plugins.push(std::sync::Arc::new(loading::load_one(&engine, spec.path, spec.options).await?));
+        plugins.push(std::sync::Arc::new(
+            loading::load_one(&engine, spec.path, spec.options, &host::operator()).await?,
+        ));
     }
     contents.lock(&plugins)?;
-    let toolset = compose::toolset(&plugins, &[], file_tools, None, Vec::new())?;
+    let toolset = compose::toolset(&plugins, &[], file_tools, None, &[], Vec::new(), &host::operator())?;
     let tools: Vec<_> = toolset.definitions().cloned().collect();
     let program = std::fs::read(served::program()?).context("this program cannot be read")?;
     let manifest = manifest::text(args, &name, &contents, &tools)?;

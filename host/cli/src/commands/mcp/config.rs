@@ -8,8 +8,8 @@ use super::host::Entry;
 use super::served;
 use crate::args::{Global, McpConfigArgs};
 use crate::exit::{Exit, UsageError};
-use crate::policy_file::replace_file;
-use crate::{compose, print};
+use crate::{host, print};
+use cofferdam::config::edit::replace_file;
 
 /// Largest file of a host that is edited, in bytes: far beyond what a person keeps there.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -17,7 +17,7 @@ const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 const BACKUP: &str = ".before-cofferdam";
 
 pub(super) fn run(global: &Global, args: &McpConfigArgs) -> anyhow::Result<Exit> {
-    served::check(&args.plugins, compose::config(&args.plugins)?.as_ref())?;
+    served::check(&args.plugins, host::config(&args.plugins)?.as_ref())?;
     let entry = Entry {
         name: args.name.clone(),
         command: served::program()?,

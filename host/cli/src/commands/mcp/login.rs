@@ -4,11 +4,11 @@ use cofferdam_mcp::client::{Endpoint, HttpEndpoint};
 use cofferdam_tool::ToolSource as _;
 
 use crate::args::McpServerArgs;
-use crate::config::ConfigFile;
 use crate::exit::Exit;
-use crate::offer::Values;
-use crate::print;
-use crate::servers::{self, Login, ServerSpec};
+use crate::{host, print};
+use cofferdam::config::ConfigFile;
+use cofferdam::granting::Values;
+use cofferdam::servers::{self, ServerSpec};
 
 pub(super) async fn login(args: &McpServerArgs) -> anyhow::Result<Exit> {
     let (spec, _) = server(args, Values::Read)?;
@@ -39,7 +39,7 @@ fn server(args: &McpServerArgs, values: Values) -> anyhow::Result<(ServerSpec, H
         let message = format!("nobody can log in to `{0}`: there is no [servers.{0}.oauth]", args.server);
         return Err(file.error_in_table(&header, message).into());
     }
-    let spec = servers::of_name(&file, &args.server, table, values, Login::Asked)?;
+    let spec = servers::of_name(&file, &args.server, table, values, &host::login_operator())?;
     match spec.settings.endpoint.clone() {
         Endpoint::Http(endpoint) => Ok((spec, endpoint)),
         Endpoint::Command(_) => Err(servers::unknown(&file, &args.server).into()),

@@ -7,10 +7,11 @@ use anyhow::Context;
 
 use super::place::{Place, absolute, text};
 use crate::args::{Global, PluginArgs};
-use crate::compose::{self, PluginSpec};
-use crate::config::{ConfigFile, Offered, SecretSource, ValueSource};
 use crate::exit::UsageError;
-use crate::offer::Values;
+use crate::host;
+use cofferdam::compose::{self, PluginSpec};
+use cofferdam::config::{ConfigFile, Offered, SecretSource, ValueSource};
+use cofferdam::granting::Values;
 
 /// The path of this program.
 pub(super) fn program() -> anyhow::Result<String> {
@@ -19,8 +20,9 @@ pub(super) fn program() -> anyhow::Result<String> {
 
 /// Refuses what `serve` would refuse at its start, where the person would not see it.
 pub(super) fn check(args: &PluginArgs, file: Option<&ConfigFile>) -> anyhow::Result<Vec<PluginSpec>> {
-    let specs = compose::plugin_specs(args, file, Values::Leave)?;
-    compose::file_tools(args, file, &specs, Values::Leave, &[], None)?;
+    let selection = &host::selection(args)?;
+    let specs = compose::plugin_specs(selection, file, Values::Leave)?;
+    compose::file_tools(selection, file, &specs, Values::Leave, &[], None)?;
     for spec in &specs {
         if !spec.path.is_file() {
             return Err(UsageError(format!("there is no file {}", spec.path.display())).into());
@@ -36,8 +38,9 @@ pub(super) fn arguments(global: &Global, args: &PluginArgs, more: &[String]) -> 
         line.flag("--config", absolute(config)?);
     }
     for plugin in &args.plugins {
-        let (name, path) = compose::named_path(plugin)?;
-        line.flag("--plugin", format!("{name}={}", absolute(&path)?));
+        let plugin = host::plugin(plugin);
+        let name = plugin.to_name()?;
+        line.flag("--plugin", format!("{name}={}", absolute(&plugin.component)?));
     }
     for mount in &args.mounts {
         line.flag("--mount", Place::parse(mount).absolute()?);

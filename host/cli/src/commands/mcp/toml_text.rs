@@ -5,7 +5,7 @@ use toml_edit::{Array, DocumentMut};
 
 use super::host::Entry;
 use crate::exit::UsageError;
-use crate::policy_file::{set, table};
+use cofferdam::config::edit::{set, table};
 
 /// The file with the server in it.
 pub(super) fn with_entry(text: &str, entry: &Entry) -> anyhow::Result<String> {

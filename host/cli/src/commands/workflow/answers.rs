@@ -5,11 +5,11 @@ use cofferdam_workflow::{MessageType, Payload, Request};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::person::is_yes;
 use super::show;
 use crate::args::WorkflowRunArgs;
 use crate::exit::UsageError;
 use crate::{ask, print};
+use cofferdam::workflow_file::is_yes;
 
 /// The answers of one run.
 pub(super) struct Answers {

@@ -13,10 +13,10 @@ use super::super::place::Place;
 use super::super::served::{Line, variables};
 use super::manifest::placeholder;
 use crate::args::PluginArgs;
-use crate::compose::named_path;
-use crate::config::{ConfigFile, SecretSource};
 use crate::exit::UsageError;
-use crate::pins::Pins;
+use crate::host;
+use cofferdam::config::{ConfigFile, SecretSource};
+use cofferdam::pins::Pins;
 
 /// The files of a bundle by name, and what the host has to be asked for.
 pub(super) struct Contents {
@@ -72,8 +72,9 @@ pub(super) fn of_flags(args: &PluginArgs) -> anyhow::Result<Contents> {
     let mut directories = Vec::new();
     let mut line = Line::new();
     for plugin in &args.plugins {
-        let (name, path) = named_path(plugin)?;
-        let place = add_component(&mut files, name.as_str(), &path)?;
+        let plugin = host::plugin(plugin);
+        let name = plugin.to_name()?;
+        let place = add_component(&mut files, name.as_str(), &plugin.component)?;
         line.flag("--plugin", format!("{name}={HERE}/{place}"));
     }
     for mount in &args.mounts {

@@ -1,0 +1,218 @@
+//! From flags to a host: what was typed is turned into resolved values here, once.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cofferdam::config::ConfigFile;
+use cofferdam::engine::Engine;
+use cofferdam::{
+    Access, Availability, CacheDirectory, EngineOptions, FilesStore, Host, Observer, Operator, PluginFile,
+    Prompter, Purpose, Selection, StoreLocation, StoreMount,
+};
+
+use crate::args::{Global, PluginArgs};
+use crate::exit::{ConsentError, UsageError};
+use crate::{ask, print};
+
+/// Longest argument text that a person is shown, in characters.
+const SHOWN_ARGUMENTS_CHARS_MAX: usize = 2000;
+
+const MOUNT_FORM: &str = "write --mount NAME=STORE, NAME=STORE:ro for reading only, or NAME=STORE:create for creating only; STORE is a directory, \
+                          an address like s3://bucket/prefix, or `memory`";
+const FILES_FORM: &str = "write --files STORE or --files NAME=STORE, where STORE is a directory, an address like s3://bucket/prefix, \
+                          or `memory`; with `:ro` at the end for reading only";
+
+/// The operator at the terminal.
+struct Terminal {
+    /// True if the operator has started the command to log in.
+    logs_in: bool,
+}
+
+#[async_trait]
+impl Prompter for Terminal {
+    fn availability(&self) -> Availability {
+        if ask::is_refused() {
+            Availability::Refused
+        } else if ask::is_possible() {
+            Availability::Available
+        } else {
+            Availability::Absent
+        }
+    }
+
+    fn can_log_in(&self) -> bool {
+        self.logs_in || !ask::is_refused() && std::io::IsTerminal::is_terminal(&std::io::stderr())
+    }
+
+    fn choice(&self, question: &str) -> String {
+        ask::choice(question)
+    }
+
+    fn text(&self, question: &str) -> String {
+        ask::text(question)
+    }
+
+    async fn choice_later(&self, question: &str) -> String {
+        ask::choice_later(question).await
+    }
+}
+
+impl Observer for Terminal {
+    fn note(&self, message: &str) {
+        print::note(message);
+    }
+}
+
+/// Returns the operator at the terminal.
+pub(crate) fn operator() -> Operator {
+    terminal(false)
+}
+
+/// Returns the operator, who has asked to log in to a server.
+pub(crate) fn login_operator() -> Operator {
+    terminal(true)
+}
+
+fn terminal(logs_in: bool) -> Operator {
+    let terminal = Arc::new(Terminal { logs_in });
+    Operator::new(Arc::clone(&terminal) as Arc<dyn Prompter>, terminal)
+}
+
+/// Returns the options of the engine that the flags name.
+pub(crate) fn engine_options(global: &Global) -> EngineOptions {
+    let cache = match &global.cache_dir {
+        _ if global.no_cache => CacheDirectory::None,
+        Some(directory) => CacheDirectory::At(directory.clone()),
+        None => CacheDirectory::User,
+    };
+    EngineOptions { cache, idle_hook: Some(crate::memory::release), ..EngineOptions::default() }
+}
+
+/// Starts the engine that the flags name.
+pub(crate) fn engine(global: &Global) -> anyhow::Result<Engine> {
+    Ok(engine_options(global).start()?)
+}
+
+/// Reads the configuration that the flags name.
+pub(crate) fn config(args: &PluginArgs) -> anyhow::Result<Option<ConfigFile>> {
+    Ok(args.config.as_deref().map(ConfigFile::read_ambient).transpose()?)
+}
+
+/// Resolves the flags that name plugins, stores and skills.
+pub(crate) fn selection(args: &PluginArgs) -> anyhow::Result<Selection> {
+    let mounts = args.mounts.iter().map(|typed| mount(typed)).collect::<anyhow::Result<Vec<_>>>()?;
+    if args.plugins.is_empty() && !mounts.is_empty() {
+        return Err(usage("--mount is for plugins named with --plugin; a configuration has its own grants"));
+    }
+    Ok(Selection {
+        config: args.config.clone(),
+        plugins: args.plugins.iter().map(|typed| plugin(typed)).collect(),
+        mounts,
+        files: args.files.as_deref().map(files).transpose()?,
+        skills: args.skills.clone(),
+        timeout: args.timeout,
+        memory_bytes_max: args.memory.map(|mebibytes| mebibytes << 20),
+        ..Selection::default()
+    })
+}
+
+/// Builds the host that the flags and the configuration name.
+pub(crate) async fn load(global: &Global, args: &PluginArgs, purpose: Purpose) -> anyhow::Result<Host> {
+    load_apart(global, args, purpose, &[]).await
+}
+
+/// Builds the same host. No tool may write to `protected`, or to what holds it.
+pub(crate) async fn load_apart(
+    global: &Global,
+    args: &PluginArgs,
+    purpose: Purpose,
+    protected: &[PathBuf],
+) -> anyhow::Result<Host> {
+    let builder = Host::builder().selection(selection(args)?).engine(engine_options(global));
+    let builder = builder.operator(operator()).purpose(purpose).protect(protected.iter().cloned());
+    Ok(builder.build().await?)
+}
+
+/// Reads `[NAME=]PATH`. Without a name the plugin is called like the file.
+pub(crate) fn plugin(typed: &str) -> PluginFile {
+    match typed.split_once('=') {
+        Some((name, path)) if !name.contains(['/', '.']) => {
+            PluginFile { name: Some(name.to_owned()), component: PathBuf::from(path) }
+        }
+        _ => PluginFile { name: None, component: PathBuf::from(typed) },
+    }
+}
+
+/// Reads `NAME=DIR[:ro|:rw|:create]`.
+fn mount(typed: &str) -> anyhow::Result<StoreMount> {
+    let Some((name, directory)) = typed.split_once('=') else {
+        return Err(usage(format!("`{typed}` is not a mount: {MOUNT_FORM}")));
+    };
+    let (directory, access) = match directory.rsplit_once(':') {
+        Some((directory, "ro")) => (directory, Access::ReadOnly),
+        Some((directory, "create")) => (directory, Access::CreateOnly),
+        Some((directory, "rw")) => (directory, Access::ReadWrite),
+        _ => (directory, Access::ReadWrite),
+    };
+    if directory.is_empty() {
+        return Err(usage(format!("`{typed}` names no directory: {MOUNT_FORM}")));
+    }
+    Ok(StoreMount { name: name.to_owned(), location: StoreLocation::parse(directory), access })
+}
+
+/// Reads `[NAME=]STORE[:ro|:rw]`.
+fn files(typed: &str) -> anyhow::Result<FilesStore> {
+    let (name, location) = match typed.split_once('=') {
+        Some((name, location)) if !name.contains(['/', '.', ':']) => (Some(name.to_owned()), location),
+        _ => (None, typed),
+    };
+    let (location, access) = match location.rsplit_once(':') {
+        Some((location, "ro")) => (location, Access::ReadOnly),
+        Some((location, "rw")) => (location, Access::ReadWrite),
+        _ => (location, Access::ReadWrite),
+    };
+    if location.is_empty() {
+        return Err(usage(format!("`{typed}` names no store: {FILES_FORM}")));
+    }
+    Ok(FilesStore { name, location: StoreLocation::parse(location), access })
+}
+
+/// Gets the operator's approval for a call of a tool that needs it: one that deletes files, one of a server that is configured so, a
+/// script of a skill.
+///
+/// # Errors
+/// [`ConsentError`] when it is not given, or cannot be asked for.
+pub(crate) async fn approve(host: &Host, tool: &str, arguments: Option<&[u8]>) -> Result<(), ConsentError> {
+    if !host.toolset().needs_approval_for(tool, arguments) {
+        return Ok(());
+    }
+    let of_server = host.server_of(tool).map(|server| {
+        let name = cofferdam::tool::ToolSource::name(&**server);
+        format!(" of the server `{name}`")
+    });
+    let of_server = of_server.unwrap_or_default();
+    if !ask::is_possible() {
+        let why = ask::why_impossible();
+        return Err(ConsentError(format!(
+            "each call of `{tool}`{of_server} has to be approved, and {why}; pass --yes to approve it"
+        )));
+    }
+    let arguments = String::from_utf8_lossy(arguments.unwrap_or(b"{}"));
+    let arguments = print::arguments(&arguments);
+    let shown: String = arguments.chars().take(SHOWN_ARGUMENTS_CHARS_MAX).collect();
+    let cut = if shown.len() < arguments.len() { "\n…" } else { "" };
+    print::note(&print::marked(
+        &format!("`{tool}`{of_server} is to be called with"),
+        &format!("{shown}{cut}"),
+    ));
+    if ask::yes_later("Call it?").await {
+        Ok(())
+    } else {
+        Err(ConsentError(format!("the call of `{tool}` was not approved")))
+    }
+}
+
+fn usage(message: impl Into<String>) -> anyhow::Error {
+    UsageError(message.into()).into()
+}

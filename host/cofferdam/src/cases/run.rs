@@ -1,0 +1,172 @@
+//! Running cases: each in a call of its own, with what it names and nothing else.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::error::Context as _;
+use cofferdam_engine::{Engine, Grants, Mount, PluginOptions};
+use cofferdam_files::{FileStore, MemoryStore, Quota, StorePath, WriteMode};
+use cofferdam_tool::{
+    CallContext, Completion, Declaration, FileAccess, FileEffects, Limits, LogLevel, LogSink, MountName,
+    Progress, ProgressSink, Refused, SecretText, ToolName, ToolSource, Toolset,
+};
+
+use super::{Case, MountedFiles};
+use crate::{Error, Operator, loading, stores};
+
+/// Runs cases of one component.
+pub struct Runner<'a> {
+    /// Engine that calls run on.
+    pub engine: &'a Engine,
+    /// Component file.
+    pub component: &'a Path,
+    /// What mounts are relative to.
+    pub directory: &'a Path,
+    /// Whose `error` counts.
+    pub language: Option<&'a str>,
+    /// What the component declares: a tool that calls others finds those of its own plugin, as far as it asks for them.
+    pub declarations: &'a [Declaration],
+}
+
+/// How a case went: what is not as expected, one line each.
+pub struct Verdict {
+    pub problems: Vec<String>,
+}
+
+/// A plugin with what a case gives it.
+pub struct Prepared {
+    toolset: Toolset,
+    pub(super) stores: Vec<(String, Arc<dyn FileStore>)>,
+    is_dry_run: bool,
+}
+
+/// What a tool tells its caller.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) progress: Mutex<Vec<Progress>>,
+    pub(super) log: Mutex<Vec<(LogLevel, String)>>,
+}
+
+impl ProgressSink for Told {
+    fn report(&self, _call_id: &str, progress: Progress) {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).push(progress);
+    }
+}
+
+impl LogSink for Told {
+    fn log(&self, _call_id: &str, level: LogLevel, message: &str) {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).push((level, message.to_owned()));
+    }
+}
+
+impl Runner<'_> {
+    /// Runs a case.
+    ///
+    /// # Errors
+    /// What is wrong with the case or the component; how the call ends is the verdict.
+    pub async fn run(&self, case: &Case) -> crate::Result<Verdict> {
+        let prepared = self.prepare(case).await?;
+        let told = Arc::new(Told::default());
+        let ended = prepared.call(case, Some(&told)).await;
+        let problems = super::expect::problems(case, &prepared, &ended, &told, self.language).await;
+        Ok(Verdict { problems })
+    }
+
+    /// Loads the plugin with what a case gives it.
+    pub async fn prepare(&self, case: &Case) -> crate::Result<Prepared> {
+        let (mounts, is_dry_run) = self.mounts(case).await?;
+        let name = crate::plugin_name(self.component).map_err(invalid)?;
+        let values = |values: &BTreeMap<String, String>| {
+            values.iter().map(|(name, value)| (name.clone(), SecretText::new(value.clone()))).collect()
+        };
+        let stores = mounts.iter().map(|mount| (mount.name.to_string(), Arc::clone(&mount.store))).collect();
+        let grants = Grants {
+            mounts,
+            env: values(&case.env),
+            config: values(&case.config),
+            secrets: values(&case.secrets),
+            readable_secrets: case.secrets.keys().cloned().collect(),
+            tools: self
+                .declarations
+                .iter()
+                .map(|tool| ToolName::new(&*tool.name))
+                .collect::<Result<_, _>>()
+                .map_err(invalid)?,
+            ..Grants::default()
+        };
+        let options = PluginOptions { name, grants, limits: Limits::default(), retries_max: 0 };
+        let plugin =
+            loading::load_one(self.engine, self.component.to_owned(), options, &Operator::default()).await?;
+        let toolset = Toolset::join([Arc::new(plugin) as Arc<dyn ToolSource>]).map_err(invalid)?;
+        Ok(Prepared { toolset, stores, is_dry_run })
+    }
+
+    /// The stores of a case, and whether one of them is a directory, which stays as it is.
+    async fn mounts(&self, case: &Case) -> crate::Result<(Vec<Mount>, bool)> {
+        let (mut mounts, mut has_directory) = (Vec::new(), false);
+        for (name, files) in &case.mounts {
+            let store: Arc<dyn FileStore> = match files {
+                MountedFiles::Directory(path) => {
+                    has_directory = true;
+                    stores::mount_directory(&self.beside(path)?, FileAccess::ReadWrite, Quota::default())?
+                }
+                MountedFiles::Texts(texts) => {
+                    let store = MemoryStore::new(Quota::default());
+                    for (path, text) in texts {
+                        let at = StorePath::file(path).map_err(|error| {
+                            Error::Invalid(format!("`{path}` in {}: {error}", case.title()))
+                        })?;
+                        let written = store.write(&at, text.clone().into_bytes(), WriteMode::Replace).await;
+                        written.with_context(|| format!("{name}/{at} cannot be written"))?;
+                    }
+                    Arc::new(store)
+                }
+            };
+            let name = MountName::new(name).with_context(|| format!("a mount of {}", case.title()))?;
+            mounts.push(Mount::new(name, store, FileAccess::ReadWrite));
+        }
+        Ok((mounts, has_directory))
+    }
+
+    /// A directory that belongs to the cases. Cases come with a plugin, and whoever runs those of a stranger gives nothing else
+    /// of this machine away.
+    fn beside(&self, path: &Path) -> crate::Result<PathBuf> {
+        let wrong = |why: &str| Error::Invalid(format!("a case mounts {}, {why}", path.display()));
+        let root = if self.directory.as_os_str().is_empty() { Path::new(".") } else { self.directory };
+        let root = root.canonicalize().context("the directory of the cases is gone")?;
+        let directory = root.join(path).canonicalize().map_err(|error| wrong(&error.to_string()))?;
+        if !directory.starts_with(&root) {
+            return Err(wrong("which is not below the directory of the cases"));
+        }
+        Ok(directory)
+    }
+}
+
+impl Prepared {
+    /// Calls the tool of a case.
+    pub(super) async fn call(&self, case: &Case, told: Option<&Arc<Told>>) -> Result<Completion, Refused> {
+        let context = CallContext {
+            file_effects: FileEffects { is_dry_run: self.is_dry_run, shows_diffs: false },
+            progress: told.map(|told| Arc::clone(told) as Arc<dyn ProgressSink>),
+            log: told.map(|told| Arc::clone(told) as Arc<dyn LogSink>),
+            ..CallContext::new("case")
+        };
+        let arguments = serde_json::to_vec(&case.arguments).unwrap_or_default();
+        self.toolset.call(&case.tool, Some(&arguments), &context).await
+    }
+
+    /// Calls the tool of a case for its time alone. Whether it came to its end.
+    pub async fn ends_well(&self, case: &Case) -> bool {
+        let ended = self.call(case, None).await;
+        ended.is_ok_and(|completion| matches!(completion.outcome, cofferdam_tool::Outcome::Ok(_)))
+    }
+
+    pub fn definition(&self, tool: &str) -> Option<&cofferdam_tool::ToolDefinition> {
+        self.toolset.definition(tool).ok().map(|definition| &**definition)
+    }
+}
+
+fn invalid(error: impl std::fmt::Display) -> Error {
+    Error::invalid(error.to_string())
+}

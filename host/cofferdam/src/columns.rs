@@ -1,0 +1,243 @@
+//! What is asked, offered and granted, side by side.
+
+use std::collections::BTreeSet;
+
+use cofferdam_engine::Plugin;
+use cofferdam_tool::{Asked, HttpRule, Permissions, Policy, QuestionKind};
+use serde_json::{Value, json};
+
+/// One thing that can be granted.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What it is about.
+    pub what: String,
+    /// What the manifest asks for.
+    pub asked: String,
+    pub(crate) offered: String,
+    pub(crate) granted: String,
+}
+
+const NO: &str = "-";
+const YES: &str = "yes";
+
+/// The rows of a plugin: everything that is asked or offered. Nothing that neither side names is listed.
+pub fn rows(plugin: &Plugin) -> Vec<Row> {
+    compare(plugin.asked(), &plugin.offered(), &plugin.granted().policy)
+}
+
+fn compare(asked: &Asked, offered: &Policy, granted: &Policy) -> Vec<Row> {
+    let nothing = Permissions::default();
+    let (permissions, is_stated) = match asked {
+        Asked::Stated(permissions) => (permissions.as_ref(), true),
+        Asked::Unstated | Asked::UnstatedWithin(_) => (&nothing, false),
+    };
+    let mut rows = Vec::new();
+    files(&mut rows, permissions, is_stated, offered, granted);
+    http(&mut rows, &permissions.http, is_stated, offered, granted);
+    let texts = |set: &BTreeSet<_>| set.iter().map(ToString::to_string).collect();
+    names(
+        &mut rows,
+        is_stated,
+        "socket",
+        &texts(&permissions.sockets),
+        &texts(&offered.sockets),
+        &texts(&granted.sockets),
+    );
+    names(&mut rows, is_stated, "environment", &permissions.env, &offered.env, &granted.env);
+    names(&mut rows, is_stated, "config", &permissions.config, &offered.config, &granted.config);
+    names(&mut rows, is_stated, "secret", &permissions.secrets, &offered.secrets, &granted.secrets);
+    let tools = |set: &BTreeSet<cofferdam_tool::ToolName>| set.iter().map(ToString::to_string).collect();
+    names(
+        &mut rows,
+        is_stated,
+        "tool",
+        &tools(&permissions.tools),
+        &tools(&offered.tools),
+        &tools(&granted.tools),
+    );
+    let kinds = |set: &BTreeSet<QuestionKind>| set.iter().map(|kind| kind.as_str().to_owned()).collect();
+    names(&mut rows, is_stated, "ask", &kinds(&permissions.ask), &kinds(&offered.ask), &kinds(&granted.ask));
+    rows.push(Row {
+        what: "clock".to_owned(),
+        asked: if is_stated { permissions.clock.as_str() } else { "any" }.to_owned(),
+        offered: offered.clock.as_str().to_owned(),
+        granted: granted.clock.as_str().to_owned(),
+    });
+    let random = |is_given: bool| if is_given { YES } else { NO }.to_owned();
+    rows.push(Row {
+        what: "random numbers".to_owned(),
+        asked: random(permissions.random),
+        offered: random(offered.random),
+        granted: random(granted.random),
+    });
+    limits(&mut rows, asked, offered, granted);
+    rows
+}
+
+fn files(rows: &mut Vec<Row>, asked: &Permissions, is_stated: bool, offered: &Policy, granted: &Policy) {
+    if let Some(access) = asked.files_any.filter(|_| offered.files.is_empty()) {
+        let (what, asked) = ("files of any store".to_owned(), access.to_string());
+        rows.push(Row { what, asked, offered: NO.to_owned(), granted: NO.to_owned() });
+    }
+    let names: BTreeSet<_> = asked.files.keys().chain(offered.files.keys()).collect();
+    for name in names {
+        let wanted = asked.files.get(name).copied().or(asked.files_any);
+        let shown =
+            |access: Option<&cofferdam_tool::FileAccess>| access.map_or(NO.to_owned(), ToString::to_string);
+        rows.push(Row {
+            what: format!("files /{name}"),
+            asked: if is_stated { shown(wanted.as_ref()) } else { "any".to_owned() },
+            offered: shown(offered.files.get(name)),
+            granted: shown(granted.files.get(name)),
+        });
+    }
+}
+
+fn http(rows: &mut Vec<Row>, asked: &[HttpRule], is_stated: bool, offered: &Policy, granted: &Policy) {
+    let overlap = |rule: &HttpRule, policy: &Policy| {
+        let shared: Vec<_> = policy.http.iter().filter_map(|grant| rule.intersect(&grant.rule)).collect();
+        match shared.as_slice() {
+            [] => NO.to_owned(),
+            shared if shared.contains(rule) => YES.to_owned(),
+            parts => format!("only {}", parts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
+        }
+    };
+    for rule in asked {
+        rows.push(Row {
+            what: format!("http {rule}"),
+            asked: YES.to_owned(),
+            offered: overlap(rule, offered),
+            granted: overlap(rule, granted),
+        });
+    }
+    for grant in &offered.http {
+        if !asked.iter().any(|rule| rule.intersect(&grant.rule).is_some()) {
+            rows.push(Row {
+                what: format!("http {}", grant.rule),
+                asked: if is_stated { NO } else { "any" }.to_owned(),
+                offered: YES.to_owned(),
+                granted: if is_stated { NO } else { YES }.to_owned(),
+            });
+        }
+    }
+}
+
+fn names(
+    rows: &mut Vec<Row>,
+    is_stated: bool,
+    kind: &str,
+    asked: &BTreeSet<String>,
+    offered: &BTreeSet<String>,
+    granted: &BTreeSet<String>,
+) {
+    for name in asked.union(offered) {
+        let is_in = |set: &BTreeSet<String>| if set.contains(name) { YES } else { NO }.to_owned();
+        rows.push(Row {
+            what: format!("{kind} {name}"),
+            asked: if is_stated { is_in(asked) } else { "any".to_owned() },
+            offered: is_in(offered),
+            granted: is_in(granted),
+        });
+    }
+}
+
+/// The limits that the plugin has something to say about, and those of which every reader thinks.
+fn limits(rows: &mut Vec<Row>, asked: &Asked, offered: &Policy, granted: &Policy) {
+    let asked = match asked {
+        Asked::Stated(permissions) => permissions.limits.entries(),
+        Asked::UnstatedWithin(limits) => limits.entries(),
+        Asked::Unstated => Vec::new(),
+    };
+    let all = |policy: &Policy| serde_json::to_value(&policy.limits).unwrap_or_default();
+    let (offered, granted) = (all(offered), all(granted));
+    let shown = |limits: &Value, key: &str| match limits.get(key) {
+        None | Some(Value::Null) => "none".to_owned(),
+        Some(value) => value.to_string(),
+    };
+    for key in ["memory-bytes-max", "wall-ms-max"] {
+        if !asked.iter().any(|(name, _)| *name == key) {
+            let row = |limits| shown(limits, key);
+            rows.push(Row {
+                what: format!("limit {key}"),
+                asked: NO.to_owned(),
+                offered: row(&offered),
+                granted: row(&granted),
+            });
+        }
+    }
+    for (key, value) in asked {
+        rows.push(Row {
+            what: format!("limit {key}"),
+            asked: value,
+            offered: shown(&offered, key),
+            granted: shown(&granted, key),
+        });
+    }
+}
+
+/// Rows as lines under a heading.
+pub fn text(rows: &[Row]) -> String {
+    let heading = Row {
+        what: String::new(),
+        asked: "asked".to_owned(),
+        offered: "offered".to_owned(),
+        granted: "granted".to_owned(),
+    };
+    let lines: Vec<_> = std::iter::once(&heading).chain(rows).collect();
+    let width =
+        |column: fn(&Row) -> &str| lines.iter().map(|row| column(row).chars().count()).max().unwrap_or(0);
+    let (what, asked, offered) = (width(|r| &r.what), width(|r| &r.asked), width(|r| &r.offered));
+    let line = |row: &&Row| {
+        let line =
+            format!("{:what$}  {:asked$}  {:offered$}  {}", row.what, row.asked, row.offered, row.granted);
+        line.trim_end().to_owned()
+    };
+    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Rows as JSON.
+pub fn json(rows: &[Row]) -> Value {
+    let row = |row: &Row| json!({"what": row.what, "asked": row.asked, "offered": row.offered, "granted": row.granted});
+    rows.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use cofferdam_tool::{FileAccess, HttpGrant, MountName};
+
+    use super::*;
+
+    #[test]
+    fn the_three_columns_show_what_is_missing() {
+        let rule = |text: &str| text.parse::<HttpRule>().unwrap();
+        let asked = Permissions {
+            files: [(MountName::new("notes").unwrap(), FileAccess::ReadWrite)].into(),
+            http: vec![rule("https://a.example/"), rule("https://b.example/")],
+            env: ["LANG".to_owned()].into(),
+            ..Permissions::default()
+        };
+        let offered = Policy {
+            files: [(MountName::new("notes").unwrap(), FileAccess::ReadOnly)].into(),
+            http: vec![
+                HttpGrant::from(rule("GET https://a.example/")),
+                HttpGrant::from(rule("https://c.example/")),
+            ],
+            ..Policy::default()
+        };
+        let asked = Asked::Stated(Box::new(asked));
+        let granted = asked.granted_of(&offered).policy;
+        let text = text(&compare(&asked, &offered, &granted));
+        insta::assert_snapshot!(text, @"
+                                 asked       offered                      granted
+        files /notes             read-write  read-only                    read-only
+        http https://a.example/  yes         only GET https://a.example/  only GET https://a.example/
+        http https://b.example/  yes         -                            -
+        http https://c.example/  -           yes                          -
+        environment LANG         yes         -                            -
+        clock                    coarse      coarse                       coarse
+        random numbers           yes         yes                          yes
+        limit memory-bytes-max   -           67108864                     67108864
+        limit wall-ms-max        -           30000                        30000
+        ");
+    }
+}

@@ -1,0 +1,352 @@
+//! Builds what a command works with: engine, plugins, toolset.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cofferdam_engine::{Component, ComponentFiles, Engine, Grants, Mount, Plugin, PluginInfo, PluginOptions};
+use cofferdam_files::FileAccessTools;
+use cofferdam_mcp::client::RemoteServer;
+use cofferdam_skills::SkillTools;
+use cofferdam_tool::{Declaration, FileAccess, MountName, PluginName, ToolSource, Toolset};
+
+use crate::config::{ConfigError, ConfigFile, PluginConfig};
+use crate::granting::Values;
+use crate::loading::{PluginError, Progress, Unavailable};
+use crate::servers::ServerSpec;
+use crate::side_by_side::side_by_side;
+use crate::stores::Stores;
+use crate::{
+    Error, FirstBuild, Operator, Selection, StoreMount, file_tools, granting, remembered, servers,
+    skill_tools, stores,
+};
+
+/// Retries of one call that a configuration may ask for. A call that loses more often than that needs another design.
+const RETRIES_MAX: u32 = 100;
+
+/// A plugin that is asked for, before it is loaded.
+#[derive(Clone)]
+pub struct PluginSpec {
+    /// Component file.
+    pub path: PathBuf,
+    /// Its files as they were before anything of them was read.
+    pub files: Option<ComponentFiles>,
+    /// Name, grants and limits.
+    pub options: PluginOptions,
+    /// The configuration that names it, if one does.
+    pub(crate) config: Option<PathBuf>,
+    /// What decides about the servers of that configuration, and what else no tool may write to.
+    protected: Arc<[PathBuf]>,
+    /// Files that decide about the grants of any plugin of the command.
+    policy_files: Arc<[PathBuf]>,
+    /// Whether a change of it needs consent.
+    pub(crate) is_pinned: bool,
+    /// The build that has to succeed before the component can be loaded for the first time.
+    pub(crate) first_build: Option<FirstBuild>,
+}
+
+impl PluginSpec {
+    /// Adds what no tool may write to.
+    pub(crate) fn protect(&mut self, paths: &[PathBuf]) {
+        if !paths.is_empty() {
+            self.protected = self.protected.iter().chain(paths).cloned().collect();
+        }
+    }
+}
+
+/// The configuration that the flags name. It is read once: what is made of it belongs together.
+pub(crate) fn config(selection: &Selection) -> crate::Result<Option<ConfigFile>> {
+    Ok(selection.config.as_deref().map(ConfigFile::read_ambient).transpose()?)
+}
+
+/// The plugins that the flags and the configuration name. It is an error if there are no tools at all.
+pub fn plugin_specs(
+    selection: &Selection,
+    file: Option<&ConfigFile>,
+    values: Values,
+) -> crate::Result<Vec<PluginSpec>> {
+    let specs = any_plugin_specs(selection, file, values)?;
+    let has_servers = file.is_some_and(|file| !file.config.servers.is_empty());
+    let has_files = selection.files.is_some() || file.is_some_and(|file| !file.config.files.is_empty());
+    let has_sources = !selection.sources.is_empty();
+    if specs.is_empty()
+        && !has_sources
+        && !has_files
+        && !has_servers
+        && !skill_tools::are_named(selection, file)
+    {
+        return Err(Error::invalid("no tools are named; name a plugin, a configuration or a store of files"));
+    }
+    Ok(specs)
+}
+
+/// The plugins that the flags and the configuration name, if any.
+pub(crate) fn any_plugin_specs(
+    selection: &Selection,
+    file: Option<&ConfigFile>,
+    values: Values,
+) -> crate::Result<Vec<PluginSpec>> {
+    let mut specs = match file {
+        Some(file) => specs_of_config(file, values)?,
+        None => Vec::new(),
+    };
+    let server_files: Arc<[PathBuf]> = file.map(servers::deciding_files).unwrap_or_default().into();
+    let grants = grants(selection)?;
+    for plugin in &selection.plugins {
+        let (name, path) = (plugin.to_name()?, plugin.component.clone());
+        let (grants, limits) = (grants.clone(), selection.limits.clone());
+        let options = PluginOptions { name, grants, limits, retries_max: 0 };
+        specs.push(PluginSpec {
+            files: ComponentFiles::look_ambient(&path),
+            path,
+            options,
+            config: None,
+            protected: Arc::clone(&server_files),
+            policy_files: Arc::default(),
+            is_pinned: false,
+            first_build: None,
+        });
+    }
+    if selection.plugins.is_empty() && !selection.mounts.is_empty() {
+        return Err(Error::invalid(
+            "mounts are for plugins that no configuration names; a configuration has its own grants",
+        ));
+    }
+    let policy_files: Arc<[PathBuf]> =
+        if selection.plugins.is_empty() { Arc::default() } else { deciding(&specs).into() };
+    for spec in &mut specs {
+        override_limits(spec, selection);
+        spec.policy_files = Arc::clone(&policy_files);
+    }
+    check_reach(&specs)?;
+    Ok(specs)
+}
+
+/// The file-access tools that the flags and the configuration name, beside the plugins of `specs`. They may not write to
+/// `protected` either. A store that was typed outlives `before`.
+pub fn file_tools(
+    selection: &Selection,
+    file: Option<&ConfigFile>,
+    specs: &[PluginSpec],
+    values: Values,
+    protected: &[PathBuf],
+    before: Option<&FileAccessTools>,
+) -> crate::Result<Option<Arc<FileAccessTools>>> {
+    let mut deciding = deciding(specs);
+    deciding.extend_from_slice(protected);
+    if let Some(file) = file {
+        deciding.extend(servers::deciding_files(file));
+        deciding.push(file.path.clone());
+    }
+    Ok(file_tools::tools(selection.files.as_ref(), file, values, &deciding, before)?.map(Arc::new))
+}
+
+/// No plugin may write what decides about its own grants or another's.
+pub(crate) fn check_reach(specs: &[PluginSpec]) -> crate::Result<()> {
+    let can_write = |mounts: &&Vec<Mount>| mounts.iter().any(|mount| mount.access != FileAccess::ReadOnly);
+    let mut granted = specs.iter().map(|spec| &spec.options.grants.mounts).filter(can_write);
+    let Some(first) = granted.next() else { return Ok(()) };
+    let deciding = granting::policy_files(&deciding(specs));
+    std::iter::once(first).chain(granted).try_for_each(|mounts| granting::check_mounts(mounts, &deciding))
+}
+
+/// The files that decide about grants.
+pub(crate) fn deciding<'a>(specs: impl IntoIterator<Item = &'a PluginSpec>) -> Vec<PathBuf> {
+    let files = |spec: &PluginSpec| [Some(spec.path.clone()), spec.config.clone()];
+    let of = |spec| files(spec).into_iter().flatten().chain(spec.protected.iter().cloned());
+    specs.into_iter().flat_map(of).chain(remembered::path()).collect()
+}
+
+/// The files that decide about grants, for a plugin that is looked at by itself.
+pub(crate) fn deciding_beside(spec: &PluginSpec) -> Vec<PathBuf> {
+    deciding([spec]).into_iter().chain(spec.policy_files.iter().cloned()).collect()
+}
+
+/// What is typed counts: the person at the command line is the one who wrote the configuration, or who chose it.
+fn override_limits(spec: &mut PluginSpec, selection: &Selection) {
+    let limits = &mut spec.options.limits;
+    if let Some(timeout) = selection.timeout {
+        limits.wall_ms_max = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        // Who gives a tool more time than it could compute for by default means computing too, where nobody has set that.
+        if spec.config.is_none() {
+            limits.cpu_ms_max = limits.cpu_ms_max.max(limits.wall_ms_max);
+        }
+    }
+    if let Some(bytes) = selection.memory_bytes_max {
+        limits.memory_bytes_max = bytes;
+    }
+}
+
+/// The plugins of a configuration. Every reference is checked here, those of its servers as well.
+pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<PluginSpec>> {
+    let stores = Stores::new(file, values);
+    let protected = servers::deciding_files(file).into();
+    let plugins: Vec<_> = file.config.plugins.iter().collect();
+    let found = side_by_side(&plugins, |_, (_, plugin)| Found::look(file, plugin));
+    let specs: Vec<_> = plugins
+        .into_iter()
+        .zip(found)
+        .map(|((name, plugin), found)| spec_of_plugin(file, name, plugin, found, &stores, values, &protected))
+        .collect::<crate::Result<_>>()?;
+    servers::of_config(file, Values::Leave, &Operator::default())?;
+    check_reach(&specs)?;
+    Ok(specs)
+}
+
+/// Refuses a configuration that names a component which does not exist. Commands that call tools leave such a plugin out.
+pub fn check_components(file: &ConfigFile) -> Result<(), ConfigError> {
+    let missing = file.config.plugins.values().map(|plugin| &plugin.component);
+    let mut missing = missing.filter(|component| !file.resolve(component.as_ref()).is_file());
+    match missing.next() {
+        Some(component) => {
+            let message = format!("there is no file {}", file.resolve(component.as_ref()).display());
+            Err(file.error(component.span(), message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// One plugin of a configuration.
+pub fn spec_of_config(
+    file: &ConfigFile,
+    name: &str,
+    plugin: &PluginConfig,
+    stores: &Stores<'_>,
+    values: Values,
+) -> crate::Result<PluginSpec> {
+    let found = Found::look(file, plugin);
+    spec_of_plugin(file, name, plugin, found, stores, values, &servers::deciding_files(file).into())
+}
+
+/// Where the component of a plugin is, and what is there.
+struct Found {
+    path: PathBuf,
+    files: Option<ComponentFiles>,
+}
+
+impl Found {
+    fn look(file: &ConfigFile, plugin: &PluginConfig) -> Self {
+        let path = file.resolve(plugin.component.as_ref());
+        Self { files: ComponentFiles::look_ambient(&path), path }
+    }
+}
+
+fn spec_of_plugin(
+    file: &ConfigFile,
+    name: &str,
+    plugin: &PluginConfig,
+    Found { path, files }: Found,
+    stores: &Stores<'_>,
+    values: Values,
+    protected: &Arc<[PathBuf]>,
+) -> crate::Result<PluginSpec> {
+    let header = format!("[plugins.{name}");
+    let plugin_name = PluginName::new(name)
+        .map_err(|error| file.error_in_table(&header, format!("plugin `{name}`: {error}")))?;
+    let grants = granting::of_config(file, name, plugin, stores, values)?;
+    let limits = plugin.limits.over(&file.config.limits);
+    if limits.wall_ms_max == 0 || limits.memory_bytes_max == 0 || limits.output_bytes_max == 0 {
+        let message = format!("plugin `{name}`: a limit of 0 lets no call succeed");
+        return Err(file.error_in_table("limits", message).into());
+    }
+    if plugin.retries > RETRIES_MAX {
+        let message =
+            format!("plugin `{name}`: `retries` is {}; at most {RETRIES_MAX} are made", plugin.retries);
+        return Err(file.error_in_table(&header, message).into());
+    }
+    let options = PluginOptions { name: plugin_name, grants, limits, retries_max: plugin.retries };
+    let protected = Arc::clone(protected);
+    let (config, is_pinned) = (Some(file.path.clone()), plugin.pin);
+    let policy_files = Arc::default();
+    Ok(PluginSpec { path, files, options, config, protected, policy_files, is_pinned, first_build: None })
+}
+
+/// Opens the stores that plugins get which no configuration names.
+fn grants(selection: &Selection) -> crate::Result<Grants> {
+    let mut grants = selection.grants.clone();
+    for StoreMount { name, location, access } in &selection.mounts {
+        let name = MountName::new(name.as_str())
+            .map_err(|error| Error::invalid(format!("`{name}` cannot be the name of a mount: {error}")))?;
+        if grants.mounts.iter().any(|other| other.name == name) {
+            return Err(Error::invalid(format!("two mounts are called `{name}`")));
+        }
+        let store =
+            stores::open_location(location, *access).map_err(|error| Error::invalid(format!("{error:#}")))?;
+        grants.mounts.push(Mount::new(name, store, *access));
+    }
+    Ok(grants)
+}
+
+/// What a component is and declares, without judging it.
+pub struct Examined {
+    /// Identity, size and imports.
+    pub info: PluginInfo,
+    /// Tools as they are declared.
+    pub declarations: Vec<Declaration>,
+    /// Whether it was compiled for that; otherwise it had been before.
+    pub was_compiled: bool,
+}
+
+/// Asks a component for its declarations.
+pub async fn examine(engine: &Engine, path: &Path, operator: &Operator) -> crate::Result<Examined> {
+    let name = crate::plugin_name(path).map_err(|error| Error::invalid(error.to_string()))?;
+    let progress = Progress::new(&name, operator);
+    let examined = engine.examine(&Component::from_file_ambient(path), &name, &progress).await;
+    let (info, declarations) = examined.map_err(|source| PluginError::new(path, source))?;
+    Ok(Examined { info, declarations, was_compiled: progress.has_compiled() })
+}
+
+/// One toolset over `plugins`, the file-access tools, those of skills and `servers`. Tools of the same name get that of their source before it.
+///
+/// A server that takes a name which is still taken then is left out, with a note: what a stranger calls its tools keeps
+/// nobody else's away.
+pub fn toolset<'p>(
+    plugins: impl IntoIterator<Item = &'p Arc<Plugin>>,
+    unavailable: impl IntoIterator<Item = &'p Unavailable>,
+    file_tools: Option<Arc<FileAccessTools>>,
+    skill_tools: Option<Arc<SkillTools>>,
+    sources: &[Arc<dyn ToolSource>],
+    mut servers: Vec<Arc<RemoteServer>>,
+    operator: &Operator,
+) -> crate::Result<Toolset> {
+    let plugins = plugins.into_iter().map(|plugin| Arc::clone(plugin) as Arc<dyn ToolSource>);
+    let own = plugins.chain(file_tools.map(|tools| tools as Arc<dyn ToolSource>));
+    let own = own.chain(skill_tools.map(|tools| tools as Arc<dyn ToolSource>));
+    let own: Vec<_> = own.chain(sources.iter().cloned()).collect();
+    let unavailable = unavailable.into_iter().map(|plugin| Arc::clone(&plugin.source) as Arc<dyn ToolSource>);
+    let mut unavailable: Vec<_> = unavailable.collect();
+    loop {
+        let own = own.iter().chain(&unavailable);
+        let remote = servers.iter().map(|server| Arc::clone(server) as Arc<dyn ToolSource>);
+        let error = match Toolset::join(own.cloned().chain(remote)) {
+            Ok(toolset) => return Ok(toolset),
+            Err(error) => error,
+        };
+        let is_named =
+            |name: &str| [&error.source_name, &error.taken_by].into_iter().any(|named| named == name);
+        // Remembered tools keep no other tool away.
+        if let Some(at) = unavailable.iter().rposition(|plugin| is_named(plugin.name())) {
+            unavailable.remove(at);
+            continue;
+        }
+        let is_in = |server: &Arc<RemoteServer>| is_named(server.name());
+        let Some(at) = servers.iter().rposition(is_in) else { return Err(Error::invalid(error.to_string())) };
+        let left_out = servers.remove(at);
+        operator.note(&format!("warning: the server `{}` is left out: {error}", left_out.name()));
+    }
+}
+
+/// Returns the servers of the configuration.
+pub(crate) fn server_specs(
+    selection: &Selection,
+    config: Option<&ConfigFile>,
+    operator: &Operator,
+) -> crate::Result<Vec<ServerSpec>> {
+    let Some(config) = config else { return Ok(Vec::new()) };
+    let mut specs = servers::of_config(config, Values::Read, operator)?;
+    if let Some(timeout) = selection.timeout {
+        for spec in &mut specs {
+            spec.settings.call_wait = timeout;
+        }
+    }
+    Ok(specs)
+}

@@ -1,0 +1,252 @@
+//! `cofferdam.toml`: plugins, remote servers, file stores, skills, models, secrets, grants and limits.
+//!
+//! The file is only read when it is named: a configuration that lies in the working directory could have come with
+//! someone else's repository. Paths in it are relative to the file. `docs/configuration.md` describes every key.
+
+pub mod edit;
+mod files;
+mod grants;
+mod labels;
+mod models;
+mod secrets;
+mod serve;
+mod servers;
+mod skills;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use cofferdam_files::{FileStore, Quota, read_named_text_ambient};
+use cofferdam_tool::{Limits, LimitsAsked, SecretText};
+use serde::Deserialize;
+use toml::Spanned;
+
+pub(crate) use self::files::FilesTable;
+pub use self::grants::{GrantsTable, Offered, ValueSource, Wrong};
+pub use self::labels::LabelsTable;
+pub(crate) use self::models::{ModelTable, Provider};
+pub use self::secrets::{SECRET_FILE_BYTES_MAX, SecretSource};
+pub use self::serve::{OAuthTable, ServeTable, ToolsetTable};
+pub use self::servers::{HeaderSource, ServerOAuthTable, ServerTable};
+pub use self::skills::SkillsTable;
+
+/// Largest configuration file in bytes.
+pub(crate) const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
+
+/// A configuration as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[derive(Default)]
+pub struct Config {
+    /// File stores by name.
+    pub stores: BTreeMap<String, StoreConfig>,
+    /// Stores that the file-access tools work on, by name.
+    pub files: BTreeMap<String, FilesTable>,
+    /// Secrets by name, and where they are kept.
+    pub secrets: BTreeMap<String, Spanned<SecretSource>>,
+    /// What every plugin is offered.
+    pub grants: GrantsTable,
+    /// Plugins by name.
+    pub plugins: BTreeMap<String, PluginConfig>,
+    /// Remote MCP servers by name.
+    pub servers: BTreeMap<String, ServerTable>,
+    /// Limits for every plugin that has none of its own.
+    pub(crate) limits: Limits,
+    /// What MCP clients are offered, and who may call over HTTP.
+    pub(crate) serve: ServeTable,
+    /// Where skills are, and what their scripts may do.
+    pub(crate) skills: SkillsTable,
+    /// Models by name.
+    pub models: BTreeMap<String, ModelTable>,
+    /// What of a conversation can be relied on.
+    pub labels: LabelsTable,
+    /// Some of the tools, by name.
+    pub(crate) toolsets: BTreeMap<String, ToolsetTable>,
+}
+
+/// `[stores.NAME]`: one of `directory`, `url` and `memory`, and what goes with it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct StoreConfig {
+    /// The directory behind the store.
+    pub directory: Option<Spanned<PathBuf>>,
+    /// The bucket behind the store: `s3://bucket/prefix`, `gs://…` or `az://…`.
+    pub(crate) url: Option<Spanned<String>>,
+    /// Whether the store is in memory, empty at first and gone with the process.
+    pub(crate) memory: Option<bool>,
+    /// What the store may hold.
+    pub(crate) quota: Option<Quota>,
+    /// Whether each session has a directory of its own in it.
+    pub(crate) per_session: bool,
+    /// The region of a bucket.
+    pub(crate) region: Option<String>,
+    /// The address of a service that is not Amazon's, Google's or Microsoft's own.
+    pub(crate) endpoint: Option<String>,
+    /// Whether the name of the bucket is a part of the host's name.
+    pub(crate) virtual_hosted: bool,
+    /// The id of the access key; of Azure the name of the account.
+    pub(crate) access_key_id: Option<String>,
+    /// The name of the secret that holds the key.
+    pub(crate) secret_key: Option<Spanned<String>>,
+    /// The name of the secret that holds the token of a temporary key.
+    pub(crate) session_token: Option<Spanned<String>>,
+}
+
+/// `[plugins.NAME]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PluginConfig {
+    /// The component file.
+    pub component: Spanned<PathBuf>,
+    /// What the plugin is offered.
+    #[serde(default)]
+    pub grants: GrantsTable,
+    /// Whether the plugin is offered what all plugins are.
+    #[serde(default = "yes")]
+    pub(crate) default_grants: bool,
+    /// Whether a change of the component or its definitions needs consent.
+    #[serde(default = "yes")]
+    pub(crate) pin: bool,
+    /// Maximum number of retries of a call that ends as `Conflict`.
+    #[serde(default)]
+    pub(crate) retries: u32,
+    /// Limits of its calls; a key that is left out has the value of the file's `[limits]`.
+    #[serde(default)]
+    pub(crate) limits: LimitsAsked,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A configuration that is well-formed, with where it came from.
+#[derive(Debug)]
+pub struct ConfigFile {
+    /// File.
+    pub path: PathBuf,
+    /// Contents.
+    pub text: String,
+    /// Configuration as it is written.
+    pub config: Config,
+    pub(crate) open_stores: OpenStores,
+}
+
+/// The stores of a configuration that are open, by name and by whether their values were read: whoever uses one of them sees
+/// the changes of the others.
+#[derive(Default)]
+pub(crate) struct OpenStores(pub(crate) Mutex<BTreeMap<(String, bool), Arc<dyn FileStore>>>);
+
+impl std::fmt::Debug for OpenStores {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenStores").finish_non_exhaustive()
+    }
+}
+
+/// Why a configuration is not accepted, with the place.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{}: {message}", .path.display(), place(*.at))]
+pub struct ConfigError {
+    pub(crate) path: PathBuf,
+    /// Line and column, from 1.
+    pub at: Option<(usize, usize)>,
+    /// What is wrong.
+    pub message: String,
+}
+
+fn place(at: Option<(usize, usize)>) -> String {
+    at.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default()
+}
+
+impl ConfigFile {
+    /// Reads and checks the form of a configuration file.
+    pub fn read_ambient(path: &Path) -> Result<Self, ConfigError> {
+        let error = |at, message| ConfigError { path: path.to_owned(), at, message };
+        let text = read_named_text_ambient(path, CONFIG_BYTES_MAX);
+        let text = text.map_err(|e| error(None, e.to_string()))?;
+        Self::parse(path, &text)
+    }
+
+    /// Checks the form of the text of a configuration file.
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let config = toml::from_str(text).map_err(|e| ConfigError {
+            path: path.to_owned(),
+            at: e.span().map(|span| line_and_column(text, span.start)),
+            message: e.message().to_owned(),
+        })?;
+        Ok(Self { path: path.to_owned(), text: text.to_owned(), config, open_stores: OpenStores::default() })
+    }
+
+    /// The value of the secret `name`, which is kept at `source`.
+    pub(crate) fn read_secret(
+        &self,
+        name: &str,
+        source: &Spanned<SecretSource>,
+    ) -> Result<SecretText, ConfigError> {
+        let read = source.get_ref().read_ambient(|path| self.resolve(path));
+        read.map_err(|e| self.error(source.span(), format!("the secret `{name}` cannot be read: {e:#}")))
+    }
+
+    /// Returns whether any plugin, or the file-access tools, are offered to change something in a store.
+    pub(crate) fn may_write(&self, store: &str) -> bool {
+        let is_it = |table: &&FilesTable| table.store.as_ref().is_some_and(|name| name.get_ref() == store);
+        if self.config.files.values().filter(is_it).any(FilesTable::may_write) {
+            return true;
+        }
+        let plugins = self.config.plugins.values().map(|plugin| &plugin.grants);
+        plugins.chain([&self.config.grants, &self.config.skills.grants]).any(|grants| grants.may_write(store))
+    }
+
+    /// A path of the file, relative to the file.
+    pub fn resolve(&self, path: &Path) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).join(path)
+    }
+
+    /// An error about the value at `span`.
+    pub fn error(&self, span: std::ops::Range<usize>, message: impl Into<String>) -> ConfigError {
+        let at = Some(line_and_column(&self.text, span.start));
+        ConfigError { path: self.path.clone(), at, message: message.into() }
+    }
+
+    /// An error about a table that has no value to point at: the place is its header.
+    pub fn error_in_table(&self, header: &str, message: impl Into<String>) -> ConfigError {
+        let at = self.text.find(header).map(|offset| line_and_column(&self.text, offset));
+        ConfigError { path: self.path.clone(), at, message: message.into() }
+    }
+}
+
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<ConfigFile, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cofferdam.toml");
+        std::fs::write(&path, text).unwrap();
+        ConfigFile::read_ambient(&path)
+            .map_err(|e| e.to_string().replace(&directory.path().display().to_string(), ""))
+    }
+
+    #[test]
+    fn errors_have_line_and_column() {
+        let error = read("[stores.docs]\ndirectory = \"docs\"\nfoo = 1\n").unwrap_err();
+        assert!(error.starts_with("/cofferdam.toml:3:1: unknown field `foo`"), "{error}");
+        let error = read("[plugins.text]\ncomponent = 5\n").unwrap_err();
+        assert!(error.starts_with("/cofferdam.toml:2:13: invalid type"), "{error}");
+        let error = read("a = \n").unwrap_err();
+        assert!(error.starts_with("/cofferdam.toml:1:5:"), "{error}");
+    }
+
+    #[test]
+    fn limits_that_are_left_out_have_their_defaults() {
+        let file = read("[limits]\nwall-ms-max = 5\n").unwrap();
+        assert_eq!(file.config.limits, Limits { wall_ms_max: 5, ..Limits::default() });
+    }
+}

@@ -1,0 +1,365 @@
+//! Edits of `cofferdam.toml` by `grant` and `revoke`, which leave alone what a person wrote around an entry.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::error::Context as _;
+use cofferdam_tool::Permission;
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
+
+use crate::Error;
+use crate::config::{ConfigError, ConfigFile};
+
+/// A configuration that is being edited.
+#[derive(Clone)]
+pub struct ConfigEditor {
+    path: PathBuf,
+    document: DocumentMut,
+}
+
+/// What is granted, with the values that a permission alone does not say.
+#[derive(Debug, Clone)]
+pub struct NewGrant {
+    /// What is granted.
+    pub permission: Permission,
+    /// The directory behind a store that the file does not have yet.
+    pub directory: Option<PathBuf>,
+    /// The value of a variable or configuration value; a variable without one is passed on from the host.
+    pub value: Option<String>,
+}
+
+impl ConfigEditor {
+    /// Reads a configuration, which has to be a valid one.
+    pub fn open_ambient(path: &Path) -> crate::Result<Self> {
+        ConfigFile::read_ambient(path)?;
+        let text = cofferdam_files::read_named_text_ambient(path, crate::config::CONFIG_BYTES_MAX);
+        let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
+        let document = text.parse().with_context(|| format!("{} cannot be read", path.display()))?;
+        // A link to the file stays a link.
+        let path = path.canonicalize().with_context(|| format!("{} cannot be resolved", path.display()))?;
+        Ok(Self { path, document })
+    }
+
+    /// Adds a grant to a plugin. Says whether anything has changed.
+    pub fn grant(&mut self, plugin: &str, grant: &NewGrant) -> crate::Result<bool> {
+        if let (Permission::Files(Some(store), _), Some(directory)) = (&grant.permission, &grant.directory) {
+            let stores = table(self.document.as_table_mut(), &["stores"])?;
+            if !stores.contains_key(store.as_str()) {
+                let mut entry = Table::new();
+                entry.insert("directory", directory.display().to_string().into());
+                stores.insert(store.as_str(), Item::Table(entry));
+            }
+        }
+        let before = self.document.to_string();
+        let path = match &grant.permission {
+            Permission::Limit(..) => ["plugins", plugin, "limits"],
+            _ => ["plugins", plugin, "grants"],
+        };
+        let grants = table(self.plugin(plugin)?, path.get(2..).unwrap_or_default())?;
+        match &grant.permission {
+            Permission::Files(None, _) => {
+                return Err(Error::Invalid("name the store: files:NAME=read-only".to_owned()));
+            }
+            Permission::Files(Some(store), access) => {
+                let files = table(grants, &["files"])?;
+                set(files, store.as_str(), access.as_str().into());
+            }
+            Permission::Http(rule) => push(grants, "http", &rule.to_string())?,
+            Permission::Socket(rule) => push(grants, "sockets", &rule.to_string())?,
+            Permission::Secret(name) => push(grants, "secrets", name)?,
+            Permission::Tool(name) => push(grants, "tools", name.as_str())?,
+            Permission::Ask(kind) => push(grants, "ask", kind.as_str())?,
+            Permission::Env(name) => {
+                let value = grant.value.clone().map_or_else(|| from_env(name), Value::from);
+                set(table(grants, &["env"])?, name, value);
+            }
+            Permission::Config(key) => {
+                let Some(value) = &grant.value else {
+                    return Err(Error::Invalid(format!(
+                        "a configuration value has a value: config:{key} --value TEXT"
+                    )));
+                };
+                set(table(grants, &["config"])?, key, value.as_str().into());
+            }
+            Permission::Clock(precision) => set(grants, "clock", precision.as_str().into()),
+            Permission::Random => set(grants, "random", true.into()),
+            Permission::Limit(key, value) => {
+                let value =
+                    i64::try_from(*value).context("a number of the configuration has at most 63 bits")?;
+                set(grants, key, value.into());
+            }
+        }
+        Ok(self.document.to_string() != before)
+    }
+
+    /// Takes a grant away from a plugin. Says whether it was there.
+    pub fn revoke(&mut self, plugin: &str, permission: &Permission) -> crate::Result<bool> {
+        let before = self.document.to_string();
+        let entry = self.plugin(plugin)?;
+        if let Permission::Limit(key, _) = permission {
+            return Ok(entry
+                .get_mut("limits")
+                .and_then(Item::as_table_like_mut)
+                .is_some_and(|limits| limits.remove(key).is_some()));
+        }
+        let Some(grants) = entry.get_mut("grants").and_then(Item::as_table_like_mut) else {
+            return Ok(false);
+        };
+        match permission {
+            Permission::Files(Some(store), _) => remove(grants, "files", store.as_str()),
+            Permission::Files(None, _) => drop(grants.remove("files")),
+            Permission::Http(rule) => {
+                let is_rule =
+                    |text: &str| text.parse().is_ok_and(|other: cofferdam_tool::HttpRule| other == *rule);
+                take_out(grants, "http", is_rule);
+            }
+            Permission::Socket(rule) => take_out(grants, "sockets", |text| {
+                text.parse().is_ok_and(|other: cofferdam_tool::SocketRule| other == *rule)
+            }),
+            Permission::Secret(name) => take_out(grants, "secrets", |text| text == name),
+            Permission::Tool(name) => take_out(grants, "tools", |text| text == name.as_str()),
+            Permission::Ask(kind) => take_out(grants, "ask", |text| text == kind.as_str()),
+            Permission::Env(name) => remove(grants, "env", name),
+            Permission::Config(key) => remove(grants, "config", key),
+            Permission::Clock(_) => drop(grants.remove("clock")),
+            Permission::Random => set(grants, "random", false.into()),
+            Permission::Limit(..) => {}
+        }
+        Ok(self.document.to_string() != before)
+    }
+
+    /// Takes every grant away from a plugin, those that all plugins have too.
+    pub fn revoke_all(&mut self, plugin: &str) -> crate::Result<()> {
+        let entry = self.plugin(plugin)?;
+        entry.remove("grants");
+        set(entry, "default-grants", false.into());
+        Ok(())
+    }
+
+    /// Writes the file, if what has become of it is a valid configuration.
+    pub fn save(&self) -> crate::Result<()> {
+        self.config()?;
+        replace_file(&self.path, self.document.to_string().as_bytes())
+            .with_context(|| format!("{} cannot be written", self.path.display()))
+    }
+
+    /// The configuration that the file would be by now.
+    pub fn config(&self) -> Result<ConfigFile, ConfigError> {
+        ConfigFile::parse(&self.path, &self.document.to_string())
+    }
+
+    fn plugin(&mut self, plugin: &str) -> crate::Result<&mut dyn TableLike> {
+        let known = self.document.get("plugins").and_then(|plugins| plugins.get(plugin)).is_some();
+        if !known {
+            let path = self.path.display();
+            return Err(Error::Invalid(format!(
+                "{path} has no plugin `{plugin}`; add [plugins.{plugin}] with its `component`"
+            )));
+        }
+        table(self.document.as_table_mut(), &["plugins", plugin])
+    }
+}
+
+/// The table at `path`, made where it is missing.
+pub fn table<'t>(root: &'t mut dyn TableLike, path: &[&str]) -> crate::Result<&'t mut dyn TableLike> {
+    let mut here = root;
+    for key in path {
+        let entry = here.entry(key).or_insert_with(|| {
+            let mut table = Table::new();
+            table.set_implicit(true);
+            Item::Table(table)
+        });
+        here = entry.as_table_like_mut().with_context(|| format!("`{key}` is not a table"))?;
+    }
+    Ok(here)
+}
+
+/// Sets a value and keeps the comment behind the old one.
+pub fn set(table: &mut dyn TableLike, key: &str, mut value: Value) {
+    if let Some(old) = table.get(key).and_then(Item::as_value) {
+        *value.decor_mut() = old.decor().clone();
+    }
+    table.insert(key, Item::Value(value));
+}
+
+fn push(table: &mut dyn TableLike, key: &str, text: &str) -> crate::Result<()> {
+    let item = table.entry(key).or_insert_with(|| Item::Value(Array::new().into()));
+    let array = item.as_array_mut().with_context(|| format!("`{key}` is not a list"))?;
+    if !array.iter().any(|value| value.as_str() == Some(text)) {
+        array.push(text);
+    }
+    Ok(())
+}
+
+fn remove(table: &mut dyn TableLike, key: &str, name: &str) {
+    if let Some(inner) = table.get_mut(key).and_then(Item::as_table_like_mut) {
+        inner.remove(name);
+    }
+}
+
+/// Takes entries out of a list of texts or of tables with `to`. A comment behind an entry stands before the next one for the
+/// parser: it stays when that one goes.
+fn take_out(table: &mut dyn TableLike, key: &str, is_meant: impl Fn(&str) -> bool) {
+    let Some(array) = table.get_mut(key).and_then(Item::as_array_mut) else { return };
+    let mut comment = String::new();
+    let mut index = 0;
+    while let Some(value) = array.get_mut(index) {
+        let text = value.as_str().or_else(|| value.as_inline_table()?.get("to")?.as_str());
+        let is_gone = text.is_some_and(&is_meant);
+        let before = value.decor().prefix().and_then(|raw| raw.as_str()).unwrap_or_default().to_owned();
+        if is_gone {
+            if before.contains('#') {
+                comment.push_str(before.trim_end());
+            }
+            array.remove(index);
+        } else {
+            if !comment.is_empty() {
+                value.decor_mut().set_prefix(format!("{comment}{before}"));
+                comment.clear();
+            }
+            index += 1;
+        }
+    }
+    if !comment.is_empty() {
+        let trailing = array.trailing().as_str().unwrap_or_default();
+        let trailing =
+            if trailing.starts_with(['\n', '\r']) { trailing.to_owned() } else { format!("\n{trailing}") };
+        array.set_trailing(format!("{comment}{trailing}"));
+    }
+}
+
+fn from_env(name: &str) -> Value {
+    let mut table = InlineTable::new();
+    table.insert("env", name.into());
+    Value::InlineTable(table)
+}
+
+/// Puts `bytes` in the place of a file in one step, with the mode of the old one.
+pub fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mode = std::fs::metadata(path).map(|old| old.permissions());
+    replace(path, bytes, Some(mode.unwrap_or_else(|_| readable())))
+}
+
+/// Puts `bytes` in the place of a file in one step. Only the user may read it.
+pub fn replace_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    replace(path, bytes, None)
+}
+
+/// A temporary file is private, and stays so without a `mode`.
+fn replace(path: &Path, bytes: &[u8], mode: Option<std::fs::Permissions>) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    if let Some(mode) = mode {
+        file.as_file().set_permissions(mode)?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// A new file holds nothing that others may not read.
+#[cfg(unix)]
+fn readable() -> std::fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::Permissions::from_mode(0o644)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "\
+# My plugins.
+[stores.notes] # where I write
+directory = \"notes\"
+
+[plugins.csv] # tables
+component = \"csv.wasm\"
+grants.files.notes = \"read-only\" # no more than that
+
+[plugins.gh]
+component = \"gh.wasm\"
+
+[plugins.gh.grants]
+# the API
+http = [
+    \"GET https://api.example.com/\", # reading
+    { to = \"POST https://api.example.com/\", headers = [\"Authorization: ${secret:gh}\"] },
+]
+";
+
+    fn edit(text: &str, change: impl FnOnce(&mut ConfigEditor)) -> String {
+        let mut file =
+            ConfigEditor { path: PathBuf::from("cofferdam.toml"), document: text.parse().unwrap() };
+        change(&mut file);
+        let text = file.document.to_string();
+        ConfigFile::parse(Path::new("cofferdam.toml"), &text)
+            .unwrap_or_else(|error| panic!("{error}\n{text}"));
+        text
+    }
+
+    fn granted(text: &str, plugin: &str, permission: &str) -> String {
+        edit(text, |file| {
+            let permission = permission.parse().unwrap();
+            let grant = NewGrant { permission, directory: Some("dir".into()), value: Some("v".to_owned()) };
+            file.grant(plugin, &grant).unwrap();
+        })
+    }
+
+    #[test]
+    fn a_grant_changes_its_line_and_no_other() {
+        let text = granted(FILE, "csv", "files:notes=read-write");
+        assert_eq!(text, FILE.replace("\"read-only\" # no", "\"read-write\" # no"));
+        let text = granted(FILE, "gh", "http:https://b.example/v1");
+        assert!(text.contains("# reading\n") && text.contains("\"https://b.example/v1\""), "{text}");
+        assert_eq!(granted(&text, "gh", "http:https://b.example/v1"), text, "granting twice changes nothing");
+    }
+
+    #[test]
+    fn everything_can_be_granted_and_revoked() {
+        for permission in [
+            "files:out=create-only",
+            "http:GET https://b.example/",
+            "socket:tcp b.example:1",
+            "env:LANG",
+            "config:units",
+            "secret:gh",
+            "clock:precise",
+            "tool:word_count",
+            "ask:form",
+            "limit:wall-ms-max=5",
+        ] {
+            for plugin in ["csv", "gh"] {
+                let with = granted(FILE, plugin, permission);
+                assert_ne!(with, FILE);
+                assert!(with.starts_with("# My plugins.\n[stores.notes] # where I write\n"), "{with}");
+                let permission: Permission = permission.parse().unwrap();
+                let without = edit(&with, |file| assert!(file.revoke(plugin, &permission).unwrap()));
+                edit(&without, |file| assert!(!file.revoke(plugin, &permission).unwrap()));
+            }
+        }
+        let text = edit(FILE, |file| {
+            let rule = "http:POST https://api.example.com/".parse().unwrap();
+            assert!(file.revoke("gh", &rule).unwrap());
+        });
+        assert!(text.contains("# reading") && !text.contains("POST"), "{text}");
+    }
+
+    #[test]
+    fn revoking_everything_takes_default_grants_too() {
+        let text = edit(FILE, |file| file.revoke_all("gh").unwrap());
+        assert!(text.contains("default-grants = false") && !text.contains("http"), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_plugin_is_an_error() {
+        let mut file = ConfigEditor { path: PathBuf::from("c.toml"), document: FILE.parse().unwrap() };
+        assert!(
+            file.revoke("nobody", &Permission::Random)
+                .unwrap_err()
+                .to_string()
+                .contains("has no plugin `nobody`")
+        );
+    }
+}

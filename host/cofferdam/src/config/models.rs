@@ -1,0 +1,102 @@
+//! `[models.NAME]`: models that `cofferdam chat` talks to.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::{Spanned, Value};
+use url::Url;
+
+use super::grants::{ValueSource, Wrong, source};
+
+/// A model as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ModelTable {
+    /// Whose interface is spoken.
+    pub(crate) provider: Provider,
+    /// What the provider calls the model; of `script` the file, relative to the configuration.
+    pub(crate) model: Spanned<String>,
+    /// Where the provider is, instead of its own address.
+    #[serde(default)]
+    base_url: Option<Spanned<String>>,
+    /// Where the key is kept.
+    #[serde(default)]
+    key: Option<Spanned<Value>>,
+    /// Whether it is the one that is used where none is named.
+    #[serde(default)]
+    pub(crate) default: bool,
+    /// Whether the provider is asked to keep to the schemas of the tools.
+    #[serde(default)]
+    pub(crate) strict: bool,
+    /// Most tokens of one reply.
+    #[serde(default)]
+    pub(crate) max_output_tokens: Option<u64>,
+    /// Randomness.
+    #[serde(default)]
+    pub(crate) temperature: Option<f64>,
+}
+
+/// Whose interface is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provider {
+    /// OpenAI's chat completions, and what speaks like them.
+    OpenAi,
+    /// OpenAI's responses.
+    Responses,
+    /// Anthropic's messages.
+    Anthropic,
+    /// A file of replies.
+    Script,
+}
+
+impl Provider {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::OpenAi, Self::Responses, Self::Anthropic, Self::Script];
+
+    /// What it is called.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Responses => "responses",
+            Self::Anthropic => "anthropic",
+            Self::Script => "script",
+        }
+    }
+}
+
+impl ModelTable {
+    /// Where the key is kept; its value does not stand in the file.
+    pub(crate) fn key(&self) -> Result<Option<ValueSource>, Wrong> {
+        let Some(written) = &self.key else { return Ok(None) };
+        let wrong = || (written.span(), "write { secret = \"NAME\" } or { env = \"NAME\" }".to_owned());
+        match source(written) {
+            Ok(ValueSource::Literal(_)) | Err(_) => Err(wrong()),
+            Ok(_) if self.provider == Provider::Script => {
+                Err((written.span(), "a script needs no key".to_owned()))
+            }
+            Ok(source) => Ok(Some(source)),
+        }
+    }
+
+    /// Where the provider is, instead of its own address.
+    pub(crate) fn base_url(&self) -> Result<Option<&str>, Wrong> {
+        let Some(written) = &self.base_url else { return Ok(None) };
+        let wrong = |message: &str| (written.span(), message.to_owned());
+        if self.provider == Provider::Script {
+            return Err(wrong("a script is a file and has no address"));
+        }
+        match Url::parse(written.get_ref()) {
+            Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+                Err(wrong("a key does not stand in the address; write key = { secret = \"NAME\" }"))
+            }
+            Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(Some(written.get_ref())),
+            _ => Err(wrong("write an address, such as \"https://models.example.com/v1\"")),
+        }
+    }
+
+    /// Where the model stands in the file, for messages.
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.model.span()
+    }
+}

@@ -1,0 +1,131 @@
+//! `[secrets]`: where secrets are kept.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Context as _;
+use cofferdam_tool::SecretText;
+use serde::Deserialize;
+
+use crate::Error;
+
+/// Largest file with a secret, in bytes.
+pub const SECRET_FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Where a secret is kept. Its value is never in the configuration.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum SecretSource {
+    /// An environment variable of the host.
+    Env(String),
+    /// A file, relative to the configuration. A line feed at its end does not belong to the secret.
+    File(PathBuf),
+    /// An entry of the operating system's keyring: `service/user`.
+    Keyring(String),
+}
+
+impl SecretSource {
+    /// Reads the secret. `resolve` makes a path of the configuration absolute.
+    ///
+    /// The error says where was looked and never what was found.
+    pub(crate) fn read_ambient(&self, resolve: impl Fn(&Path) -> PathBuf) -> crate::Result<SecretText> {
+        match self {
+            Self::Env(name) => match std::env::var(name) {
+                Ok(value) if !value.is_empty() => Ok(SecretText::new(value)),
+                Ok(_) => Err(Error::failed(format!("the environment variable {name} is empty"))),
+                Err(std::env::VarError::NotPresent) => {
+                    Err(Error::failed(format!("the environment variable {name} is not set")))
+                }
+                Err(_) => Err(Error::failed(format!("the environment variable {name} is not UTF-8"))),
+            },
+            Self::File(path) => of_file(&resolve(path)),
+            Self::Keyring(entry) => of_keyring(entry),
+        }
+    }
+}
+
+fn of_file(path: &Path) -> crate::Result<SecretText> {
+    let shown = path.display();
+    let metadata = std::fs::metadata(path).with_context(|| format!("the file {shown} cannot be read"))?;
+    if !metadata.is_file() || metadata.len() > SECRET_FILE_BYTES_MAX {
+        return Err(Error::failed(format!(
+            "{shown} is not a regular file of at most {SECRET_FILE_BYTES_MAX} bytes"
+        )));
+    }
+    check_owner_only(path, &metadata)?;
+    let text = cofferdam_files::read_named_text_ambient(path, SECRET_FILE_BYTES_MAX);
+    let text = text.with_context(|| format!("the file {shown} cannot be read"))?;
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(SecretText::new(text.strip_suffix('\r').unwrap_or(text)))
+}
+
+/// A secret that everybody on the machine can read is none.
+#[cfg(unix)]
+fn check_owner_only(path: &Path, metadata: &std::fs::Metadata) -> crate::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    if metadata.permissions().mode() & 0o077 != 0 {
+        return Err(Error::failed(format!("other users can read {0}; run: chmod 600 {0}", path.display())));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_owner_only(_: &Path, _: &std::fs::Metadata) -> crate::Result<()> {
+    Ok(())
+}
+
+fn of_keyring(entry: &str) -> crate::Result<SecretText> {
+    let Some((service, user)) = entry.split_once('/') else {
+        return Err(Error::failed("write a keyring entry as \"service/user\""));
+    };
+    let (service, user) = (service.to_owned(), user.to_owned());
+    // In a thread of its own: a keyring that is reached over a bus may start a runtime, which is not possible in one.
+    let read = std::thread::spawn(move || keyring::v1::Entry::new(&service, &user)?.get_password());
+    match read.join() {
+        Ok(Ok(value)) => Ok(SecretText::new(value)),
+        Ok(Err(keyring::v1::Error::NoEntry)) => {
+            Err(Error::failed(format!("the keyring has no entry {entry}")))
+        }
+        // The texts of keyrings name services and buses, not values.
+        Ok(Err(error)) => match keyring::v1::Entry::store_status() {
+            Err(status) => {
+                Err(Error::failed(format!("the keyring of this system cannot be reached: {status}")))
+            }
+            Ok(()) => Err(error).context("the keyring cannot be read"),
+        },
+        Err(_) => Err(Error::failed("the keyring cannot be read")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(source: &str, folder: &Path) -> Result<String, String> {
+        let source: SecretSource =
+            toml::from_str::<toml::Table>(&format!("s = {source}")).unwrap()["s"].clone().try_into().unwrap();
+        let secret = source.read_ambient(|path| folder.join(path));
+        secret.map(|secret| secret.expose().to_owned()).map_err(|error| format!("{error:#}"))
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_private_or_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        std::fs::write(&path, "hunter22\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(read("{ file = \"key\" }", folder.path()).unwrap_err().contains("chmod 600"));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(read("{ file = \"key\" }", folder.path()).unwrap(), "hunter22");
+        assert!(read("{ file = \"none\" }", folder.path()).unwrap_err().contains("cannot be read"));
+    }
+
+    #[test]
+    fn an_environment_variable_is_read() {
+        let folder = Path::new("");
+        assert!(read("{ env = \"COFFERDAM_TEST_UNSET\" }", folder).unwrap_err().contains("is not set"));
+        assert_eq!(read("{ env = \"PATH\" }", folder).unwrap(), std::env::var("PATH").unwrap());
+        assert!(read("{ keyring = \"no-user\" }", folder).unwrap_err().contains("service/user"));
+    }
+}

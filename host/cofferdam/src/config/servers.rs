@@ -1,0 +1,350 @@
+//! `[servers.NAME]`: remote MCP servers whose tools are used like those of plugins.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use cofferdam_mcp::client::{Always, ApprovalMode, Extras, Generation, SelectionMode, TaskOptions};
+use cofferdam_tool::BoundHeader;
+use serde::Deserialize;
+use toml::{Spanned, Value};
+
+use super::grants::{ValueSource, Wrong, named, source};
+
+/// Headers that the protocol itself sets, beside those that begin with `mcp-`.
+const PROTOCOL_HEADERS: [&str; 3] = ["accept", "content-type", "last-event-id"];
+
+/// A server as it is written: one of `command` and `url`, and what goes with it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct ServerTable {
+    /// The program that is started, and its arguments.
+    pub command: Option<Spanned<Vec<String>>>,
+    /// Environment variables of the program, beside those that programs are found and started by.
+    pub env: BTreeMap<Spanned<String>, Spanned<Value>>,
+    /// Where the program runs.
+    pub directory: Option<Spanned<PathBuf>>,
+    /// The address of a server that speaks HTTP.
+    pub(crate) url: Option<Spanned<String>>,
+    /// Headers of every request.
+    pub headers: BTreeMap<Spanned<String>, Spanned<Value>>,
+    /// How to authorise when the server asks for it.
+    pub oauth: Option<Spanned<ServerOAuthTable>>,
+    /// The tools that are used, by the server's own names; all if it is left out.
+    pub tools: Option<Vec<String>>,
+    /// Stands before the names of the tools.
+    pub(crate) prefix: Option<String>,
+    /// Whether prompts are offered as tools.
+    pub(crate) prompts: bool,
+    /// Revision of the protocol to speak.
+    protocol: Protocol,
+    /// True if a change of what it says needs consent.
+    pub(crate) pin: bool,
+    /// Whether the server may ask the one who makes a call.
+    pub ask: bool,
+    /// Which tools need a person's approval.
+    approval: Option<Spanned<Value>>,
+    /// Arguments that are sent although the server does not declare them.
+    extras: Option<Spanned<Value>>,
+    /// Which half of a result is used.
+    result: Selection,
+    /// How tasks are made and waited for.
+    tasks: Option<Spanned<TasksTable>>,
+    /// How long the server may take.
+    pub limits: ServerLimits,
+}
+
+/// `[servers.NAME.oauth]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct ServerOAuthTable {
+    /// The id that was registered at the authorization server beforehand.
+    pub(crate) client_id: Option<String>,
+    /// Its secret.
+    client_secret: Option<Spanned<Value>>,
+    /// The address of a document about this client.
+    pub(crate) client_metadata: Option<String>,
+    /// Whether the host authorises as itself, without a person.
+    pub machine: bool,
+    /// What is asked for beside what the server names.
+    pub(crate) scopes: Vec<String>,
+    /// Whether authorization servers may be at private addresses.
+    pub(crate) private_addresses: bool,
+}
+
+/// `[servers.NAME.limits]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct ServerLimits {
+    /// Milliseconds until there is a connection and the tools are listed: a package runner may fetch a program first.
+    pub(crate) connect_ms_max: u64,
+    /// Milliseconds that one call may take; the longest that a person would look at a screen.
+    pub wall_ms_max: u64,
+}
+
+/// `[servers.NAME.tasks]` (`MCP-22`), in seconds.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct TasksTable {
+    default_ttl: Option<f64>,
+    max_task_wait: Option<f64>,
+    cancel_remote_task_on_local_cancellation: bool,
+}
+
+/// `result` (`MCP-17`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Selection {
+    #[default]
+    StructuredFirst,
+    ContentFirst,
+    Both,
+    ContentOnly,
+    StructuredOnly,
+}
+
+/// `protocol`
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+enum Protocol {
+    /// The latest that both speak.
+    #[default]
+    #[serde(rename = "auto")]
+    Auto,
+    /// With a handshake, as up to this revision.
+    #[serde(rename = "2025-11-25")]
+    Handshake,
+    /// Without a handshake.
+    #[serde(rename = "2026-07-28")]
+    Stateless,
+}
+
+/// Where the value of a header comes from.
+#[derive(Debug)]
+pub enum HeaderSource {
+    /// A text with places for secrets: `Bearer ${secret:NAME}`.
+    Text(BoundHeader),
+    /// Something whole, under this name.
+    Whole(String, ValueSource),
+}
+
+impl Default for ServerTable {
+    fn default() -> Self {
+        Self {
+            command: None,
+            env: BTreeMap::new(),
+            directory: None,
+            url: None,
+            headers: BTreeMap::new(),
+            oauth: None,
+            tools: None,
+            prefix: None,
+            prompts: true,
+            protocol: Protocol::default(),
+            pin: true,
+            ask: true,
+            approval: None,
+            extras: None,
+            result: Selection::default(),
+            tasks: None,
+            limits: ServerLimits::default(),
+        }
+    }
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self { connect_ms_max: 30_000, wall_ms_max: 600_000 }
+    }
+}
+
+impl Default for TasksTable {
+    fn default() -> Self {
+        Self { default_ttl: None, max_task_wait: None, cancel_remote_task_on_local_cancellation: true }
+    }
+}
+
+impl ServerTable {
+    /// The variables that are configured.
+    pub(crate) fn env(&self) -> Result<BTreeMap<String, ValueSource>, Wrong> {
+        self.env.iter().map(|(name, value)| Ok((named("env", name)?, source(value)?))).collect()
+    }
+
+    /// The headers that are configured.
+    pub(crate) fn headers(&self) -> Result<Vec<(HeaderSource, Range<usize>)>, Wrong> {
+        self.headers.iter().map(|(name, value)| Ok((header(name, value)?, value.span()))).collect()
+    }
+
+    /// Which tools need approval (`MCP-13`).
+    pub(crate) fn approval(&self) -> Result<ApprovalMode, Wrong> {
+        let Some(written) = &self.approval else { return Ok(ApprovalMode::default()) };
+        let form =
+            "write \"always\", \"never\", or lists of names: { always = [\"delete\"], never = [\"read\"] }";
+        let wrong = || (written.span(), form.to_owned());
+        let table = match written.get_ref() {
+            Value::String(mode) if mode == "always" => return Ok(ApprovalMode::All(Always::AlwaysRequire)),
+            Value::String(mode) if mode == "never" => return Ok(ApprovalMode::All(Always::NeverRequire)),
+            Value::Table(table) => table,
+            _ => return Err(wrong()),
+        };
+        if table.keys().any(|key| !matches!(key.as_str(), "always" | "never")) {
+            return Err(wrong());
+        }
+        let names = |key: &str| match table.get(key) {
+            None => Ok(Vec::new()),
+            Some(names) => names.clone().try_into().map_err(|_| wrong()),
+        };
+        Ok(ApprovalMode::Lists {
+            always_require_approval: names("always")?,
+            never_require_approval: names("never")?,
+        })
+    }
+
+    /// Arguments that are sent although the server does not declare them (`MCP-5`).
+    pub(crate) fn extras(&self) -> Result<Extras, Wrong> {
+        let Some(written) = &self.extras else { return Ok(Extras::default()) };
+        written.get_ref().clone().try_into().map_err(|_| {
+            let form =
+                "write a name, a list of names, or a table from a tool's name (or \"*\" for all) to either";
+            (written.span(), form.to_owned())
+        })
+    }
+
+    /// How tasks are made and waited for.
+    pub(crate) fn tasks(&self) -> Result<TaskOptions, Wrong> {
+        let Some(written) = &self.tasks else { return Ok(TaskOptions::default()) };
+        let table = written.get_ref();
+        let cancels = table.cancel_remote_task_on_local_cancellation;
+        let options = TaskOptions::new(table.default_ttl, table.max_task_wait, cancels);
+        options.map_err(|error| (written.span(), error.to_string()))
+    }
+
+    /// Returns the generation of the protocol to speak.
+    pub(crate) fn generation(&self) -> Generation {
+        match self.protocol {
+            Protocol::Auto => Generation::Auto,
+            Protocol::Handshake => Generation::Handshake,
+            Protocol::Stateless => Generation::Stateless,
+        }
+    }
+
+    /// Which half of a result is used.
+    pub(crate) fn selection(&self) -> SelectionMode {
+        match self.result {
+            Selection::StructuredFirst => SelectionMode::StructuredFirst,
+            Selection::ContentFirst => SelectionMode::ContentFirst,
+            Selection::Both => SelectionMode::Both,
+            Selection::ContentOnly => SelectionMode::ContentOnly,
+            Selection::StructuredOnly => SelectionMode::StructuredOnly,
+        }
+    }
+
+    /// Where all values come from: variables, headers, and the secret of OAuth.
+    pub fn sources(&self) -> Result<Vec<ValueSource>, Wrong> {
+        let headers = self.headers()?.into_iter().filter_map(|(header, _)| match header {
+            HeaderSource::Whole(_, source) => Some(source),
+            HeaderSource::Text(_) => None,
+        });
+        let oauth = self.oauth.as_ref().map_or(Ok(None), |oauth| oauth.get_ref().client_secret())?;
+        Ok(self.env()?.into_values().chain(headers).chain(oauth).collect())
+    }
+}
+
+impl ServerOAuthTable {
+    /// The secret of the client; its value does not stand in the file.
+    pub(crate) fn client_secret(&self) -> Result<Option<ValueSource>, Wrong> {
+        let Some(written) = &self.client_secret else { return Ok(None) };
+        match source(written)? {
+            ValueSource::Literal(_) => {
+                Err((written.span(), "write { secret = \"NAME\" } or { env = \"NAME\" }".to_owned()))
+            }
+            source => Ok(Some(source)),
+        }
+    }
+}
+
+fn header(name: &Spanned<String>, value: &Spanned<Value>) -> Result<HeaderSource, Wrong> {
+    let bound = |text: &str, span: Range<usize>| {
+        let bound = format!("{}: {text}", name.get_ref()).parse::<BoundHeader>();
+        bound.map_err(|error| (span, format!("the header `{}` {error}", name.get_ref())))
+    };
+    let checked = bound("", name.span())?.name;
+    if checked.starts_with("mcp-") || PROTOCOL_HEADERS.contains(&checked.as_str()) {
+        return Err((name.span(), format!("the header `{checked}` is set by the protocol")));
+    }
+    match source(value)? {
+        ValueSource::Literal(text) => Ok(HeaderSource::Text(bound(&text, value.span())?)),
+        whole => Ok(HeaderSource::Whole(checked, whole)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> Result<ServerTable, String> {
+        toml::from_str(text).map_err(|error| error.message().to_owned())
+    }
+
+    #[test]
+    fn a_server_about_which_nothing_is_said_has_these_settings() {
+        let table = table("url = \"https://a.example/mcp\"").unwrap();
+        assert_eq!((table.limits.connect_ms_max, table.limits.wall_ms_max), (30_000, 600_000));
+        assert!(table.prompts && table.ask && table.tools.is_none() && table.prefix.is_none());
+        assert_eq!(table.approval().unwrap(), ApprovalMode::default());
+        assert_eq!(table.extras().unwrap(), Extras::default());
+        assert_eq!(table.tasks().unwrap(), TaskOptions::default());
+        assert_eq!(table.selection(), SelectionMode::default());
+    }
+
+    #[test]
+    fn all_forms_are_read() {
+        let table = table(
+            r#"
+            env = { LANG = "de", TOKEN = { secret = "token" } }
+            headers = { Authorization = "Bearer ${secret:token}", X-Team = { env = "TEAM" } }
+            approval = { always = ["delete"] }
+            extras = { "*" = "tenant", search = ["limit"] }
+            result = "both"
+            tasks = { default-ttl = 60, max-task-wait = 1.5 }
+            oauth = { client-id = "a", client-secret = { secret = "b" }, machine = true }
+            "#,
+        )
+        .unwrap();
+        assert_eq!(table.env().unwrap()["TOKEN"], ValueSource::Secret("token".to_owned()));
+        let headers = table.headers().unwrap();
+        assert!(matches!(&headers[0].0, HeaderSource::Text(header) if header.name == "authorization"));
+        assert!(matches!(&headers[1].0, HeaderSource::Whole(name, ValueSource::Env(_)) if name == "x-team"));
+        assert!(table.approval().unwrap().requires(&["delete"]));
+        assert!(table.extras().unwrap().has("any", "tenant") && !table.extras().unwrap().has("any", "limit"));
+        assert_eq!(table.selection(), SelectionMode::Both);
+        assert_eq!(table.tasks().unwrap().max_task_wait().unwrap().as_millis(), 1500);
+        let sources = table.sources().unwrap();
+        assert!(sources.contains(&ValueSource::Secret("b".to_owned())), "{sources:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let found = |text: &str| {
+            let table = table(text)?;
+            let checks =
+                [table.sources().err(), table.approval().err(), table.extras().err(), table.tasks().err()];
+            checks.into_iter().flatten().next().map_or(Ok(()), |(_, message)| Err(message))
+        };
+        for (text, message) in [
+            ("urls = 1", "unknown field `urls`"),
+            ("result = \"all\"", "unknown variant `all`"),
+            ("approval = \"sometimes\"", "write \"always\""),
+            ("approval = { allways = [] }", "write \"always\""),
+            ("extras = 1", "write a name"),
+            ("tasks = { default-ttl = 0 }", "default_ttl must be greater than zero."),
+            ("headers = { Host = \"a\" }", "the header `Host` "),
+            ("headers = { Mcp-Session-Id = \"a\" }", "the header `mcp-session-id` is set by the protocol"),
+            ("headers = { A = \"${secret}\" }", "the header `A` "),
+            ("env = { \"A=B\" = \"x\" }", ""),
+            ("oauth = { client-secret = \"x\" }", "write { secret"),
+        ] {
+            let error = found(text).unwrap_err();
+            assert!(error.starts_with(message), "{text}: {error}");
+        }
+    }
+}

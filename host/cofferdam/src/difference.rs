@@ -1,0 +1,401 @@
+//! Differences of a plugin or server since it was accepted, for an operator who is to agree to them.
+//!
+//! It is short, so that it is read: what it may do first, then which tools came and went, then the words and parameters that
+//! are different. Long lists are cut and say by how much; [`Difference::full`] has everything.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+/// Lines of each part that are shown.
+const CAPABILITIES_MAX: usize = 12;
+const TOOLS_MAX: usize = 10;
+const CHANGES_MAX: usize = 14;
+/// Characters of a line that are shown.
+const LINE_CHARS_MAX: usize = 140;
+/// Characters that are shown before the first one that differs.
+const CONTEXT_CHARS: usize = 40;
+
+/// Definitions to compare: what is asked for, a line each, and everything that a model reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Definitions<'a> {
+    /// The identity of what offers the tools, such as a digest. Empty where there is none.
+    pub(crate) identity: &'a str,
+    pub(crate) asks: &'a [String],
+    pub(crate) tools: &'a BTreeMap<String, Value>,
+    pub(crate) prompts: &'a BTreeMap<String, Value>,
+    pub(crate) resources: &'a BTreeMap<String, Value>,
+    pub(crate) instructions: &'a str,
+}
+
+static NO_ITEMS: BTreeMap<String, Value> = BTreeMap::new();
+
+impl Definitions<'_> {
+    /// No definitions.
+    pub(crate) const NONE: Self = Self {
+        identity: "",
+        asks: &[],
+        tools: &NO_ITEMS,
+        prompts: &NO_ITEMS,
+        resources: &NO_ITEMS,
+        instructions: "",
+    };
+}
+
+/// Difference of two definitions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Difference {
+    identity: Option<String>,
+    capabilities: Vec<String>,
+    tools: Vec<String>,
+    changes: Vec<String>,
+    full: String,
+}
+
+impl Difference {
+    /// Compares `after` with `before`.
+    pub(crate) fn of(before: Definitions<'_>, after: Definitions<'_>) -> Self {
+        let is_other = before.identity != after.identity;
+        let identity = is_other.then(|| format!("component {} is now {}", before.identity, after.identity));
+        let gained =
+            after.asks.iter().filter(|ask| !before.asks.contains(ask)).map(|ask| format!("+ asks {ask}"));
+        let lost =
+            before.asks.iter().filter(|ask| !after.asks.contains(ask)).map(|ask| format!("- asks {ask}"));
+        let (mut tools, mut changes) = (Vec::new(), Vec::new());
+        for (kind, before, after) in kinds(before, after) {
+            let renamed = renamed(before, after);
+            let added = after.iter().filter(|(name, _)| !before.contains_key(*name));
+            let added = added.filter(|(name, _)| !renamed.iter().any(|(_, new)| new == name));
+            let removed = before.keys().filter(|name| !after.contains_key(*name));
+            let removed = removed.filter(|name| !renamed.iter().any(|(old, _)| old == name));
+            tools.extend(added.map(|(name, item)| format!("+ {kind} {name}: {}", description(item))));
+            tools.extend(removed.map(|name| format!("- {kind} {name}")));
+            tools.extend(renamed.iter().map(|(old, new)| format!("~ {kind} {old} is now called {new}")));
+            for (name, item) in after {
+                if let Some(old) = before.get(name).filter(|old| *old != item) {
+                    changes.push(format!("{kind} {name} has changed:"));
+                    changed("", old, item, &mut changes);
+                }
+            }
+        }
+        if before.instructions != after.instructions {
+            changes.push("the instructions have changed:".to_owned());
+            sentences_changed("instructions", before.instructions, after.instructions, &mut changes);
+        }
+        Self {
+            identity,
+            capabilities: gained.chain(lost).collect(),
+            tools,
+            changes,
+            full: full(before, after),
+        }
+    }
+
+    /// A difference that cannot be found, for a reason.
+    pub fn unknown(reason: String) -> Self {
+        Self { identity: Some(reason), ..Self::default() }
+    }
+
+    /// Returns at most 40 lines, which fit a screen.
+    pub fn short(&self) -> String {
+        let mut lines = Vec::new();
+        for (part, most, what) in [
+            (&self.capabilities, CAPABILITIES_MAX, "capabilities"),
+            (&self.tools, TOOLS_MAX, "tools"),
+            (&self.changes, CHANGES_MAX, "lines about changed tools"),
+        ] {
+            lines.extend(part.iter().take(most).map(|line| cut(line)));
+            if let Some(left @ 1..) = part.len().checked_sub(most) {
+                lines.push(format!("… and {left} more {what}"));
+            }
+        }
+        lines.extend(self.identity.iter().map(|line| cut(line)));
+        lines.join("\n")
+    }
+
+    /// Everything, with the whole definitions of new and changed tools.
+    pub fn full(&self) -> String {
+        let lines = self.capabilities.iter().chain(&self.identity);
+        let mut lines: Vec<_> = lines.map(String::as_str).collect();
+        lines.push(&self.full);
+        lines.join("\n").trim_end().to_owned()
+    }
+
+    /// Returns whether [`Difference::short`] leaves something out.
+    pub fn is_cut(&self) -> bool {
+        let lines = || self.capabilities.iter().chain(&self.tools).chain(&self.changes);
+        self.capabilities.len() > CAPABILITIES_MAX
+            || self.tools.len() > TOOLS_MAX
+            || self.changes.len() > CHANGES_MAX
+            || self.tools.iter().any(|line| line.starts_with('+'))
+            || lines().any(|line| line.contains('…') || line.chars().count() > LINE_CHARS_MAX)
+    }
+}
+
+type Items = BTreeMap<String, Value>;
+
+/// Returns each kind of definition: the word for it, what there was, and what there is.
+fn kinds<'a>(before: Definitions<'a>, after: Definitions<'a>) -> [(&'static str, &'a Items, &'a Items); 3] {
+    [
+        ("tool", before.tools, after.tools),
+        ("prompt", before.prompts, after.prompts),
+        ("resource", before.resources, after.resources),
+    ]
+}
+
+/// Tools that differ in nothing but their name.
+fn renamed<'a>(
+    before: &'a BTreeMap<String, Value>,
+    after: &'a BTreeMap<String, Value>,
+) -> Vec<(&'a String, &'a String)> {
+    let mut renamed: Vec<(&String, &String)> = Vec::new();
+    for (old, was) in before.iter().filter(|(name, _)| !after.contains_key(*name)) {
+        let mut new = after.iter().filter(|(name, _)| !before.contains_key(*name));
+        let is_free = |name: &String| !renamed.iter().any(|(_, taken)| *taken == name);
+        if let Some((name, _)) = new.find(|(name, is)| is_free(name) && nameless(was) == nameless(is)) {
+            renamed.push((old, name));
+        }
+    }
+    renamed
+}
+
+fn nameless(tool: &Value) -> Value {
+    let mut tool = tool.clone();
+    if let Some(tool) = tool.as_object_mut() {
+        tool.remove("name");
+    }
+    tool
+}
+
+fn description(tool: &Value) -> String {
+    let text = tool.get("description").and_then(Value::as_str).unwrap_or_default();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Adds a line for each thing that is different at `path`.
+fn changed(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
+    match (before, after) {
+        (Value::Object(old), Value::Object(new)) => {
+            let at = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+            for (key, was) in old {
+                match new.get(key) {
+                    Some(is) if is != was => changed(&at(key), was, is, lines),
+                    Some(_) => {}
+                    None => lines.push(format!("  - {}: {}", at(key), compact(was))),
+                }
+            }
+            for (key, is) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
+                lines.push(format!("  + {}: {}", at(key), compact(is)));
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.iter().chain(new).all(Value::is_string) => {
+            lines.extend(
+                old.iter().filter(|item| !new.contains(item)).map(|item| format!("  - {path}: {item}")),
+            );
+            lines.extend(
+                new.iter().filter(|item| !old.contains(item)).map(|item| format!("  + {path}: {item}")),
+            );
+            if old.len() == new.len() && old.iter().all(|item| new.contains(item)) {
+                lines.push(format!("  ~ {path}: in another order"));
+            }
+        }
+        (Value::String(old), Value::String(new)) => sentences_changed(path, old, new, lines),
+        _ => lines.push(format!("  ~ {path}: {} is now {}", cut(&compact(before)), compact(after))),
+    }
+}
+
+/// Adds the sentences that are different, from shortly before the first character that is.
+fn sentences_changed(path: &str, before: &str, after: &str, lines: &mut Vec<String>) {
+    let (old, new) = (sentences(before), sentences(after));
+    let diff = TextDiff::from_slices(&old, &new);
+    let changes: Vec<_> = diff.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal).collect();
+    let removed: Vec<_> = changes.iter().filter(|change| change.tag() == ChangeTag::Delete).collect();
+    let added: Vec<_> = changes.iter().filter(|change| change.tag() == ChangeTag::Insert).collect();
+    for place in 0..removed.len().max(added.len()) {
+        let (old, new) = (removed.get(place).map(|c| c.value()), added.get(place).map(|c| c.value()));
+        let from = match (old, new) {
+            (Some(old), Some(new)) => old.chars().zip(new.chars()).take_while(|(a, b)| a == b).count(),
+            _ => 0,
+        };
+        lines.extend(old.map(|old| format!("  - {path}: {}", from_there(old, from))));
+        lines.extend(new.map(|new| format!("  + {path}: {}", from_there(new, from))));
+    }
+    if changes.is_empty() {
+        lines.push(format!("  ~ {path}: other spaces or line breaks"));
+    }
+}
+
+fn sentences(text: &str) -> Vec<&str> {
+    let lines = text.lines().flat_map(|line| line.split_inclusive(". "));
+    lines.map(str::trim).filter(|sentence| !sentence.is_empty()).collect()
+}
+
+/// A text from a little before the character `from` on.
+fn from_there(text: &str, from: usize) -> String {
+    let skipped = from.saturating_sub(CONTEXT_CHARS);
+    let rest: String = text.chars().skip(skipped).collect();
+    if skipped > 0 { format!("…{rest}") } else { rest }
+}
+
+fn compact(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// One line that is not too long.
+fn cut(text: &str) -> String {
+    let line = text.replace(['\n', '\r', '\t'], " ");
+    match line.char_indices().nth(LINE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+fn full(before: Definitions<'_>, after: Definitions<'_>) -> String {
+    let mut lines = Vec::new();
+    for (kind, before, after) in kinds(before, after) {
+        for name in before.keys().filter(|name| !after.contains_key(*name)) {
+            lines.push(format!("- {kind} {name}"));
+        }
+        for (name, item) in after {
+            match before.get(name) {
+                None => lines.push(format!("+ {kind} {name}\n{}", pretty(item).trim_end())),
+                Some(old) if old != item => {
+                    let unified = unified(&pretty(old), &pretty(item));
+                    lines.push(format!("{kind} {name} has changed:\n{unified}"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    if before.instructions != after.instructions {
+        let (old, new) = (format!("{}\n", before.instructions), format!("{}\n", after.instructions));
+        lines.push(format!("the instructions have changed:\n{}", unified(&old, &new)));
+    }
+    lines.join("\n")
+}
+
+fn unified(old: &str, new: &str) -> String {
+    let unified = TextDiff::from_lines(old, new).unified_diff().context_radius(1).to_string();
+    unified.trim_end().to_owned()
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn difference(before: (&[&str], Value), after: (&[&str], Value)) -> Difference {
+        let owned = |(asks, tools): (&[&str], Value)| {
+            let asks: Vec<_> = asks.iter().map(ToString::to_string).collect();
+            let tools: BTreeMap<_, _> = tools.as_object().unwrap().clone().into_iter().collect();
+            (asks, tools)
+        };
+        let (before, after) = (owned(before), owned(after));
+        let of = |identity, (asks, tools)| Definitions { identity, asks, tools, ..Definitions::NONE };
+        Difference::of(of("sha256:a", (&before.0, &before.1)), of("sha256:b", (&after.0, &after.1)))
+    }
+
+    #[test]
+    fn what_it_may_do_comes_first_then_tools_then_words() {
+        let before = json!({
+            "gone": {"name": "gone", "description": "Goes."},
+            "old": {"name": "old", "description": "Is renamed."},
+            "send": {
+                "name": "send",
+                "description": "Sends a mail. Asks you first. Says when it was read.",
+                "input_schema": {"properties": {"to": {"type": "string"}, "cc": {}}, "required": ["to"]},
+            },
+        });
+        let after = json!({
+            "fresh": {"name": "fresh", "description": "Does\nsomething."},
+            "new": {"name": "new", "description": "Is renamed."},
+            "send": {
+                "name": "send",
+                "description": "Sends a mail. Never asks you. Says when it was read.",
+                "input_schema": {"properties": {"to": {"type": "integer"}, "bcc": {}}, "required": ["to", "bcc"]},
+            },
+        });
+        let difference =
+            difference((&["random", "env:A"], before), (&["env:A", "http:https://evil.example/"], after));
+        assert_eq!(
+            difference.short(),
+            "+ asks http:https://evil.example/\n\
+             - asks random\n\
+             + tool fresh: Does something.\n\
+             - tool gone\n\
+             ~ tool old is now called new\n\
+             tool send has changed:\n  \
+               - description: Asks you first.\n  \
+               + description: Never asks you.\n  \
+               - input_schema.properties.to.type: string\n  \
+               + input_schema.properties.to.type: integer\n  \
+               - input_schema.properties.cc: {}\n  \
+               + input_schema.properties.bcc: {}\n  \
+               + input_schema.required: \"bcc\"\n\
+             component sha256:a is now sha256:b"
+        );
+        assert!(
+            difference.full().contains("\"description\": \"Does\\nsomething.\""),
+            "{}",
+            difference.full()
+        );
+    }
+
+    #[test]
+    fn however_much_changes_it_fits_a_screen_and_says_what_is_left_out() {
+        let tool =
+            |text: &str| json!({"description": text.repeat(300), "input_schema": {"a": text, "b": text}});
+        let tools = |text: &str, from: usize| -> Value {
+            let tools = (from..from + 100).map(|number| (format!("tool_{number}"), tool(text)));
+            Value::Object(tools.collect())
+        };
+        let asks: Vec<_> = (0..100).map(|number| format!("env:V{number}")).collect();
+        let asks: Vec<_> = asks.iter().map(String::as_str).collect();
+        let difference = difference((&[], tools("One. ", 0)), (&asks, tools("Two. ", 50)));
+        let short = difference.short();
+        assert!(short.lines().count() <= 40, "{short}");
+        assert!(short.lines().all(|line| line.chars().count() <= LINE_CHARS_MAX + 1), "{short}");
+        assert!(difference.is_cut());
+        for part in ["… and 88 more capabilities", "… and 90 more tools", "more lines about changed tools"]
+        {
+            assert!(short.contains(part), "{part}: {short}");
+        }
+        // Everything is there when it is asked for.
+        assert!(difference.full().contains("tool_149"));
+    }
+
+    #[test]
+    fn prompts_and_instructions_are_compared_as_well() {
+        let prompts = |text: &str| BTreeMap::from([("greet".to_owned(), json!({"description": text}))]);
+        let (old, new) = (prompts("Greets."), prompts("Greets all."));
+        let of = |prompts, instructions| Definitions { prompts, instructions, ..Definitions::NONE };
+        let difference = Difference::of(of(&old, "Ask first. Be kind."), of(&new, "Never ask. Be kind."));
+        assert_eq!(
+            difference.short(),
+            "prompt greet has changed:\n  \
+               - description: Greets.\n  \
+               + description: Greets all.\n\
+             the instructions have changed:\n  \
+               - instructions: Ask first.\n  \
+               + instructions: Never ask."
+        );
+        assert!(difference.full().contains("+Never ask. Be kind."), "{}", difference.full());
+    }
+
+    #[test]
+    fn a_change_far_back_in_a_sentence_is_shown() {
+        let long = "very ".repeat(100);
+        let (before, after) = (format!("It is {long} good."), format!("It is {long} evil."));
+        let difference = difference(
+            (&[], json!({"a": {"description": before}})),
+            (&[], json!({"a": {"description": after}})),
+        );
+        assert!(difference.short().contains("very  evil."), "{}", difference.short());
+    }
+}

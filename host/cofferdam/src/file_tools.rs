@@ -1,0 +1,136 @@
+//! `--files` and `[files]`: the stores that the file-access tools work on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cofferdam_files::{FileAccessOptions, FileAccessStore, FileAccessTools, FileStore};
+use cofferdam_tool::{FileAccess, MountName};
+
+use crate::config::{ConfigError, ConfigFile, FilesTable};
+use crate::granting::Values;
+use crate::stores::Stores;
+use crate::{Error, FilesStore, granting, stores};
+
+/// The name of the store of `--files` that is given no other.
+const NAME: &str = "workspace";
+/// The name of several stores together.
+const TOGETHER: &str = "files";
+
+/// A store that was opened, with what the tools may do there.
+pub struct Opened {
+    store: FileAccessStore,
+    access: FileAccess,
+}
+
+/// The tools over the store that was typed and those of `file`, if there are any. Stores that can be written to must not
+/// hold one of `deciding`, the files that decide about grants: a model could otherwise grant its tools whatever it wants.
+/// A typed store that `before` has too stays open.
+pub(crate) fn tools(
+    typed: Option<&FilesStore>,
+    file: Option<&ConfigFile>,
+    values: Values,
+    deciding: &[PathBuf],
+    before: Option<&FileAccessTools>,
+) -> crate::Result<Option<FileAccessTools>> {
+    let typed = typed.map(|typed| of_typed(typed, before)).transpose()?;
+    let configured = file.map(|file| of_config(file, values)).transpose()?.unwrap_or_default();
+    let opened: Vec<_> = typed.into_iter().chain(configured).collect();
+    let deciding = if opened.is_empty() { Vec::new() } else { granting::policy_files(deciding) };
+    for Opened { store, access } in &opened {
+        granting::check_store(
+            &format!("the file store `{}`", store.name),
+            &*store.store,
+            *access,
+            &deciding,
+        )?;
+    }
+    let stores: Vec<_> = opened.into_iter().map(|opened| opened.store).collect();
+    for (index, FileAccessStore { name, .. }) in stores.iter().enumerate() {
+        if stores.iter().take(index).any(|other| other.name == *name) {
+            let hint = "give one of them another name";
+            return Err(usage(format!("there are two file stores called `{name}`; {hint}")));
+        }
+    }
+    if stores.is_empty() {
+        return Ok(None);
+    }
+    FileAccessTools::over(TOGETHER, stores).map(Some).map_err(|error| usage(error.to_string()))
+}
+
+/// Checks `[files]` and opens its stores without reading any value.
+pub fn check(file: &ConfigFile) -> crate::Result<usize> {
+    Ok(of_config(file, Values::Leave)?.len())
+}
+
+/// Opens a store that no configuration names, unless `before` has it open.
+fn of_typed(typed: &FilesStore, before: Option<&FileAccessTools>) -> crate::Result<Opened> {
+    let FilesStore { name, location, access } = typed;
+    let name = MountName::new(name.as_deref().unwrap_or(NAME)).map_err(|error| usage(error.to_string()))?;
+    let open = before.and_then(|tools| tools.stores().iter().find(|store| store.name == name.as_str()));
+    let store = match open {
+        Some(open) => Arc::clone(&open.store),
+        None => stores::open_location(location, *access)
+            .map_err(|error| usage(format!("the file store `{name}`: {error:#}")))?,
+    };
+    let options =
+        FileAccessOptions { is_read_only: *access == FileAccess::ReadOnly, ..FileAccessOptions::default() };
+    Ok(Opened { store: FileAccessStore { name: name.to_string(), store, options }, access: *access })
+}
+
+/// The stores of `[files]`.
+pub fn of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<Opened>> {
+    let stores = Stores::new(file, values);
+    file.config.files.iter().map(|(name, table)| of_table(file, &stores, name, table)).collect()
+}
+
+fn of_table(file: &ConfigFile, stores: &Stores<'_>, name: &str, table: &FilesTable) -> crate::Result<Opened> {
+    let header = format!("[files.{name}");
+    let wrong = |message: String| -> ConfigError { file.error_in_table(&header, message) };
+    let access = match &table.access {
+        None => FileAccess::ReadWrite,
+        Some(access) if *access.get_ref() == FileAccess::CreateOnly => {
+            let message =
+                "the file tools have no access that only creates; write \"read-only\" or \"read-write\"";
+            return Err(file.error(access.span(), message).into());
+        }
+        Some(access) => *access.get_ref(),
+    };
+    let name = MountName::new(name).map_err(|error| wrong(error.to_string()))?;
+    let (store, sharing): (Arc<dyn FileStore>, _) = match (&table.store, table.own_store()) {
+        (Some(store), None) => {
+            let mount = MountName::new(store.get_ref().as_str())
+                .map_err(|error| file.error(store.span(), error.to_string()))?;
+            (stores.get(&mount, store.span())?, stores.sharing(&mount))
+        }
+        (None, Some(config)) => {
+            (stores.open_own(name.as_str(), &config, access)?, Stores::sharing_of(Some(&config)))
+        }
+        (Some(_), Some(_)) => {
+            let message =
+                "`store` names a store of [stores], whose directory, quota and per-session belong there";
+            return Err(wrong(message.to_owned()).into());
+        }
+        (None, None) => {
+            let message = format!(
+                "[files.{name}] needs one of: store = \"NAME\" (of [stores]), directory = \"…\", url = \"s3://…\", memory = true"
+            );
+            return Err(wrong(message).into());
+        }
+    };
+    let default = FileAccessOptions::default();
+    let options = FileAccessOptions {
+        is_read_only: access == FileAccess::ReadOnly,
+        require_delete_approval: table.delete_approval.unwrap_or(default.require_delete_approval),
+        require_write_approval: table.write_approval.unwrap_or(default.require_write_approval),
+        approvals: table.approvals.clone(),
+        hidden: table.hidden.clone().unwrap_or(default.hidden),
+        read_only: table.read_only.clone(),
+        sharing,
+        ..FileAccessOptions::default()
+    };
+    Ok(Opened { store: FileAccessStore { name: name.to_string(), store, options }, access })
+}
+
+fn usage(message: impl Into<String>) -> crate::Error {
+    Error::Invalid(message.into())
+}

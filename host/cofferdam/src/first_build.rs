@@ -1,0 +1,75 @@
+//! The first build of a project that is served while it is built.
+
+use std::path::{Path, PathBuf};
+
+use cofferdam_engine::ComponentFiles;
+use tokio::sync::watch;
+
+use crate::{Error, Result};
+
+/// State of the first build of a project that is served while it is built.
+#[derive(Debug, Clone)]
+pub struct FirstBuild {
+    component: PathBuf,
+    state: watch::Sender<BuildState>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BuildState {
+    Building,
+    /// No build has succeeded yet.
+    Failed,
+    /// A build has succeeded, and has written these files.
+    Built(Option<ComponentFiles>),
+}
+
+impl FirstBuild {
+    /// A build that has just begun and writes `component`.
+    pub fn new(component: PathBuf) -> Self {
+        Self { component, state: watch::Sender::new(BuildState::Building) }
+    }
+
+    /// The component that is built.
+    pub fn component(&self) -> &Path {
+        &self.component
+    }
+
+    /// Notes the end of a build. Later ones do not matter once one has succeeded.
+    pub fn end(&self, is_built: bool) {
+        let files = || ComponentFiles::look_ambient(&self.component);
+        let ended = if is_built { BuildState::Built(files()) } else { BuildState::Failed };
+        self.state.send_if_modified(|state| {
+            let is_news = !matches!(state, BuildState::Built(_));
+            if is_news {
+                *state = ended;
+            }
+            is_news
+        });
+    }
+
+    /// Returns whether a build has succeeded.
+    pub fn is_built(&self) -> bool {
+        matches!(*self.state.borrow(), BuildState::Built(_))
+    }
+
+    /// Files of the component as the first build that has succeeded wrote them.
+    pub fn files(&self) -> Option<ComponentFiles> {
+        match *self.state.borrow() {
+            BuildState::Built(files) => files,
+            BuildState::Building | BuildState::Failed => None,
+        }
+    }
+
+    /// Waits for the component.
+    ///
+    /// # Errors
+    /// If the build fails.
+    pub async fn built(&self) -> Result<Option<ComponentFiles>> {
+        let mut state = self.state.subscribe();
+        let ended = state.wait_for(|state| *state != BuildState::Building).await;
+        match ended.as_deref() {
+            Ok(BuildState::Built(files)) => Ok(*files),
+            _ => Err(Error::failed("the project does not build; it is built again when a source changes")),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What a plugin is offered: from the configuration and from flags to stores, values and rules.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use cofferdam_engine::{Grants, Mount};
+use cofferdam_files::FileStore;
+use cofferdam_tool::{FileAccess, SecretText};
+
+use crate::config::{ConfigFile, GrantsTable, Offered, PluginConfig, ValueSource};
+use crate::policy_files::{self, PolicyFile};
+use crate::stores::Stores;
+use crate::{Error, remembered};
+
+/// Whether values behind names are needed: only a call needs them, and reading a secret may ask the person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Values {
+    /// Secrets and variables are read.
+    Read,
+    /// They are left empty.
+    Leave,
+}
+
+/// What `plugin` of `file` is offered, with `name` as it stands in the file.
+pub fn of_config(
+    file: &ConfigFile,
+    name: &str,
+    plugin: &PluginConfig,
+    stores: &Stores<'_>,
+    values: Values,
+) -> crate::Result<Grants> {
+    let mut offered = Offered::default();
+    if plugin.default_grants {
+        file.config.grants.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
+    }
+    plugin.grants.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
+    behind(offered, Reader::new(file, "plugins", name, values), stores)
+}
+
+/// What `[KIND.NAME]` of `file` offers to whoever is offered nothing else.
+pub(crate) fn of_table(
+    file: &ConfigFile,
+    kind: &str,
+    name: &str,
+    table: &GrantsTable,
+    values: Values,
+) -> crate::Result<Grants> {
+    let mut offered = Offered::default();
+    table.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
+    behind(offered, Reader::new(file, kind, name, values), &Stores::new(file, values))
+}
+
+/// The stores and values behind what is offered.
+fn behind(offered: Offered, mut reader: Reader<'_>, stores: &Stores<'_>) -> crate::Result<Grants> {
+    let mut mounts = Vec::new();
+    for (mount, access) in &offered.policy.files {
+        let span = offered.files_at.get(mount).cloned().unwrap_or_default();
+        mounts.push(Mount {
+            sharing: stores.sharing(mount),
+            ..Mount::new(mount.clone(), stores.get(mount, span)?, *access)
+        });
+    }
+    let headers = offered.policy.http.iter().flat_map(|grant| &grant.headers);
+    let bound = headers.flat_map(|header| header.value.secrets());
+    for secret in offered.policy.secrets.iter().map(String::as_str).chain(bound) {
+        reader.secret(secret)?;
+    }
+    let env = reader.all(&offered.env)?;
+    let config = reader.all(&offered.config)?;
+    Ok(Grants {
+        mounts,
+        http: offered.policy.http,
+        sockets: offered.policy.sockets,
+        env,
+        config,
+        secrets: reader.secrets,
+        readable_secrets: offered.policy.secrets,
+        clock: offered.policy.clock,
+        random: offered.policy.random,
+        tools: offered.policy.tools,
+        ask: offered.policy.ask,
+    })
+}
+
+/// Reads the values behind names, each secret once.
+pub(crate) struct Reader<'a> {
+    file: &'a ConfigFile,
+    /// The table that the values are for, such as `plugins.text`.
+    table: String,
+    values: Values,
+    secrets: BTreeMap<String, SecretText>,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads for `[KIND.NAME]` of `file`.
+    pub(crate) fn new(file: &'a ConfigFile, kind: &str, name: &str, values: Values) -> Self {
+        Self { file, table: format!("{kind}.{name}"), values, secrets: BTreeMap::new() }
+    }
+
+    /// Whether values are read at all.
+    pub(crate) fn values(&self) -> Values {
+        self.values
+    }
+
+    /// The secrets that were read.
+    pub(crate) fn secrets(&self) -> &BTreeMap<String, SecretText> {
+        &self.secrets
+    }
+
+    /// The secret of that name; empty if values are left.
+    pub(crate) fn secret(&mut self, name: &str) -> crate::Result<SecretText> {
+        let Some(source) = self.file.config.secrets.get(name) else {
+            let message = format!(
+                "[{}] names the secret `{name}`, which this file does not have; add to [secrets], for example: \
+                 {name} = {{ env = \"{}\" }}",
+                self.table,
+                name.to_uppercase().replace('-', "_"),
+            );
+            return Err(self.file.error_in_table(&format!("[{}", self.table), message).into());
+        };
+        if self.values == Values::Leave {
+            return Ok(SecretText::new(""));
+        }
+        if let Some(known) = self.secrets.get(name) {
+            return Ok(known.clone());
+        }
+        let value = self.file.read_secret(name, source)?;
+        self.secrets.insert(name.to_owned(), value.clone());
+        Ok(value)
+    }
+
+    /// The values of all of them.
+    pub(crate) fn all(
+        &mut self,
+        sources: &BTreeMap<String, ValueSource>,
+    ) -> crate::Result<BTreeMap<String, SecretText>> {
+        sources.iter().map(|(name, source)| Ok((name.clone(), self.value(source)?))).collect()
+    }
+
+    /// The value behind `source`; empty if it is not in the file and values are left.
+    pub(crate) fn value(&mut self, source: &ValueSource) -> crate::Result<SecretText> {
+        match source {
+            ValueSource::Literal(text) => Ok(SecretText::new(text.as_str())),
+            ValueSource::Secret(name) => self.secret(name),
+            ValueSource::Env(_) if self.values == Values::Leave => Ok(SecretText::new("")),
+            ValueSource::Env(name) => {
+                let value = std::env::var(name).map_err(|_| {
+                    Error::Invalid(format!(
+                        "[{}] names the environment variable {name}, which is not set or not UTF-8",
+                        self.table
+                    ))
+                })?;
+                Ok(SecretText::new(value))
+            }
+        }
+    }
+}
+
+/// Finds the files that decide about grants. The grants for always may appear at any time.
+pub(crate) fn policy_files(named: &[PathBuf]) -> Vec<PolicyFile> {
+    policy_files::locate(named, remembered::path().as_deref())
+}
+
+/// Refuses mounts that can be written and hold one of `files`: a plugin could grant itself whatever it wants.
+pub(crate) fn check_mounts(mounts: &[Mount], files: &[PolicyFile]) -> crate::Result<()> {
+    policy_files::check_mounts(mounts, files).map_err(|error| usage(error.to_string()))
+}
+
+/// Refuses a store that can be written and holds one of `files`. `name` is the store in words for the operator.
+pub(crate) fn check_store(
+    name: &str,
+    store: &dyn FileStore,
+    access: FileAccess,
+    files: &[PolicyFile],
+) -> crate::Result<()> {
+    policy_files::check_store(name, store, access, files).map_err(|error| usage(error.to_string()))
+}
+
+fn usage(message: impl Into<String>) -> crate::Error {
+    Error::Invalid(message.into())
+}

@@ -1,0 +1,221 @@
+//! From `--model` and `[models.NAME]` to a client. This is where keys are read, and only the client gets one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cofferdam_agent::{ChatClient, ChatOptions, ScriptedClient};
+use cofferdam_models::{Provider as Interface, ProviderClient, ProviderSettings};
+use cofferdam_tool::SecretText;
+
+use crate::Error;
+use crate::config::{ConfigFile, ModelTable, Provider};
+use crate::granting::{Reader, Values};
+
+/// A model that is to be used, before there is a client.
+#[derive(Debug)]
+pub struct ModelSpec {
+    /// Interface that is spoken.
+    pub provider: Provider,
+    /// What the provider calls it; of a script the file.
+    pub model: String,
+    /// Where the provider is, if not where the provider itself says.
+    pub base_url: Option<String>,
+    key: Option<SecretText>,
+    /// How it is to answer.
+    pub options: ChatOptions,
+}
+
+/// The model that `--model` and `--base-url` name, or the one of the configuration.
+pub fn choose(
+    typed: Option<&str>,
+    base_url: Option<&str>,
+    file: Option<&ConfigFile>,
+) -> crate::Result<ModelSpec> {
+    let mut spec = match typed {
+        Some(typed) => match typed.split_once(':') {
+            Some((provider, model)) => of_flag(typed, provider, model)?,
+            None => named(typed, file)?,
+        },
+        None => of_default(file)?,
+    };
+    if let Some(base_url) = base_url {
+        if spec.provider == Provider::Script {
+            return Err(usage("--base-url is for providers; a script is a file"));
+        }
+        // Who types another address means the key for it, too.
+        spec.key = spec.key.or_else(|| key_of_environment(spec.provider));
+        spec.base_url = Some(base_url.to_owned());
+    }
+    Ok(spec)
+}
+
+/// The client of a model.
+pub fn client(spec: &ModelSpec) -> crate::Result<Arc<dyn ChatClient>> {
+    let interface = match spec.provider {
+        Provider::OpenAi => Interface::OpenAiChat,
+        Provider::Responses => Interface::OpenAiResponses,
+        Provider::Anthropic => Interface::Anthropic,
+        Provider::Script => return Ok(Arc::new(open_script(&spec.model)?)),
+    };
+    if spec.key.is_none() && spec.base_url.is_none() {
+        let (key, _) = variables(spec.provider);
+        let word = spec.provider.word();
+        return Err(usage(format!(
+            "there is no key for {word}: set {key}, or name one in [models.NAME], such as key = {{ secret = \"{word}\" }}"
+        )));
+    }
+    let mut settings = ProviderSettings::new(interface, &spec.model);
+    if let Some(base_url) = &spec.base_url {
+        settings = settings.with_base_url(base_url);
+    }
+    if let Some(key) = &spec.key {
+        settings = settings.with_key(key.clone());
+    }
+    let client = ProviderClient::new(settings).map_err(|error| usage(error.to_string()))?;
+    Ok(Arc::new(client))
+}
+
+/// Reads the script at `path`; `-` is standard input.
+pub(crate) fn open_script(path: &str) -> crate::Result<ScriptedClient> {
+    let read = if path == "-" {
+        ScriptedClient::read("standard input", std::io::stdin())
+    } else {
+        let file = cofferdam_files::open_named_ambient(std::path::Path::new(path))
+            .map_err(|error| usage(format!("the script {path}: {error}")))?;
+        ScriptedClient::read(path, file)
+    };
+    read.map_err(|error| usage(error.to_string()))
+}
+
+/// Every model of a configuration, checked; keys are left alone.
+pub fn of_config(file: &ConfigFile) -> crate::Result<Vec<(&str, ModelSpec)>> {
+    let models = &file.config.models;
+    let mut defaults = models.iter().filter(|(_, table)| table.default);
+    if let (Some((first, _)), Some((second, table))) = (defaults.next(), defaults.next()) {
+        let message = format!("two models are the default, `{first}` and `{second}`");
+        return Err(file.error(table.span(), message).into());
+    }
+    let spec = |(name, table)| Ok((String::as_str(name), of_table(file, name, table, Values::Leave)?));
+    models.iter().map(spec).collect()
+}
+
+fn of_flag(typed: &str, provider: &str, model: &str) -> crate::Result<ModelSpec> {
+    let Some(provider) = Provider::ALL.into_iter().find(|known| known.word() == provider) else {
+        return Err(usage(format!("`{typed}` names no provider; {FORM}")));
+    };
+    if model.is_empty() {
+        return Err(usage(format!("`{typed}` names no model; {FORM}")));
+    }
+    Ok(ModelSpec {
+        provider,
+        model: model.to_owned(),
+        base_url: base_url_of_environment(provider),
+        key: key_of_environment(provider),
+        options: ChatOptions::default(),
+    })
+}
+
+fn named(name: &str, file: Option<&ConfigFile>) -> crate::Result<ModelSpec> {
+    let Some(file) = file else {
+        return Err(usage(format!(
+            "`{name}` would be a model of a configuration, and none is named; {FORM}"
+        )));
+    };
+    let Some(table) = file.config.models.get(name) else {
+        let known = known(file);
+        return Err(usage(format!(
+            "there is no model `{name}`; models of the configuration: {known}; {FORM}"
+        )));
+    };
+    of_table(file, name, table, Values::Read)
+}
+
+fn of_default(file: Option<&ConfigFile>) -> crate::Result<ModelSpec> {
+    let Some(file) = file.filter(|file| !file.config.models.is_empty()) else {
+        return Err(usage(format!("no model is named; {FORM}")));
+    };
+    of_config(file)?;
+    let models = &file.config.models;
+    let default = models.iter().find(|(_, table)| table.default);
+    let only = models.iter().next().filter(|_| models.len() == 1);
+    match default.or(only) {
+        Some((name, table)) => of_table(file, name, table, Values::Read),
+        None => Err(usage(format!(
+            "no model is named, and none of the configuration is the default; pass --model NAME: {}",
+            known(file)
+        ))),
+    }
+}
+
+fn of_table(file: &ConfigFile, name: &str, table: &ModelTable, values: Values) -> crate::Result<ModelSpec> {
+    let model = table.model.get_ref();
+    if model.is_empty() {
+        return Err(file.error(table.span(), format!("the model of `{name}` has no name")).into());
+    }
+    let base_url = table.base_url().map_err(|(span, message)| file.error(span, message))?.map(str::to_owned);
+    let source = table.key().map_err(|(span, message)| file.error(span, message))?;
+    let mut reader = Reader::new(file, "models", name, values);
+    let key = match source {
+        Some(source) => Some(reader.value(&source)?),
+        // What a variable holds is for the provider itself, and for no server that a file names.
+        None if base_url.is_none() && values == Values::Read => key_of_environment(table.provider),
+        None => None,
+    };
+    let is_file = table.provider == Provider::Script;
+    Ok(ModelSpec {
+        provider: table.provider,
+        model: if is_file { shown(&file.resolve(Path::new(model))) } else { model.clone() },
+        base_url: match values {
+            Values::Read => base_url.or_else(|| base_url_of_environment(table.provider)),
+            Values::Leave => base_url,
+        },
+        key,
+        options: ChatOptions {
+            strict_schemas: table.strict,
+            max_output_tokens: table.max_output_tokens,
+            temperature: table.temperature,
+            ..ChatOptions::default()
+        },
+    })
+}
+
+const FORM: &str =
+    "pass --model PROVIDER:MODEL, where PROVIDER is openai, responses, anthropic or script (script:FILE)";
+
+/// The names by which the provider's own tools read a key and an address.
+fn variables(provider: Provider) -> (&'static str, &'static str) {
+    match provider {
+        Provider::OpenAi | Provider::Responses => ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
+        Provider::Anthropic => ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
+        Provider::Script => ("", ""),
+    }
+}
+
+fn key_of_environment(provider: Provider) -> Option<SecretText> {
+    variable(variables(provider).0).map(SecretText::new)
+}
+
+fn base_url_of_environment(provider: Provider) -> Option<String> {
+    variable(variables(provider).1)
+}
+
+fn variable(name: &str) -> Option<String> {
+    // An empty name is never looked up: some systems do not take it.
+    Some(name)
+        .filter(|name| !name.is_empty())
+        .and_then(|name| std::env::var(name).ok())
+        .filter(|value| !value.is_empty())
+}
+
+fn known(file: &ConfigFile) -> String {
+    let names: Vec<_> = file.config.models.keys().map(|name| format!("`{name}`")).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+fn shown(path: &Path) -> String {
+    PathBuf::from(path).display().to_string()
+}
+
+fn usage(message: impl Into<String>) -> crate::Error {
+    Error::Invalid(message.into())
+}

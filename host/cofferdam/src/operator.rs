@@ -1,0 +1,138 @@
+//! The operator: the person who runs the host, reads its notes and answers its questions.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+/// Asks the operator. The default answers are those of a host without one: nothing is granted, and no change is accepted.
+#[async_trait]
+pub trait Prompter: Send + Sync {
+    /// Returns whether questions can be answered now.
+    fn availability(&self) -> Availability;
+
+    /// Returns whether the operator sees notes at once and can open an address that stands in one.
+    fn can_log_in(&self) -> bool {
+        false
+    }
+
+    /// Asks for one of the choices that the question names; empty without an answer. Blocks the thread.
+    fn choice(&self, question: &str) -> String;
+
+    /// Asks for a string, which may be pasted; empty without an answer. Blocks the thread.
+    fn text(&self, question: &str) -> String;
+
+    /// Asks for one of the choices, in a task. Dropping the future takes the question back.
+    async fn choice_later(&self, question: &str) -> String;
+}
+
+/// Availability of an operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Availability {
+    /// Questions are answered.
+    Available,
+    /// There is no terminal, or whatever else questions would be asked at.
+    Absent,
+    /// The operator does not want to be asked.
+    Refused,
+}
+
+/// Reads notes about what the host does and leaves out.
+pub trait Observer: Send + Sync {
+    /// Takes a note of one or more lines. It may hold names that a plugin or a server has chosen: escape control characters before
+    /// showing it at a terminal.
+    fn note(&self, message: &str);
+}
+
+/// Prompter and observer of a host. Clones share both.
+#[derive(Clone)]
+pub struct Operator {
+    prompter: Arc<dyn Prompter>,
+    observer: Arc<dyn Observer>,
+}
+
+impl Default for Operator {
+    /// Returns an operator that answers nothing, and whose notes go to the log as `cofferdam=info`.
+    fn default() -> Self {
+        Self::new(Arc::new(Unattended), Arc::new(Unattended))
+    }
+}
+
+impl Operator {
+    /// Returns an operator.
+    #[must_use]
+    pub fn new(prompter: Arc<dyn Prompter>, observer: Arc<dyn Observer>) -> Self {
+        Self { prompter, observer }
+    }
+
+    pub(crate) fn with_prompter(self, prompter: Arc<dyn Prompter>) -> Self {
+        Self { prompter, ..self }
+    }
+
+    pub(crate) fn with_observer(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer, ..self }
+    }
+
+    pub(crate) fn note(&self, message: &str) {
+        self.observer.note(message);
+    }
+
+    pub(crate) fn is_available(&self) -> bool {
+        self.prompter.availability() == Availability::Available
+    }
+
+    pub(crate) fn is_refused(&self) -> bool {
+        self.prompter.availability() == Availability::Refused
+    }
+
+    pub(crate) fn can_log_in(&self) -> bool {
+        self.prompter.can_log_in()
+    }
+
+    pub(crate) fn choice(&self, question: &str) -> String {
+        self.prompter.choice(question)
+    }
+
+    pub(crate) fn text(&self, question: &str) -> String {
+        self.prompter.text(question)
+    }
+
+    pub(crate) fn yes(&self, question: &str) -> bool {
+        is_yes(&self.choice(&format!("{question} [y/N]: ")))
+    }
+
+    pub(crate) async fn yes_later(&self, question: &str) -> bool {
+        is_yes(&self.prompter.choice_later(&format!("{question} [y/N]: ")).await)
+    }
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+/// A host that no person attends to.
+struct Unattended;
+
+#[async_trait]
+impl Prompter for Unattended {
+    fn availability(&self) -> Availability {
+        Availability::Absent
+    }
+
+    fn choice(&self, _question: &str) -> String {
+        String::new()
+    }
+
+    fn text(&self, _question: &str) -> String {
+        String::new()
+    }
+
+    async fn choice_later(&self, _question: &str) -> String {
+        String::new()
+    }
+}
+
+impl Observer for Unattended {
+    fn note(&self, message: &str) {
+        tracing::info!(target: "cofferdam", "{message}");
+    }
+}

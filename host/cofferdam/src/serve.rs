@@ -1,0 +1,15 @@
+//! MCP servers that follow changes: what they offer, who may call, and what makes the offer change.
+
+mod access;
+mod offering;
+mod reload;
+mod running;
+mod service;
+mod skill_offers;
+mod store_resources;
+
+pub use self::access::HttpAccess;
+use self::offering::Offering;
+use self::reload::follow;
+use self::running::Running;
+pub use self::service::{ServeOptions, Service};

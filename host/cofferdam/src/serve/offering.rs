@@ -1,0 +1,463 @@
+//! What is on offer: loaded plugins, servers, and what the configuration makes of their tools. It can be loaded again, as a whole or
+//! one plugin of it.
+
+use data_encoding::HEXLOWER;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::error::Context as _;
+use cofferdam_engine::{ComponentFiles, Engine, Plugin};
+use cofferdam_files::FileAccessTools;
+use cofferdam_mcp::client::RemoteServer;
+use cofferdam_mcp::{
+    MissingGrant, Offer, PolicyDigest, PromptOffer, ResourceOffer, ResourceSource, SourceFacts,
+};
+use cofferdam_skills::SkillTools;
+use cofferdam_tool::{MountName, Refused, ToolSource, Toolset};
+use sha2::{Digest, Sha256};
+
+use super::ServeOptions;
+use super::skill_offers::{SkillPrompts, SkillResources};
+use super::store_resources::StoreResources;
+use crate::compose::{self, PluginSpec};
+use crate::config::ConfigFile;
+use crate::granting::Values;
+use crate::loading::{LoadState, Loader, Order, Unavailable};
+use crate::pins::Pins;
+use crate::servers::{self, Kept, News};
+use crate::stores::Stores;
+use crate::{Error, Operator, columns, consent, granting, loading, skill_tools};
+
+/// Maximum time that a call waits for the first build of a project. A client that gives up sooner cancels the call.
+const BUILD_WAIT: Duration = Duration::from_mins(10);
+
+/// Everything that is loaded. A copy shares the plugins, and can be changed without the original.
+#[derive(Clone)]
+pub(super) struct Offering {
+    plugins: Vec<(PluginSpec, LoadState)>,
+    files: Option<Arc<FileAccessTools>>,
+    skills: Option<Arc<SkillTools>>,
+    config: Option<Arc<ConfigFile>>,
+    resources: Vec<Arc<dyn ResourceSource>>,
+    /// What other files were like before they were read.
+    stamps: Vec<(PathBuf, Stamp)>,
+    servers: Vec<Arc<Kept>>,
+    /// Sources of tools that are neither plugins nor servers.
+    sources: Vec<Arc<dyn ToolSource>>,
+    operator: Operator,
+}
+
+/// What tells two versions of a file apart: its length, when it was written, and which file it is. `None` if there is none.
+type Stamp = Option<(u64, Option<SystemTime>, u64)>;
+
+impl Offering {
+    /// Loads what the flags and the configuration name, as far as that takes no time; the returned loader has the rest. `before`
+    /// is what there was until now: the store of `--files`, which may be in memory, and connections must outlive a change of the
+    /// configuration. `news` fires when servers change.
+    pub(super) async fn start(
+        engine: &Engine,
+        options: &ServeOptions,
+        before: Option<&Self>,
+        news: &News,
+        operator: &Operator,
+    ) -> crate::Result<(Self, Loader)> {
+        let mut stamps: Vec<_> =
+            options.selection.config.iter().map(|path| (path.clone(), stamp(path))).collect();
+        let config = compose::config(&options.selection)?;
+        let mut specs = compose::plugin_specs(&options.selection, config.as_ref(), Values::Read)?;
+        let skill_directories = skill_tools::directories(&options.selection, config.as_ref());
+        specs.iter_mut().for_each(|spec| spec.protect(&skill_directories));
+        if let Some(build) = options.first_build.as_ref().filter(|build| !build.is_built()) {
+            let is_built = |spec: &&mut PluginSpec| spec.config.is_none() && spec.path == build.component();
+            specs.iter_mut().filter(is_built).for_each(|spec| spec.first_build = Some(build.clone()));
+        }
+        compose::check_reach(&specs)?;
+        // Where the system does not say which version of a file there is.
+        let unclear = specs.iter().filter(|spec| spec.files.is_none()).map(|spec| &spec.path);
+        let unclear = unclear.flat_map(|path| [path.clone(), path.with_extension("toml")]);
+        stamps.extend(unclear.map(|path| (path.clone(), stamp(&path))));
+        let kept = before.and_then(|before| before.files.as_deref());
+        let (values, protected) = (Values::Read, skill_directories.as_slice());
+        let files =
+            compose::file_tools(&options.selection, config.as_ref(), &specs, values, protected, kept)?;
+        let mut resources = config.as_ref().map(stores).transpose()?.unwrap_or_default();
+        let protected = [skill_directories, compose::deciding(&specs)].concat();
+        let skills = skill_tools::tools(
+            engine,
+            &options.selection,
+            config.as_ref(),
+            Values::Read,
+            &protected,
+            operator,
+        )
+        .await?;
+        resources.extend(skills.iter().map(|skills| Arc::new(SkillResources(Arc::clone(skills))) as Arc<_>));
+        let loader = Loader::start(engine, specs, operator)?;
+        let plugins = loader.plugins.clone();
+        let servers = compose::server_specs(&options.selection, config.as_ref(), operator)?;
+        let config = config.map(Arc::new);
+        let before = before.map(|before| before.servers.as_slice()).unwrap_or_default();
+        let servers = servers::start_all(servers, before, news, operator);
+        let (operator, sources) = (operator.clone(), options.selection.sources.clone());
+        Ok((Self { plugins, files, skills, sources, config, resources, stamps, servers, operator }, loader))
+    }
+
+    /// Takes over what has become of the plugin at `place`, unless it was loaded again meanwhile.
+    pub(super) fn set(&mut self, place: usize, loaded: LoadState) {
+        if let Some((spec, plugin @ LoadState::Loading)) = self.plugins.get_mut(place) {
+            if let Some(build) = spec.first_build.take_if(|build| build.is_built()) {
+                spec.files = build.files();
+            }
+            *plugin = loaded;
+        }
+    }
+
+    /// Loads everything again, and waits for it.
+    pub(super) async fn load_again(
+        engine: &Engine,
+        options: &ServeOptions,
+        before: &Self,
+        news: &News,
+    ) -> crate::Result<Self> {
+        let (mut offering, mut loader) =
+            Self::start(engine, options, Some(before), news, &before.operator).await?;
+        loader.finish(engine, Order::AsNamed, |place, loaded| offering.set(place, loaded)).await?;
+        tokio::task::spawn_blocking(move || loader.known.save());
+        offering.unavailable().for_each(|plugin| plugin.note(&offering.operator));
+        servers::wait_for_all(&offering.servers, &offering.operator).await;
+        Ok(offering)
+    }
+
+    /// Plugins that are left out.
+    pub(super) fn unavailable(&self) -> impl Iterator<Item = &Unavailable> {
+        self.plugins.iter().filter_map(|(_, plugin)| match plugin {
+            LoadState::Unavailable(unavailable) => Some(unavailable),
+            _ => None,
+        })
+    }
+
+    /// The first reason, if every plugin is left out and there is nothing else. A project that does not build yet is something.
+    pub(super) fn nothing(&self) -> Option<&Unavailable> {
+        let is_nothing = self.files.is_none() && self.skills.is_none() && self.servers.is_empty();
+        let has_plugin = |(spec, plugin): &(PluginSpec, LoadState)| {
+            spec.first_build.is_some() || !matches!(plugin, LoadState::Unavailable(_))
+        };
+        if !is_nothing || self.plugins.iter().any(has_plugin) { None } else { self.unavailable().next() }
+    }
+
+    /// The servers, for waiting for them.
+    pub(super) fn servers(&self) -> Vec<Arc<Kept>> {
+        self.servers.clone()
+    }
+
+    fn ready(&self) -> impl Iterator<Item = (&PluginSpec, &Arc<Plugin>)> {
+        self.plugins.iter().filter_map(|(spec, plugin)| match plugin {
+            LoadState::Ready(plugin) => Some((spec, plugin)),
+            _ => None,
+        })
+    }
+
+    /// Sources that are not yet there, and how long a call may wait for each.
+    fn loading(&self) -> BTreeMap<String, Duration> {
+        let plugins = self.plugins.iter().filter(|(_, plugin)| matches!(plugin, LoadState::Loading));
+        let wait = |spec: &PluginSpec| match spec.first_build {
+            Some(_) => BUILD_WAIT,
+            None => spec.options.limits.wall(),
+        };
+        let plugins = plugins.map(|(spec, _)| (spec.options.name.to_string(), wait(spec)));
+        let servers = self.servers.iter().filter(|kept| !kept.is_tried());
+        plugins.chain(servers.map(|kept| (kept.name().to_owned(), kept.call_wait()))).collect()
+    }
+
+    /// Loads the plugin of one file again, or tries one that is left out. The others, and what they were granted, stay as they are.
+    /// Returns the names of the plugins that were loaded or tried.
+    pub(super) async fn reload(&mut self, engine: &Engine, path: &Path) -> crate::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for (spec, plugin) in &mut self.plugins {
+            if !belongs_to(spec, path) {
+                continue;
+            }
+            let files = ComponentFiles::look_ambient(&spec.path);
+            let is_same = files.is_some() && files == spec.files && matches!(plugin, LoadState::Ready(_));
+            let is_awaited = spec.first_build.is_some() && matches!(plugin, LoadState::Loading);
+            if is_same || is_awaited {
+                continue;
+            }
+            names.push(spec.options.name.to_string());
+            match (loading::load_again(engine, spec, &self.operator).await, &plugin) {
+                (Ok(loaded), _) => {
+                    *plugin = LoadState::Ready(loaded);
+                    spec.files = files;
+                }
+                (Err(error), LoadState::Unavailable(before)) => {
+                    let unavailable = before.because(error);
+                    unavailable.note(&self.operator);
+                    *plugin = LoadState::Unavailable(unavailable);
+                }
+                // It is on its way, and will be loaded again when it is there.
+                (Err(_), LoadState::Loading) => {}
+                (Err(error), LoadState::Ready(_)) => return Err(error),
+            }
+        }
+        Ok(names)
+    }
+
+    /// Tries plugins again that are left out and whose accepted state is in the lock file at `path`. Answers their names.
+    pub(super) async fn retry(&mut self, engine: &Engine, path: &Path) -> Vec<String> {
+        let mut names = Vec::new();
+        for (spec, plugin) in &mut self.plugins {
+            let is_left_out = matches!(plugin, LoadState::Unavailable(_));
+            let is_its = spec.config.as_deref().is_some_and(|config| Pins::path_of(config) == path);
+            if is_left_out
+                && is_its
+                && let Ok(loaded) = loading::load_again(engine, spec, &self.operator).await
+            {
+                *plugin = LoadState::Ready(loaded);
+                names.push(spec.options.name.to_string());
+            }
+        }
+        names
+    }
+
+    /// What a person could grant with a yes alone, by plugin.
+    pub(super) fn missing(&self) -> Vec<(String, Vec<MissingGrant>)> {
+        let of = |(spec, plugin): (&PluginSpec, &Arc<Plugin>)| {
+            let missing = consent::missing_without_details(plugin, spec);
+            let missing = missing.into_iter().map(|permission| MissingGrant {
+                permission: permission.to_string(),
+                in_plain_words: permission.in_plain_words(),
+            });
+            (plugin.name().to_owned(), missing.collect::<Vec<_>>())
+        };
+        self.ready().map(of).filter(|(_, missing)| !missing.is_empty()).collect()
+    }
+
+    /// Gives a plugin what it lacks and a yes alone can grant; writes it into the configuration if it `is_lasting` and there is
+    /// one. Names what was granted.
+    pub(super) async fn grant_missing(
+        &mut self,
+        engine: &Engine,
+        name: &str,
+        is_lasting: bool,
+    ) -> crate::Result<Vec<String>> {
+        let deciding = compose::deciding(self.plugins.iter().map(|(spec, _)| spec));
+        let found = self.plugins.iter_mut().find(|(spec, _)| spec.options.name.as_str() == name);
+        let (spec, state) = found.with_context(|| format!("there is no plugin `{name}`"))?;
+        let LoadState::Ready(plugin) = state else {
+            return Err(Error::failed(format!("the plugin `{name}` is not available")));
+        };
+        let granted = consent::grant_without_details(plugin, spec, is_lasting, &self.operator)?;
+        // What was granted just now may be a directory that nobody has looked at yet.
+        granting::check_mounts(&spec.options.grants.mounts, &granting::policy_files(&deciding))?;
+        *state = LoadState::Ready(loading::load_again(engine, spec, &self.operator).await?);
+        Ok(granted)
+    }
+
+    /// Files that have changed since they were read for the first time.
+    pub(super) fn changed(&self) -> Vec<PathBuf> {
+        let changed = self.stamps.iter().filter(|(path, before)| stamp(path) != *before);
+        let specs = self.plugins.iter().map(|(spec, _)| spec).filter(|spec| spec.files.is_some());
+        let components = specs.filter(|spec| ComponentFiles::look_ambient(&spec.path) != spec.files);
+        changed.map(|(path, _)| path).chain(components.map(|spec| &spec.path)).cloned().collect()
+    }
+
+    /// Components of the plugins at `places` that have changed since they were first looked at.
+    pub(super) fn changed_of(&self, places: &BTreeSet<usize>) -> Vec<PathBuf> {
+        let specs = self.plugins.iter().map(|(spec, _)| spec).enumerate();
+        let specs = specs.filter(|(place, spec)| places.contains(place) && spec.files.is_some());
+        let changed = specs.filter(|(_, spec)| ComponentFiles::look_ambient(&spec.path) != spec.files);
+        changed.map(|(_, spec)| spec.path.clone()).collect()
+    }
+
+    /// Tools that run as a task or not at all.
+    pub(super) fn only_as_task(&self) -> BTreeSet<String> {
+        self.config.as_ref().map(|file| file.config.serve.only_as_task.clone()).unwrap_or_default()
+    }
+
+    /// The files that the plugins are made of.
+    pub(super) fn components(&self) -> impl Iterator<Item = &PathBuf> {
+        self.plugins.iter().map(|(spec, _)| &spec.path)
+    }
+
+    /// What clients are offered of it.
+    pub(super) fn offer(&self, options: &ServeOptions) -> crate::Result<Offer> {
+        let plugins = self.ready().map(|(_, plugin)| plugin);
+        let unavailable = self.unavailable();
+        let servers = self.servers.iter().filter_map(|kept| kept.server()).collect();
+        let mut toolset = compose::toolset(
+            plugins,
+            unavailable,
+            self.files.clone(),
+            self.skills.clone(),
+            &self.sources,
+            servers,
+            &self.operator,
+        )?;
+        let facts = |(_, plugin): (&PluginSpec, &Arc<Plugin>)| {
+            let (icons, plugin) = (plugin.icons().to_vec(), Arc::clone(plugin));
+            let name = plugin.name().to_owned();
+            let policy_digest = Some(PolicyDigest::new(move || policy_digest(&plugin)));
+            (name, SourceFacts { policy_digest, icons })
+        };
+        let sources: HashMap<_, _> = self.ready().map(facts).collect();
+        let (mut prompts, resources) = self.made(&toolset)?;
+        if let Some(skills) = &self.skills {
+            // A prompt that the configuration makes stays what it is.
+            let of_skills =
+                SkillPrompts::new(skills, |name| prompts.iter().any(|prompt| prompt.name == name))?;
+            prompts.extend(of_skills.offers());
+            toolset.add(Arc::new(of_skills)).map_err(|error| Error::invalid(error.to_string()))?;
+        }
+        Ok(Offer {
+            only: self.only(options, &toolset)?,
+            toolset,
+            prompts,
+            resources,
+            resource_sources: self.resources.clone(),
+            remote: self.passed_on(options),
+            expects_prompts: !self.servers.is_empty(),
+            sources,
+            loading: self.loading(),
+            unavailable: self.unavailable().map(|plugin| plugin.name.to_string()).collect(),
+        })
+    }
+
+    /// The servers whose resources and prompts clients see: all, or those of the toolsets that are asked for.
+    fn passed_on(&self, options: &ServeOptions) -> Vec<Arc<RemoteServer>> {
+        let is_asked_for = |name: &str| {
+            let toolsets = self.config.iter().flat_map(|file| &file.config.toolsets);
+            let mut asked = toolsets.filter(|(name, _)| options.toolsets.contains(*name));
+            options.tools.is_empty() && options.toolsets.is_empty()
+                || asked.any(|(_, table)| table.servers.iter().any(|server| server.get_ref() == name))
+        };
+        let servers = self.servers.iter().filter(|kept| is_asked_for(kept.name()));
+        servers.filter_map(|kept| kept.server()).collect()
+    }
+
+    /// Prompts and resources that tools make.
+    fn made(&self, toolset: &Toolset) -> crate::Result<(Vec<PromptOffer>, Vec<ResourceOffer>)> {
+        let Some(file) = &self.config else { return Ok(Default::default()) };
+        let known = |tool: &str, at: std::ops::Range<usize>| match toolset.definition(tool) {
+            Ok(_) => Ok(Some(tool.to_owned())),
+            // It may be a tool of a server that is not there yet.
+            Err(_) if !self.is_complete() => Ok(None),
+            Err(error) => Err(file.error(at, error.to_string())),
+        };
+        let mut prompts = Vec::new();
+        for (name, table) in &file.config.serve.prompts {
+            let Some(tool) = known(&table.get_ref().tool, table.span())? else { continue };
+            prompts.push(PromptOffer { name: name.clone(), tool });
+        }
+        let mut resources = Vec::new();
+        for (uri, table) in &file.config.serve.resources {
+            let Some(tool) = known(&table.get_ref().tool, table.span())? else { continue };
+            let media_type = table.get_ref().media_type.clone();
+            resources.push(ResourceOffer { uri: uri.clone(), tool, media_type });
+        }
+        Ok((prompts, resources))
+    }
+
+    /// The tools that are offered, if not all are.
+    fn only(&self, options: &ServeOptions, toolset: &Toolset) -> crate::Result<Option<BTreeSet<String>>> {
+        if options.tools.is_empty() && options.toolsets.is_empty() {
+            return Ok(None);
+        }
+        let mut only = BTreeSet::new();
+        for tool in &options.tools {
+            self.known(toolset, tool).map_err(|error| Error::invalid(format!("--tools: {error}")))?;
+            only.insert(tool.clone());
+        }
+        for name in &options.toolsets {
+            let file = self.config.as_deref().ok_or_else(|| Error::invalid("--toolset needs --config"))?;
+            let Some(table) = file.config.toolsets.get(name) else {
+                let known: Vec<_> = file.config.toolsets.keys().map(String::as_str).collect();
+                return Err(Error::invalid(format!(
+                    "there is no [toolsets.{name}]; there is {}",
+                    known.join(", ")
+                )));
+            };
+            for tool in &table.tools {
+                self.known(toolset, tool.get_ref())
+                    .map_err(|error| file.error(tool.span(), error.to_string()))?;
+                only.insert(tool.get_ref().clone());
+            }
+            for plugin in &table.plugins {
+                let tools = tools_of(toolset, plugin.get_ref());
+                if tools.is_empty() && self.is_complete() {
+                    let message = format!("there is no plugin `{}` with tools", plugin.get_ref());
+                    return Err(file.error(plugin.span(), message).into());
+                }
+                only.extend(tools);
+            }
+            for server in &table.servers {
+                if !self.servers.iter().any(|kept| kept.name() == server.get_ref()) {
+                    let message = format!("there is no server `{}`", server.get_ref());
+                    return Err(file.error(server.span(), message).into());
+                }
+                only.extend(tools_of(toolset, server.get_ref()));
+            }
+        }
+        Ok(Some(only))
+    }
+
+    /// Returns whether all plugins and servers are there, so that a tool that is not known does not exist.
+    fn is_complete(&self) -> bool {
+        let is_ready = |(_, plugin): &(PluginSpec, LoadState)| matches!(plugin, LoadState::Ready(_));
+        let is_there = |kept: &Arc<Kept>| kept.server().is_some() && !kept.has_changed();
+        self.plugins.iter().all(is_ready) && self.servers.iter().all(is_there)
+    }
+
+    /// Refuses a tool that does not exist. One of a server that is not there yet may.
+    fn known(&self, toolset: &Toolset, tool: &str) -> Result<(), Refused> {
+        match toolset.definition(tool) {
+            Err(error) if self.is_complete() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The tools of one source, under the names that they have in the toolset.
+fn tools_of(toolset: &Toolset, source: &str) -> Vec<String> {
+    let names = toolset.definitions().map(|definition| definition.name.as_str());
+    let is_its = |name: &&str| toolset.source(name).is_some_and(|its| its.name() == source);
+    names.filter(is_its).map(str::to_owned).collect()
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let metadata = path.metadata().ok()?;
+    #[cfg(unix)]
+    let file = std::os::unix::fs::MetadataExt::ino(&metadata);
+    #[cfg(not(unix))]
+    let file = 0;
+    Some((metadata.len(), metadata.modified().ok(), file))
+}
+
+/// Whether a file is a plugin's component, or the manifest beside it.
+fn belongs_to(spec: &PluginSpec, path: &Path) -> bool {
+    spec.path == path || spec.path.with_extension("toml") == path
+}
+
+/// A digest of what a plugin is granted, in the form in which people see it.
+fn policy_digest(plugin: &Plugin) -> String {
+    let text = columns::json(&columns::rows(plugin)).to_string();
+    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(text.as_bytes())))
+}
+
+fn stores(file: &ConfigFile) -> crate::Result<Vec<Arc<dyn ResourceSource>>> {
+    let stores = Stores::new(file, Values::Read);
+    let mut sources: Vec<Arc<dyn ResourceSource>> = Vec::new();
+    for name in &file.config.serve.stores {
+        let mount = MountName::new(name.get_ref().as_str())
+            .map_err(|error| file.error(name.span(), error.to_string()))?;
+        if stores.sharing(&mount) == cofferdam_files::Sharing::PerSession {
+            let message =
+                format!("the store `{mount}` has a directory for each session and cannot be shown to all");
+            return Err(file.error(name.span(), message).into());
+        }
+        let store = stores.get(&mount, name.span())?;
+        sources.push(Arc::new(StoreResources::new(mount.as_str(), store)));
+    }
+    Ok(sources)
+}

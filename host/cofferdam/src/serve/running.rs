@@ -1,0 +1,234 @@
+//! A server that runs, and everything that changes what it offers: files that are written, grants that a person gives, and
+//! servers that come or change.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex as SyncMutex, PoisonError};
+use std::time::Duration;
+
+use crate::error::Context as _;
+use async_trait::async_trait;
+use cofferdam_engine::Engine;
+use cofferdam_mcp::{Decision, Grantor, MissingGrant, Server};
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio_util::sync::CancellationToken;
+
+use super::{Offering, ServeOptions};
+use crate::Operator;
+use crate::loading::{LoadState, Loader, Order};
+use crate::pins::Pins;
+use crate::servers::{self, News};
+
+/// How long to wait after news of a server for those of others.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// Plugins that are offered together at most.
+const ARRIVED_MAX: usize = 1024;
+
+/// What is served and what it is made of. One change happens at a time.
+pub(super) struct Running {
+    server: Server,
+    engine: Engine,
+    pub(super) options: ServeOptions,
+    offering: Mutex<Offering>,
+    /// Fires when servers have changed.
+    news: News,
+    /// What a person could grant, by plugin; kept apart, for it is looked at in each call.
+    missing: SyncMutex<Vec<(String, Vec<MissingGrant>)>>,
+    pub(super) operator: Operator,
+}
+
+impl Running {
+    pub(super) fn new(
+        server: Server,
+        engine: Engine,
+        options: ServeOptions,
+        offering: Offering,
+        news: News,
+        operator: Operator,
+    ) -> Self {
+        let missing = SyncMutex::new(offering.missing());
+        Self { server, engine, options, offering: Mutex::new(offering), news, missing, operator }
+    }
+
+    /// The files that everything is made of.
+    pub(super) async fn files(&self) -> Vec<PathBuf> {
+        let offering = self.offering.lock().await;
+        let components = offering.components().flat_map(|path| [path.clone(), path.with_extension("toml")]);
+        let config = self.options.selection.config.as_deref();
+        components.chain(config.map(Path::to_owned)).chain(config.map(Pins::path_of)).collect()
+    }
+
+    /// Loads what [`Offering::start`] has left, in a thread of its own: hashing and linking a large component takes the time of
+    /// many requests. Each plugin is offered as soon as it is there.
+    ///
+    /// # Errors
+    /// If what is there then cannot be offered, or is nothing.
+    pub(super) async fn finish_loading(
+        &self,
+        mut loader: Loader,
+        stop: &CancellationToken,
+    ) -> crate::Result<()> {
+        let started: BTreeSet<usize> = loader.loading().collect();
+        let (loaded, mut arriving) = unbounded_channel();
+        let (engine, handle, stop) = (self.engine.clone(), Handle::current(), stop.clone());
+        let loading = tokio::task::spawn_blocking(move || {
+            let each = |place, plugin| drop(loaded.send((place, plugin)));
+            let finishing = loader.finish(&engine, Order::AsLoaded, each);
+            let finished = handle.block_on(stop.run_until_cancelled(finishing));
+            loader.known.save();
+            finished.unwrap_or(Ok(()))
+        });
+        let mut arrived = Vec::new();
+        // Plugins that come together are offered together.
+        while arriving.recv_many(&mut arrived, ARRIVED_MAX).await > 0 {
+            let mut offering = self.offering.lock().await;
+            for (place, plugin) in arrived.drain(..) {
+                if let LoadState::Unavailable(unavailable) = &plugin {
+                    unavailable.note(&self.operator);
+                }
+                offering.set(place, plugin);
+            }
+            self.publish(&offering)?;
+        }
+        loading.await.context("loading the plugins was interrupted")??;
+        let servers = self.offering.lock().await.servers();
+        servers::wait_for_all(&servers, &self.operator).await;
+        let offering = self.offering.lock().await;
+        if let Some(unavailable) = offering.nothing() {
+            return Err(unavailable.clone().into_error());
+        }
+        let changed = offering.changed_of(&started);
+        drop(offering);
+        // A component may be half written now, which is no reason to end: it is followed from here on.
+        if !changed.is_empty()
+            && let Err(error) = self.reload(&changed).await
+        {
+            self.operator.note(&format!("not reloaded, what was there before stays: {error:#}"));
+        }
+        Ok(())
+    }
+
+    /// Offers what there is.
+    fn publish(&self, offering: &Offering) -> crate::Result<()> {
+        self.server.publish(offering.offer(&self.options)?);
+        self.note_missing(offering);
+        Ok(())
+    }
+
+    /// Files that have changed since they were read, before anybody watched them.
+    pub(super) async fn changed_unseen(&self) -> Vec<PathBuf> {
+        self.offering.lock().await.changed()
+    }
+
+    /// Loads everything again, and offers it.
+    pub(super) async fn reload_all(&self) -> crate::Result<String> {
+        let mut offering = self.offering.lock().await;
+        let new = Offering::load_again(&self.engine, &self.options, &offering, &self.news).await?;
+        self.server.publish(new.offer(&self.options)?);
+        *offering = new;
+        self.note_missing(&offering);
+        Ok("the configuration".to_owned())
+    }
+
+    /// Loads the plugins of some files again, and offers them.
+    pub(super) async fn reload(&self, paths: &[PathBuf]) -> crate::Result<String> {
+        let mut offering = self.offering.lock().await;
+        let mut names = BTreeSet::new();
+        let mut changed = offering.clone();
+        let lock = self.options.selection.config.as_deref().map(Pins::path_of);
+        for path in paths {
+            if Some(path) == lock.as_ref() {
+                names.extend(changed.retry(&self.engine, path).await);
+                continue;
+            }
+            names.extend(changed.reload(&self.engine, path).await?);
+        }
+        if names.is_empty() {
+            return Ok(String::new());
+        }
+        self.server.publish(changed.offer(&self.options)?);
+        *offering = changed;
+        self.note_missing(&offering);
+        Ok(names.into_iter().collect::<Vec<_>>().join(", "))
+    }
+
+    /// Offers anew whatever servers offer, as often as that changes, until the process ends.
+    pub(super) async fn follow_servers(&self) {
+        loop {
+            self.news.notified().await;
+            // Servers that come together are offered together.
+            tokio::time::sleep(QUIET).await;
+            let offering = self.offering.lock().await;
+            match offering.offer(&self.options) {
+                Ok(offer) => self.server.publish(offer),
+                Err(error) => {
+                    self.operator.note(&format!("error: what a server offers now is not offered: {error:#}"));
+                }
+            }
+        }
+    }
+
+    fn note_missing(&self, offering: &Offering) {
+        *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = offering.missing();
+    }
+
+    async fn grant(&self, source: &str, is_lasting: bool) -> crate::Result<()> {
+        let mut offering = self.offering.lock().await;
+        let mut changed = offering.clone();
+        let granted = changed.grant_missing(&self.engine, source, is_lasting).await?;
+        self.server.publish(changed.offer(&self.options)?);
+        *offering = changed;
+        self.note_missing(&offering);
+        self.operator.note(&format!("granted to {source}: {}", granted.join(", ")));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Grantor for Running {
+    fn missing(&self, source: &str) -> Vec<MissingGrant> {
+        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        missing
+            .iter()
+            .find(|(name, _)| name == source)
+            .map(|(_, missing)| missing.clone())
+            .unwrap_or_default()
+    }
+
+    async fn decide(&self, source: &str, decision: Decision) -> Result<(), String> {
+        match decision {
+            Decision::No => {
+                self.missing
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .retain(|(name, _)| name != source);
+                Ok(())
+            }
+            Decision::Once | Decision::Always => {
+                let granted = self.grant(source, decision == Decision::Always).await;
+                granted.map_err(|error| {
+                    // The reason may name a place on the host, which is for whoever runs it.
+                    self.operator.note(&format!("error: nothing was granted to {source}: {error:#}"));
+                    format!("Nothing was granted to {source}; the server's log says why.")
+                })
+            }
+        }
+    }
+
+    fn how_to_grant(&self, source: &str, permission: &str) -> Option<String> {
+        let permission: cofferdam_tool::Permission = permission.parse().ok()?;
+        let config = self.options.selection.config.as_deref().and_then(Path::file_name);
+        Some(match config {
+            Some(config) => format!(
+                "Whoever runs the server can grant it: cofferdam grant {source} '{permission}' --config {}",
+                config.to_string_lossy()
+            ),
+            None => format!(
+                "Whoever runs the server can grant it, in a configuration with [plugins.{source}.grants]"
+            ),
+        })
+    }
+}

@@ -1,0 +1,149 @@
+//! Connecting to servers, several at the same time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cofferdam_mcp::client::{ConnectError, Endpoint, RemoteServer};
+use cofferdam_tool::ToolSource as _;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::{ServerPins, ServerSpec};
+use crate::Operator;
+
+/// Servers that are connected to at the same time: each may be a process that starts.
+pub(super) const CONNECTING_MAX: usize = 8;
+/// Most characters of what is shown of a server's own words.
+const REASON_CHARS_MAX: usize = 500;
+
+/// A server that is not there, and why.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the server `{name}` cannot be reached: {reason}")]
+pub struct Unreachable {
+    pub(crate) name: String,
+    pub(crate) reason: String,
+}
+
+/// What has come of connecting, in the order of the configuration.
+#[derive(Default)]
+pub struct Connected {
+    /// Servers that are connected.
+    pub servers: Vec<Arc<RemoteServer>>,
+    /// Servers that cannot be reached.
+    pub unreachable: Vec<Unreachable>,
+    /// Pins of the connected servers.
+    pins: Vec<(Arc<RemoteServer>, Arc<ServerPins>)>,
+}
+
+impl Connected {
+    /// Tells the person who is missing.
+    pub(crate) fn note_unreachable(&self, operator: &Operator) {
+        for server in &self.unreachable {
+            operator.note(&format!("warning: {server}"));
+        }
+    }
+
+    /// Asks at the terminal about servers that have changed since they were accepted; elsewhere tells what is left out.
+    pub(crate) async fn settle_changes(&self, operator: &Operator) {
+        for (server, pins) in &self.pins {
+            let Some(change) = pins.change() else { continue };
+            if !operator.is_available() {
+                pins.tell();
+                continue;
+            }
+            let name = server.name();
+            operator.note(&format!(
+                "the server `{name}` has changed since it was accepted:\n{}",
+                change.difference.short()
+            ));
+            if change.difference.is_cut() {
+                operator.note(&format!(
+                    "  all of it: cofferdam approve {name} --full --config {}",
+                    pins.config().display()
+                ));
+            }
+            if !operator.yes_later("Accept the change?").await {
+                pins.tell();
+                continue;
+            }
+            if let Err(error) = pins.accept(&change.statements) {
+                operator.note(&format!("warning: the change of `{name}` is not accepted: {error:#}"));
+            } else if let Err(error) = server.review_again().await {
+                operator.note(&format!("the server `{name}` stays as it is: {error}"));
+            }
+        }
+    }
+
+    /// The servers of which something is left out, because it has changed.
+    pub fn changed(&self) -> Vec<String> {
+        let changed = self.pins.iter().filter(|(_, pins)| pins.change().is_some());
+        changed.map(|(server, _)| server.name().to_owned()).collect()
+    }
+}
+
+/// Connects to all of them. One that cannot be reached keeps nobody else away.
+pub async fn connect_all(specs: Vec<ServerSpec>) -> Connected {
+    let places = Arc::new(Semaphore::new(CONNECTING_MAX));
+    let mut connecting = JoinSet::new();
+    for (index, spec) in specs.into_iter().enumerate() {
+        let places = Arc::clone(&places);
+        connecting.spawn(async move {
+            // The semaphore is never closed; without a place it would only be slower.
+            let _place = places.acquire().await.ok();
+            (index, (connect(&spec).await, spec.pins))
+        });
+    }
+    // None of these tasks panics or is aborted.
+    let mut ended = BTreeMap::new();
+    while let Some(Ok((index, result))) = connecting.join_next().await {
+        ended.insert(index, result);
+    }
+    let mut connected = Connected::default();
+    for (result, pins) in ended.into_values() {
+        match result {
+            Ok(server) => {
+                let server = Arc::new(server);
+                connected.pins.extend(pins.map(|pins| (Arc::clone(&server), pins)));
+                connected.servers.push(server);
+            }
+            Err(unreachable) => connected.unreachable.push(unreachable),
+        }
+    }
+    connected
+}
+
+/// Connects to one. Who has to wait for a person waits for as long as the authorization takes.
+pub async fn connect(spec: &ServerSpec) -> Result<RemoteServer, Unreachable> {
+    // A handshake is a large future that is needed once.
+    let connecting = Box::pin(RemoteServer::connect(spec.settings.clone()));
+    let connected = if spec.table.oauth.is_some() {
+        connecting.await.map_err(|error| reason(spec, &error))
+    } else {
+        let wait = spec.settings.connect_wait;
+        match tokio::time::timeout(wait, connecting).await {
+            Ok(connected) => connected.map_err(|error| reason(spec, &error)),
+            // The handshake has the same time; whichever notices first says the same.
+            Err(_) => Err(ConnectError::TooLate(wait).to_string()),
+        }
+    };
+    connected.map_err(|reason| {
+        // A server that refuses a secret may show it.
+        let reason = match &spec.settings.redactor {
+            Some(redactor) => redactor.text(&reason).into_owned(),
+            None => reason,
+        };
+        let reason = reason.chars().take(REASON_CHARS_MAX).collect();
+        Unreachable { name: spec.name().to_owned(), reason }
+    })
+}
+
+fn reason(spec: &ServerSpec, error: &ConnectError) -> String {
+    let hint = match (error, &spec.settings.endpoint) {
+        (ConnectError::NeedsAuthorization, _) => "; give it a header with a secret, or [servers.NAME.oauth]",
+        (ConnectError::Handshake(_), Endpoint::Command(_)) => {
+            "; COFFERDAM_LOG=info shows what it has printed"
+        }
+        _ => "",
+    };
+    format!("{error}{hint}")
+}

@@ -1,0 +1,172 @@
+//! Servers while `cofferdam serve` runs: one that is not there is tried again, and what changes is made known.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cofferdam_mcp::client::RemoteServer;
+use cofferdam_tool::ToolSource as _;
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::connect::CONNECTING_MAX;
+use super::{ServerPins, ServerSpec, connect};
+use crate::config::ServerTable;
+use crate::{Operator, text};
+
+/// How long a start waits for servers. Hosts of MCP wait some ten seconds for the whole of it.
+const START_WAIT: Duration = Duration::from_secs(5);
+/// Between the first two attempts. Each later pause is twice as long.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// Longest pause between two attempts.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Between two looks at whether a change of a server was accepted.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Fires when a server has come, or offers something else.
+pub type News = Arc<Notify>;
+
+/// A server that is kept. Dropping it ends the attempts; a connection ends when nobody holds it any more.
+pub struct Kept {
+    name: String,
+    table: ServerTable,
+    server: Arc<Mutex<Option<Arc<RemoteServer>>>>,
+    pins: Option<Arc<ServerPins>>,
+    /// Whether the first attempt has ended.
+    tried: watch::Receiver<bool>,
+    _stop: DropGuard,
+}
+
+impl Kept {
+    fn start(spec: ServerSpec, places: Arc<Semaphore>, news: News, operator: Operator) -> Self {
+        let (name, table, pins) = (spec.name().to_owned(), spec.table.clone(), spec.pins.clone());
+        let server = Arc::default();
+        let (first, tried) = watch::channel(false);
+        let stop = CancellationToken::new();
+        let (stopped, work) = (stop.clone(), keep(spec, places, Arc::clone(&server), first, news, operator));
+        tokio::spawn(async move { stopped.run_until_cancelled(work).await });
+        Self { name, table, server, pins, tried, _stop: stop.drop_guard() }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns whether the first attempt to connect has ended.
+    pub(crate) fn is_tried(&self) -> bool {
+        *self.tried.borrow()
+    }
+
+    /// The longest time that a call may take.
+    pub(crate) fn call_wait(&self) -> Duration {
+        Duration::from_millis(self.table.limits.wall_ms_max)
+    }
+
+    /// Returns whether something of the server is left out, because it has changed.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.pins.as_ref().is_some_and(|pins| pins.change().is_some())
+    }
+
+    /// The connection, if there is one.
+    pub(crate) fn server(&self) -> Option<Arc<RemoteServer>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Keeps all servers of `specs`; those of `before` about which the same is said go on as they are.
+pub fn start_all(
+    specs: Vec<ServerSpec>,
+    before: &[Arc<Kept>],
+    news: &News,
+    operator: &Operator,
+) -> Vec<Arc<Kept>> {
+    let places = Arc::new(Semaphore::new(CONNECTING_MAX));
+    let start = |spec: ServerSpec| {
+        let same = before.iter().find(|kept| kept.name == spec.name() && kept.table == spec.table);
+        same.cloned().unwrap_or_else(|| {
+            let (places, news) = (Arc::clone(&places), Arc::clone(news));
+            Arc::new(Kept::start(spec, places, news, operator.clone()))
+        })
+    };
+    specs.into_iter().map(start).collect()
+}
+
+/// Waits until every server has been tried, or some seconds; then tells which ones are missing.
+pub async fn wait_for_all(kept: &[Arc<Kept>], operator: &Operator) {
+    let all_tried = async {
+        for kept in kept {
+            // An error means that nobody tries any more.
+            let _ = kept.tried.clone().wait_for(|tried| *tried).await;
+        }
+    };
+    if tokio::time::timeout(START_WAIT, all_tried).await.is_err() {
+        for kept in kept.iter().filter(|kept| !*kept.tried.borrow()) {
+            operator
+                .note(&format!("the server `{}` is not there yet; its tools follow when it is", kept.name));
+        }
+    }
+}
+
+/// Connects, as often as it takes, and then tells of changes.
+async fn keep(
+    spec: ServerSpec,
+    places: Arc<Semaphore>,
+    slot: Arc<Mutex<Option<Arc<RemoteServer>>>>,
+    first: watch::Sender<bool>,
+    news: News,
+    operator: Operator,
+) {
+    let mut pause = PAUSE_MIN;
+    let server = loop {
+        let place = places.acquire().await;
+        let connected = connect(&spec).await;
+        drop(place);
+        match connected {
+            Ok(server) => break Arc::new(server),
+            Err(unreachable) if *first.borrow() => {
+                tracing::info!(server = unreachable.name, reason = unreachable.reason, "still not there");
+            }
+            Err(unreachable) => {
+                operator.note(&format!("{unreachable}; it is tried again in the background"));
+            }
+        }
+        if !first.send_replace(true) {
+            // Nothing has to wait for it any longer.
+            news.notify_one();
+        }
+        tokio::time::sleep(pause).await;
+        pause = pause.saturating_mul(2).min(PAUSE_MAX);
+    };
+    let mut changes = server.changes();
+    slot.lock().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&server));
+    if first.send_replace(true) {
+        operator.note(&format!("the server `{}` is there: {}", spec.name(), offers(&server)));
+    }
+    loop {
+        if let Some(pins) = &spec.pins {
+            pins.tell();
+        }
+        news.notify_one();
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() { return },
+            () = accepted(&spec) => if let Err(error) = server.review_again().await {
+                operator.note(&format!("the server `{}` stays as it is: {error}", spec.name()));
+                tokio::time::sleep(PAUSE_MAX).await;
+            },
+        }
+    }
+}
+
+/// Waits until a change of the server may have been accepted.
+async fn accepted(spec: &ServerSpec) {
+    loop {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        if spec.pins.as_ref().is_some_and(|pins| pins.may_be_accepted()) {
+            return;
+        }
+    }
+}
+
+fn offers(server: &RemoteServer) -> String {
+    text::counted(server.definitions().len(), "tool")
+}

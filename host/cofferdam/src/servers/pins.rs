@@ -1,0 +1,154 @@
+//! Consent to what a server of the configuration says: its first statements are remembered in `cofferdam.lock`, and what
+//! differs later is left out until a user accepts it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use cofferdam_mcp::client::{LeftOut, Review, Statements};
+
+use crate::Operator;
+use crate::difference::Difference;
+use crate::pins::{ComparedServer, Pins};
+
+/// Maximum number of names in one line.
+const NAMES_MAX: usize = 20;
+
+/// The pin of one server.
+pub struct ServerPins {
+    server: String,
+    config: PathBuf,
+    state: Mutex<State>,
+    operator: Operator,
+}
+
+#[derive(Default)]
+struct State {
+    /// Latest statements of the server, if they are not accepted.
+    change: Option<Change>,
+    /// When the lock file was last written, as of the last comparison.
+    seen: Option<SystemTime>,
+    /// True if the user was told of `change`.
+    is_told: bool,
+}
+
+/// A change that nobody has accepted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    pub(crate) left_out: LeftOut,
+    /// Difference of the statements, for a user.
+    pub difference: Difference,
+    /// All that the server says now.
+    pub statements: Statements,
+}
+
+impl ServerPins {
+    pub(crate) fn new(server: &str, config: &Path, operator: &Operator) -> Self {
+        let (server, config, operator) = (server.to_owned(), config.to_owned(), operator.clone());
+        Self { server, config, state: Mutex::default(), operator }
+    }
+
+    /// The configuration that the server is of.
+    pub(crate) fn config(&self) -> &Path {
+        &self.config
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The change that waits for consent.
+    pub fn change(&self) -> Option<Change> {
+        self.state().change.clone()
+    }
+
+    /// Accepts `statements`: those that the user has seen, whatever the server has said since.
+    pub fn accept(&self, statements: &Statements) -> crate::Result<PathBuf> {
+        let mut pins = Pins::of_config_ambient(&self.config)?;
+        pins.accept_server(&self.server, statements);
+        pins.save()?;
+        Ok(pins.path().to_owned())
+    }
+
+    /// Tells the user of a change that is not accepted, once.
+    pub(crate) fn tell(&self) {
+        let mut state = self.state();
+        let Some(change) = state.change.clone().filter(|_| !state.is_told) else { return };
+        state.is_told = true;
+        drop(state);
+        let (server, config) = (&self.server, self.config.display());
+        self.operator.note(&format!(
+            "warning: the server `{server}` has changed since it was accepted; left out until you accept it: {}\n  look at \
+             the change and run: cofferdam approve {server} --config {config}",
+            names(&change.left_out)
+        ));
+    }
+
+    /// Returns whether the lock file was written since a change was found.
+    pub(crate) fn may_be_accepted(&self) -> bool {
+        let state = self.state();
+        state.change.is_some() && state.seen != written(&self.config)
+    }
+
+    fn compare(&self, statements: &Statements) -> crate::Result<Option<Change>> {
+        let pins = Pins::of_config_ambient(&self.config)?;
+        match pins.compare_server(&self.server, statements) {
+            ComparedServer::Same => Ok(None),
+            ComparedServer::Changed(change) => Ok(Some(*change)),
+            ComparedServer::New => {
+                let is_empty = statements.tools.is_empty()
+                    && statements.prompts.is_empty()
+                    && statements.resources.is_empty();
+                // A server that offers nothing yet has nothing to remember.
+                if !is_empty && let Err(error) = self.accept(statements) {
+                    self.operator.note(&format!(
+                        "warning: a later change of the server `{}` will not be noticed: {error:#}",
+                        self.server
+                    ));
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Review for ServerPins {
+    fn left_out(&self, statements: &Statements) -> LeftOut {
+        let seen = written(&self.config);
+        let change = self.compare(statements).unwrap_or_else(|error| {
+            // Nobody can say what was accepted.
+            let everything = LeftOut {
+                instructions: statements.instructions.is_some(),
+                tools: statements.tools.keys().cloned().collect(),
+                prompts: statements.prompts.keys().cloned().collect(),
+                resources: statements.resources.keys().cloned().collect(),
+            };
+            let difference = Difference::unknown(format!("{error:#}"));
+            Some(Change { left_out: everything, difference, statements: statements.clone() })
+        });
+        let mut state = self.state();
+        state.is_told &= state.change == change;
+        state.seen = seen;
+        state.change = change;
+        state.change.as_ref().map(|change| change.left_out.clone()).unwrap_or_default()
+    }
+}
+
+fn written(config: &Path) -> Option<SystemTime> {
+    std::fs::metadata(Pins::path_of(config)).and_then(|metadata| metadata.modified()).ok()
+}
+
+/// Lists what is left out, in one line.
+pub(crate) fn names(left_out: &LeftOut) -> String {
+    let tools = left_out.tools.iter().map(|name| format!("`{name}`"));
+    let prompts = left_out.prompts.iter().map(|name| format!("the prompt `{name}`"));
+    let resources = left_out.resources.iter().map(|address| format!("the description of `{address}`"));
+    let mut all: Vec<_> = tools.chain(prompts).chain(resources).collect();
+    if left_out.instructions {
+        all.push("its instructions".to_owned());
+    }
+    let more = all.len().saturating_sub(NAMES_MAX);
+    all.truncate(NAMES_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", all.join(", "))
+}
