@@ -142,7 +142,6 @@ fn with_unique_ids(messages: &[Arc<Message>]) -> Cow<'_, [Arc<Message>]> {
 }
 
 /// A `data:` address.
-#[cfg(feature = "openai")]
 pub(super) fn data_url(data: &Data) -> String {
     format!("data:{};base64,{}", data.media_type, data.data)
 }
@@ -153,7 +152,6 @@ pub(super) fn not_shown(data: &Data) -> String {
 }
 
 /// The arguments of a call that goes back to a provider which takes them as text. None is an empty object: some read the text.
-#[cfg(feature = "openai")]
 pub(super) fn arguments_text(arguments: &str) -> &str {
     if arguments.trim().is_empty() { "{}" } else { arguments }
 }

@@ -121,7 +121,8 @@ impl WrittenSchema {
     }
 }
 
-#[cfg(all(test, feature = "anthropic", feature = "openai"))]
+#[cfg(test)]
+#[cfg(all(feature = "anthropic", feature = "openai"))]
 mod tests {
     use serde_json::json;
 

@@ -32,11 +32,13 @@ pub struct Orchestration<P> {
     name: String,
     agents: Vec<Agent>,
     /// Participants whose answers are shown as intermediate.
-    others: Option<fn(&[String]) -> &[String]>,
+    others: Option<Others>,
     max_iterations: Option<u64>,
     pattern: P,
 }
 
+/// Returns some of the participants.
+type Others = fn(&[String]) -> &[String];
 type Checked<T> = Result<T, InvalidOrchestration>;
 
 /// Pattern in which agents work together.
