@@ -18,11 +18,11 @@ use wasmtime::{CallHook, Store, UpdateDeadline};
 
 use crate::compile::one_line;
 use crate::engine::EngineInner;
+use crate::engine_pool::WasmEngine;
 use crate::guest::{Content, Failure, Served, ServedPre, ToolDefinition};
 use crate::lift;
 use crate::load::{Code, Entry};
 use crate::plugin::PluginContext;
-use crate::runtimes::Runtime;
 use crate::scheduler::admission::{Admitted, CallPermit};
 use crate::scheduler::cpu_meter::CpuMeter;
 use crate::scheduler::cpu_pool::Job;
@@ -214,12 +214,12 @@ impl Invocation<'_> {
     /// Calls `tool` with arguments that are already decoded.
     pub(crate) async fn call_tool(&self, code: &Code, tool: &str, arguments: &Arguments) -> Completion {
         let mut record = CallRecord::default();
-        let runtime = &code.runtime;
+        let wasm_engine = &code.wasm_engine;
         let outcome = match &code.entry {
             Entry::Declared(code) => {
-                self.call_declared(&mut record, runtime, code, tool, arguments.to_json()).await
+                self.call_declared(&mut record, wasm_engine, code, tool, arguments.to_json()).await
             }
-            Entry::Typed(code) => self.call_typed(&mut record, runtime, code, tool, arguments).await,
+            Entry::Typed(code) => self.call_typed(&mut record, wasm_engine, code, tool, arguments).await,
         };
         record.call_id.clone_from(&self.context.call_id);
         record.session.clone_from(&self.context.session);
@@ -231,20 +231,20 @@ impl Invocation<'_> {
     async fn call_declared(
         &self,
         record: &mut CallRecord,
-        runtime: &Runtime,
+        wasm_engine: &WasmEngine,
         code: &Arc<ServedPre<CallState>>,
         tool: &str,
         arguments_json: String,
     ) -> Outcome {
         let work = DeclaredCall { code: Arc::clone(code), tool: tool.to_owned(), arguments_json };
-        let ended = self.in_sandbox(record, runtime, tool, work).await;
+        let ended = self.in_sandbox(record, wasm_engine, tool, work).await;
         ended.outcome(|answer| lift::outcome(answer.value, self.limits.output_bytes_max))
     }
 
     async fn call_typed(
         &self,
         record: &mut CallRecord,
-        runtime: &Runtime,
+        wasm_engine: &WasmEngine,
         code: &Arc<TypedCode>,
         tool: &str,
         arguments: &Arguments,
@@ -258,18 +258,18 @@ impl Invocation<'_> {
             Err(error) => return Outcome::Error(error),
         };
         let work = TypedCall { code: Arc::clone(code), tool: tool.to_owned(), parameters };
-        let ended = self.in_sandbox(record, runtime, tool, work).await;
+        let ended = self.in_sandbox(record, wasm_engine, tool, work).await;
         ended.outcome(|answer| function.outcome(answer.value, self.limits.output_bytes_max))
     }
 
     /// Asks the component for its definitions.
     pub(crate) async fn list_tools(
         &self,
-        runtime: &Runtime,
+        wasm_engine: &WasmEngine,
         code: &Arc<ServedPre<CallState>>,
     ) -> Result<Vec<ToolDefinition>, ToolError> {
         let work = ListTools { code: Arc::clone(code) };
-        match self.in_sandbox(&mut CallRecord::default(), runtime, "", work).await {
+        match self.in_sandbox(&mut CallRecord::default(), wasm_engine, "", work).await {
             Ended::Returned(definitions) => Ok(definitions.value),
             Ended::Error(error) => Err(error),
             Ended::Cancelled => Err(ToolError::new(ErrorType::Timeout)),
@@ -281,7 +281,7 @@ impl Invocation<'_> {
     async fn in_sandbox<W: Work>(
         &self,
         record: &mut CallRecord,
-        runtime: &Runtime,
+        wasm_engine: &WasmEngine,
         tool: &str,
         work: W,
     ) -> Ended<Answer<W::Answer>> {
@@ -296,12 +296,17 @@ impl Invocation<'_> {
         let deadline = Arc::new(Deadline::start(started, self.limits.wall()));
         let meter = Arc::new(CpuMeter::default());
         let answer_bytes_max = W::copied_bytes_max(self.limits);
-        let store =
-            match self.store(runtime, &deadline, Arc::clone(&permit), Arc::clone(&meter), answer_bytes_max) {
-                Ok(store) => store,
-                Err(error) => return Ended::Error(unavailable(one_line(&error))),
-            };
-        let _ticking = runtime.ticker.keep_ticking();
+        let store = match self.store(
+            wasm_engine,
+            &deadline,
+            Arc::clone(&permit),
+            Arc::clone(&meter),
+            answer_bytes_max,
+        ) {
+            Ok(store) => store,
+            Err(error) => return Ended::Error(unavailable(one_line(&error))),
+        };
+        let _ticking = wasm_engine.ticker.keep_ticking();
         let sandbox = Sandbox { store, _ticking, _permit: Arc::clone(&permit) };
         let job: Job<_> = Box::pin(run(work, sandbox, Arc::clone(&meter)));
         let interrupt = async {
@@ -367,14 +372,14 @@ impl Invocation<'_> {
 
     fn store(
         &self,
-        runtime: &Runtime,
+        wasm_engine: &WasmEngine,
         deadline: &Arc<Deadline>,
         permit: Arc<CallPermit>,
         meter: Arc<CpuMeter>,
         answer_bytes_max: u64,
     ) -> wasmtime::Result<Store<CallState>> {
         let state = CallState::new(self, Arc::clone(deadline), permit);
-        let mut store = Store::new(&runtime.wasmtime, state);
+        let mut store = Store::new(&wasm_engine.wasmtime, state);
         store.limiter(|state| &mut state.limiter);
         limit_copies(&mut store, self.limits.hostcall_bytes_max, answer_bytes_max);
         let handles = usize::try_from(self.limits.handles_max).unwrap_or(usize::MAX);

@@ -13,11 +13,11 @@ use crate::cache::{CacheKey, EntryKind, Lookup};
 use crate::call::Invocation;
 use crate::compile::one_line;
 use crate::engine::EngineInner;
+use crate::engine_pool::WasmEngine;
 use crate::guest::{self, ServedPre, TOOLS_EXPORT};
 use crate::imports;
 use crate::manifest::{self, MANIFEST_BYTES_MAX, Manifest};
 use crate::plugin::PluginContext;
-use crate::runtimes::Runtime;
 use crate::screen::{Screened, screen};
 use crate::state::CallState;
 use crate::typed::{self, TypedCode};
@@ -98,8 +98,8 @@ pub(crate) struct Described {
 /// Code that is ready to be instantiated.
 #[derive(Clone)]
 pub(crate) struct Code {
-    /// The one engine that it can run in.
-    pub(crate) runtime: Arc<Runtime>,
+    /// The engine that it was loaded into.
+    pub(crate) wasm_engine: Arc<WasmEngine>,
     pub(crate) entry: Entry,
 }
 
@@ -199,30 +199,38 @@ fn check_size(bytes: u64, bytes_max: u64) -> Result<(), LoadError> {
 impl Code {
     /// Makes code out of an artifact that this installation has compiled: one that comes from elsewhere could be anything.
     #[expect(unsafe_code, reason = "loading machine code cannot be checked by the compiler")]
-    fn from_trusted(runtime: &Arc<Runtime>, artifact: &[u8], has_sockets: bool) -> Result<Self, LoadError> {
+    fn from_trusted(
+        wasm_engine: &Arc<WasmEngine>,
+        artifact: &[u8],
+        has_sockets: bool,
+    ) -> Result<Self, LoadError> {
         let interface = |error: wasmtime::Error| LoadError::Interface { reason: one_line(&error) };
         // SAFETY: the callers in this file pass what our own compiler has made.
         let component =
-            unsafe { WasmComponent::deserialize(&runtime.wasmtime, artifact) }.map_err(interface)?;
-        let linker = link::with_refusals(&runtime.linker, &component, has_sockets).map_err(interface)?;
+            unsafe { WasmComponent::deserialize(&wasm_engine.wasmtime, artifact) }.map_err(interface)?;
+        let linker = link::with_refusals(&wasm_engine.linker, &component, has_sockets).map_err(interface)?;
         let instance_pre = linker.instantiate_pre(&component).map_err(interface)?;
         let entry = if component.get_export_index(None, TOOLS_EXPORT).is_some() {
             Entry::Declared(Arc::new(ServedPre::new(instance_pre).map_err(interface)?))
         } else {
             Entry::Typed(Arc::new(TypedCode::new(&component, instance_pre)?))
         };
-        Ok(Self { runtime: Arc::clone(runtime), entry })
+        Ok(Self { wasm_engine: Arc::clone(wasm_engine), entry })
     }
 
     /// The same code for another engine of the same kind. Copies all of it, and blocks for a millisecond or some.
-    pub(crate) fn copied_into(&self, runtime: &Arc<Runtime>, has_sockets: bool) -> Result<Self, LoadError> {
+    pub(crate) fn copied_into(
+        &self,
+        wasm_engine: &Arc<WasmEngine>,
+        has_sockets: bool,
+    ) -> Result<Self, LoadError> {
         let component = match &self.entry {
             Entry::Declared(code) => code.instance_pre().component(),
             Entry::Typed(code) => code.instance_pre().component(),
         };
         let artifact = component.serialize();
         let artifact = artifact.map_err(|error| LoadError::Interface { reason: one_line(&error) })?;
-        Self::from_trusted(runtime, &artifact, has_sockets)
+        Self::from_trusted(wasm_engine, &artifact, has_sockets)
     }
 }
 
@@ -231,7 +239,7 @@ pub(crate) struct Loading<'a> {
     engine: &'a EngineInner,
     component: &'a Component,
     plugin: &'a PluginName,
-    runtime: &'a Arc<Runtime>,
+    wasm_engine: &'a Arc<WasmEngine>,
     /// Set if the plugin has an instruction budget. Listing tools has none: it may take its time.
     fuel_max: Option<u64>,
     /// Whether the plugin was granted a connection.
@@ -251,13 +259,24 @@ impl<'a> Loading<'a> {
         grants: &Grants,
         observer: &'a dyn LoadObserver,
     ) -> Result<Self, LoadError> {
-        let runtime = engine.runtime(limits)?;
+        let wasm_engine = engine.first_engine(limits)?;
         let fuel_max = limits.fuel_max.map(|_| u64::MAX);
         let bytes = component.read(engine.config.screen.component_bytes_max).await?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
-        let key = CacheKey::new(&[CACHE_FORMAT, &runtime.fingerprint, &digest]);
+        let key = CacheKey::new(&[CACHE_FORMAT, &wasm_engine.fingerprint, &digest]);
         let has_sockets = !grants.sockets.is_empty();
-        Ok(Self { engine, component, plugin, runtime, fuel_max, has_sockets, observer, bytes, digest, key })
+        Ok(Self {
+            engine,
+            component,
+            plugin,
+            wasm_engine,
+            fuel_max,
+            has_sockets,
+            observer,
+            bytes,
+            digest,
+            key,
+        })
     }
 
     /// What the component says about itself. Code comes with it when it had to be compiled for that.
@@ -276,7 +295,7 @@ impl<'a> Loading<'a> {
             None => self.compile().await?,
         };
         let declarations = match &code.entry {
-            Entry::Declared(declared) => self.listed(&code.runtime, declared).await?,
+            Entry::Declared(declared) => self.listed(&code.wasm_engine, declared).await?,
             Entry::Typed(code) => typed::declarations(code.functions(), &self.bytes, &manifest)?,
         };
         let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
@@ -291,7 +310,7 @@ impl<'a> Loading<'a> {
     fn description_key(&self, beside: Option<&str>) -> CacheKey {
         match beside {
             Some(text) => {
-                CacheKey::new(&[CACHE_FORMAT, &self.runtime.fingerprint, &self.digest, text.as_bytes()])
+                CacheKey::new(&[CACHE_FORMAT, &self.wasm_engine.fingerprint, &self.digest, text.as_bytes()])
             }
             None => self.key,
         }
@@ -314,7 +333,7 @@ impl<'a> Loading<'a> {
     async fn compile(&self) -> Result<Code, LoadError> {
         let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
         self.observer.on_event(LoadEvent::Compiling { component_bytes });
-        let artifact = self.engine.config.compiler.compile(&self.bytes, self.runtime.metering).await?;
+        let artifact = self.engine.config.compiler.compile(&self.bytes, self.wasm_engine.metering).await?;
         let artifact_bytes = u64::try_from(artifact.len()).unwrap_or(u64::MAX);
         self.observer.on_event(LoadEvent::Compiled { artifact_bytes });
         let code = self.link(&artifact)?;
@@ -348,13 +367,13 @@ impl<'a> Loading<'a> {
     fn link(&self, artifact: &[u8]) -> Result<Code, LoadError> {
         // The artifact comes from our own compiler: either over a pipe from a child that we started, or from the cache,
         // which has checked its MAC with this installation's key.
-        Code::from_trusted(self.runtime, artifact, self.has_sockets)
+        Code::from_trusted(self.wasm_engine, artifact, self.has_sockets)
     }
 
     /// What the component answers when it is asked for its tools.
     async fn listed(
         &self,
-        runtime: &Runtime,
+        wasm_engine: &WasmEngine,
         code: &Arc<ServedPre<CallState>>,
     ) -> Result<Vec<Declaration>, LoadError> {
         let limits = Limits {
@@ -374,7 +393,7 @@ impl<'a> Loading<'a> {
             limits: &limits,
             context: &CallContext::default(),
         };
-        let definitions = invocation.list_tools(runtime, code).await.map_err(LoadError::Describe)?;
+        let definitions = invocation.list_tools(wasm_engine, code).await.map_err(LoadError::Describe)?;
         Ok(definitions.into_iter().map(declaration).collect())
     }
 

@@ -15,9 +15,9 @@ use cofferdam_tool::{
 
 pub(crate) use self::context::PluginContext;
 use crate::call::Invocation;
-use crate::codes::Codes;
 use crate::config::Metering;
 use crate::engine::EngineInner;
+use crate::engine_pool::PluginCode;
 use crate::imports::{self, Capability};
 use crate::known::Known;
 use crate::load::{Code, Description, Entry, Loading};
@@ -64,7 +64,7 @@ pub struct Plugin {
     icons: Vec<String>,
     granted: Granted,
     context: Arc<PluginContext>,
-    codes: Codes,
+    code: PluginCode,
 }
 
 /// What a plugin is made of.
@@ -165,11 +165,12 @@ impl Plugin {
         let granted = parts.asked.granted_of(&grants.policy(limits));
         let identity = PluginIdentity { name: name.clone(), digest: digest_text(&parts.digest).into() };
         let definitions: Arc<[_]> = parts.definitions.into_iter().map(Arc::new).collect();
-        let runtimes = engine.inner.runtimes(Metering::under(&granted.policy.limits));
+        let metering = Metering::under(&granted.policy.limits);
+        let engines = engine.inner.pool(metering).len();
         let tools = definitions.iter().map(|tool| tool.name.clone());
         let granted_grants = grants.restricted_to(&granted.policy);
         let context = PluginContext::new(identity, granted_grants, engine.inner.client.clone(), tools)?;
-        let codes = Codes::new(parts.code, runtimes.len(), !grants.sockets.is_empty());
+        let code = PluginCode::new(parts.code, engines, !grants.sockets.is_empty());
         Ok(Self {
             engine: Arc::clone(&engine.inner),
             component: component.clone(),
@@ -182,7 +183,7 @@ impl Plugin {
             icons: parts.icons,
             granted,
             context: Arc::new(context),
-            codes,
+            code,
         })
     }
 
@@ -229,15 +230,15 @@ impl Plugin {
     /// side.
     #[must_use]
     pub fn code_copies(&self) -> usize {
-        self.codes.engines()
+        self.code.loaded_copies()
     }
 
     fn limits(&self) -> &Limits {
         &self.granted.policy.limits
     }
 
-    async fn code(&self) -> Result<&Code, ToolError> {
-        self.codes
+    async fn loaded_code(&self) -> Result<&Code, ToolError> {
+        self.code
             .first()
             .get_or_try_init(|| self.load_code())
             .await
@@ -285,18 +286,21 @@ impl ToolSource for Plugin {
 
 impl Plugin {
     async fn attempt(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
-        let code = match self.codes.first().get() {
+        let code = match self.code.first().get() {
             Some(_) if context.is_given_up() => Err(Outcome::Cancelled),
             Some(code) => Ok(code),
             // Code that is not there yet may have to be compiled; a caller who gives up does not wait for that.
             None => tokio::select! {
                 biased;
                 () = context.given_up() => Err(Outcome::Cancelled),
-                code = self.code() => code.map_err(Outcome::Error),
+                code = self.loaded_code() => code.map_err(Outcome::Error),
             },
         };
         let mut completion = match code {
-            Ok(code) => self.run(self.codes.nearest(code, &self.engine), &call, context).await,
+            Ok(first) => {
+                let code = self.code.for_this_thread(first, self.engine.pool(first.wasm_engine.metering));
+                self.run(code, &call, context).await
+            }
             Err(outcome) => Completion::ended(outcome, context),
         };
         completion.record.plugin = Some(self.identity().clone());
