@@ -8,6 +8,7 @@
 //! * **A thread belongs to one engine** ([`thread_number`]), so that it reuses the instance slots that it used before.
 //! * **A plugin's code is loaded into another engine in the background** and never during a call (see [`PluginCode`]).
 
+mod code;
 mod plugin_code;
 
 use std::cell::OnceCell;
@@ -18,12 +19,13 @@ use std::thread;
 
 use wasmtime::component::Linker;
 
+pub(crate) use self::code::{Code, Entry};
 pub(crate) use self::plugin_code::PluginCode;
-use crate::compile::one_line;
+use crate::EngineError;
 use crate::config::{MEMORY_RESERVATION_BYTES, Metering, PoolSize, runtime_config};
+use crate::error::one_line;
+use crate::host_api::{CallState, link};
 use crate::scheduler::epoch::EpochTicker;
-use crate::state::CallState;
-use crate::{EngineError, link};
 
 /// Address space for the instance pools of one kind of code: half of what a process has on x86-64.
 const ADDRESS_BYTES_MAX: u64 = 64 << 40;

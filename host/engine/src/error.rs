@@ -132,6 +132,11 @@ impl LoadError {
     }
 }
 
+/// Formats a message of wasmtime without line breaks.
+pub(crate) fn one_line(error: &wasmtime::Error) -> String {
+    format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn names(imports: &[String]) -> String {
     let quoted: Vec<_> = imports.iter().take(5).map(|name| format!("`{}`", shortened(name))).collect();
     let more = imports.len().saturating_sub(quoted.len());

@@ -15,11 +15,11 @@ use wasmtime::{Store, StoreLimits, StoreLimitsBuilder, UpdateDeadline};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use crate::Engine;
-use crate::compile::one_line;
+use crate::call::trap::DeadlinePassed;
 use crate::engine_pool::WasmEngine;
+use crate::error::one_line;
 use crate::guest::{Content, ServedPre};
-use crate::log::LogTail;
-use crate::trap::DeadlinePassed;
+use crate::host_api::log::LogTail;
 
 /// A component that is called without a host around it.
 pub struct Floor {

@@ -1,7 +1,7 @@
 //! A loaded plugin: its definitions, its grants and limits, and its code once it is needed.
 
-mod context;
 mod load;
+mod unavailable;
 
 use data_encoding::HEXLOWER;
 use std::path::Path;
@@ -13,16 +13,15 @@ use cofferdam_tool::{
     PluginName, Policy, RetryPolicy, ToolCall, ToolDefinition, ToolError, ToolName, ToolOrigin, ToolSource,
 };
 
-pub(crate) use self::context::PluginContext;
+pub use self::unavailable::UnavailablePlugin;
 use crate::call::Invocation;
 use crate::config::Metering;
 use crate::engine::EngineInner;
-use crate::engine_pool::PluginCode;
-use crate::imports::{self, Capability};
-use crate::known::Known;
-use crate::load::{Code, Description, Entry, Loading};
-use crate::wasi_files::CallFiles;
-use crate::{Component, Engine, Grants, LoadError, LoadObserver};
+use crate::engine_pool::{Code, Entry, PluginCode};
+use crate::host_api::{CallFiles, CallParts, PluginContext, imports};
+use crate::load::index::Known;
+use crate::load::{Description, Loading};
+use crate::{Capability, Component, Engine, Grants, LoadError, LoadObserver};
 
 /// What a person says about a plugin.
 #[derive(Debug, Clone)]
@@ -320,11 +319,7 @@ impl Plugin {
         let files = CallFiles::new(&self.context.grants, context, self.engine.spill.as_ref());
         let invocation = Invocation {
             engine: &self.engine,
-            plugin: &self.context,
-            files: &files,
-            toolset: call.toolset,
-            limits,
-            context,
+            parts: CallParts { plugin: &self.context, files: &files, toolset: call.toolset, limits, context },
         };
         let mut completion = invocation.call_tool(code, call.tool.name.as_str(), &call.arguments).await;
         // The schema of a typed result is derived from the type that lifting has followed: it cannot be broken.

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
+use super::Code;
 use super::EnginePool;
-use crate::load::Code;
 
 /// The code of one plugin: in the first engine once it is needed, and in another one when calls would otherwise share the first.
 pub(crate) struct PluginCode {

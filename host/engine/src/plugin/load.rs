@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use cofferdam_tool::{DECLARATION_RULES, KeptAsked, KeptTool, check_declarations};
 
 use super::{Facts, Parts, Plugin, PluginOptions};
-use crate::known::{ComponentFiles, FileIdentity, Known, Record};
+use crate::load::index::{ComponentFiles, FileIdentity, Known, Record};
 use crate::load::{CACHE_FORMAT, Described, Description, Loading};
 use crate::{Compiler, Component, Engine, LoadError, LoadObserver};
 

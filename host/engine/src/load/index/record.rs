@@ -6,7 +6,7 @@ use cofferdam_tool::{KeptAsked, KeptTool};
 use serde::{Deserialize, Serialize};
 
 use super::identity::FileIdentity;
-use crate::load::MANIFEST_EXTENSION;
+use crate::load::component::MANIFEST_EXTENSION;
 
 /// A component and its manifests as they were when they were read, and what came of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

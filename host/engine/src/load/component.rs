@@ -1,0 +1,108 @@
+//! The bytes of a component and of the manifest beside it: in memory, or in files of the host.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::LoadError;
+use crate::manifest::MANIFEST_BYTES_MAX;
+
+/// The ending of a manifest beside a component, in place of the component's.
+pub(super) const MANIFEST_EXTENSION: &str = "toml";
+
+/// The bytes of a component, or where they are.
+#[derive(Clone)]
+pub struct Component {
+    source: Source,
+    manifest: Option<Arc<str>>,
+}
+
+#[derive(Clone)]
+enum Source {
+    File(PathBuf),
+    Bytes(Arc<[u8]>),
+}
+
+impl Component {
+    /// The component in a file of the host. The path is opened with all rights of this process.
+    pub fn from_file_ambient(path: impl Into<PathBuf>) -> Self {
+        Self { source: Source::File(path.into()), manifest: None }
+    }
+
+    /// A component that is already in memory.
+    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self { source: Source::Bytes(bytes.into()), manifest: None }
+    }
+
+    /// Adds a manifest, in place of the `<name>.toml` beside the component's own file.
+    #[must_use]
+    pub fn with_manifest(self, text: impl Into<Arc<str>>) -> Self {
+        Self { manifest: Some(text.into()), ..self }
+    }
+
+    /// The file of the host that it is in, if its manifest is the one beside that.
+    pub(crate) fn file_ambient(&self) -> Option<&Path> {
+        match (&self.source, &self.manifest) {
+            (Source::File(path), None) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The text of the manifest beside the component, if there is one.
+    pub(super) async fn read_manifest(&self) -> Result<Option<Arc<str>>, LoadError> {
+        match (&self.manifest, &self.source) {
+            (Some(text), _) => Ok(Some(Arc::clone(text))),
+            (None, Source::Bytes(_)) => Ok(None),
+            (None, Source::File(path)) => {
+                let path = path.with_extension(MANIFEST_EXTENSION);
+                let read = tokio::task::spawn_blocking(move || read_manifest_file(&path));
+                read.await.map_err(|_| LoadError::Interrupted)?
+            }
+        }
+    }
+
+    pub(super) async fn read(&self, bytes_max: u64) -> Result<Arc<[u8]>, LoadError> {
+        match &self.source {
+            Source::Bytes(bytes) => {
+                check_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX), bytes_max)?;
+                Ok(Arc::clone(bytes))
+            }
+            Source::File(path) => {
+                let path = path.clone();
+                let read = tokio::task::spawn_blocking(move || read_file(&path, bytes_max));
+                read.await.map_err(|_| LoadError::Interrupted)?
+            }
+        }
+    }
+}
+
+fn read_manifest_file(path: &Path) -> Result<Option<Arc<str>>, LoadError> {
+    let bytes = match read_file(path, MANIFEST_BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(LoadError::Read(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(LoadError::ManifestUnreadable(Box::new(error))),
+    };
+    match std::str::from_utf8(&bytes) {
+        Ok(text) => Ok(Some(text.into())),
+        Err(_) => Err(LoadError::ManifestUnreadable(Box::new(LoadError::NotText))),
+    }
+}
+
+fn read_file(path: &Path, bytes_max: u64) -> Result<Arc<[u8]>, LoadError> {
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::InvalidInput => LoadError::NotAFile,
+        _ => LoadError::Read(error),
+    };
+    let file = cofferdam_files::open_named_ambient(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(LoadError::Read)?;
+    check_size(metadata.len(), bytes_max)?;
+    // The file may grow while it is read.
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(LoadError::Read)?;
+    check_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX), bytes_max)?;
+    Ok(bytes.into())
+}
+
+fn check_size(bytes: u64, bytes_max: u64) -> Result<(), LoadError> {
+    if bytes > bytes_max { Err(LoadError::TooLarge { bytes, bytes_max }) } else { Ok(()) }
+}
