@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cofferdam_author::{BuildError, BuildOptions, Project, ProjectError, Report, Steps, is_source};
-use cofferdam_engine::{ComponentFiles, EmbedError, embed_manifest};
+use cofferdam_engine::ComponentFiles;
+use cofferdam_engine::manifest::{EmbedError, embed_manifest};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;

@@ -6,7 +6,8 @@ use cofferdam_files::SpillOptions;
 use cofferdam_network::ClientConfig;
 use cofferdam_tool::Limits;
 
-use crate::{Compiler, ScreenLimits};
+use crate::Compiler;
+use crate::screen::ScreenLimits;
 
 /// Bytes of stack that guest code may use. Deep recursion in a parser needs some 100 KiB, that of a script in an interpreter
 /// several times as much: with 512 KiB a JavaScript function ended 200 calls deep. 1 MiB leaves head-room and still ends a

@@ -8,7 +8,10 @@ use cofferdam_tool::{DeclarationError, ToolError, UnfitSecret};
 
 use crate::cache::CacheError;
 use crate::guest::TOOLS_EXPORT;
-use crate::{CompileError, EmbeddedManifestError, ManifestError, ScreenError, UnfitFunction};
+use crate::CompileError;
+use crate::manifest::{EmbeddedManifestError, ManifestError};
+use crate::screen::ScreenError;
+use crate::typed::UnfitFunction;
 
 /// Longest part of an import's name that is quoted, in characters.
 const NAME_CHARS_MAX: usize = 120;

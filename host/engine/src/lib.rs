@@ -15,38 +15,32 @@
 //!
 //! This is the only crate that names wasmtime: no type of it appears in the public interface.
 
-mod cache;
+pub mod cache;
 mod call;
 mod config;
 mod engine;
 mod engine_pool;
 mod error;
 #[cfg(feature = "floor")]
-mod floor;
+pub mod floor;
 mod grants;
 mod guest;
 mod host_api;
 mod load;
-mod manifest;
+pub mod manifest;
 mod plugin;
 mod scheduler;
-mod screen;
+pub mod screen;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod typed;
+pub mod typed;
 
-pub use cache::{CacheError, Rejection};
 pub use config::{EngineConfig, PoolSize, ProcessBudget};
 pub use engine::Engine;
 pub use error::{EngineError, LoadError};
-#[cfg(feature = "floor")]
-pub use floor::{Floor, FloorGuard};
 pub use grants::{Grants, Mount};
 pub use host_api::Capability;
 pub use load::compile::{CompileError, Compiler, compile_child};
 pub use load::index::{ComponentFiles, Known, seal_with_file};
 pub use load::{Component, LoadEvent, LoadObserver};
-pub use manifest::{EmbedError, EmbeddedManifestError, MANIFEST_BYTES_MAX, ManifestError, embed_manifest};
 pub use plugin::{Plugin, PluginInfo, PluginOptions, UnavailablePlugin};
-pub use screen::{Looks, Quantity, ScreenError, ScreenLimits};
-pub use typed::UnfitFunction;
