@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use cofferdam_tool::{DeclarationError, ToolError, UnfitSecret};
 
+use crate::CompileError;
 use crate::cache::CacheError;
 use crate::guest::TOOLS_EXPORT;
-use crate::CompileError;
 use crate::manifest::{EmbeddedManifestError, ManifestError};
 use crate::screen::ScreenError;
 use crate::typed::UnfitFunction;
@@ -124,6 +124,9 @@ pub enum LoadError {
     /// The file is not the one that was installed.
     #[error("has changed since it was loaded")]
     Changed,
+    /// The build that the plugin waits for has failed.
+    #[error(transparent)]
+    Build(Box<dyn std::error::Error + Send + Sync>),
     /// Work in the background was stopped.
     #[error("loading was interrupted")]
     Interrupted,

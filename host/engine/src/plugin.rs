@@ -1,5 +1,6 @@
 //! A loaded plugin: its definitions, its grants and limits, and its code once it is needed.
 
+mod batch;
 mod load;
 mod unavailable;
 
@@ -13,6 +14,7 @@ use cofferdam_tool::{
     PluginName, Policy, RetryPolicy, ToolCall, ToolDefinition, ToolError, ToolName, ToolOrigin, ToolSource,
 };
 
+pub use self::batch::{LoadRequest, PluginBatch};
 pub use self::unavailable::UnavailablePlugin;
 use crate::call::Invocation;
 use crate::config::Metering;
@@ -70,13 +72,14 @@ pub struct Plugin {
 struct Parts {
     digest: [u8; 32],
     facts: Facts,
-    definitions: Vec<ToolDefinition>,
+    definitions: Arc<[Arc<ToolDefinition>]>,
     asked: Asked,
     icons: Vec<String>,
     code: Option<Code>,
 }
 
-/// What [`PluginInfo`] is made of, when somebody asks.
+/// Source of [`PluginInfo`], which is made when it is needed.
+#[derive(Clone)]
 struct Facts {
     component_bytes: u64,
     /// A line each.
@@ -163,10 +166,9 @@ impl Plugin {
         let PluginOptions { name, grants, limits, .. } = &options;
         let granted = parts.asked.granted_of(&grants.policy(limits));
         let identity = PluginIdentity { name: name.clone(), digest: digest_text(&parts.digest).into() };
-        let definitions: Arc<[_]> = parts.definitions.into_iter().map(Arc::new).collect();
         let metering = Metering::under(&granted.policy.limits);
         let engines = engine.inner.pool(metering).len();
-        let tools = definitions.iter().map(|tool| tool.name.clone());
+        let tools = parts.definitions.iter().map(|tool| tool.name.clone());
         let granted_grants = grants.restricted_to(&granted.policy);
         let context = PluginContext::new(identity, granted_grants, engine.inner.client.clone(), tools)?;
         let code = PluginCode::new(parts.code, engines, !grants.sockets.is_empty());
@@ -176,7 +178,7 @@ impl Plugin {
             digest: parts.digest,
             facts: parts.facts,
             info: OnceLock::new(),
-            definitions,
+            definitions: parts.definitions,
             options,
             asked: parts.asked,
             icons: parts.icons,
@@ -184,6 +186,29 @@ impl Plugin {
             context: Arc::new(context),
             code,
         })
+    }
+
+    /// Returns the same component as a plugin with other options, such as wider grants. Nothing is read or compiled again, except
+    /// that the first call loads the code once more if it has to be linked in another way.
+    ///
+    /// # Errors
+    /// Those of [`Engine::load`] that are about the grants.
+    pub fn with_options(&self, options: PluginOptions) -> Result<Self, LoadError> {
+        let engine = Engine { inner: Arc::clone(&self.engine) };
+        engine.check_mounts(&options.grants)?;
+        let granted = self.asked.granted_of(&options.grants.policy(&options.limits));
+        let metering = Metering::under(&granted.policy.limits);
+        let has_same_sockets = self.options.grants.sockets.is_empty() == options.grants.sockets.is_empty();
+        let is_same = |code: &&Code| code.wasm_engine.metering == metering && has_same_sockets;
+        let parts = Parts {
+            digest: self.digest,
+            facts: self.facts.clone(),
+            definitions: Arc::clone(&self.definitions),
+            asked: self.asked.clone(),
+            icons: self.icons.clone(),
+            code: self.code.first().get().filter(is_same).cloned(),
+        };
+        Self::new(&engine, &self.component, options, parts)
     }
 
     /// Name and digest.

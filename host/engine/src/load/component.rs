@@ -1,9 +1,11 @@
 //! The bytes of a component and of the manifest beside it: in memory, or in files of the host.
 
+use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::index::ComponentFiles;
 use crate::LoadError;
 use crate::manifest::MANIFEST_BYTES_MAX;
 
@@ -15,6 +17,8 @@ pub(super) const MANIFEST_EXTENSION: &str = "toml";
 pub struct Component {
     source: Source,
     manifest: Option<Arc<str>>,
+    /// Versions of the files when this value was created.
+    files: Option<ComponentFiles>,
 }
 
 #[derive(Clone)]
@@ -24,20 +28,44 @@ enum Source {
 }
 
 impl Component {
-    /// The component in a file of the host. The path is opened with all rights of this process.
+    /// Creates the component in a file of the host. The path is opened with all rights of this process. Nothing is read yet, but
+    /// the version of the file and of a manifest beside it is noted; see [`has_changed`](Self::has_changed).
     pub fn from_file_ambient(path: impl Into<PathBuf>) -> Self {
-        Self { source: Source::File(path.into()), manifest: None }
+        let path = path.into();
+        Self { files: ComponentFiles::look_ambient(&path), source: Source::File(path), manifest: None }
     }
 
-    /// A component that is already in memory.
+    /// Creates a component that is already in memory.
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
-        Self { source: Source::Bytes(bytes.into()), manifest: None }
+        Self { source: Source::Bytes(bytes.into()), manifest: None, files: None }
     }
 
     /// Adds a manifest, in place of the `<name>.toml` beside the component's own file.
     #[must_use]
     pub fn with_manifest(self, text: impl Into<Arc<str>>) -> Self {
         Self { manifest: Some(text.into()), ..self }
+    }
+
+    /// Returns whether the component's file or the manifest beside it has changed since this value was created. Nothing is read:
+    /// versions differ by device, inode, size or times of change. `None` if [`has_version`](Self::has_version) is false.
+    #[must_use]
+    pub fn has_changed(&self) -> Option<bool> {
+        let before = self.files?;
+        match &self.source {
+            Source::File(path) => Some(ComponentFiles::look_ambient(path) != Some(before)),
+            Source::Bytes(_) => None,
+        }
+    }
+
+    /// Returns true if the version of the component's files was noted: it was a file, and the system tells versions apart.
+    #[must_use]
+    pub fn has_version(&self) -> bool {
+        self.files.is_some()
+    }
+
+    /// Returns the versions of the files when this value was created.
+    pub(crate) fn files(&self) -> Option<ComponentFiles> {
+        self.files
     }
 
     /// The file of the host that it is in, if its manifest is the one beside that.
@@ -73,6 +101,17 @@ impl Component {
                 read.await.map_err(|_| LoadError::Interrupted)?
             }
         }
+    }
+}
+
+impl fmt::Debug for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Component");
+        match &self.source {
+            Source::File(path) => shown.field("file", path),
+            Source::Bytes(bytes) => shown.field("bytes", &bytes.len()),
+        };
+        shown.finish_non_exhaustive()
     }
 }
 

@@ -11,6 +11,7 @@
 //!
 //! Nobody needs this. An entry that is damaged, foreign, old, or not there costs the time of reading the files.
 
+mod approval;
 mod identity;
 mod record;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, CacheKey, EntryKind, Lookup};
 
+pub use self::approval::Approval;
 pub(crate) use self::identity::FileIdentity;
 pub use self::record::ComponentFiles;
 pub(crate) use self::record::Record;

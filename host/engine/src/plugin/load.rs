@@ -1,6 +1,7 @@
 //! Many plugins at one start: those that are known are made of what is known, the others are loaded.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cofferdam_tool::{DECLARATION_RULES, KeptAsked, KeptTool, check_declarations};
 
@@ -113,6 +114,7 @@ impl Engine {
             code = None;
         }
         let facts = Facts { component_bytes, imports };
+        let definitions = definitions.into_iter().map(Arc::new).collect();
         let parts = Parts { digest: loading.digest, facts, definitions, asked, icons, code };
         Plugin::new(self, component, options, parts)
     }
@@ -120,7 +122,7 @@ impl Engine {
 
 /// A plugin as it is known. `None` if it has to be loaded: what was accepted once is accepted again, so that does not happen.
 fn recalled(record: Record) -> Option<Parts> {
-    let tools = record.tools.into_iter().map(KeptTool::into_definition);
+    let tools = record.tools.into_iter().map(|tool| tool.into_definition().map(Arc::new));
     Some(Parts {
         digest: record.digest,
         facts: Facts { component_bytes: record.component_bytes, imports: record.imports },
