@@ -6,8 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use cofferdam_agent::skills::SkillTools;
 use cofferdam_engine::{
-    Compiler, Component, ComponentFiles, Engine, EngineConfig, Grants, Mount, Plugin, PluginInfo,
-    PluginOptions, PoolSize,
+    Compiler, Component, Engine, EngineConfig, Grants, Mount, Plugin, PluginInfo, PluginOptions, PoolSize,
 };
 use cofferdam_files::{FileAccessTools, SpillOptions};
 use cofferdam_mcp::client::RemoteServer;
@@ -35,8 +34,8 @@ const RETRIES_MAX: u32 = 100;
 #[derive(Clone)]
 pub(crate) struct PluginSpec {
     pub(crate) path: PathBuf,
-    /// Its files as they were before anything of them was read.
-    pub(crate) files: Option<ComponentFiles>,
+    /// The component at that path, in the version that was there before anything was read.
+    pub(crate) component: Component,
     pub(crate) options: PluginOptions,
     /// The configuration that names it, if one does.
     pub(crate) config: Option<PathBuf>,
@@ -141,7 +140,7 @@ pub(crate) fn any_plugin_specs(
         let grants = Grants { mounts: mounts.clone(), ..Grants::default() };
         let options = PluginOptions { name, grants, limits: Limits::default(), retries_max: 0 };
         specs.push(PluginSpec {
-            files: ComponentFiles::look_ambient(&path),
+            component: Component::from_file_ambient(&path),
             path,
             options,
             config: None,
@@ -263,13 +262,13 @@ pub(crate) fn spec_of_config(
 /// Where the component of a plugin is, and what is there.
 struct Found {
     path: PathBuf,
-    files: Option<ComponentFiles>,
+    component: Component,
 }
 
 impl Found {
     fn look(file: &ConfigFile, plugin: &PluginConfig) -> Self {
         let path = file.resolve(plugin.component.as_ref());
-        Self { files: ComponentFiles::look_ambient(&path), path }
+        Self { component: Component::from_file_ambient(&path), path }
     }
 }
 
@@ -277,7 +276,7 @@ fn spec_of_plugin(
     file: &ConfigFile,
     name: &str,
     plugin: &PluginConfig,
-    Found { path, files }: Found,
+    Found { path, component }: Found,
     stores: &Stores<'_>,
     values: Values,
     protected: &Arc<[PathBuf]>,
@@ -300,7 +299,7 @@ fn spec_of_plugin(
     let protected = Arc::clone(protected);
     let (config, is_pinned) = (Some(file.path.clone()), plugin.pin);
     let policy_files = Arc::default();
-    Ok(PluginSpec { path, files, options, config, protected, policy_files, is_pinned, first_build: None })
+    Ok(PluginSpec { path, component, options, config, protected, policy_files, is_pinned, first_build: None })
 }
 
 /// Reads `[NAME=]PATH`. Without a name the plugin is called like the file.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cofferdam_author::{BuildError, BuildOptions, Project, ProjectError, Report, Steps, is_source};
-use cofferdam_engine::ComponentFiles;
+use cofferdam_engine::Component;
 use cofferdam_engine::manifest::{EmbedError, embed_manifest};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -93,13 +93,13 @@ pub(crate) struct FirstBuild {
     state: watch::Sender<BuildState>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 enum BuildState {
     Building,
     /// No build has succeeded yet.
     Failed,
-    /// A build has succeeded, and has written these files.
-    Built(Option<ComponentFiles>),
+    /// A build has succeeded, and has written this component.
+    Built(Component),
 }
 
 impl FirstBuild {
@@ -115,8 +115,8 @@ impl FirstBuild {
 
     /// Notes the end of a build. Later ones do not matter once one has succeeded.
     pub(crate) fn end(&self, is_built: bool) {
-        let files = || ComponentFiles::look_ambient(&self.component);
-        let ended = if is_built { BuildState::Built(files()) } else { BuildState::Failed };
+        let component = || Component::from_file_ambient(&self.component);
+        let ended = if is_built { BuildState::Built(component()) } else { BuildState::Failed };
         self.state.send_if_modified(|state| {
             let is_news = !matches!(state, BuildState::Built(_));
             if is_news {
@@ -131,10 +131,10 @@ impl FirstBuild {
         matches!(*self.state.borrow(), BuildState::Built(_))
     }
 
-    /// Files of the component as the first build that has succeeded wrote them.
-    pub(crate) fn files(&self) -> Option<ComponentFiles> {
-        match *self.state.borrow() {
-            BuildState::Built(files) => files,
+    /// Returns the component as the first build that has succeeded wrote it.
+    pub(crate) fn built_component(&self) -> Option<Component> {
+        match &*self.state.borrow() {
+            BuildState::Built(component) => Some(component.clone()),
             BuildState::Building | BuildState::Failed => None,
         }
     }
@@ -143,11 +143,11 @@ impl FirstBuild {
     ///
     /// # Errors
     /// If the build fails.
-    pub(crate) async fn built(&self) -> anyhow::Result<Option<ComponentFiles>> {
+    pub(crate) async fn built(&self) -> anyhow::Result<Component> {
         let mut state = self.state.subscribe();
-        let ended = state.wait_for(|state| *state != BuildState::Building).await;
+        let ended = state.wait_for(|state| !matches!(state, BuildState::Building)).await;
         match ended.as_deref() {
-            Ok(BuildState::Built(files)) => Ok(*files),
+            Ok(BuildState::Built(component)) => Ok(component.clone()),
             _ => bail!("the project does not build; it is built again when a source changes"),
         }
     }

@@ -80,7 +80,7 @@ impl Tools {
             loaded.require_any()?;
         }
         loaded.unavailable.iter().for_each(Unavailable::note);
-        loaded.known.save();
+        loaded.batch.save();
         let skills = skills::tools(&engine, args, config, values, protected).await?;
         let plugins: Vec<_> = loaded.plugins.into_iter().map(|(_, plugin)| plugin).collect();
         let connected = servers::connect_all(servers).await;
