@@ -41,6 +41,6 @@ pub use error::{EngineError, LoadError};
 pub use grants::{Grants, Mount};
 pub use host_api::Capability;
 pub use load::compile::{CompileError, Compiler, compile_child};
-pub use load::index::{Approval, ComponentFiles, Known, seal_with_file};
+pub use load::index::Approval;
 pub use load::{Component, LoadEvent, LoadObserver};
 pub use plugin::{LoadRequest, Plugin, PluginBatch, PluginInfo, PluginOptions, UnavailablePlugin};

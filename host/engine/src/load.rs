@@ -2,7 +2,7 @@
 //!
 //! A component is read ([`component`]), screened, compiled by a child process with limits ([`compile`]) or taken from the cache,
 //! and asked for its tools ([`loading`]). The [`index`] holds the results for all components of a configuration, so that the
-//! next start reads none of them.
+//! next start need not read them.
 
 pub(crate) mod compile;
 mod component;

@@ -5,13 +5,12 @@ mod load;
 mod unavailable;
 
 use data_encoding::HEXLOWER;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    Asked, CallContext, Completion, Declaration, ErrorType, Granted, Limits, Outcome, Output, PluginIdentity,
-    PluginName, Policy, RetryPolicy, ToolCall, ToolDefinition, ToolError, ToolName, ToolOrigin, ToolSource,
+    Asked, CallContext, Completion, ErrorType, Granted, Limits, Outcome, Output, PluginIdentity, PluginName,
+    Policy, RetryPolicy, ToolCall, ToolDefinition, ToolError, ToolName, ToolOrigin, ToolSource,
 };
 
 pub use self::batch::{LoadRequest, PluginBatch};
@@ -21,9 +20,8 @@ use crate::config::Metering;
 use crate::engine::EngineInner;
 use crate::engine_pool::{Code, Entry, PluginCode};
 use crate::host_api::{CallFiles, CallParts, PluginContext, imports};
-use crate::load::index::Known;
-use crate::load::{Description, Loading};
-use crate::{Capability, Component, Engine, Grants, LoadError, LoadObserver};
+use crate::load::Loading;
+use crate::{Capability, Component, Engine, Grants, LoadError};
 
 /// What a person says about a plugin.
 #[derive(Debug, Clone)]
@@ -89,70 +87,6 @@ struct Facts {
 impl PluginInfo {
     fn new(identity: PluginIdentity, component_bytes: u64, imports: Vec<String>) -> Self {
         Self { identity, component_bytes, capabilities: capabilities(&imports), imports }
-    }
-}
-
-impl Engine {
-    /// Loads a component as a plugin: reads it, and, unless the cache knows it, screens it, compiles it and asks it for
-    /// its tools. A host with many plugins loads them with [`Engine::load_known`].
-    ///
-    /// # Errors
-    /// [`LoadError`] says why the component is refused, in one line, for the person who loads it.
-    pub async fn load(
-        &self,
-        component: &Component,
-        options: PluginOptions,
-        observer: &dyn LoadObserver,
-    ) -> Result<Plugin, LoadError> {
-        self.load_known(&Known::nothing(), 0, component, None, options, observer).await
-    }
-
-    /// Asks a component for its declarations and judges none of them: for telling its author everything that is wrong.
-    ///
-    /// # Errors
-    /// Whatever [`Engine::load`] refuses a component for before it looks at declarations.
-    pub async fn examine(
-        &self,
-        component: &Component,
-        name: &PluginName,
-        observer: &dyn LoadObserver,
-    ) -> Result<(PluginInfo, Vec<Declaration>), LoadError> {
-        let (limits, grants) = (Limits::default(), Grants::default());
-        let loading = Loading::start(&self.inner, component, name, &limits, &grants, observer).await?;
-        let Description { component_bytes, imports, declarations } = loading.describe().await?.description;
-        let identity = PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
-        Ok((PluginInfo::new(identity, component_bytes, imports), declarations))
-    }
-
-    /// Reads and screens a component without running any of it: for one that fails when it is asked for its tools.
-    ///
-    /// # Errors
-    /// Whatever [`Engine::load`] refuses a component for before it is compiled.
-    pub async fn screened_info(
-        &self,
-        component: &Component,
-        name: &PluginName,
-    ) -> Result<PluginInfo, LoadError> {
-        let (limits, grants) = (Limits::default(), Grants::default());
-        let loading = Loading::start(&self.inner, component, name, &limits, &grants, &()).await?;
-        let (component_bytes, imports) = loading.screened().await?;
-        let identity = PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
-        Ok(PluginInfo::new(identity, component_bytes, imports))
-    }
-
-    /// What calls keep on disk is theirs alone. The cache holds the key that its entries are authenticated with: whoever can read and write it can run native
-    /// code, so no grant may reach it.
-    fn check_mounts(&self, grants: &Grants) -> Result<(), LoadError> {
-        let spill = self.inner.config.spill.as_ref().map(|spill| spill.directory_ambient.as_path());
-        for ours in self.cache_directory().into_iter().chain(spill) {
-            let overlaps = |root: &Path| root.starts_with(ours) || ours.starts_with(root);
-            let exposed = grants.mounts.iter().find(|mount| mount.store.root_ambient().is_some_and(overlaps));
-            if let Some(mount) = exposed {
-                let (mount, cache) = (mount.name.to_string(), ours.to_owned());
-                return Err(LoadError::MountExposesCache { mount, cache });
-            }
-        }
-        Ok(())
     }
 }
 

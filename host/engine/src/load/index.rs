@@ -1,15 +1,15 @@
-//! What is known of the components of a configuration from the last time that they were loaded, so that a start reads none of
-//! them: it asks the system whether the files are the same, and no more.
+//! The index of the plugins of one start: what the next start needs to know of their components without reading them.
 //!
-//! All of it is one entry of the cache, proven as a whole before any of it is read, and found by the list of the components'
-//! paths. What it says of a component counts if the files have the identity that they had: device, inode, size, and the times
-//! of the last changes, of which one is set by the system alone. What was changed too short a time ago is not remembered.
+//! The index is one entry of the cache, verified as a whole before any of it is used, and found by the list of the components'
+//! paths. The record of a component is valid if the files have the identity that they had when it was written: device, inode,
+//! size, and the times of the last changes, of which one is set by the system only. A file that was changed a moment ago is not
+//! recorded.
 //!
-//! What stands to lose is small. The code of a component is read, and its digest compared, when it is first called: a file that
-//! was changed unseen is refused there ([`LoadError::Changed`](crate::LoadError::Changed)). What could be old are the words about
-//! its tools, and what it asks for, which grants nothing.
+//! A wrong record can do little harm. The code of a component is read, and its digest compared, when it is first called: a file
+//! that was changed unnoticed is refused there ([`LoadError::Changed`](crate::LoadError::Changed)). What could be out of date are
+//! the definitions of its tools, and the permissions that it asks for, which grant nothing.
 //!
-//! Nobody needs this. An entry that is damaged, foreign, old, or not there costs the time of reading the files.
+//! The index is never needed. One that is damaged, foreign, old or missing costs the time of reading the files.
 
 mod approval;
 mod identity;
@@ -17,8 +17,8 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cofferdam_tool::ToolDefinition;
 use serde::{Deserialize, Serialize};
@@ -27,189 +27,176 @@ use crate::cache::{Cache, CacheKey, EntryKind, Lookup};
 
 pub use self::approval::Approval;
 pub(crate) use self::identity::FileIdentity;
-pub use self::record::ComponentFiles;
-pub(crate) use self::record::Record;
+pub(crate) use self::record::{ComponentFiles, Record};
 
-/// The version of what is kept. Raised when the layout or the meaning changes.
+/// The version of the format. Raised when the layout or the meaning of a record changes.
 const FORMAT: &[u8] = b"cofferdam known 1";
 
-/// What is known of some components, by their place in a list. Made by [`Engine::known`](crate::Engine::known), used by
-/// [`Engine::recall`](crate::Engine::recall), and written by [`Known::save`].
-pub struct Known {
-    kept: Option<Kept>,
-    slots: Mutex<Slots>,
+/// The index of some plugins, by their position in the list of components.
+pub(crate) struct StartupIndex {
+    /// `None` without a cache.
+    saved: Option<SavedIndex>,
+    state: Mutex<State>,
 }
 
-/// Where it is kept.
-struct Kept {
+/// The index as it was read from the cache.
+struct SavedIndex {
     cache: Cache,
     key: CacheKey,
-    /// What was read.
     contents: Vec<u8>,
 }
 
 #[derive(Default)]
-struct Slots {
-    before: Ranges,
-    now: Vec<Slot>,
-    /// What was read.
-    seal: Option<[u8; 32]>,
-    /// What is to be written.
-    seal_now: Option<[u8; 32]>,
+struct State {
+    /// Where the records of the saved index are in its contents.
+    saved_records: Ranges,
+    records: Vec<RecordState>,
+    saved_approval: Option<Approval>,
+    approval: Option<Approval>,
 }
 
-/// What there is about one component.
+/// The record of one component in the index that is saved next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Slot {
-    /// It was not loaded, or what is known of it is not to be kept.
-    Empty,
-    /// The same as before.
-    Same,
+enum RecordState {
+    /// There is none: the component was not loaded, or its files may still change unnoticed.
+    Absent,
+    /// That of the saved index.
+    Unchanged,
     New(Vec<u8>),
 }
 
-/// What an entry holds.
+/// The contents of the cache entry.
 #[derive(Serialize, Deserialize)]
 struct Contents<'a> {
-    seal: Option<[u8; 32]>,
+    approval: Option<[u8; 32]>,
     #[serde(borrow)]
     records: Vec<&'a [u8]>,
 }
 
-impl Known {
-    /// Nothing is known, and nothing will be.
-    pub(crate) fn nothing() -> Self {
-        Self { kept: None, slots: Mutex::default() }
+impl StartupIndex {
+    /// Creates an index that is empty and is never saved.
+    pub(crate) fn disabled() -> Self {
+        Self { saved: None, state: Mutex::default() }
     }
 
-    /// What the cache knows about the components at `paths`. `made_by` is everything else that it depends on.
-    pub(crate) fn read(cache: &Cache, made_by: &[&[u8]], paths: &[PathBuf]) -> Self {
+    /// Reads the index of the components at `paths` from the cache. `inputs` is everything else that it depends on.
+    pub(crate) fn read(cache: &Cache, inputs: &[&[u8]], paths: &[PathBuf]) -> Self {
         let mut parts = vec![FORMAT];
-        parts.extend_from_slice(made_by);
+        parts.extend_from_slice(inputs);
         parts.extend(paths.iter().map(|path| path.as_os_str().as_encoded_bytes()));
         let key = CacheKey::new(&parts);
-        let contents = match cache.get(&key, EntryKind::Known) {
+        let contents = match cache.get(&key, EntryKind::Index) {
             Lookup::Hit(contents) => contents,
             Lookup::Miss => Vec::new(),
             Lookup::Rejected(reason) => {
-                tracing::warn!(%reason, "what was known of components was rejected and removed");
+                tracing::warn!(%reason, "the index of plugins was rejected and removed");
                 Vec::new()
             }
         };
-        let mut slots = Slots { now: vec![Slot::Empty; paths.len()], ..Slots::default() };
-        if let Some((seal, records)) = ranges(&contents).filter(|(_, records)| records.len() == paths.len()) {
-            (slots.before, slots.seal, slots.seal_now) = (records, seal, seal);
+        let mut state = State { records: vec![RecordState::Absent; paths.len()], ..State::default() };
+        if let Some((approval, records)) =
+            parse(&contents).filter(|(_, records)| records.len() == paths.len())
+        {
+            (state.saved_records, state.saved_approval, state.approval) = (records, approval, approval);
         }
-        Self { kept: Some(Kept { cache: cache.clone(), key, contents }), slots: slots.into() }
+        Self { saved: Some(SavedIndex { cache: cache.clone(), key, contents }), state: state.into() }
     }
 
-    /// What is known of the component at `place`.
-    pub(crate) fn record(&self, place: usize) -> Option<Record> {
-        let range = self.slots().before.get(place)?.clone();
-        Record::read(self.kept.as_ref()?.contents.get(range)?)
+    /// Returns the saved record of the component at `position`.
+    pub(crate) fn record(&self, position: usize) -> Option<Record> {
+        let range = self.state().saved_records.get(position)?.clone();
+        Record::read(self.saved.as_ref()?.contents.get(range)?)
     }
 
-    /// Tools of the component at `place` when it was last loaded, for a component that cannot be loaded now. They are kept for
-    /// the next start.
-    #[must_use]
-    pub fn tools(&self, place: usize) -> Option<Vec<Arc<ToolDefinition>>> {
-        let tools = self.record(place)?.tools.into_iter().map(|tool| tool.into_definition().map(Arc::new));
+    /// Returns the tools of the saved record of a component that cannot be loaded now, and keeps the record.
+    pub(crate) fn tools(&self, position: usize) -> Option<Vec<Arc<ToolDefinition>>> {
+        let tools = self.record(position)?.tools.into_iter().map(|tool| tool.into_definition().map(Arc::new));
         let tools = tools.collect::<Option<Vec<_>>>()?;
-        self.keep_same(place);
+        self.keep(position);
         Some(tools)
     }
 
-    /// Keeps what is known of the component at `place`.
-    pub(crate) fn keep_same(&self, place: usize) {
-        self.set(place, Slot::Same);
+    /// Keeps the saved record of the component at `position`.
+    pub(crate) fn keep(&self, position: usize) {
+        self.set(position, RecordState::Unchanged);
     }
 
-    /// Replaces what is known of the component at `place`.
-    pub(crate) fn keep(&self, place: usize, record: &Record) {
-        if let Some(bytes) = record.bytes().filter(|_| self.kept.is_some()) {
-            self.set(place, Slot::New(bytes));
+    /// Replaces the record of the component at `position`.
+    pub(crate) fn replace(&self, position: usize, record: &Record) {
+        if let Some(bytes) = record.to_bytes().filter(|_| self.saved.is_some()) {
+            self.set(position, RecordState::New(bytes));
         }
     }
 
-    fn set(&self, place: usize, slot: Slot) {
-        if let Some(found) = self.slots().now.get_mut(place) {
-            *found = slot;
+    fn set(&self, position: usize, record: RecordState) {
+        if let Some(state) = self.state().records.get_mut(position) {
+            *state = record;
         }
     }
 
-    /// Whether anything is kept at all.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.kept.is_some()
+    /// Returns true if the index can be saved.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.saved.is_some()
     }
 
-    /// How many components it is about.
-    pub(crate) fn places(&self) -> usize {
-        self.slots().now.len()
+    /// Returns the number of components.
+    pub(crate) fn len(&self) -> usize {
+        self.state().records.len()
     }
 
-    /// What [`Known::set_seal`] was told when this was written: whoever has looked at all of these components can see that
-    /// they are the ones. It says something of those that were [recalled](crate::Engine::recall) alone.
-    #[must_use]
-    pub fn seal(&self) -> Option<[u8; 32]> {
-        self.slots().seal
+    /// Returns the approval of the saved index.
+    pub(crate) fn approval(&self) -> Option<Approval> {
+        self.state().saved_approval
     }
 
-    /// Keeps 32 bytes together with what is known by now.
-    pub fn set_seal(&self, seal: Option<[u8; 32]>) {
-        self.slots().seal_now = seal;
+    /// Sets the approval that is saved next.
+    pub(crate) fn set_approval(&self, approval: Option<Approval>) {
+        self.state().approval = approval;
     }
 
-    /// Writes what is known now, if that is more than it was. Takes some milliseconds for a thousand components.
-    pub fn save(&self) {
-        let Some(kept) = &self.kept else { return };
-        let bytes = {
-            let slots = self.slots();
-            let is_new = slots.now.iter().any(|slot| matches!(slot, Slot::New(_)));
-            if !is_new && slots.seal_now == slots.seal {
-                return;
-            }
-            let before = |place: usize| kept.contents.get(slots.before.get(place)?.clone());
-            let record = |(place, slot)| match slot {
-                &Slot::Empty => &[],
-                &Slot::Same => before(place).unwrap_or_default(),
-                Slot::New(bytes) => bytes.as_slice(),
-            };
-            let records = slots.now.iter().enumerate().map(record).collect();
-            let Ok(bytes) = postcard::to_allocvec(&Contents { seal: slots.seal_now, records }) else {
-                return;
-            };
-            bytes
+    /// Writes the index if a record is new or the approval has changed. Takes some milliseconds for a thousand components.
+    pub(crate) fn save(&self) {
+        let Some(saved) = &self.saved else { return };
+        let Some(bytes) = self.changed_contents(saved) else { return };
+        if let Err(error) = saved.cache.keep(&saved.key, EntryKind::Index, &bytes) {
+            tracing::warn!(%error, "the index of plugins cannot be written");
+        }
+    }
+
+    /// Returns the contents to save; `None` if the saved index has them all.
+    fn changed_contents(&self, saved: &SavedIndex) -> Option<Vec<u8>> {
+        let state = self.state();
+        let has_new = state.records.iter().any(|record| matches!(record, RecordState::New(_)));
+        if !has_new && state.approval == state.saved_approval {
+            return None;
+        }
+        let before = |position: usize| saved.contents.get(state.saved_records.get(position)?.clone());
+        let record = |(position, record)| match record {
+            &RecordState::Absent => &[],
+            &RecordState::Unchanged => before(position).unwrap_or_default(),
+            RecordState::New(bytes) => bytes.as_slice(),
         };
-        if let Err(error) = kept.cache.keep(&kept.key, EntryKind::Known, &bytes) {
-            tracing::warn!(%error, "what is known of components cannot be written");
-        }
+        let records = state.records.iter().enumerate().map(record).collect();
+        let approval = state.approval.map(Approval::to_bytes);
+        postcard::to_allocvec(&Contents { approval, records }).ok()
     }
 
-    fn slots(&self) -> std::sync::MutexGuard<'_, Slots> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where records are.
+/// Positions of records in the contents.
 type Ranges = Vec<std::ops::Range<usize>>;
 
-/// The seal, and where each record is.
-fn ranges(contents: &[u8]) -> Option<(Option<[u8; 32]>, Ranges)> {
-    let (Contents { seal, records }, []) = postcard::take_from_bytes(contents).ok()? else { return None };
+/// Reads the approval, and the positions of the records.
+fn parse(contents: &[u8]) -> Option<(Option<Approval>, Ranges)> {
+    let (Contents { approval, records }, []) = postcard::take_from_bytes(contents).ok()? else {
+        return None;
+    };
     let range = |record: &[u8]| {
         let start = (record.as_ptr() as usize).checked_sub(contents.as_ptr() as usize)?;
         Some(start..start.checked_add(record.len())?)
     };
-    Some((seal, records.into_iter().map(range).collect::<Option<_>>()?))
-}
-
-/// A seal over `parts`, and over the version of a file that they are about: `None` as long as a change of that file might not
-/// show, or if there is none.
-#[must_use]
-pub fn seal_with_file(file: &Path, parts: &[&[u8]]) -> Option<[u8; 32]> {
-    let identity = FileIdentity::of_ambient(file).filter(FileIdentity::is_settled)?;
-    let identity = identity.to_bytes();
-    let mut all = vec![identity.as_slice(), file.as_os_str().as_encoded_bytes()];
-    all.extend_from_slice(parts);
-    Some(CacheKey::new(&all).into_bytes())
+    Some((approval.map(Approval::from_bytes), records.into_iter().map(range).collect::<Option<_>>()?))
 }

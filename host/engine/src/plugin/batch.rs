@@ -21,12 +21,18 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use cofferdam_tool::ToolDefinition;
+use cofferdam_tool::{DECLARATION_RULES, ToolDefinition};
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 
-use super::{Plugin, PluginOptions};
-use crate::load::index::{Approval, Known};
-use crate::{Component, Engine, LoadError, LoadObserver};
+use super::load::LoadedComponent;
+use super::{Parts, Plugin, PluginOptions};
+use crate::load::CACHE_FORMAT;
+use crate::load::index::{Approval, FileIdentity, StartupIndex};
+use crate::{Compiler, Component, Engine, LoadError, LoadObserver};
+
+/// Maximum number of plugins of a batch whose code stays in memory when it had to be compiled. Of more plugins most are not called
+/// for a while, and the cache has their code.
+const CODE_KEPT_MAX: usize = 16;
 
 /// Build of a component that has to end first.
 type Build = Pin<Box<dyn Future<Output = Result<Component, Box<dyn Error + Send + Sync>>> + Send>>;
@@ -44,7 +50,7 @@ pub struct LoadRequest {
 ///
 /// A plugin is named by its position in the list of requests.
 pub struct PluginBatch {
-    index: Arc<Known>,
+    index: Arc<StartupIndex>,
     cached: VecDeque<(usize, Result<Plugin, LoadError>)>,
     loading: Loading,
 }
@@ -107,7 +113,7 @@ impl Engine {
         let path =
             |request: &LoadRequest| request.component.file_ambient().unwrap_or(Path::new("")).to_owned();
         let paths: Vec<PathBuf> = requests.iter().map(path).collect();
-        let index = Arc::new(self.known(directory, &paths));
+        let index = Arc::new(self.read_index(directory, &paths));
         let lookups = requests.iter().map(|request| {
             let LoadRequest { component, options, build, .. } = request;
             // A component that is being built is there in an older version.
@@ -115,7 +121,7 @@ impl Engine {
         });
         let found = parallel::map(&lookups.collect::<Vec<_>>(), |position, lookup| {
             let (component, options) = (*lookup)?;
-            self.recall(&index, position, component, component.files(), options).transpose()
+            self.from_index(&index, position, component, options).transpose()
         });
         let mut cached = VecDeque::new();
         let mut waiting = Vec::new();
@@ -127,6 +133,46 @@ impl Engine {
         }
         let loading = Loading::Waiting { engine: self.clone(), requests: waiting, keeps_order: false };
         PluginBatch { index, cached, loading }
+    }
+
+    fn read_index(&self, directory: &Path, paths: &[PathBuf]) -> StartupIndex {
+        let Some(cache) = &self.inner.cache else { return StartupIndex::disabled() };
+        // The program that compiles is this one, with its rules for declarations and manifests.
+        let program = match &self.inner.config.compiler {
+            Compiler::Child { program, .. } => FileIdentity::of_ambient(program),
+            _ => None,
+        };
+        let program = program.map(|program| program.to_bytes()).unwrap_or_default();
+        let rules = DECLARATION_RULES.to_le_bytes();
+        let inputs = [
+            CACHE_FORMAT,
+            &self.inner.fingerprint(),
+            &rules,
+            env!("CARGO_PKG_VERSION").as_bytes(),
+            &program,
+            directory.as_os_str().as_encoded_bytes(),
+        ];
+        StartupIndex::read(cache, &inputs, paths)
+    }
+
+    /// Creates the plugin of a component from the index, if its files are those of the record.
+    fn from_index(
+        &self,
+        index: &StartupIndex,
+        position: usize,
+        component: &Component,
+        options: &PluginOptions,
+    ) -> Result<Option<Plugin>, LoadError> {
+        if component.file_ambient().is_none() {
+            return Ok(None);
+        }
+        let (files, is_counting) = (component.files(), options.limits.fuel_max.is_some());
+        let record = index.record(position).filter(|record| Some(record.files) == files);
+        let record = record.filter(|record| record.is_counting == is_counting);
+        let Some(parts) = record.and_then(Parts::from_record) else { return Ok(None) };
+        self.check_mounts(&options.grants)?;
+        index.keep(position);
+        Plugin::new(self, component, options.clone(), parts).map(Some)
     }
 }
 
@@ -185,12 +231,12 @@ impl PluginBatch {
     /// about those that are loaded now.
     #[must_use]
     pub fn approval(&self) -> Option<Approval> {
-        self.index.seal().map(Approval::from_bytes)
+        self.index.approval()
     }
 
     /// Sets the mark to save with the index: all plugins of the batch are approved. `None` removes the mark.
     pub fn set_approval(&self, approval: Option<Approval>) {
-        self.index.set_seal(approval.map(Approval::to_bytes));
+        self.index.set_approval(approval);
     }
 
     /// Writes the index if it has changed. Blocks for some milliseconds with a thousand plugins.
@@ -202,7 +248,7 @@ impl PluginBatch {
 /// Loads several plugins at a time: compiling is a process of its own for each.
 fn start(
     engine: Engine,
-    index: Arc<Known>,
+    index: Arc<StartupIndex>,
     requests: Vec<(usize, LoadRequest)>,
     keeps_order: bool,
 ) -> BoxStream<'static, (usize, Result<Plugin, LoadError>)> {
@@ -218,7 +264,7 @@ fn start(
 
 async fn load(
     engine: &Engine,
-    index: &Known,
+    index: &StartupIndex,
     position: usize,
     request: LoadRequest,
 ) -> Result<Plugin, LoadError> {
@@ -227,6 +273,15 @@ async fn load(
         Some(build) => build.await.map_err(LoadError::Build)?,
         None => component,
     };
-    let files = component.files();
-    engine.load_known(index, position, &component, files, options, &*observer).await
+    // A change during the load has to be visible.
+    let files = component.files().filter(|files| index.is_enabled() && files.are_quiescent());
+    let mut loaded = LoadedComponent::load(engine, &component, &options, &*observer).await?;
+    let has_changed = || component.file_ambient().is_none() || component.has_changed() != Some(false);
+    if let Some(record) = files.filter(|_| !has_changed()).and_then(|files| loaded.record(files)) {
+        index.replace(position, &record);
+    }
+    if index.is_enabled() && index.len() > CODE_KEPT_MAX {
+        loaded.drop_code();
+    }
+    Plugin::new(engine, &component, options, loaded.into_parts())
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::seal_with_file;
+use super::FileIdentity;
+use crate::cache::CacheKey;
 
 /// Mark of a caller that has approved all plugins of a batch against a file, such as a lock file.
 ///
@@ -19,14 +20,17 @@ impl Approval {
     /// visible then, or if the system does not tell versions of files apart.
     #[must_use]
     pub fn of_file_ambient(file: &Path, context: &[&[u8]]) -> Option<Self> {
-        seal_with_file(file, context).map(Self)
+        let identity = FileIdentity::of_ambient(file).filter(FileIdentity::is_quiescent)?.to_bytes();
+        let mut parts = vec![identity.as_slice(), file.as_os_str().as_encoded_bytes()];
+        parts.extend_from_slice(context);
+        Some(Self(CacheKey::new(&parts).into_bytes()))
     }
 
-    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+    pub(super) fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    pub(crate) fn to_bytes(self) -> [u8; 32] {
+    pub(super) fn to_bytes(self) -> [u8; 32] {
         self.0
     }
 }
