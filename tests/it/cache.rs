@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cofferdam_engine::{Component, ComponentFiles, Grants, LoadEvent, LoadObserver, PluginOptions};
+use cofferdam_engine::{Component, Grants, LoadEvent, LoadObserver, LoadRequest, PluginOptions};
 use cofferdam_tests::{Host, config, guest};
 use cofferdam_tool::{CallContext, Limits, PluginName, Refused, ToolSource, Toolset};
 
@@ -88,29 +88,29 @@ async fn entries_of_another_installation_are_not_run() {
     assert!(compiled(&events));
 }
 
-/// Loads a guest as one of the components that are known, in a new engine. Says what that took, and whether it was known.
-async fn load_known(cache: &Path, component: &Path) -> (Vec<LoadEvent>, bool) {
+fn options() -> PluginOptions {
+    let name = PluginName::new("guest").unwrap();
+    PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 }
+}
+
+/// Loads a guest with the index of the last start, in a new engine. Returns the events of the load, and whether the plugin came
+/// from the index.
+async fn load_indexed(cache: &Path, component: &Path) -> (Vec<LoadEvent>, bool) {
     let mut config = config();
     config.cache_directory = Some(cache.to_owned());
     let host = Host::with(config);
-    let known = host.engine.known(Path::new("/"), &[component.to_owned()]);
-    let events = Events::default();
-    let name = PluginName::new("guest").unwrap();
-    let options =
-        PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 };
-    let files = ComponentFiles::look_ambient(component);
-    let component = Component::from_file_ambient(component);
-    let recalled = host.engine.recall(&known, 0, &component, files, &options).expect("nothing is given");
-    let was_known = recalled.is_some();
-    let plugin = match recalled {
-        Some(plugin) => plugin,
-        None => {
-            let loaded = host.engine.load_known(&known, 0, &component, files, options, &events).await;
-            loaded.expect("the guest loads")
-        }
+    let events = Arc::new(Events::default());
+    let request = LoadRequest::new(Component::from_file_ambient(component), options());
+    let request = request.with_observer(Arc::clone(&events) as Arc<dyn LoadObserver>);
+    let mut batch = host.engine.load_all(Path::new("/"), vec![request]);
+    let cached = batch.next_cached();
+    let was_cached = cached.is_some();
+    let (_, plugin) = match cached {
+        Some(cached) => cached,
+        None => batch.next().await.expect("one plugin was asked for"),
     };
-    let plugin = Arc::new(plugin);
-    known.save();
+    let plugin = Arc::new(plugin.expect("the guest loads"));
+    batch.save();
     let toolset = Toolset::join([Arc::clone(&plugin) as Arc<dyn ToolSource>]).unwrap();
     let names: Vec<_> = toolset.definitions().map(|tool| tool.name.to_string()).collect();
     assert!(!names.is_empty());
@@ -118,60 +118,57 @@ async fn load_known(cache: &Path, component: &Path) -> (Vec<LoadEvent>, bool) {
         let called = toolset.call(&name, None, &CallContext::new("test")).await;
         assert!(!matches!(called, Err(Refused::UnknownTool { .. })), "{called:?}");
     }
-    (events.0.into_inner().unwrap(), was_known)
+    let events = std::mem::take(&mut *events.0.lock().unwrap());
+    (events, was_cached)
 }
 
 #[tokio::test]
-async fn a_component_that_is_known_is_loaded_without_being_read() {
+async fn an_unchanged_component_comes_from_the_index() {
     let folder = tempfile::tempdir().unwrap();
     let (cache, component) = (folder.path().join("cache"), folder.path().join("guest.wasm"));
     std::fs::copy(guest("remember"), &component).unwrap();
-    let (events, was_known) = load_known(&cache, &component).await;
-    assert!(compiled(&events) && !was_known);
-    assert!(!load_known(&cache, &component).await.1, "what has just been written may still change unseen");
+    let (events, was_cached) = load_indexed(&cache, &component).await;
+    assert!(compiled(&events) && !was_cached);
+    assert!(!load_indexed(&cache, &component).await.1, "what has just been written may still change unseen");
     tokio::time::sleep(Duration::from_millis(3100)).await;
-    assert!(!load_known(&cache, &component).await.1);
-    assert_eq!(load_known(&cache, &component).await, (vec![], true));
+    assert!(!load_indexed(&cache, &component).await.1);
+    assert_eq!(load_indexed(&cache, &component).await, (vec![], true));
 
     // Another component of the same length and with the same time of its last change.
     let modified = component.metadata().unwrap().modified().unwrap();
     let bytes = std::fs::read(&component).unwrap();
     std::fs::write(&component, &bytes).unwrap();
     std::fs::File::options().write(true).open(&component).unwrap().set_modified(modified).unwrap();
-    assert!(!load_known(&cache, &component).await.1);
+    assert!(!load_indexed(&cache, &component).await.1);
 
     // A manifest that was not there.
     std::fs::copy(guest("remember"), &component).unwrap();
     tokio::time::sleep(Duration::from_millis(3100)).await;
-    load_known(&cache, &component).await;
-    assert!(load_known(&cache, &component).await.1);
+    load_indexed(&cache, &component).await;
+    assert!(load_indexed(&cache, &component).await.1);
     std::fs::write(component.with_extension("toml"), "[limits]\nwall-ms-max = 5000\n").unwrap();
-    assert!(!load_known(&cache, &component).await.1);
+    assert!(!load_indexed(&cache, &component).await.1);
 }
 
 #[tokio::test]
-async fn a_known_component_that_is_another_one_by_now_is_not_called() {
+async fn a_component_of_the_index_that_has_changed_is_not_called() {
     let folder = tempfile::tempdir().unwrap();
     let (cache, component) = (folder.path().join("cache"), folder.path().join("guest.wasm"));
     std::fs::copy(guest("remember"), &component).unwrap();
     tokio::time::sleep(Duration::from_millis(3100)).await;
-    load_known(&cache, &component).await;
+    load_indexed(&cache, &component).await;
     let mut config = config();
     config.cache_directory = Some(cache);
     let host = Host::with(config);
-    let known = host.engine.known(Path::new("/"), std::slice::from_ref(&component));
-    let files = ComponentFiles::look_ambient(&component);
-    let name = PluginName::new("guest").unwrap();
-    let options =
-        PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 };
-    let recall = |path: &Path, files| {
-        host.engine.recall(&known, 0, &Component::from_file_ambient(path), files, &options).unwrap()
+    let cached = |path: &Path| {
+        let request = LoadRequest::new(Component::from_file_ambient(path), options());
+        host.engine.load_all(Path::new("/"), vec![request]).next_cached()
     };
-    let plugin = recall(&component, files).expect("it is known");
+    let (_, plugin) = cached(&component).expect("the index has it");
+    let plugin = plugin.unwrap();
     let copy = folder.path().join("copy.wasm");
     std::fs::copy(&component, &copy).unwrap();
-    assert!(recall(&copy, ComponentFiles::look_ambient(&copy)).is_none(), "a place is no file");
-    assert!(recall(&component, None).is_none());
+    assert!(cached(&copy).is_none(), "another file has no record");
 
     let mut bytes = std::fs::read(&component).unwrap();
     bytes.extend_from_slice(b"\0\x02\x01x");

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cofferdam_engine::{Component, Grants, LoadError, embed_manifest};
+use cofferdam_engine::manifest::embed_manifest;
+use cofferdam_engine::{Component, Grants, LoadError};
 use cofferdam_tests::{Host, guest};
 use cofferdam_tool::{
     Asked, CallContext, ClockPrecision, Completion, Limits, LimitsAsked, Outcome, Output, SecretText,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use cofferdam_author::{BuildError, BuildOptions, Project, ProjectError, Report, Steps};
-use cofferdam_engine::{EmbedError, embed_manifest};
+use cofferdam_engine::manifest::{EmbedError, embed_manifest};
 
 use crate::exit::UsageError;
 use crate::print;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cofferdam_engine::{Component, ComponentFiles, Engine, Grants, Mount, Plugin, PluginInfo, PluginOptions};
+use cofferdam_engine::{Component, Engine, Grants, Mount, Plugin, PluginInfo, PluginOptions};
 use cofferdam_files::FileAccessTools;
 use cofferdam_tool::{Declaration, FileAccess, MountName, PluginName, ToolSource, Toolset};
 
@@ -25,8 +25,8 @@ const RETRIES_MAX: u32 = 100;
 pub struct PluginSpec {
     /// Component file.
     pub path: PathBuf,
-    /// Its files as they were before anything of them was read.
-    pub files: Option<ComponentFiles>,
+    /// The component at that path, in the version that was there before anything was read.
+    pub component: Component,
     /// Name, grants and limits.
     pub options: PluginOptions,
     /// The configuration that names it, if one does.
@@ -93,7 +93,7 @@ pub(crate) fn any_plugin_specs(
         let (grants, limits) = (grants.clone(), selection.limits.clone());
         let options = PluginOptions { name, grants, limits, retries_max: 0 };
         specs.push(PluginSpec {
-            files: ComponentFiles::look_ambient(&path),
+            component: Component::from_file_ambient(&path),
             path,
             options,
             config: None,
@@ -217,13 +217,13 @@ pub fn spec_of_config(
 /// Where the component of a plugin is, and what is there.
 struct Found {
     path: PathBuf,
-    files: Option<ComponentFiles>,
+    component: Component,
 }
 
 impl Found {
     fn look(file: &ConfigFile, plugin: &PluginConfig) -> Self {
         let path = file.resolve(plugin.component.as_ref());
-        Self { files: ComponentFiles::look_ambient(&path), path }
+        Self { component: Component::from_file_ambient(&path), path }
     }
 }
 
@@ -231,7 +231,7 @@ fn spec_of_plugin(
     file: &ConfigFile,
     name: &str,
     plugin: &PluginConfig,
-    Found { path, files }: Found,
+    Found { path, component }: Found,
     stores: &Stores<'_>,
     values: Values,
     protected: &Arc<[PathBuf]>,
@@ -254,7 +254,7 @@ fn spec_of_plugin(
     let protected = Arc::clone(protected);
     let (config, is_pinned) = (Some(file.path.clone()), plugin.pin);
     let policy_files = Arc::default();
-    Ok(PluginSpec { path, files, options, config, protected, policy_files, is_pinned, first_build: None })
+    Ok(PluginSpec { path, component, options, config, protected, policy_files, is_pinned, first_build: None })
 }
 
 /// Opens the stores that plugins get which no configuration names.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cofferdam_engine::{Grants, Known, Mount, Plugin, seal_with_file};
+use cofferdam_engine::{Approval, Grants, Mount, Plugin, PluginBatch};
 use cofferdam_files::{Quota, Sharing};
 use cofferdam_tool::{FileAccess, Limits, LimitsAsked, MountName, Permission, SecretText};
 
@@ -22,31 +22,31 @@ pub(crate) struct Consent {
     /// What was accepted, once it is needed.
     pins: Option<Pins>,
     has_news: bool,
-    /// Says that these plugins were compared with this version of what was accepted.
-    seal: Option<[u8; 32]>,
-    /// Whether what is known says so, so that nothing has to be compared again.
-    is_sealed: bool,
+    /// Mark of these plugins and this version of the lock file.
+    approval: Option<Approval>,
+    /// True if the index has the same mark, so that plugins of the index need not be compared again.
+    is_approved: bool,
     operator: Operator,
 }
 
 impl Consent {
-    /// For `specs`, of which `known` is known.
-    pub(crate) fn new(specs: &[PluginSpec], known: &Known, operator: &Operator) -> Self {
+    /// Creates the consent to `specs`, which `batch` loads.
+    pub(crate) fn new(specs: &[PluginSpec], batch: &PluginBatch, operator: &Operator) -> Self {
         let config = specs.iter().filter(|spec| spec.is_pinned).find_map(|spec| spec.config.as_deref());
         // Before the file is read: a change from here on shows.
-        let seal = config.and_then(|config| {
+        let approval = config.and_then(|config| {
             let pinned = |spec: &PluginSpec| if spec.is_pinned { b"pinned".as_slice() } else { b"" };
             let parts = specs.iter().flat_map(|spec| [spec.options.name.as_str().as_bytes(), pinned(spec)]);
-            seal_with_file(&Pins::path_of(config), &parts.collect::<Vec<_>>())
+            Approval::of_file_ambient(&Pins::path_of(config), &parts.collect::<Vec<_>>())
         });
-        let is_sealed = seal.is_some() && seal == known.seal();
-        Self { pins: None, has_news: false, is_sealed, seal, operator: operator.clone() }
+        let is_approved = approval.is_some() && approval == batch.approval();
+        Self { pins: None, has_news: false, is_approved, approval, operator: operator.clone() }
     }
 
     /// Compares a plugin with what was accepted before, unless it `was_known` and compared then; a change needs consent.
     pub(crate) fn check(&mut self, spec: &PluginSpec, plugin: &Plugin, was_known: bool) -> crate::Result<()> {
         let Some(config) = spec.config.as_deref().filter(|_| spec.is_pinned) else { return Ok(()) };
-        if was_known && self.is_sealed {
+        if was_known && self.is_approved {
             return Ok(());
         }
         let pins = match &mut self.pins {
@@ -57,8 +57,8 @@ impl Consent {
         Ok(())
     }
 
-    /// Writes what was accepted, and seals what is known if all of it was compared.
-    pub(crate) fn end(self, known: &Known, is_complete: bool) {
+    /// Writes what was accepted, and marks the index as approved if all plugins were compared.
+    pub(crate) fn end(self, batch: &PluginBatch, is_complete: bool) {
         if let Some(pins) = self.pins.filter(|_| self.has_news) {
             // The next run compares with nothing, which is worth a word and no failure.
             if let Err(error) = pins.save() {
@@ -66,7 +66,7 @@ impl Consent {
                     .note(&format!("warning: a later change of plugins will not be noticed: {error:#}"));
             }
         }
-        known.set_seal(self.seal.filter(|_| is_complete));
+        batch.set_approval(self.approval.filter(|_| is_complete));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cofferdam_engine::ComponentFiles;
+use cofferdam_engine::Component;
 use tokio::sync::watch;
 
 use crate::{Error, Result};
@@ -14,13 +14,13 @@ pub struct FirstBuild {
     state: watch::Sender<BuildState>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 enum BuildState {
     Building,
     /// No build has succeeded yet.
     Failed,
-    /// A build has succeeded, and has written these files.
-    Built(Option<ComponentFiles>),
+    /// A build has succeeded, and has written this component.
+    Built(Component),
 }
 
 impl FirstBuild {
@@ -36,8 +36,8 @@ impl FirstBuild {
 
     /// Notes the end of a build. Later ones do not matter once one has succeeded.
     pub fn end(&self, is_built: bool) {
-        let files = || ComponentFiles::look_ambient(&self.component);
-        let ended = if is_built { BuildState::Built(files()) } else { BuildState::Failed };
+        let component = || Component::from_file_ambient(&self.component);
+        let ended = if is_built { BuildState::Built(component()) } else { BuildState::Failed };
         self.state.send_if_modified(|state| {
             let is_news = !matches!(state, BuildState::Built(_));
             if is_news {
@@ -52,10 +52,10 @@ impl FirstBuild {
         matches!(*self.state.borrow(), BuildState::Built(_))
     }
 
-    /// Files of the component as the first build that has succeeded wrote them.
-    pub fn files(&self) -> Option<ComponentFiles> {
-        match *self.state.borrow() {
-            BuildState::Built(files) => files,
+    /// Returns the component as the first build that has succeeded wrote it.
+    pub fn built_component(&self) -> Option<Component> {
+        match &*self.state.borrow() {
+            BuildState::Built(component) => Some(component.clone()),
             BuildState::Building | BuildState::Failed => None,
         }
     }
@@ -64,11 +64,11 @@ impl FirstBuild {
     ///
     /// # Errors
     /// If the build fails.
-    pub async fn built(&self) -> Result<Option<ComponentFiles>> {
+    pub async fn built(&self) -> Result<Component> {
         let mut state = self.state.subscribe();
-        let ended = state.wait_for(|state| *state != BuildState::Building).await;
+        let ended = state.wait_for(|state| !matches!(state, BuildState::Building)).await;
         match ended.as_deref() {
-            Ok(BuildState::Built(files)) => Ok(*files),
+            Ok(BuildState::Built(component)) => Ok(component.clone()),
             _ => Err(Error::failed("the project does not build; it is built again when a source changes")),
         }
     }

@@ -109,7 +109,7 @@ impl Host {
                 loaded.require_any(operator)?;
             }
             loaded.unavailable.iter().for_each(|plugin| plugin.note(operator));
-            loaded.known.save();
+            loaded.batch.save();
             #[cfg(feature = "skills")]
             {
                 host.skills =

@@ -7,23 +7,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Context as _;
 use cofferdam_engine::{
-    Component, Engine, Known, LoadError, LoadEvent, LoadObserver, Plugin, PluginOptions, UnavailablePlugin,
+    Component, Engine, LoadError, LoadEvent, LoadObserver, LoadRequest, Plugin, PluginBatch, PluginOptions,
+    UnavailablePlugin,
 };
 use cofferdam_tool::{PluginName, ToolDefinition, ToolSource as _};
-use futures_util::stream::{self, BoxStream, StreamExt as _};
 
 use crate::compose::{self, PluginSpec};
 use crate::consent::Consent;
 use crate::pins::Pins;
-use crate::side_by_side::{at_once, side_by_side};
 use crate::{Error, Operator, consent, granting, remembered, text};
 
-/// The plugins of a command, with what is known of them for the next time.
+/// The plugins of a command, with their index for the next start.
 pub struct Loaded {
     pub(crate) plugins: Vec<(PluginSpec, Arc<Plugin>)>,
     pub(crate) unavailable: Vec<Unavailable>,
     /// To be saved when there is time for it.
-    pub(crate) known: Known,
+    pub(crate) batch: PluginBatch,
 }
 
 impl Loaded {
@@ -89,7 +88,7 @@ pub(crate) enum LoadState {
     Unavailable(Unavailable),
 }
 
-/// A component that is not taken, and which one.
+/// A component that cannot be loaded, with its file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .path.display())]
 pub struct PluginError {
@@ -119,7 +118,7 @@ pub async fn load(engine: &Engine, specs: Vec<PluginSpec>, operator: &Operator) 
 }
 
 /// Loads plugins that are called: asks the user at the terminal for grants that are missing.
-pub(crate) async fn load_to_call(
+pub async fn load_to_call(
     engine: &Engine,
     specs: Vec<PluginSpec>,
     operator: &Operator,
@@ -136,24 +135,22 @@ async fn load_and(
     let mut loader = Loader::start(engine, specs, operator)?;
     let mut plugins = loader.plugins.clone();
     loader
-        .finish(engine, Order::AsNamed, |place, loaded| {
+        .finish(Order::AsNamed, |place, loaded| {
             if let Some((_, plugin)) = plugins.get_mut(place) {
                 *plugin = loaded;
             }
         })
         .await?;
     let deciding = compose::deciding(&loader.specs);
-    let mut loaded = Loaded { plugins: Vec::new(), unavailable: Vec::new(), known: loader.known };
+    let mut loaded = Loaded { plugins: Vec::new(), unavailable: Vec::new(), batch: loader.batch };
     for (mut spec, plugin) in plugins {
         match plugin {
             LoadState::Ready(mut plugin) => {
                 if widen(&plugin, &mut spec, operator)? {
                     // The directory that was granted has not been checked yet.
                     granting::check_mounts(&spec.options.grants.mounts, &granting::policy_files(&deciding))?;
-                    plugin = Arc::new(same_component(
-                        &plugin,
-                        Box::pin(load_spec(engine, &spec, operator)).await?,
-                    )?);
+                    let options = remembered::widened(&spec, &plugin)?;
+                    plugin = with_options(&plugin, &spec, options.unwrap_or_else(|| spec.options.clone()))?;
                 }
                 loaded.plugins.push((spec, plugin));
             }
@@ -173,32 +170,31 @@ pub(crate) enum Order {
     AsLoaded,
 }
 
-/// Loads the plugins of a command: those that are known at once, the others when it is told to.
+/// Loads the plugins of a command: those of the index at once, the others when it is told to.
 pub(crate) struct Loader {
     specs: Vec<PluginSpec>,
-    pub(crate) known: Known,
+    pub(crate) batch: PluginBatch,
+    progress: Vec<Arc<Progress>>,
     consent: Option<Consent>,
     pub(crate) plugins: Vec<(PluginSpec, LoadState)>,
-    operator: Operator,
 }
 
 impl Loader {
-    /// Takes the known plugins from the index, which reads none of them.
+    /// Takes the plugins from the index that have not changed, which reads none of them.
     pub(crate) fn start(engine: &Engine, specs: Vec<PluginSpec>, operator: &Operator) -> crate::Result<Self> {
         let directory = std::env::current_dir().context("the working directory is not known")?;
-        let paths: Vec<_> = specs.iter().map(|spec| spec.path.clone()).collect();
-        let known = engine.known(&directory, &paths);
-        let mut consent = Consent::new(&specs, &known, operator);
-        let recalled = recall_all(engine, &known, &specs);
-        let mut plugins = Vec::with_capacity(specs.len());
-        for (place, (spec, recalled)) in specs.iter().zip(recalled).enumerate() {
-            let plugin = match recalled {
-                None => LoadState::Loading,
-                Some(recalled) => checked(&mut consent, &known, place, spec, recalled, true)?,
-            };
-            plugins.push((spec.clone(), plugin));
+        let progress = specs.iter().map(|spec| Arc::new(Progress::new(&spec.options.name, operator)));
+        let progress: Vec<_> = progress.collect();
+        let requests = specs.iter().zip(&progress).map(|(spec, progress)| request(spec, progress));
+        let mut batch = engine.load_all(&directory, requests.collect());
+        let mut consent = Consent::new(&specs, &batch, operator);
+        let mut plugins: Vec<_> = specs.iter().map(|spec| (spec.clone(), LoadState::Loading)).collect();
+        while let Some((place, loaded)) = batch.next_cached() {
+            if let Some((spec, plugin)) = plugins.get_mut(place) {
+                *plugin = checked(&mut consent, &batch, place, spec, loaded, true)?;
+            }
         }
-        Ok(Self { specs, known, consent: Some(consent), plugins, operator: operator.clone() })
+        Ok(Self { specs, batch, progress, consent: Some(consent), plugins })
     }
 
     /// The places of the plugins that are not loaded yet.
@@ -210,42 +206,37 @@ impl Loader {
     /// Loads the others, and hands each to `each` with its place.
     pub(crate) async fn finish(
         &mut self,
-        engine: &Engine,
         order: Order,
         mut each: impl FnMut(usize, LoadState),
     ) -> crate::Result<()> {
         let Some(mut consent) = self.consent.take() else { return Ok(()) };
-        let finished = self.finish_with(engine, order, &mut consent, &mut each).await;
+        let finished = self.finish_with(order, &mut consent, &mut each).await;
         // What was accepted until something failed stays accepted.
         let is_complete = matches!(&finished, Ok(true));
-        consent.end(&self.known, is_complete);
+        consent.end(&self.batch, is_complete);
         finished.map(|_| ())
     }
 
-    /// Answers whether every plugin is available.
+    /// Returns whether every plugin is available.
     async fn finish_with(
-        &self,
-        engine: &Engine,
+        &mut self,
         order: Order,
         consent: &mut Consent,
         each: &mut impl FnMut(usize, LoadState),
     ) -> crate::Result<bool> {
-        let (known, specs) = (&self.known, &self.specs);
-        let is_new = |plugin: &LoadState| matches!(plugin, LoadState::Loading);
-        let notes: Vec<_> =
-            specs.iter().map(|spec| Progress::ordered(&spec.options.name, order, &self.operator)).collect();
-        let new = specs.iter().zip(&notes).enumerate().zip(&self.plugins);
-        let new = new.filter(|(_, (_, plugin))| is_new(plugin));
-        let new: Vec<_> = new.map(|((place, (spec, notes)), _)| (place, spec, notes)).collect();
-        let mut in_turn = new.iter().map(|(_, _, notes)| *notes).collect::<Vec<_>>().into_iter();
-        let mut loading = load_new(engine, known, new, order);
+        if order == Order::AsNamed {
+            self.batch.keep_order();
+            self.progress.iter().for_each(|progress| progress.hold());
+        }
+        let in_turn = self.loading().filter_map(|place| self.progress.get(place).map(Arc::clone));
+        let mut in_turn = in_turn.collect::<Vec<_>>().into_iter();
         let is_unavailable = |plugin: &LoadState| matches!(plugin, LoadState::Unavailable(_));
         let mut is_complete = !self.plugins.iter().any(|(_, plugin)| is_unavailable(plugin));
         loop {
-            in_turn.next().into_iter().for_each(Progress::tell);
-            let Some((place, loaded)) = loading.next().await else { break };
-            let Some(spec) = specs.get(place) else { continue };
-            let plugin = checked(consent, known, place, spec, loaded, false)?;
+            in_turn.next().into_iter().for_each(|progress| progress.tell());
+            let Some((place, loaded)) = self.batch.next().await else { break };
+            let Some(spec) = self.specs.get(place) else { continue };
+            let plugin = checked(consent, &self.batch, place, spec, loaded, false)?;
             is_complete &= !is_unavailable(&plugin);
             each(place, plugin);
         }
@@ -253,16 +244,28 @@ impl Loader {
     }
 }
 
-/// Checks the consent to a loaded plugin. A plugin that did not load, or that has changed without consent, is left out.
+/// The request for the plugin of `spec`, which waits for its first build.
+fn request(spec: &PluginSpec, progress: &Arc<Progress>) -> LoadRequest {
+    let request = LoadRequest::new(spec.component.clone(), spec.options.clone());
+    let request = request.with_observer(Arc::clone(progress) as Arc<dyn LoadObserver>);
+    match spec.first_build.clone() {
+        Some(build) => request.after_build(async move { Ok(build.built().await?) }),
+        None => request,
+    }
+}
+
+/// Widens a loaded plugin by what is remembered for its component, and checks the consent to it. A plugin that did not load, or
+/// that has changed without consent, is left out.
 fn checked(
     consent: &mut Consent,
-    known: &Known,
+    batch: &PluginBatch,
     place: usize,
     spec: &PluginSpec,
-    loaded: crate::Result<Arc<Plugin>>,
+    loaded: Result<Plugin, LoadError>,
     was_known: bool,
 ) -> crate::Result<LoadState> {
-    let error = match loaded {
+    let loaded = loaded.map_err(|error| load_error(spec, error));
+    let error = match loaded.and_then(|plugin| with_remembered(spec, plugin)) {
         Err(error) => error,
         Ok(plugin) => match consent.check(spec, &plugin, was_known) {
             Ok(()) => return Ok(LoadState::Ready(plugin)),
@@ -271,79 +274,34 @@ fn checked(
             Err(error) => return Err(error),
         },
     };
-    Ok(LoadState::Unavailable(Unavailable::new(spec, known.tools(place), error)))
+    Ok(LoadState::Unavailable(Unavailable::new(spec, batch.cached_tools(place), error)))
 }
 
-/// The plugins that are known, at their places.
-fn recall_all(
-    engine: &Engine,
-    known: &Known,
-    specs: &[PluginSpec],
-) -> Vec<Option<crate::Result<Arc<Plugin>>>> {
-    side_by_side(specs, |place, spec| {
-        if spec.first_build.is_some() {
-            // What is there is an older build.
-            return None;
-        }
-        let component = Component::from_file_ambient(&spec.path);
-        let recall = |options: &PluginOptions| {
-            let recalled = engine.recall(known, place, &component, spec.files, options).transpose()?;
-            Some(recalled.map_err(|source| PluginError::new(&spec.path, source).into()))
-        };
-        let wider = |plugin: Plugin| match remembered::widened(spec, &plugin) {
-            Ok(Some(options)) => recall(&options),
-            Ok(None) => Some(Ok(plugin)),
-            Err(error) => Some(Err(error)),
-        };
-        let plugin = match recall(&spec.options)? {
-            Ok(plugin) => wider(plugin)?,
-            failed => failed,
-        };
-        Some(plugin.map(Arc::new))
-    })
-}
-
-/// A plugin that was loaded, with its place.
-type Placed = (usize, crate::Result<Arc<Plugin>>);
-
-/// Loads the others, as many at a time as there are processors: compiling is a process of its own for each.
-fn load_new<'a>(
-    engine: &'a Engine,
-    known: &'a Known,
-    new: Vec<(usize, &'a PluginSpec, &'a Progress)>,
-    order: Order,
-) -> BoxStream<'a, Placed> {
-    let load = async move |(place, spec, progress): (usize, &'a PluginSpec, &'a Progress)| {
-        (place, Box::pin(load_known(engine, known, place, spec, progress)).await.map(Arc::new))
-    };
-    let loading = stream::iter(new).map(load);
-    match order {
-        Order::AsNamed => loading.buffered(at_once()).boxed(),
-        Order::AsLoaded => loading.buffer_unordered(at_once()).boxed(),
+/// Names the component in an error of its load. A build that failed says itself what it is about.
+fn load_error(spec: &PluginSpec, error: LoadError) -> Error {
+    match error {
+        LoadError::Build(error) => match error.downcast::<Error>() {
+            Ok(error) => *error,
+            Err(source) => {
+                Error::Failed { message: "the component is not built".to_owned(), source: Some(source) }
+            }
+        },
+        error => PluginError::new(&spec.path, error).into(),
     }
 }
 
-/// Loads the plugin of `spec` with what is remembered for its component, when it is built. It is known from then on.
-async fn load_known(
-    engine: &Engine,
-    known: &Known,
-    place: usize,
-    spec: &PluginSpec,
-    progress: &Progress,
-) -> crate::Result<Plugin> {
-    let files = match &spec.first_build {
-        None => spec.files,
-        Some(build) => build.built().await?,
-    };
-    let component = Component::from_file_ambient(&spec.path);
-    let of_file = |source| PluginError::new(&spec.path, source);
-    let options = spec.options.clone();
-    let plugin =
-        engine.load_known(known, place, &component, files, options, progress).await.map_err(of_file)?;
-    let Some(options) = remembered::widened(spec, &plugin)? else { return Ok(plugin) };
-    let wider =
-        engine.load_known(known, place, &component, files, options, progress).await.map_err(of_file)?;
-    same_component(&plugin, wider)
+/// Adds what is remembered for the component of a plugin.
+fn with_remembered(spec: &PluginSpec, plugin: Plugin) -> crate::Result<Arc<Plugin>> {
+    match remembered::widened(spec, &plugin)? {
+        Some(options) => with_options(&plugin, spec, options),
+        None => Ok(Arc::new(plugin)),
+    }
+}
+
+/// Returns the component of `plugin` as a plugin with other options.
+fn with_options(plugin: &Plugin, spec: &PluginSpec, options: PluginOptions) -> crate::Result<Arc<Plugin>> {
+    let plugin = plugin.with_options(options).map_err(|error| PluginError::new(&spec.path, error))?;
+    Ok(Arc::new(plugin))
 }
 
 /// Loads one plugin.
@@ -359,38 +317,18 @@ pub async fn load_one(
     Ok(loaded.map_err(|source| PluginError { path, source })?)
 }
 
-/// Loads the plugin of `spec` with what is remembered for its component.
-async fn load_spec(engine: &Engine, spec: &PluginSpec, operator: &Operator) -> crate::Result<Plugin> {
-    let plugin = load_one(engine, spec.path.clone(), spec.options.clone(), operator).await?;
-    match remembered::widened(spec, &plugin)? {
-        Some(options) => {
-            same_component(&plugin, load_one(engine, spec.path.clone(), options, operator).await?)
-        }
-        None => Ok(plugin),
-    }
-}
-
-/// Refuses a plugin that is another component than the one that something was granted to.
-fn same_component(granted: &Plugin, loaded: Plugin) -> crate::Result<Plugin> {
-    if granted.identity().digest == loaded.identity().digest {
-        return Ok(loaded);
-    }
-    let name = &loaded.identity().name;
-    let message = format!("the component of `{name}` was changed while it was loaded; start again");
-    Err(Error::NotAccepted(message))
-}
-
 /// Loads the plugin of `spec` again. A change of it needs consent.
-pub(crate) async fn load_again(
+pub async fn load_again(
     engine: &Engine,
     spec: &PluginSpec,
     operator: &Operator,
 ) -> crate::Result<Arc<Plugin>> {
-    let plugin = load_spec(engine, spec, operator).await?;
+    let plugin = load_one(engine, spec.path.clone(), spec.options.clone(), operator).await?;
+    let plugin = with_remembered(spec, plugin)?;
     if let Some(config) = spec.config.as_ref().filter(|_| spec.is_pinned) {
         consent::check_pin(&plugin, config, operator)?;
     }
-    Ok(Arc::new(plugin))
+    Ok(plugin)
 }
 
 /// Tells the person on standard error what a load is doing.
@@ -404,17 +342,13 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(name: &PluginName, operator: &Operator) -> Self {
-        Self::of(name, None, operator)
-    }
-
-    /// Keeps what there is to tell until [`Progress::tell`] where the order matters.
-    fn ordered(name: &PluginName, order: Order, operator: &Operator) -> Self {
-        Self::of(name, (order == Order::AsNamed).then(Vec::new), operator)
-    }
-
-    fn of(name: &PluginName, waiting: Option<Vec<String>>, operator: &Operator) -> Self {
         let (name, operator) = (name.clone(), operator.clone());
-        Self { name, operator, has_compiled: AtomicBool::new(false), waiting: waiting.into() }
+        Self { name, operator, has_compiled: AtomicBool::new(false), waiting: Mutex::default() }
+    }
+
+    /// Keeps what there is to tell until [`Progress::tell`], where the order matters.
+    fn hold(&self) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
     }
 
     /// Whether the component was compiled.

@@ -63,7 +63,7 @@ struct Inner {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey([u8; 32]);
 
-/// What an entry holds. Entries of different kinds may share a key.
+/// Contents of an entry. Entries of different kinds may share a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum EntryKind {
@@ -71,8 +71,8 @@ pub(crate) enum EntryKind {
     Code,
     /// What a component says about itself.
     Description,
-    /// What is known of the components of a configuration.
-    Known,
+    /// The index of the plugins of one start.
+    Index,
 }
 
 /// What a look into the cache found.

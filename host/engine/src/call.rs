@@ -3,6 +3,8 @@
 //! The guest runs in a future that owns all it needs, so that it can continue on another thread (see [`crate::scheduler`]). The
 //! caller's task has the deadline, the cancellation and the record.
 
+pub(crate) mod trap;
+
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,27 +13,22 @@ use std::time::{Duration, Instant};
 
 use cofferdam_tool::{
     Arguments, CallContext, CallRecord, Completion, ErrorType, Limits, MemoryRefusal, Outcome, ToolError,
-    Toolset,
 };
 use wasmtime::component::{Instance, Val};
 use wasmtime::{CallHook, Store, UpdateDeadline};
 
-use crate::compile::one_line;
+use self::trap::{DeadlinePassed, Stage, tool_error};
 use crate::engine::EngineInner;
-use crate::guest::{Content, Failure, Served, ServedPre, ToolDefinition};
-use crate::lift;
-use crate::load::{Code, Entry};
-use crate::plugin::PluginContext;
-use crate::runtimes::Runtime;
+use crate::engine_pool::{Code, Entry, WasmEngine};
+use crate::error::one_line;
+use crate::guest::{Content, Failure, Served, ServedPre, ToolDefinition, lift};
+use crate::host_api::{CallFiles, CallParts, CallState, PluginContext};
 use crate::scheduler::admission::{Admitted, CallPermit};
 use crate::scheduler::cpu_meter::CpuMeter;
 use crate::scheduler::cpu_pool::Job;
 use crate::scheduler::deadline::Deadline;
 use crate::scheduler::epoch::Ticking;
-use crate::state::CallState;
-use crate::trap::{DeadlinePassed, Stage, tool_error};
 use crate::typed::{self, TypedCode};
-use crate::wasi_files::CallFiles;
 
 /// Handles that the component model itself may hold, beyond the host resources that `Limits` counts: a guest's own
 /// resources, and borrows in flight.
@@ -47,12 +44,7 @@ const INNER_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Everything that one call needs.
 pub(crate) struct Invocation<'a> {
     pub(crate) engine: &'a EngineInner,
-    pub(crate) plugin: &'a Arc<PluginContext>,
-    pub(crate) files: &'a CallFiles,
-    /// The tools that stand beside the one that is called.
-    pub(crate) toolset: Option<&'a Toolset>,
-    pub(crate) limits: &'a Limits,
-    pub(crate) context: &'a CallContext,
+    pub(crate) parts: CallParts<'a>,
 }
 
 /// An answer of a guest. Its bytes in the host count against the memory of the process until it is dropped.
@@ -214,15 +206,15 @@ impl Invocation<'_> {
     /// Calls `tool` with arguments that are already decoded.
     pub(crate) async fn call_tool(&self, code: &Code, tool: &str, arguments: &Arguments) -> Completion {
         let mut record = CallRecord::default();
-        let runtime = &code.runtime;
+        let wasm_engine = &code.wasm_engine;
         let outcome = match &code.entry {
             Entry::Declared(code) => {
-                self.call_declared(&mut record, runtime, code, tool, arguments.to_json()).await
+                self.call_declared(&mut record, wasm_engine, code, tool, arguments.to_json()).await
             }
-            Entry::Typed(code) => self.call_typed(&mut record, runtime, code, tool, arguments).await,
+            Entry::Typed(code) => self.call_typed(&mut record, wasm_engine, code, tool, arguments).await,
         };
-        record.call_id.clone_from(&self.context.call_id);
-        record.session.clone_from(&self.context.session);
+        record.call_id.clone_from(&self.parts.context.call_id);
+        record.session.clone_from(&self.parts.context.session);
         record.attempts = 1;
         record.set_outcome(&outcome);
         Completion { outcome, record }
@@ -231,20 +223,20 @@ impl Invocation<'_> {
     async fn call_declared(
         &self,
         record: &mut CallRecord,
-        runtime: &Runtime,
+        wasm_engine: &WasmEngine,
         code: &Arc<ServedPre<CallState>>,
         tool: &str,
         arguments_json: String,
     ) -> Outcome {
         let work = DeclaredCall { code: Arc::clone(code), tool: tool.to_owned(), arguments_json };
-        let ended = self.in_sandbox(record, runtime, tool, work).await;
-        ended.outcome(|answer| lift::outcome(answer.value, self.limits.output_bytes_max))
+        let ended = self.in_sandbox(record, wasm_engine, tool, work).await;
+        ended.outcome(|answer| lift::outcome(answer.value, self.parts.limits.output_bytes_max))
     }
 
     async fn call_typed(
         &self,
         record: &mut CallRecord,
-        runtime: &Runtime,
+        wasm_engine: &WasmEngine,
         code: &Arc<TypedCode>,
         tool: &str,
         arguments: &Arguments,
@@ -258,22 +250,8 @@ impl Invocation<'_> {
             Err(error) => return Outcome::Error(error),
         };
         let work = TypedCall { code: Arc::clone(code), tool: tool.to_owned(), parameters };
-        let ended = self.in_sandbox(record, runtime, tool, work).await;
-        ended.outcome(|answer| function.outcome(answer.value, self.limits.output_bytes_max))
-    }
-
-    /// Asks the component for its definitions.
-    pub(crate) async fn list_tools(
-        &self,
-        runtime: &Runtime,
-        code: &Arc<ServedPre<CallState>>,
-    ) -> Result<Vec<ToolDefinition>, ToolError> {
-        let work = ListTools { code: Arc::clone(code) };
-        match self.in_sandbox(&mut CallRecord::default(), runtime, "", work).await {
-            Ended::Returned(definitions) => Ok(definitions.value),
-            Ended::Error(error) => Err(error),
-            Ended::Cancelled => Err(ToolError::new(ErrorType::Timeout)),
-        }
+        let ended = self.in_sandbox(record, wasm_engine, tool, work).await;
+        ended.outcome(|answer| function.outcome(answer.value, self.parts.limits.output_bytes_max))
     }
 
     /// Does `work` of `tool` in an instance of its own and writes into `record` what that took. The instance is dropped before
@@ -281,7 +259,7 @@ impl Invocation<'_> {
     async fn in_sandbox<W: Work>(
         &self,
         record: &mut CallRecord,
-        runtime: &Runtime,
+        wasm_engine: &WasmEngine,
         tool: &str,
         work: W,
     ) -> Ended<Answer<W::Answer>> {
@@ -293,28 +271,33 @@ impl Invocation<'_> {
         };
         let started = Instant::now();
         record.phases.wait = started - arrived;
-        let deadline = Arc::new(Deadline::start(started, self.limits.wall()));
+        let deadline = Arc::new(Deadline::start(started, self.parts.limits.wall()));
         let meter = Arc::new(CpuMeter::default());
-        let answer_bytes_max = W::copied_bytes_max(self.limits);
-        let store =
-            match self.store(runtime, &deadline, Arc::clone(&permit), Arc::clone(&meter), answer_bytes_max) {
-                Ok(store) => store,
-                Err(error) => return Ended::Error(unavailable(one_line(&error))),
-            };
-        let _ticking = runtime.ticker.keep_ticking();
+        let answer_bytes_max = W::copied_bytes_max(self.parts.limits);
+        let store = match self.store(
+            wasm_engine,
+            &deadline,
+            Arc::clone(&permit),
+            Arc::clone(&meter),
+            answer_bytes_max,
+        ) {
+            Ok(store) => store,
+            Err(error) => return Ended::Error(unavailable(one_line(&error))),
+        };
+        let _ticking = wasm_engine.ticker.keep_ticking();
         let sandbox = Sandbox { store, _ticking, _permit: Arc::clone(&permit) };
         let job: Job<_> = Box::pin(run(work, sandbox, Arc::clone(&meter)));
         let interrupt = async {
             tokio::select! {
                 biased;
-                () = self.context.given_up() => Interrupt::GivenUp,
+                () = self.parts.context.given_up() => Interrupt::GivenUp,
                 () = deadline.passed() => Interrupt::TimeUp,
             }
         };
-        let starts_in_pool = self.plugin.computes(tool);
+        let starts_in_pool = self.parts.plugin.computes(tool);
         let (used, interrupt) =
-            self.engine.cpu_pool.run(self.plugin.name(), job, &meter, starts_in_pool, interrupt).await;
-        self.plugin.set_computes(tool, meter.used_much());
+            self.engine.cpu_pool.run(self.parts.plugin.name(), job, &meter, starts_in_pool, interrupt).await;
+        self.parts.plugin.set_computes(tool, meter.used_much());
 
         let Used { sandbox, instantiate, result } = used;
         record.cpu = meter.used();
@@ -323,7 +306,7 @@ impl Invocation<'_> {
         record.phases.run = started.elapsed().saturating_sub(instantiate + record.phases.asking);
         let Sandbox { store, _ticking, _permit } = sandbox;
         record.instructions =
-            self.limits.fuel_max.and_then(|max| Some(max.saturating_sub(store.get_fuel().ok()?)));
+            self.parts.limits.fuel_max.and_then(|max| Some(max.saturating_sub(store.get_fuel().ok()?)));
         let state = store.into_data();
         record.memory_peak_bytes = state.limiter.bytes_peak();
         record.memory_refused_by = state.limiter.refused();
@@ -343,19 +326,19 @@ impl Invocation<'_> {
     /// Returns the maximum time to wait for a permit. It is short for an inner call: all permits may belong to calls that wait for
     /// it.
     fn wait_max(&self) -> Duration {
-        let wall = self.limits.wall();
-        if self.context.outer.is_some() { wall.min(INNER_WAIT_MAX) } else { wall }
+        let wall = self.parts.limits.wall();
+        if self.parts.context.outer.is_some() { wall.min(INNER_WAIT_MAX) } else { wall }
     }
 
     async fn wait_for_permit(&self) -> Ended<CallPermit> {
-        let waiter = match self.engine.admission.admit(self.plugin.name()) {
+        let waiter = match self.engine.admission.admit(self.parts.plugin.name()) {
             Ok(Admitted::Now(permit)) => return Ended::Returned(permit),
             Ok(Admitted::Queued(waiter)) => waiter,
             Err(full) => return Ended::Error(unavailable(full.to_string())),
         };
         tokio::select! {
             biased;
-            () = self.context.given_up() => Ended::Cancelled,
+            () = self.parts.context.given_up() => Ended::Cancelled,
             waited = tokio::time::timeout(self.wait_max(), waiter) => match waited {
                 Ok(permit) => Ended::Returned(permit),
                 Err(_elapsed) => {
@@ -367,23 +350,23 @@ impl Invocation<'_> {
 
     fn store(
         &self,
-        runtime: &Runtime,
+        wasm_engine: &WasmEngine,
         deadline: &Arc<Deadline>,
         permit: Arc<CallPermit>,
         meter: Arc<CpuMeter>,
         answer_bytes_max: u64,
     ) -> wasmtime::Result<Store<CallState>> {
-        let state = CallState::new(self, Arc::clone(deadline), permit);
-        let mut store = Store::new(&runtime.wasmtime, state);
+        let state = CallState::new(self.parts, Arc::clone(deadline), permit);
+        let mut store = Store::new(&wasm_engine.wasmtime, state);
         store.limiter(|state| &mut state.limiter);
-        limit_copies(&mut store, self.limits.hostcall_bytes_max, answer_bytes_max);
-        let handles = usize::try_from(self.limits.handles_max).unwrap_or(usize::MAX);
+        limit_copies(&mut store, self.parts.limits.hostcall_bytes_max, answer_bytes_max);
+        let handles = usize::try_from(self.parts.limits.handles_max).unwrap_or(usize::MAX);
         store.set_max_component_handles(handles.saturating_add(COMPONENT_HANDLES_EXTRA));
-        if let Some(fuel_max) = self.limits.fuel_max {
+        if let Some(fuel_max) = self.parts.limits.fuel_max {
             store.set_fuel(fuel_max)?;
         }
         store.set_epoch_deadline(1);
-        let cpu_ms_max = self.limits.cpu_ms_max;
+        let cpu_ms_max = self.parts.limits.cpu_ms_max;
         let deadline = Arc::clone(deadline);
         store.epoch_deadline_callback(move |_| {
             if deadline.remaining().is_zero() {
@@ -394,6 +377,25 @@ impl Invocation<'_> {
             Ok(UpdateDeadline::Yield(1))
         });
         Ok(store)
+    }
+}
+
+/// Asks a component for the definitions of its tools.
+pub(crate) async fn list_tools(
+    engine: &EngineInner,
+    plugin: &Arc<PluginContext>,
+    wasm_engine: &WasmEngine,
+    code: &Arc<ServedPre<CallState>>,
+    limits: &Limits,
+) -> Result<Vec<ToolDefinition>, ToolError> {
+    let context = &CallContext::default();
+    let files = &CallFiles::new(&plugin.grants, context, None);
+    let call = Invocation { engine, parts: CallParts { plugin, files, toolset: None, limits, context } };
+    let work = ListTools { code: Arc::clone(code) };
+    match call.in_sandbox(&mut CallRecord::default(), wasm_engine, "", work).await {
+        Ended::Returned(definitions) => Ok(definitions.value),
+        Ended::Error(error) => Err(error),
+        Ended::Cancelled => Err(ToolError::new(ErrorType::Timeout)),
     }
 }
 

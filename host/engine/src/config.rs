@@ -6,7 +6,8 @@ use cofferdam_files::SpillOptions;
 use cofferdam_network::ClientConfig;
 use cofferdam_tool::Limits;
 
-use crate::{Compiler, ScreenLimits};
+use crate::Compiler;
+use crate::screen::ScreenLimits;
 
 /// Bytes of stack that guest code may use. Deep recursion in a parser needs some 100 KiB, that of a script in an interpreter
 /// several times as much: with 512 KiB a JavaScript function ended 200 calls deep. 1 MiB leaves head-room and still ends a
@@ -90,8 +91,9 @@ pub struct PoolSize {
     pub core_instances_per_call_max: u32,
     /// Elements in one table.
     pub table_elements_max: usize,
-    /// Pools of this size: cores that call side by side have one each, as far as there are cores and 64 TiB of address space. Each
-    /// that is in use holds a copy of the code of the plugins that are called there. With 1 all cores share one.
+    /// Maximum number of instance pools of this size. Each core that makes calls has one of its own, so that cores do not contend
+    /// for locks; there are never more than cores, or than fit into 64 TiB of address space. A pool is created when it is first
+    /// used and holds a copy of the code of the plugins that are called in it. With 1 all cores share one pool.
     pub pools_max: u32,
 }
 

@@ -12,7 +12,7 @@ use cofferdam_tool::Limits;
 
 use crate::cache::Cache;
 use crate::config::Metering;
-use crate::runtimes::{Runtime, Runtimes};
+use crate::engine_pool::{EnginePool, WasmEngine};
 use crate::scheduler::admission::Admission;
 use crate::scheduler::cpu_pool::CpuPool;
 use crate::{EngineConfig, EngineError};
@@ -25,11 +25,11 @@ pub struct Engine {
 }
 
 pub(crate) struct EngineInner {
-    /// For plugins without an instruction budget.
-    timed: Runtimes,
-    /// For plugins with one.
-    counting: Runtimes,
-    /// Of `timed`.
+    /// Engines for plugins without an instruction budget.
+    timed: Arc<EnginePool>,
+    /// Engines for plugins with one.
+    counting: Arc<EnginePool>,
+    /// Fingerprint of `timed`.
     fingerprint: [u8; 32],
     /// Permits for as many calls as a pool has room for, and the memory of all of them.
     pub(crate) admission: Admission,
@@ -44,27 +44,27 @@ pub(crate) struct EngineInner {
 }
 
 impl EngineInner {
-    /// Where code runs that counts instructions, or that does not.
-    pub(crate) fn runtimes(&self, metering: Metering) -> &Runtimes {
+    /// Returns the engines for code that counts instructions, or for code that does not.
+    pub(crate) fn pool(&self, metering: Metering) -> &Arc<EnginePool> {
         match metering {
             Metering::Time => &self.timed,
             Metering::Instructions => &self.counting,
         }
     }
 
-    /// The first runtime for calls under `limits`.
-    pub(crate) fn runtime(&self, limits: &Limits) -> Result<&Arc<Runtime>, EngineError> {
-        self.runtimes(Metering::under(limits)).first()
+    /// Returns the first engine for calls under `limits`.
+    pub(crate) fn first_engine(&self, limits: &Limits) -> Result<&Arc<WasmEngine>, EngineError> {
+        self.pool(Metering::under(limits)).first()
     }
 
-    /// What compiled code depends on besides the component.
+    /// Returns the digest of what compiled code depends on besides the component.
     pub(crate) fn fingerprint(&self) -> [u8; 32] {
         self.fingerprint
     }
 
-    /// The first runtime of plugins without an instruction budget.
+    /// Returns the first engine for plugins without an instruction budget.
     #[cfg(feature = "floor")]
-    pub(crate) fn timed(&self) -> Result<&Arc<Runtime>, EngineError> {
+    pub(crate) fn timed(&self) -> Result<&Arc<WasmEngine>, EngineError> {
         self.timed.first()
     }
 }
@@ -76,7 +76,7 @@ impl Engine {
     /// When the cache directory cannot be used safely, or the machine cannot give the pool its address space.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
         let [timed, counting] = [Metering::Time, Metering::Instructions]
-            .map(|metering| Runtimes::new(config.pool, metering, config.idle_hook));
+            .map(|metering| Arc::new(EnginePool::new(config.pool, metering, config.idle_hook)));
         let fingerprint = timed.first()?.fingerprint;
         let cache = config.cache_directory.as_deref().map(Cache::open_ambient).transpose()?;
         let admission = Admission::new(config.pool.concurrent_calls_max, config.budget);

@@ -6,9 +6,12 @@ use std::path::PathBuf;
 
 use cofferdam_tool::{DeclarationError, ToolError, UnfitSecret};
 
+use crate::CompileError;
 use crate::cache::CacheError;
 use crate::guest::TOOLS_EXPORT;
-use crate::{CompileError, EmbeddedManifestError, ManifestError, ScreenError, UnfitFunction};
+use crate::manifest::{EmbeddedManifestError, ManifestError};
+use crate::screen::ScreenError;
+use crate::typed::UnfitFunction;
 
 /// Longest part of an import's name that is quoted, in characters.
 const NAME_CHARS_MAX: usize = 120;
@@ -121,6 +124,9 @@ pub enum LoadError {
     /// The file is not the one that was installed.
     #[error("has changed since it was loaded")]
     Changed,
+    /// The build that the plugin waits for has failed.
+    #[error(transparent)]
+    Build(Box<dyn std::error::Error + Send + Sync>),
     /// Work in the background was stopped.
     #[error("loading was interrupted")]
     Interrupted,
@@ -130,6 +136,11 @@ impl LoadError {
     pub(crate) fn no_tools() -> Self {
         Self::NoTools { expected: TOOLS_EXPORT }
     }
+}
+
+/// Formats a message of wasmtime without line breaks.
+pub(crate) fn one_line(error: &wasmtime::Error) -> String {
+    format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn names(imports: &[String]) -> String {

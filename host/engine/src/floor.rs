@@ -15,16 +15,16 @@ use wasmtime::{Store, StoreLimits, StoreLimitsBuilder, UpdateDeadline};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use crate::Engine;
-use crate::compile::one_line;
+use crate::call::trap::DeadlinePassed;
+use crate::engine_pool::WasmEngine;
+use crate::error::one_line;
 use crate::guest::{Content, ServedPre};
-use crate::log::LogTail;
-use crate::runtimes::Runtime;
-use crate::trap::DeadlinePassed;
+use crate::host_api::log::LogTail;
 
 /// A component that is called without a host around it.
 pub struct Floor {
-    /// Whose pool and ticker are used.
-    runtime: Arc<Runtime>,
+    /// Engine whose pool and ticker are used.
+    wasm_engine: Arc<WasmEngine>,
     code: ServedPre<State>,
 }
 
@@ -71,14 +71,14 @@ impl Floor {
     }
 
     fn link(engine: &Engine, component: &[u8]) -> wasmtime::Result<Self> {
-        let runtime = Arc::clone(engine.inner.timed()?);
-        let wasmtime = &runtime.wasmtime;
+        let wasm_engine = Arc::clone(engine.inner.timed()?);
+        let wasmtime = &wasm_engine.wasmtime;
         let component = Component::new(wasmtime, component)?;
         let mut linker = Linker::new(wasmtime);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
         leave_out_ours(&mut linker, &component)?;
         let code = ServedPre::new(linker.instantiate_pre(&component)?)?;
-        Ok(Self { runtime, code })
+        Ok(Self { wasm_engine, code })
     }
 
     /// One call. Returns how many contents came back.
@@ -122,7 +122,7 @@ impl Floor {
         }
         let _ticking = has(FloorGuard::Deadline).then(|| {
             keep_deadline(&mut store);
-            self.runtime.ticker.keep_ticking()
+            self.wasm_engine.ticker.keep_ticking()
         });
         let contents = self.run(store, tool, arguments_json).await.map_err(|error| one_line(&error))?;
         let texts = logs.map(|logs| logs.map(|log| log.text()));
@@ -156,7 +156,7 @@ impl Floor {
 
     fn store(&self, wasi: WasiCtx) -> Store<State> {
         let state = State { wasi, resources: ResourceTable::new(), limits: StoreLimits::default() };
-        let mut store = Store::new(&self.runtime.wasmtime, state);
+        let mut store = Store::new(&self.wasm_engine.wasmtime, state);
         store.set_epoch_deadline(u64::MAX / 2);
         store
     }

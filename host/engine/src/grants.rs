@@ -1,5 +1,7 @@
 //! What a plugin is given: names and the values behind them.
 
+mod mount;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use cofferdam_tool::{
@@ -7,7 +9,7 @@ use cofferdam_tool::{
     UnfitSecret,
 };
 
-use crate::Mount;
+pub use self::mount::Mount;
 
 /// Everything that a person gives to a plugin. The default is nothing but random numbers and a coarse clock.
 ///

@@ -1,5 +1,7 @@
 //! The plugin interface as wasmtime sees it, generated from `wit/`.
 
+pub(crate) mod lift;
+
 wasmtime::component::bindgen!({
     path: "../../wit",
     inline: "

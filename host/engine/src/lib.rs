@@ -15,59 +15,32 @@
 //!
 //! This is the only crate that names wasmtime: no type of it appears in the public interface.
 
-mod cache;
+pub mod cache;
 mod call;
-mod client;
-mod clocks;
-mod codes;
-mod compile;
 mod config;
 mod engine;
+mod engine_pool;
 mod error;
 #[cfg(feature = "floor")]
-mod floor;
+pub mod floor;
 mod grants;
 mod guest;
-mod imports;
-mod known;
-mod lift;
-mod limiter;
-mod link;
+mod host_api;
 mod load;
-mod log;
-mod manifest;
-mod mount;
-mod network;
+pub mod manifest;
 mod plugin;
-mod plugin_files;
-mod runtimes;
 mod scheduler;
-mod screen;
-mod sections;
-mod state;
+pub mod screen;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod toolbox;
-mod trap;
-mod trim;
-mod typed;
-mod unavailable;
-mod wasi_files;
+pub mod typed;
 
-pub use cache::{CacheError, Rejection};
-pub use compile::{CompileError, Compiler, compile_child};
 pub use config::{EngineConfig, PoolSize, ProcessBudget};
 pub use engine::Engine;
 pub use error::{EngineError, LoadError};
-#[cfg(feature = "floor")]
-pub use floor::{Floor, FloorGuard};
-pub use grants::Grants;
-pub use imports::Capability;
-pub use known::{ComponentFiles, Known, seal_with_file};
+pub use grants::{Grants, Mount};
+pub use host_api::Capability;
+pub use load::compile::{CompileError, Compiler, compile_child};
+pub use load::index::Approval;
 pub use load::{Component, LoadEvent, LoadObserver};
-pub use manifest::{EmbedError, EmbeddedManifestError, MANIFEST_BYTES_MAX, ManifestError, embed_manifest};
-pub use mount::Mount;
-pub use plugin::{Plugin, PluginInfo, PluginOptions};
-pub use screen::{Looks, Quantity, ScreenError, ScreenLimits};
-pub use typed::UnfitFunction;
-pub use unavailable::UnavailablePlugin;
+pub use plugin::{LoadRequest, Plugin, PluginBatch, PluginInfo, PluginOptions, UnavailablePlugin};

@@ -13,6 +13,7 @@
 
 mod about;
 mod permissions;
+pub(crate) mod sections;
 mod words;
 
 use std::collections::BTreeMap;
@@ -24,7 +25,6 @@ use toml::Spanned;
 use self::about::AboutTable;
 use self::permissions::PermissionsTable;
 pub(crate) use self::words::ToolWords;
-use crate::sections;
 
 /// Maximum bytes of a manifest: a plugin may not say more in all (`ARG-43`).
 pub const MANIFEST_BYTES_MAX: u64 = 262_144;

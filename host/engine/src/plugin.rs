@@ -1,28 +1,27 @@
 //! A loaded plugin: its definitions, its grants and limits, and its code once it is needed.
 
-mod context;
+mod batch;
 mod load;
+mod unavailable;
 
 use data_encoding::HEXLOWER;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    Asked, CallContext, Completion, Declaration, ErrorType, Granted, Limits, Outcome, Output, PluginIdentity,
-    PluginName, Policy, RetryPolicy, ToolCall, ToolDefinition, ToolError, ToolName, ToolOrigin, ToolSource,
+    Asked, CallContext, Completion, ErrorType, Granted, Limits, Outcome, Output, PluginIdentity, PluginName,
+    Policy, RetryPolicy, ToolCall, ToolDefinition, ToolError, ToolName, ToolOrigin, ToolSource,
 };
 
-pub(crate) use self::context::PluginContext;
+pub use self::batch::{LoadRequest, PluginBatch};
+pub use self::unavailable::UnavailablePlugin;
 use crate::call::Invocation;
-use crate::codes::Codes;
 use crate::config::Metering;
 use crate::engine::EngineInner;
-use crate::imports::{self, Capability};
-use crate::known::Known;
-use crate::load::{Code, Description, Entry, Loading};
-use crate::wasi_files::CallFiles;
-use crate::{Component, Engine, Grants, LoadError, LoadObserver};
+use crate::engine_pool::{Code, Entry, PluginCode};
+use crate::host_api::{CallFiles, CallParts, PluginContext, imports};
+use crate::load::Loading;
+use crate::{Capability, Component, Engine, Grants, LoadError};
 
 /// What a person says about a plugin.
 #[derive(Debug, Clone)]
@@ -64,20 +63,21 @@ pub struct Plugin {
     icons: Vec<String>,
     granted: Granted,
     context: Arc<PluginContext>,
-    codes: Codes,
+    code: PluginCode,
 }
 
 /// What a plugin is made of.
 struct Parts {
     digest: [u8; 32],
     facts: Facts,
-    definitions: Vec<ToolDefinition>,
+    definitions: Arc<[Arc<ToolDefinition>]>,
     asked: Asked,
     icons: Vec<String>,
     code: Option<Code>,
 }
 
-/// What [`PluginInfo`] is made of, when somebody asks.
+/// Source of [`PluginInfo`], which is made when it is needed.
+#[derive(Clone)]
 struct Facts {
     component_bytes: u64,
     /// A line each.
@@ -87,70 +87,6 @@ struct Facts {
 impl PluginInfo {
     fn new(identity: PluginIdentity, component_bytes: u64, imports: Vec<String>) -> Self {
         Self { identity, component_bytes, capabilities: capabilities(&imports), imports }
-    }
-}
-
-impl Engine {
-    /// Loads a component as a plugin: reads it, and, unless the cache knows it, screens it, compiles it and asks it for
-    /// its tools. A host with many plugins loads them with [`Engine::load_known`].
-    ///
-    /// # Errors
-    /// [`LoadError`] says why the component is refused, in one line, for the person who loads it.
-    pub async fn load(
-        &self,
-        component: &Component,
-        options: PluginOptions,
-        observer: &dyn LoadObserver,
-    ) -> Result<Plugin, LoadError> {
-        self.load_known(&Known::nothing(), 0, component, None, options, observer).await
-    }
-
-    /// Asks a component for its declarations and judges none of them: for telling its author everything that is wrong.
-    ///
-    /// # Errors
-    /// Whatever [`Engine::load`] refuses a component for before it looks at declarations.
-    pub async fn examine(
-        &self,
-        component: &Component,
-        name: &PluginName,
-        observer: &dyn LoadObserver,
-    ) -> Result<(PluginInfo, Vec<Declaration>), LoadError> {
-        let (limits, grants) = (Limits::default(), Grants::default());
-        let loading = Loading::start(&self.inner, component, name, &limits, &grants, observer).await?;
-        let Description { component_bytes, imports, declarations } = loading.describe().await?.description;
-        let identity = PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
-        Ok((PluginInfo::new(identity, component_bytes, imports), declarations))
-    }
-
-    /// Reads and screens a component without running any of it: for one that fails when it is asked for its tools.
-    ///
-    /// # Errors
-    /// Whatever [`Engine::load`] refuses a component for before it is compiled.
-    pub async fn screened_info(
-        &self,
-        component: &Component,
-        name: &PluginName,
-    ) -> Result<PluginInfo, LoadError> {
-        let (limits, grants) = (Limits::default(), Grants::default());
-        let loading = Loading::start(&self.inner, component, name, &limits, &grants, &()).await?;
-        let (component_bytes, imports) = loading.screened().await?;
-        let identity = PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
-        Ok(PluginInfo::new(identity, component_bytes, imports))
-    }
-
-    /// What calls keep on disk is theirs alone. The cache holds the key that its entries are authenticated with: whoever can read and write it can run native
-    /// code, so no grant may reach it.
-    fn check_mounts(&self, grants: &Grants) -> Result<(), LoadError> {
-        let spill = self.inner.config.spill.as_ref().map(|spill| spill.directory_ambient.as_path());
-        for ours in self.cache_directory().into_iter().chain(spill) {
-            let overlaps = |root: &Path| root.starts_with(ours) || ours.starts_with(root);
-            let exposed = grants.mounts.iter().find(|mount| mount.store.root_ambient().is_some_and(overlaps));
-            if let Some(mount) = exposed {
-                let (mount, cache) = (mount.name.to_string(), ours.to_owned());
-                return Err(LoadError::MountExposesCache { mount, cache });
-            }
-        }
-        Ok(())
     }
 }
 
@@ -164,26 +100,49 @@ impl Plugin {
         let PluginOptions { name, grants, limits, .. } = &options;
         let granted = parts.asked.granted_of(&grants.policy(limits));
         let identity = PluginIdentity { name: name.clone(), digest: digest_text(&parts.digest).into() };
-        let definitions: Arc<[_]> = parts.definitions.into_iter().map(Arc::new).collect();
-        let runtimes = engine.inner.runtimes(Metering::under(&granted.policy.limits));
-        let tools = definitions.iter().map(|tool| tool.name.clone());
+        let metering = Metering::under(&granted.policy.limits);
+        let engines = engine.inner.pool(metering).len();
+        let tools = parts.definitions.iter().map(|tool| tool.name.clone());
         let granted_grants = grants.restricted_to(&granted.policy);
         let context = PluginContext::new(identity, granted_grants, engine.inner.client.clone(), tools)?;
-        let codes = Codes::new(parts.code, runtimes.len(), !grants.sockets.is_empty());
+        let code = PluginCode::new(parts.code, engines, !grants.sockets.is_empty());
         Ok(Self {
             engine: Arc::clone(&engine.inner),
             component: component.clone(),
             digest: parts.digest,
             facts: parts.facts,
             info: OnceLock::new(),
-            definitions,
+            definitions: parts.definitions,
             options,
             asked: parts.asked,
             icons: parts.icons,
             granted,
             context: Arc::new(context),
-            codes,
+            code,
         })
+    }
+
+    /// Returns the same component as a plugin with other options, such as wider grants. Nothing is read or compiled again, except
+    /// that the first call loads the code once more if it has to be linked in another way.
+    ///
+    /// # Errors
+    /// Those of [`Engine::load`] that are about the grants.
+    pub fn with_options(&self, options: PluginOptions) -> Result<Self, LoadError> {
+        let engine = Engine { inner: Arc::clone(&self.engine) };
+        engine.check_mounts(&options.grants)?;
+        let granted = self.asked.granted_of(&options.grants.policy(&options.limits));
+        let metering = Metering::under(&granted.policy.limits);
+        let has_same_sockets = self.options.grants.sockets.is_empty() == options.grants.sockets.is_empty();
+        let is_same = |code: &&Code| code.wasm_engine.metering == metering && has_same_sockets;
+        let parts = Parts {
+            digest: self.digest,
+            facts: self.facts.clone(),
+            definitions: Arc::clone(&self.definitions),
+            asked: self.asked.clone(),
+            icons: self.icons.clone(),
+            code: self.code.first().get().filter(is_same).cloned(),
+        };
+        Self::new(&engine, &self.component, options, parts)
     }
 
     /// Name and digest.
@@ -229,15 +188,15 @@ impl Plugin {
     /// side.
     #[must_use]
     pub fn code_copies(&self) -> usize {
-        self.codes.engines()
+        self.code.loaded_copies()
     }
 
     fn limits(&self) -> &Limits {
         &self.granted.policy.limits
     }
 
-    async fn code(&self) -> Result<&Code, ToolError> {
-        self.codes
+    async fn loaded_code(&self) -> Result<&Code, ToolError> {
+        self.code
             .first()
             .get_or_try_init(|| self.load_code())
             .await
@@ -285,18 +244,21 @@ impl ToolSource for Plugin {
 
 impl Plugin {
     async fn attempt(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
-        let code = match self.codes.first().get() {
+        let code = match self.code.first().get() {
             Some(_) if context.is_given_up() => Err(Outcome::Cancelled),
             Some(code) => Ok(code),
             // Code that is not there yet may have to be compiled; a caller who gives up does not wait for that.
             None => tokio::select! {
                 biased;
                 () = context.given_up() => Err(Outcome::Cancelled),
-                code = self.code() => code.map_err(Outcome::Error),
+                code = self.loaded_code() => code.map_err(Outcome::Error),
             },
         };
         let mut completion = match code {
-            Ok(code) => self.run(self.codes.nearest(code, &self.engine), &call, context).await,
+            Ok(first) => {
+                let code = self.code.for_this_thread(first, self.engine.pool(first.wasm_engine.metering));
+                self.run(code, &call, context).await
+            }
             Err(outcome) => Completion::ended(outcome, context),
         };
         completion.record.plugin = Some(self.identity().clone());
@@ -316,11 +278,7 @@ impl Plugin {
         let files = CallFiles::new(&self.context.grants, context, self.engine.spill.as_ref());
         let invocation = Invocation {
             engine: &self.engine,
-            plugin: &self.context,
-            files: &files,
-            toolset: call.toolset,
-            limits,
-            context,
+            parts: CallParts { plugin: &self.context, files: &files, toolset: call.toolset, limits, context },
         };
         let mut completion = invocation.call_tool(code, call.tool.name.as_str(), &call.arguments).await;
         // The schema of a typed result is derived from the type that lifting has followed: it cannot be broken.

@@ -2,10 +2,12 @@
 //!
 //! A call asks [`admission`] for a permit, which is given out fairly between plugins. It starts on its caller's thread; if it
 //! computes for more than a moment, as its [`cpu_meter`] shows, it continues in the [`cpu_pool`]. The [`epoch`] thread interrupts
-//! running guests so that limits are noticed: of CPU time by the meter, of wall-clock time by the [`deadline`].
+//! running guests so that limits are noticed: of CPU time by the meter, of wall-clock time by the [`deadline`]. An idle engine
+//! gives memory back ([`trim`]).
 
 pub(crate) mod admission;
 pub(crate) mod cpu_meter;
 pub(crate) mod cpu_pool;
 pub(crate) mod deadline;
 pub(crate) mod epoch;
+mod trim;

@@ -31,7 +31,7 @@ mod tests;
 mod types;
 mod walk;
 
-pub use error::{Looks, Quantity, ScreenError};
+pub use error::{FileKind, Quantity, ScreenError};
 pub use limits::ScreenLimits;
 
 use wasmparser::component_types::{ComponentAnyTypeId, ComponentEntityType};

@@ -1,7 +1,7 @@
 //! The screen for fuzz targets, which takes bytes without an engine.
 
 use crate::screen;
-use crate::{ScreenError, ScreenLimits};
+use crate::screen::{ScreenError, ScreenLimits};
 
 /// Screens `bytes` and returns the names of their imports.
 ///

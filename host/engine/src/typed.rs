@@ -39,7 +39,7 @@ use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre
 
 use self::shape::{Field, Shape};
 use crate::LoadError;
-use crate::state::CallState;
+use crate::host_api::CallState;
 
 pub(crate) use self::declare::declarations;
 pub use self::discover::UnfitFunction;

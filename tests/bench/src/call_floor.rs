@@ -6,7 +6,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use cofferdam_engine::{EngineConfig, Floor, PoolSize};
+use cofferdam_engine::floor::Floor;
+use cofferdam_engine::{EngineConfig, PoolSize};
 use cofferdam_tests::{Host, config, guest, shared_cache};
 
 use crate::effort::Effort;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, ensure};
-use cofferdam_engine::{EngineConfig, Floor, PoolSize};
+use cofferdam_engine::floor::Floor;
+use cofferdam_engine::{EngineConfig, PoolSize};
 use cofferdam_tests::{Host, config, guest, shared_cache};
 use tokio::task::JoinSet;
 

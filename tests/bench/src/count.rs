@@ -5,7 +5,8 @@
 //! the counter, and code that was compiled by this process, for the processor that the counter shows it.
 
 use anyhow::{Context as _, anyhow, ensure};
-use cofferdam_engine::{Compiler, EngineConfig, Floor, PoolSize};
+use cofferdam_engine::floor::Floor;
+use cofferdam_engine::{Compiler, EngineConfig, PoolSize};
 use cofferdam_tests::{Host, guest};
 
 /// The guest and its tool, as of `call-floor`.

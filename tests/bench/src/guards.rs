@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, ensure};
-use cofferdam_engine::{Floor, FloorGuard, Mount};
+use cofferdam_engine::Mount;
+use cofferdam_engine::floor::{Floor, FloorGuard};
 use cofferdam_files::{Budget, DirectoryOptions, DirectoryStore, FileStore, Overlay, StorePath};
 use cofferdam_tests::{Host, guest};
 use cofferdam_tool::{CallRecord, DecodeOptions, FileAccess, InputSchema, MountName, Outcome, Output};

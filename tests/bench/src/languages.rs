@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use cofferdam_engine::Floor;
+use cofferdam_engine::floor::Floor;
 use cofferdam_tests::{Host, root};
 
 use crate::effort::Effort;

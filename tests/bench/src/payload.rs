@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, ensure};
-use cofferdam_engine::Floor;
+use cofferdam_engine::floor::Floor;
 use cofferdam_tests::{Host, guest};
 use serde_json::json;
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, ensure};
-use cofferdam_engine::{Floor, Mount};
+use cofferdam_engine::Mount;
+use cofferdam_engine::floor::Floor;
 use cofferdam_files::{DirectoryOptions, DirectoryStore, FileStore};
 use cofferdam_tests::{Host, guest};
 use cofferdam_tool::{FileAccess, MountName};

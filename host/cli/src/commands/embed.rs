@@ -1,7 +1,8 @@
 //! `cofferdam embed`: puts a manifest into a component.
 
 use anyhow::Context;
-use cofferdam_engine::{MANIFEST_BYTES_MAX, ScreenLimits, embed_manifest};
+use cofferdam_engine::manifest::{MANIFEST_BYTES_MAX, embed_manifest};
+use cofferdam_engine::screen::ScreenLimits;
 use cofferdam_files::{read_named_ambient, read_named_text_ambient};
 
 use crate::args::EmbedArgs;

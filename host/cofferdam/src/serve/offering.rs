@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::error::Context as _;
-use cofferdam_engine::{ComponentFiles, Engine, Plugin};
+use cofferdam_engine::{Component, Engine, Plugin};
 use cofferdam_files::FileAccessTools;
 use cofferdam_mcp::client::RemoteServer;
 use cofferdam_mcp::{
@@ -78,7 +78,7 @@ impl Offering {
         }
         compose::check_reach(&specs)?;
         // Where the system does not say which version of a file there is.
-        let unclear = specs.iter().filter(|spec| spec.files.is_none()).map(|spec| &spec.path);
+        let unclear = specs.iter().filter(|spec| !spec.component.has_version()).map(|spec| &spec.path);
         let unclear = unclear.flat_map(|path| [path.clone(), path.with_extension("toml")]);
         stamps.extend(unclear.map(|path| (path.clone(), stamp(&path))));
         let kept = before.and_then(|before| before.files.as_deref());
@@ -124,8 +124,9 @@ impl Offering {
     /// Takes over what has become of the plugin at `place`, unless it was loaded again meanwhile.
     pub(super) fn set(&mut self, place: usize, loaded: LoadState) {
         if let Some((spec, plugin @ LoadState::Loading)) = self.plugins.get_mut(place) {
-            if let Some(build) = spec.first_build.take_if(|build| build.is_built()) {
-                spec.files = build.files();
+            let build = spec.first_build.take_if(|build| build.is_built());
+            if let Some(component) = build.and_then(|build| build.built_component()) {
+                spec.component = component;
             }
             *plugin = loaded;
         }
@@ -140,8 +141,8 @@ impl Offering {
     ) -> crate::Result<Self> {
         let (mut offering, mut loader) =
             Self::start(engine, options, Some(before), news, &before.operator).await?;
-        loader.finish(engine, Order::AsNamed, |place, loaded| offering.set(place, loaded)).await?;
-        tokio::task::spawn_blocking(move || loader.known.save());
+        loader.finish(Order::AsNamed, |place, loaded| offering.set(place, loaded)).await?;
+        tokio::task::spawn_blocking(move || loader.batch.save());
         offering.unavailable().for_each(|plugin| plugin.note(&offering.operator));
         servers::wait_for_all(&offering.servers, &offering.operator).await;
         Ok(offering)
@@ -203,8 +204,9 @@ impl Offering {
             if !belongs_to(spec, path) {
                 continue;
             }
-            let files = ComponentFiles::look_ambient(&spec.path);
-            let is_same = files.is_some() && files == spec.files && matches!(plugin, LoadState::Ready(_));
+            let component = Component::from_file_ambient(&spec.path);
+            let is_same =
+                spec.component.has_changed() == Some(false) && matches!(plugin, LoadState::Ready(_));
             let is_awaited = spec.first_build.is_some() && matches!(plugin, LoadState::Loading);
             if is_same || is_awaited {
                 continue;
@@ -213,7 +215,7 @@ impl Offering {
             match (loading::load_again(engine, spec, &self.operator).await, &plugin) {
                 (Ok(loaded), _) => {
                     *plugin = LoadState::Ready(loaded);
-                    spec.files = files;
+                    spec.component = component;
                 }
                 (Err(error), LoadState::Unavailable(before)) => {
                     let unavailable = before.because(error);
@@ -282,16 +284,16 @@ impl Offering {
     /// Files that have changed since they were read for the first time.
     pub(super) fn changed(&self) -> Vec<PathBuf> {
         let changed = self.stamps.iter().filter(|(path, before)| stamp(path) != *before);
-        let specs = self.plugins.iter().map(|(spec, _)| spec).filter(|spec| spec.files.is_some());
-        let components = specs.filter(|spec| ComponentFiles::look_ambient(&spec.path) != spec.files);
+        let specs = self.plugins.iter().map(|(spec, _)| spec);
+        let components = specs.filter(|spec| spec.component.has_changed() == Some(true));
         changed.map(|(path, _)| path).chain(components.map(|spec| &spec.path)).cloned().collect()
     }
 
     /// Components of the plugins at `places` that have changed since they were first looked at.
     pub(super) fn changed_of(&self, places: &BTreeSet<usize>) -> Vec<PathBuf> {
         let specs = self.plugins.iter().map(|(spec, _)| spec).enumerate();
-        let specs = specs.filter(|(place, spec)| places.contains(place) && spec.files.is_some());
-        let changed = specs.filter(|(_, spec)| ComponentFiles::look_ambient(&spec.path) != spec.files);
+        let specs = specs.filter(|(place, _)| places.contains(place));
+        let changed = specs.filter(|(_, spec)| spec.component.has_changed() == Some(true));
         changed.map(|(_, spec)| spec.path.clone()).collect()
     }
 

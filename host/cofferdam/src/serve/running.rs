@@ -73,12 +73,12 @@ impl Running {
     ) -> crate::Result<()> {
         let started: BTreeSet<usize> = loader.loading().collect();
         let (loaded, mut arriving) = unbounded_channel();
-        let (engine, handle, stop) = (self.engine.clone(), Handle::current(), stop.clone());
+        let (handle, stop) = (Handle::current(), stop.clone());
         let loading = tokio::task::spawn_blocking(move || {
             let each = |place, plugin| drop(loaded.send((place, plugin)));
-            let finishing = loader.finish(&engine, Order::AsLoaded, each);
+            let finishing = loader.finish(Order::AsLoaded, each);
             let finished = handle.block_on(stop.run_until_cancelled(finishing));
-            loader.known.save();
+            loader.batch.save();
             finished.unwrap_or(Ok(()))
         });
         let mut arrived = Vec::new();

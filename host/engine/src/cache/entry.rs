@@ -17,8 +17,8 @@ const HEADER_BYTES: u64 = (MAGIC.len() + MAC_BYTES) as u64;
 const CODE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Longest description: a thousand tools with schemas of 16 KiB.
 const DESCRIPTION_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Longest list of what is known: a thousand components with 64 KiB each. A longer one is not written.
-const KNOWN_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Maximum length of an index: a thousand components with 64 KiB each. A longer one is not written.
+const INDEX_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 impl EntryKind {
     /// How the MAC tells kinds apart. Never reused for another kind.
@@ -26,7 +26,7 @@ impl EntryKind {
         match self {
             Self::Code => 1,
             Self::Description => 2,
-            Self::Known => 3,
+            Self::Index => 3,
         }
     }
 
@@ -34,7 +34,7 @@ impl EntryKind {
         match self {
             Self::Code => "code",
             Self::Description => "description",
-            Self::Known => "known",
+            Self::Index => "known",
         }
     }
 
@@ -42,7 +42,7 @@ impl EntryKind {
         match self {
             Self::Code => CODE_BYTES_MAX,
             Self::Description => DESCRIPTION_BYTES_MAX,
-            Self::Known => KNOWN_BYTES_MAX,
+            Self::Index => INDEX_BYTES_MAX,
         }
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn name(key: &CacheKey, kind: EntryKind) -> String {
 /// Whether a file of the directory is an entry by its name.
 pub(super) fn is_entry(name: &str) -> bool {
     let Some((key, extension)) = name.split_once('.') else { return false };
-    let known = [EntryKind::Code, EntryKind::Description, EntryKind::Known]
+    let known = [EntryKind::Code, EntryKind::Description, EntryKind::Index]
         .iter()
         .any(|kind| kind.extension() == extension);
     known && blake3::Hash::from_hex(key).is_ok()

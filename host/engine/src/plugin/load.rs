@@ -1,132 +1,157 @@
-//! Many plugins at one start: those that are known are made of what is known, the others are loaded.
+//! Loading one plugin: its component is read and described, or taken from the index.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
-use cofferdam_tool::{DECLARATION_RULES, KeptAsked, KeptTool, check_declarations};
+use cofferdam_tool::{
+    Declaration, KeptAsked, KeptTool, Limits, PluginIdentity, PluginName, ToolDefinition, check_declarations,
+};
 
-use super::{Facts, Parts, Plugin, PluginOptions};
-use crate::known::{ComponentFiles, FileIdentity, Known, Record};
-use crate::load::{CACHE_FORMAT, Described, Description, Loading};
-use crate::{Compiler, Component, Engine, LoadError, LoadObserver};
-
-/// Plugins of one start whose code stays in memory when it had to be compiled. Of more than that most are not called for a
-/// while, and the cache has their code.
-const CODE_KEPT_MAX: usize = 16;
+use super::{Facts, Parts, Plugin, PluginInfo, PluginOptions, digest_text};
+use crate::load::index::{ComponentFiles, Record};
+use crate::load::{Described, Description, Loading};
+use crate::{Component, Engine, Grants, LoadError, LoadObserver};
 
 impl Engine {
-    /// What the cache knows about the components at `paths`, relative ones in `directory`: for [`Engine::recall`]. Takes a
-    /// few milliseconds for a thousand of them, and blocks.
-    #[must_use]
-    pub fn known(&self, directory: &Path, paths: &[PathBuf]) -> Known {
-        let Some(cache) = &self.inner.cache else { return Known::nothing() };
-        // The program that compiles is this one, with its rules for declarations and manifests.
-        let program = match &self.inner.config.compiler {
-            Compiler::Child { program, .. } => FileIdentity::of_ambient(program),
-            _ => None,
-        };
-        let program = program.map(|program| program.to_bytes()).unwrap_or_default();
-        let rules = DECLARATION_RULES.to_le_bytes();
-        let made_by = [
-            CACHE_FORMAT,
-            &self.inner.fingerprint(),
-            &rules,
-            env!("CARGO_PKG_VERSION").as_bytes(),
-            &program,
-            directory.as_os_str().as_encoded_bytes(),
-        ];
-        Known::read(cache, &made_by, paths)
-    }
-
-    /// The plugin that is known at `place`, if the files are the ones that are known: nothing is read then. They have been
-    /// looked at, and are not looked at here.
+    /// Loads a component as a plugin: reads it, and, unless the cache has it, screens it, compiles it and asks it for its tools. A
+    /// host with many plugins loads them with [`Engine::load_all`].
     ///
     /// # Errors
-    /// Those of [`Engine::load`] that are about what the plugin is given.
-    pub fn recall(
+    /// [`LoadError`] has the reason why the component is refused, in one line, for the operator.
+    pub async fn load(
         &self,
-        known: &Known,
-        place: usize,
         component: &Component,
-        files: Option<ComponentFiles>,
-        options: &PluginOptions,
-    ) -> Result<Option<Plugin>, LoadError> {
-        let is_counting = options.limits.fuel_max.is_some();
-        let is_same = |record: &Record| Some(record.files) == files && record.is_counting == is_counting;
-        if component.file_ambient().is_none() {
-            return Ok(None);
-        }
-        let Some(parts) = known.record(place).filter(is_same).and_then(recalled) else { return Ok(None) };
-        self.check_mounts(&options.grants)?;
-        known.keep_same(place);
-        Plugin::new(self, component, options.clone(), parts).map(Some)
-    }
-
-    /// Loads a component as a plugin like [`Engine::load`]. It is known from then on, if its files are still as they were looked
-    /// at.
-    ///
-    /// # Errors
-    /// Those of [`Engine::load`].
-    pub async fn load_known(
-        &self,
-        known: &Known,
-        place: usize,
-        component: &Component,
-        files: Option<ComponentFiles>,
         options: PluginOptions,
         observer: &dyn LoadObserver,
     ) -> Result<Plugin, LoadError> {
-        self.check_mounts(&options.grants)?;
-        // What is changed while it is read must show.
-        let files = files.filter(|files| known.is_kept() && files.are_settled());
-        let PluginOptions { name, grants, limits, .. } = &options;
-        let mut loading = Loading::start(&self.inner, component, name, limits, grants, observer).await?;
+        let loaded = LoadedComponent::load(self, component, &options, observer).await?;
+        Plugin::new(self, component, options, loaded.into_parts())
+    }
+
+    /// Asks a component for its declarations without checking them, so that its author learns of everything that is wrong.
+    ///
+    /// # Errors
+    /// Those of [`Engine::load`], except those that are about declarations.
+    pub async fn examine(
+        &self,
+        component: &Component,
+        name: &PluginName,
+        observer: &dyn LoadObserver,
+    ) -> Result<(PluginInfo, Vec<Declaration>), LoadError> {
+        let (limits, grants) = (Limits::default(), Grants::default());
+        let loading = Loading::start(&self.inner, component, name, &limits, &grants, observer).await?;
+        let Description { component_bytes, imports, declarations } = loading.describe().await?.description;
+        let identity = PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
+        Ok((PluginInfo::new(identity, component_bytes, imports), declarations))
+    }
+
+    /// Reads and screens a component without running any of it: for one that fails when it is asked for its tools.
+    ///
+    /// # Errors
+    /// Those of [`Engine::load`] that occur before the component is compiled.
+    pub async fn screened_info(
+        &self,
+        component: &Component,
+        name: &PluginName,
+    ) -> Result<PluginInfo, LoadError> {
+        let (limits, grants) = (Limits::default(), Grants::default());
+        let loading = Loading::start(&self.inner, component, name, &limits, &grants, &()).await?;
+        let (component_bytes, imports) = loading.screened().await?;
+        let identity = PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
+        Ok(PluginInfo::new(identity, component_bytes, imports))
+    }
+
+    /// Refuses mounts that reach files of the engine. The cache holds the key that its entries are authenticated with: a guest that
+    /// could read and write it could run native code. The spill directory holds changes of other calls.
+    pub(super) fn check_mounts(&self, grants: &Grants) -> Result<(), LoadError> {
+        let spill = self.inner.config.spill.as_ref().map(|spill| spill.directory_ambient.as_path());
+        for ours in self.cache_directory().into_iter().chain(spill) {
+            let overlaps = |root: &Path| root.starts_with(ours) || ours.starts_with(root);
+            let exposed = grants.mounts.iter().find(|mount| mount.store.root_ambient().is_some_and(overlaps));
+            if let Some(mount) = exposed {
+                let (mount, cache) = (mount.name.to_string(), ours.to_owned());
+                return Err(LoadError::MountExposesCache { mount, cache });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A component that was read and described, with definitions that are accepted.
+pub(super) struct LoadedComponent {
+    described: Described,
+    definitions: Vec<ToolDefinition>,
+    digest: [u8; 32],
+    /// True if the options have an instruction budget.
+    is_counting: bool,
+}
+
+impl LoadedComponent {
+    /// Reads a component for a plugin with `options`.
+    pub(super) async fn load(
+        engine: &Engine,
+        component: &Component,
+        options: &PluginOptions,
+        observer: &dyn LoadObserver,
+    ) -> Result<Self, LoadError> {
+        let PluginOptions { name, grants, limits, .. } = options;
+        engine.check_mounts(grants)?;
+        let mut loading = Loading::start(&engine.inner, component, name, limits, grants, observer).await?;
         let mut described = loading.describe().await?;
         let granted = described.asked.granted_of(&grants.policy(limits));
         // A budget that the plugin sets itself needs code that counts.
         if granted.policy.limits.fuel_max.is_some() && limits.fuel_max.is_none() {
             let limits = &granted.policy.limits;
-            loading = Loading::start(&self.inner, component, name, limits, grants, observer).await?;
+            loading = Loading::start(&engine.inner, component, name, limits, grants, observer).await?;
             described = loading.describe().await?;
         }
-        let Described { description, asked, icons, mut code } = described;
-        let Description { component_bytes, imports, declarations } = description;
-        let definitions = check_declarations(&declarations)?;
-        let imports = imports.join("\n");
-        let now = component.file_ambient().and_then(ComponentFiles::look_ambient);
-        if let Some(files) = files.filter(|files| now == Some(*files))
-            && let Some(kept) = KeptAsked::new(&asked)
-        {
-            let tools = declarations.iter().zip(&definitions);
-            let record = Record {
-                files,
-                is_counting: limits.fuel_max.is_some(),
-                digest: loading.digest,
-                component_bytes,
-                imports: imports.clone(),
-                asked: kept,
-                icons: icons.clone(),
-                tools: tools.map(|(declaration, tool)| KeptTool::new(declaration, tool)).collect(),
-            };
-            known.keep(place, &record);
-        }
-        if self.inner.cache.is_some() && known.places() > CODE_KEPT_MAX {
-            code = None;
-        }
-        let facts = Facts { component_bytes, imports };
-        let parts = Parts { digest: loading.digest, facts, definitions, asked, icons, code };
-        Plugin::new(self, component, options, parts)
+        let definitions = check_declarations(&described.description.declarations)?;
+        let is_counting = limits.fuel_max.is_some();
+        Ok(Self { described, definitions, digest: loading.digest, is_counting })
+    }
+
+    /// Returns the record of the component for the index, with the versions of its `files`. `None` if it cannot be recorded.
+    pub(super) fn record(&self, files: ComponentFiles) -> Option<Record> {
+        let Described { description, asked, icons, .. } = &self.described;
+        let tools = description.declarations.iter().zip(&self.definitions);
+        Some(Record {
+            files,
+            is_counting: self.is_counting,
+            digest: self.digest,
+            component_bytes: description.component_bytes,
+            imports: description.imports.join("\n"),
+            asked: KeptAsked::new(asked)?,
+            icons: icons.clone(),
+            tools: tools.map(|(declaration, tool)| KeptTool::new(declaration, tool)).collect(),
+        })
+    }
+
+    /// Drops the code, which the cache has.
+    pub(super) fn drop_code(&mut self) {
+        self.described.code = None;
+    }
+
+    /// Returns the parts of the plugin.
+    pub(super) fn into_parts(self) -> Parts {
+        let Described { description, asked, icons, code } = self.described;
+        let Description { component_bytes, imports, .. } = description;
+        let facts = Facts { component_bytes, imports: imports.join("\n") };
+        let definitions = self.definitions.into_iter().map(Arc::new).collect();
+        Parts { digest: self.digest, facts, definitions, asked, icons, code }
     }
 }
 
-/// A plugin as it is known. `None` if it has to be loaded: what was accepted once is accepted again, so that does not happen.
-fn recalled(record: Record) -> Option<Parts> {
-    let tools = record.tools.into_iter().map(KeptTool::into_definition);
-    Some(Parts {
-        digest: record.digest,
-        facts: Facts { component_bytes: record.component_bytes, imports: record.imports },
-        definitions: tools.collect::<Option<_>>()?,
-        asked: record.asked.to_asked()?,
-        icons: record.icons,
-        code: None,
-    })
+impl Parts {
+    /// Creates the parts from a record of the index. `None` if the record is not valid any more; the component is loaded then.
+    pub(super) fn from_record(record: Record) -> Option<Self> {
+        let tools = record.tools.into_iter().map(|tool| tool.into_definition().map(Arc::new));
+        Some(Self {
+            digest: record.digest,
+            facts: Facts { component_bytes: record.component_bytes, imports: record.imports },
+            definitions: tools.collect::<Option<_>>()?,
+            asked: record.asked.to_asked()?,
+            icons: record.icons,
+            code: None,
+        })
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::trim::RunningCalls;
+use super::trim::RunningCalls;
 
 /// Time between two ticks. It bounds how late a deadline in pure guest code is noticed, how long a call computes on its caller's
 /// thread before it moves to the CPU pool, and how long a turn in that pool is: cancelling within 50 ms takes some of them. A

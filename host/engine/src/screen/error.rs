@@ -13,10 +13,10 @@ pub enum ScreenError {
     #[error("the file is empty")]
     Empty,
     /// The bytes are something else.
-    #[error("not a WebAssembly file but {looks}")]
+    #[error("not a WebAssembly file but {kind}")]
     NotWasm {
-        /// What the first bytes look like.
-        looks: Looks,
+        /// Kind of the file, judged by its first bytes.
+        kind: FileKind,
     },
     /// The file was cut off.
     #[error("the file is cut off: it has {length} bytes and announces at least {announced}")]
@@ -82,10 +82,10 @@ pub enum ScreenError {
     ValidatorFailed,
 }
 
-/// What bytes that are no WebAssembly look like.
+/// Kind of a file that is not WebAssembly, judged by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Looks {
+pub enum FileKind {
     /// An ELF file: a program, or code that wasmtime compiled before.
     Elf,
     /// An archive: zip, gzip, zstd or tar.
@@ -98,7 +98,7 @@ pub enum Looks {
     Unknown,
 }
 
-impl fmt::Display for Looks {
+impl fmt::Display for FileKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Elf => {

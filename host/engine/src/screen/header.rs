@@ -1,6 +1,6 @@
 //! The first look: is it a component at all, and is all of it there?
 
-use super::error::{Looks, Quantity, ScreenError};
+use super::error::{FileKind, Quantity, ScreenError};
 
 const MAGIC: &[u8] = b"\0asm";
 /// Magic, version and layer.
@@ -35,20 +35,20 @@ fn check_header(bytes: &[u8]) -> Result<(), ScreenError> {
         short if short.starts_with(MAGIC) || MAGIC.starts_with(short) => {
             Err(ScreenError::Truncated { length: short.len() as u64, announced: HEADER_BYTES })
         }
-        other => Err(ScreenError::NotWasm { looks: looks(other) }),
+        other => Err(ScreenError::NotWasm { kind: file_kind(other) }),
     }
 }
 
 /// Names bytes that are no WebAssembly.
-fn looks(bytes: &[u8]) -> Looks {
+fn file_kind(bytes: &[u8]) -> FileKind {
     let start = bytes.get(..LOOK_BYTES).unwrap_or(bytes);
     match start {
-        [0x7f, b'E', b'L', b'F', ..] => Looks::Elf,
-        [b'P', b'K', 3, 4, ..] | [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] => Looks::Archive,
-        tar if tar.get(257..262) == Some(b"ustar") => Looks::Archive,
-        zeros if zeros.iter().all(|byte| *byte == 0) => Looks::Zeros,
-        text if is_text(text) => Looks::Text,
-        _ => Looks::Unknown,
+        [0x7f, b'E', b'L', b'F', ..] => FileKind::Elf,
+        [b'P', b'K', 3, 4, ..] | [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] => FileKind::Archive,
+        tar if tar.get(257..262) == Some(b"ustar") => FileKind::Archive,
+        zeros if zeros.iter().all(|byte| *byte == 0) => FileKind::Zeros,
+        text if is_text(text) => FileKind::Text,
+        _ => FileKind::Unknown,
     }
 }
 

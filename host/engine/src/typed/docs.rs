@@ -24,7 +24,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::names;
-use crate::sections;
+use crate::manifest::sections;
 
 const SECTION: &str = "package-docs";
 /// Longest section that is read: a plugin may not say more than 262144 bytes (`ARG-43`), and JSON escapes some of them.

@@ -20,7 +20,7 @@ use serde_json::{Map, Number, Value};
 use wasmtime::component::Val;
 
 use super::shape::{Case, Field, Shape, is_flat};
-use crate::lift::check_size;
+use crate::guest::lift::check_size;
 
 /// Bytes that may be copied beside them: values that JSON leaves out have a place in the host all the same.
 const COPIED_BYTES_MORE: u64 = 2 << 20;

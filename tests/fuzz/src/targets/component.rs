@@ -1,6 +1,6 @@
 //! Any bytes as a component: the screen refuses them or describes them, and the result does not depend on the run.
 
-use cofferdam_engine::ScreenLimits;
+use cofferdam_engine::screen::ScreenLimits;
 use cofferdam_engine::testing::screen;
 
 /// Screens the bytes, and bytes that start like a component.

@@ -1,6 +1,6 @@
 //! Any text as the manifest of a plugin, and any bytes as the component around it.
 
-use cofferdam_engine::{EmbedError, embed_manifest};
+use cofferdam_engine::manifest::{EmbedError, embed_manifest};
 
 /// The smallest component.
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";

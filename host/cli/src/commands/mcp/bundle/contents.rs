@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use cofferdam_engine::{MANIFEST_BYTES_MAX, Plugin, ScreenLimits};
+use cofferdam_engine::Plugin;
+use cofferdam_engine::manifest::MANIFEST_BYTES_MAX;
+use cofferdam_engine::screen::ScreenLimits;
 use cofferdam_files::read_named_ambient;
 use toml_edit::DocumentMut;
 

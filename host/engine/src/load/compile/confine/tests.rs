@@ -14,7 +14,7 @@ const DONE: i32 = 41;
 fn ends(attempt: &str) -> (i32, i32) {
     let run = |first: &str| {
         let status = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "compile::confine::tests::attempt", "--nocapture"])
+            .args(["--exact", "load::compile::confine::tests::attempt", "--nocapture"])
             .env(ATTEMPT, format!("{first} {attempt}"))
             .env("RAYON_NUM_THREADS", "2")
             .stdin(Stdio::null())

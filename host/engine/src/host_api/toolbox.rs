@@ -19,12 +19,12 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::CallState;
+use crate::Capability;
 use crate::Grants;
 use crate::guest::cofferdam::plugin::toolbox::{Error, Host};
 use crate::guest::cofferdam::plugin::types;
 use crate::guest::{Content, EmbeddedResource, Failure, Link, ResourceBody};
-use crate::imports::Capability;
-use crate::state::CallState;
 
 /// How deep calls may be in each other.
 const DEPTH_MAX: u32 = 4;

@@ -21,7 +21,7 @@ use wasmtime_wasi::sockets::{SocketAddrUse, WasiSockets, WasiSocketsView};
 
 use super::ledger::Ledger;
 use crate::Grants;
-use crate::state::CallState;
+use crate::host_api::CallState;
 
 /// The interface as the runtime names it; a guest's own patch version of 0.2 is matched with it by the linker.
 const LOOKUP: &str = "wasi:sockets/ip-name-lookup@0.2.12";

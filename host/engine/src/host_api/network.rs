@@ -9,7 +9,7 @@ mod sockets;
 use cofferdam_tool::{CallRecord, Limits};
 use wasmtime_wasi::WasiCtxBuilder;
 
-use crate::plugin::PluginContext;
+use super::PluginContext;
 
 pub(crate) use self::http::explain_body_errors;
 pub(crate) use self::sockets::link_sockets;

@@ -22,6 +22,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 use crate::config::{Metering, compile_config};
+use crate::error::one_line;
 
 /// CPU time for any component, in seconds; small bombs get no more than that.
 const CPU_SECONDS_BASE: u64 = 5;
@@ -299,11 +300,6 @@ fn compiler(metering: Metering) -> Result<wasmtime::Engine, String> {
 
 fn precompile(engine: &wasmtime::Engine, component: &[u8]) -> Result<Vec<u8>, String> {
     engine.precompile_component(component).map_err(|error| one_line(&error))
-}
-
-/// An engine message without line breaks.
-pub(crate) fn one_line(error: &wasmtime::Error) -> String {
-    format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What all calls of a plugin share.
+//! The part of a plugin that its calls share: identity, grants, and what is derived from them once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,6 +43,15 @@ impl PluginContext {
         }
         let computes = tools.map(|name| (name, AtomicBool::default())).collect();
         Ok(Self { identity, grants: Arc::new(grants), redactor, config, client, computes })
+    }
+
+    /// Creates the context of a plugin with no grants and no tools.
+    ///
+    /// # Errors
+    /// None that can occur: there is no secret that could be too short.
+    pub(crate) fn without_grants(name: PluginName, client: Client) -> Result<Self, UnfitSecret> {
+        let identity = PluginIdentity { name, digest: "".into() };
+        Self::new(identity, Grants::default(), client, std::iter::empty())
     }
 
     /// The plugin's configured name.

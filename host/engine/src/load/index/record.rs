@@ -1,4 +1,4 @@
-//! What is remembered of one component.
+//! The record of one component.
 
 use std::path::Path;
 
@@ -6,46 +6,45 @@ use cofferdam_tool::{KeptAsked, KeptTool};
 use serde::{Deserialize, Serialize};
 
 use super::identity::FileIdentity;
-use crate::load::MANIFEST_EXTENSION;
+use crate::load::component::MANIFEST_EXTENSION;
 
-/// A component and its manifests as they were when they were read, and what came of them.
+/// A component and its manifests as they were when they were read, and the result of reading them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) files: ComponentFiles,
-    /// Whether its code was to count instructions.
+    /// True if the options had an instruction budget, so that the code counts instructions.
     pub(crate) is_counting: bool,
     pub(crate) digest: [u8; 32],
     pub(crate) component_bytes: u64,
-    /// The imports, a line each: one text is read faster than many. All are names that the host knows.
+    /// The imports, a line each: one string is read faster than many. All are names that the host knows.
     pub(crate) imports: String,
-    /// What its manifests ask for.
+    /// The permissions and limits that its manifests ask for.
     pub(crate) asked: KeptAsked,
-    /// The pictures that they name.
+    /// The icons that they name.
     pub(crate) icons: Vec<String>,
     pub(crate) tools: Vec<KeptTool>,
 }
 
-/// Which version there is of the files that a plugin is made of, without reading them.
+/// Versions of the files of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ComponentFiles {
+pub(crate) struct ComponentFiles {
     component: FileIdentity,
     /// The manifest beside it, if there is one.
     manifest: Option<FileIdentity>,
 }
 
 impl ComponentFiles {
-    /// The files that there are now. `None` if the component is no file, if there is something in the manifest's place that
-    /// is none, or if the system does not say enough.
-    #[must_use]
-    pub fn look_ambient(component: &Path) -> Option<Self> {
+    /// Returns the versions of the files at this moment. `None` if the component or the manifest beside it is there and not a
+    /// regular file, if the component is missing, or if the system does not tell versions apart.
+    pub(crate) fn look_ambient(component: &Path) -> Option<Self> {
         let manifest = component.with_extension(MANIFEST_EXTENSION);
         let component = FileIdentity::of_ambient(component)?;
         Some(Self { component, manifest: FileIdentity::of_any_ambient(&manifest)? })
     }
 
-    /// Whether any change from now on shows.
-    pub(crate) fn are_settled(&self) -> bool {
-        self.component.is_settled() && self.manifest.is_none_or(|manifest| manifest.is_settled())
+    /// Returns true if any change from now on gives other versions.
+    pub(crate) fn are_quiescent(&self) -> bool {
+        self.component.is_quiescent() && self.manifest.is_none_or(|manifest| manifest.is_quiescent())
     }
 
     #[cfg(test)]
@@ -62,7 +61,7 @@ impl Record {
         }
     }
 
-    pub(super) fn bytes(&self) -> Option<Vec<u8>> {
+    pub(super) fn to_bytes(&self) -> Option<Vec<u8>> {
         postcard::to_allocvec(self).ok()
     }
 }

@@ -1,8 +1,9 @@
-//! What is believed of what was known, and everything that is not.
+//! Valid indexes are read, and everything else is ignored.
 
 #![cfg(unix)]
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use cofferdam_tool::{Asked, Declaration, KeptAsked, KeptTool};
@@ -29,8 +30,8 @@ impl Fixture {
         ["a.wasm", "b.wasm"].map(|name| self.root.path().join(name)).into()
     }
 
-    fn known(&self) -> Known {
-        Known::read(&self.cache, MADE_BY, &self.paths())
+    fn index(&self) -> StartupIndex {
+        StartupIndex::read(&self.cache, MADE_BY, &self.paths())
     }
 
     /// The one entry of the cache.
@@ -42,20 +43,20 @@ impl Fixture {
         entry
     }
 
-    /// A cache that knows `record` at the first place.
+    /// A cache whose index has `record` at the first position.
     fn with(record: &Record) -> Self {
         let fixture = Self::new();
-        let known = fixture.known();
-        known.keep(0, record);
-        known.set_seal(Some([5; 32]));
-        known.save();
-        assert_eq!(fixture.known().record(0).as_ref(), Some(record));
+        let index = fixture.index();
+        index.replace(0, record);
+        index.set_approval(Some(Approval::from_bytes([5; 32])));
+        index.save();
+        assert_eq!(fixture.index().record(0).as_ref(), Some(record));
         fixture
     }
 
-    fn check_nothing_is_known(&self) {
-        let known = self.known();
-        assert_eq!((known.record(0), known.record(1), known.seal()), (None, None, None));
+    fn check_is_empty(&self) {
+        let index = self.index();
+        assert_eq!((index.record(0), index.record(1), index.approval()), (None, None, None));
     }
 }
 
@@ -77,35 +78,35 @@ fn record() -> Record {
 }
 
 #[test]
-fn what_was_kept_is_known_at_the_next_start() {
+fn a_saved_record_is_there_at_the_next_start() {
     let fixture = Fixture::with(&record());
-    let known = fixture.known();
-    assert_eq!(known.record(0), Some(record()));
-    assert_eq!(known.record(1), None, "it was never loaded");
-    assert_eq!(known.record(2), None, "there is no such place");
-    assert_eq!(known.seal(), Some([5; 32]));
+    let index = fixture.index();
+    assert_eq!(index.record(0), Some(record()));
+    assert_eq!(index.record(1), None, "it was never loaded");
+    assert_eq!(index.record(2), None, "there is no such position");
+    assert_eq!(index.approval(), Some(Approval::from_bytes([5; 32])));
 }
 
 #[test]
 fn a_second_component_leaves_the_first_as_it_is() {
     let fixture = Fixture::with(&record());
     let other = Record { digest: [8; 32], ..record() };
-    let known = fixture.known();
-    known.keep_same(0);
-    known.keep(1, &other);
-    known.save();
-    let known = fixture.known();
-    assert_eq!((known.record(0), known.record(1)), (Some(record()), Some(other)));
+    let index = fixture.index();
+    index.keep(0);
+    index.replace(1, &other);
+    index.save();
+    let index = fixture.index();
+    assert_eq!((index.record(0), index.record(1)), (Some(record()), Some(other)));
 }
 
 #[test]
-fn what_is_not_used_any_more_is_forgotten_with_the_next_change() {
+fn a_record_that_is_not_used_is_left_out_of_the_next_index() {
     let fixture = Fixture::with(&record());
-    let known = fixture.known();
-    known.keep(1, &record());
-    known.save();
-    let known = fixture.known();
-    assert_eq!((known.record(0), known.record(1)), (None, Some(record())));
+    let index = fixture.index();
+    index.replace(1, &record());
+    index.save();
+    let index = fixture.index();
+    assert_eq!((index.record(0), index.record(1)), (None, Some(record())));
 }
 
 #[test]
@@ -113,17 +114,17 @@ fn nothing_is_written_when_nothing_is_new() {
     let fixture = Fixture::with(&record());
     let past = SystemTime::now() - Duration::from_secs(100);
     fs::File::options().write(true).open(fixture.entry()).unwrap().set_modified(past).unwrap();
-    let known = fixture.known();
-    known.keep_same(0);
-    known.save();
+    let index = fixture.index();
+    index.keep(0);
+    index.save();
     assert_eq!(fixture.entry().metadata().unwrap().modified().unwrap(), past);
-    known.set_seal(None);
-    known.save();
-    assert_ne!(fixture.entry().metadata().unwrap().modified().unwrap(), past, "a seal is something new");
+    index.set_approval(None);
+    index.save();
+    assert_ne!(fixture.entry().metadata().unwrap().modified().unwrap(), past, "an approval is something new");
 }
 
 #[test]
-fn other_components_and_another_program_know_nothing_of_it() {
+fn other_components_and_another_program_have_another_index() {
     let fixture = Fixture::with(&record());
     let mut turned = fixture.paths();
     turned.reverse();
@@ -134,7 +135,7 @@ fn other_components_and_another_program_know_nothing_of_it() {
         (MADE_BY, Vec::new()),
         (&[b"another program".as_slice()] as &[&[u8]], fixture.paths()),
     ] {
-        assert_eq!(Known::read(&fixture.cache, made_by, &paths).record(0), None);
+        assert_eq!(StartupIndex::read(&fixture.cache, made_by, &paths).record(0), None);
     }
 }
 
@@ -144,18 +145,18 @@ fn an_entry_that_was_changed_or_cut_anywhere_is_ignored() {
     let (name, bytes) = (whole.entry(), fs::read(whole.entry()).unwrap());
     for length in 0..bytes.len() {
         fs::write(&name, &bytes[..length]).unwrap();
-        whole.check_nothing_is_known();
+        whole.check_is_empty();
     }
     for at in 0..bytes.len() {
         let mut changed = bytes.clone();
         changed[at] ^= 1;
         fs::write(&name, &changed).unwrap();
         set_private(&name);
-        whole.check_nothing_is_known();
+        whole.check_is_empty();
     }
     fs::write(&name, &bytes).unwrap();
     set_private(&name);
-    assert_eq!(whole.known().record(0), Some(record()), "it was the changes");
+    assert_eq!(whole.index().record(0), Some(record()), "it was the changes");
 }
 
 fn set_private(path: &Path) {
@@ -168,45 +169,45 @@ fn an_entry_of_another_installation_is_ignored() {
     let (ours, theirs) = (Fixture::new(), Fixture::with(&record()));
     let name = theirs.entry().file_name().unwrap().to_owned();
     // The same paths, another key.
-    let known = Known::read(&theirs.cache, MADE_BY, &ours.paths());
-    known.keep(0, &record());
-    known.save();
+    let index = StartupIndex::read(&theirs.cache, MADE_BY, &ours.paths());
+    index.replace(0, &record());
+    index.save();
     for entry in fs::read_dir(theirs.cache.directory()).unwrap().map(|entry| entry.unwrap()) {
         if entry.file_name() != "key" && entry.file_name() != name {
             fs::copy(entry.path(), ours.cache.directory().join(entry.file_name())).unwrap();
         }
     }
     assert!(ours.entry().is_file());
-    ours.check_nothing_is_known();
+    ours.check_is_empty();
 }
 
 #[test]
 fn contents_that_are_proven_and_make_no_sense_are_nothing() {
     // Nobody can write such an entry; reading it must not end the process all the same.
     let fixture = Fixture::new();
-    let known = fixture.known();
-    let key = known.kept.as_ref().unwrap().key;
-    let bytes = postcard::to_allocvec(&Contents { seal: None, records: vec![&[1, 2, 3], &[]] }).unwrap();
+    let index = fixture.index();
+    let key = index.saved.as_ref().unwrap().key;
+    let bytes = postcard::to_allocvec(&Contents { approval: None, records: vec![&[1, 2, 3], &[]] }).unwrap();
     for contents in
         [&b""[..], b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", b"\x00\xff\xff\xff\x0f", &bytes]
     {
-        fixture.cache.put(&key, EntryKind::Known, contents).unwrap();
-        fixture.check_nothing_is_known();
+        fixture.cache.put(&key, EntryKind::Index, contents).unwrap();
+        fixture.check_is_empty();
     }
-    let record = record().bytes().unwrap();
+    let record = record().to_bytes().unwrap();
     for length in 0..record.len() {
         assert_eq!(Record::read(&record[..length]), None);
     }
 }
 
 #[test]
-fn without_a_cache_nothing_is_kept() {
-    let known = Known::nothing();
-    known.keep(0, &record());
-    known.keep_same(0);
-    known.set_seal(Some([1; 32]));
-    known.save();
-    assert_eq!((known.record(0), known.is_kept(), known.places()), (None, false, 0));
+fn without_a_cache_nothing_is_saved() {
+    let index = StartupIndex::disabled();
+    index.replace(0, &record());
+    index.keep(0);
+    index.set_approval(Some(Approval::from_bytes([1; 32])));
+    index.save();
+    assert_eq!((index.record(0), index.is_enabled(), index.len()), (None, false, 0));
 }
 
 #[test]
@@ -238,28 +239,28 @@ fn every_change_of_a_file_gives_another_identity() {
 }
 
 #[test]
-fn a_file_that_was_just_changed_is_not_settled() {
+fn a_file_that_was_just_changed_is_not_quiescent() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("file");
     fs::write(&path, "x").unwrap();
     // The time that a person can set is not the one that counts.
     let past = SystemTime::now() - Duration::from_secs(1000);
     fs::File::options().write(true).open(&path).unwrap().set_modified(past).unwrap();
-    assert!(!FileIdentity::of_ambient(&path).unwrap().is_settled());
-    assert_eq!(seal_with_file(&path, &[]), None);
-    assert!(FileIdentity::numbered(1).is_settled(), "it is as old as can be");
+    assert!(!FileIdentity::of_ambient(&path).unwrap().is_quiescent());
+    assert_eq!(Approval::of_file_ambient(&path, &[]), None);
+    assert!(FileIdentity::numbered(1).is_quiescent(), "it is as old as can be");
     let tomorrow = i64::try_from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs());
-    assert!(!FileIdentity::numbered(tomorrow.unwrap() + 86_400).is_settled());
+    assert!(!FileIdentity::numbered(tomorrow.unwrap() + 86_400).is_quiescent());
 }
 
 #[test]
-fn seals_differ_by_file_and_by_every_part() {
+fn approvals_differ_by_file_and_by_every_part() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-    let seal = |parts: &[&[u8]]| seal_with_file(&file, parts);
-    let (one, other) = (seal(&[b"a", b"b"]), seal(&[b"ab"]));
+    let approval = |parts: &[&[u8]]| Approval::of_file_ambient(&file, parts);
+    let (one, other) = (approval(&[b"a", b"b"]), approval(&[b"ab"]));
     assert!(one.is_some());
     assert_ne!(one, other);
-    assert_eq!(one, seal(&[b"a", b"b"]));
-    assert_eq!(seal_with_file(Path::new("/no/such/file"), &[]), None);
-    assert_ne!(one, Some(CacheKey::new(&[b"a", b"b"]).into_bytes()));
+    assert_eq!(one, approval(&[b"a", b"b"]));
+    assert_eq!(Approval::of_file_ambient(Path::new("/no/such/file"), &[]), None);
+    assert_ne!(one, Some(Approval::from_bytes(CacheKey::new(&[b"a", b"b"]).into_bytes())));
 }

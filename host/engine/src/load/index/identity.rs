@@ -1,19 +1,19 @@
-//! Which version of a file there is, without reading it.
+//! The version of a file, without reading it.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// How old the last change of a file has to be for the next one to show, in seconds. Times of files are as coarse as ten
-/// milliseconds, or two seconds on FAT; a file that is changed twice in one step of that clock looks as if it had been once.
+/// Minimum age of the last change of a file for the next one to be visible, in seconds. Times of files are as coarse as ten
+/// milliseconds, or two seconds on FAT; a file that is changed twice in one step of that clock looks as if it was changed once.
 #[cfg(unix)]
-const SETTLED_SECONDS: i64 = 2;
+const QUIESCENT_SECONDS: i64 = 2;
 
-/// What differs between two versions of a file. The time of the last change of its contents can be set by whoever may write
+/// Metadata that differs between two versions of a file. The time of the last change of its contents can be set by whoever may write
 /// to it; that of the last change of anything about it (`ctime`) is set by the system alone.
 ///
 /// A program that has the file mapped into its memory can change it unseen for as long as the system has not written it back,
-/// which is half a minute. What is decided by an identity has to be harmless then.
+/// which is half a minute. A decision by an identity has to be harmless then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileIdentity {
     device: u64,
@@ -24,12 +24,12 @@ pub(crate) struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// The identity of a regular file; `None` if it is none, or the system does not say.
+    /// Returns the identity of a regular file; `None` for anything else, or if the system has no such metadata.
     pub(crate) fn of_ambient(path: &Path) -> Option<Self> {
         Self::of_any_ambient(path)?
     }
 
-    /// The same for a file that may be missing, which is known as well.
+    /// Returns the identity of a regular file that may be missing: `Some(None)` then.
     #[cfg(unix)]
     pub(crate) fn of_any_ambient(path: &Path) -> Option<Option<Self>> {
         use std::os::unix::fs::MetadataExt as _;
@@ -47,13 +47,13 @@ impl FileIdentity {
         }))
     }
 
-    /// Systems without `ctime` do not say.
+    /// Returns `None`: the system has no `ctime`.
     #[cfg(not(unix))]
     pub(crate) fn of_any_ambient(_path: &Path) -> Option<Option<Self>> {
         None
     }
 
-    /// All of it as bytes.
+    /// Returns all fields as bytes.
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let Self { device, inode, bytes, modified, changed } = self;
         let times = [modified.0, modified.1, changed.0, changed.1];
@@ -61,23 +61,23 @@ impl FileIdentity {
         numbers.into_iter().chain(times.map(i64::to_le_bytes)).flatten().collect()
     }
 
-    /// Whether any change from now on gives another identity.
+    /// Returns true if any change from now on gives another identity.
     #[cfg(unix)]
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_quiescent(&self) -> bool {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = now.ok().and_then(|now| i64::try_from(now.as_secs()).ok()).unwrap_or(i64::MIN);
-        now.saturating_sub(self.changed.0) > SETTLED_SECONDS
+        now.saturating_sub(self.changed.0) > QUIESCENT_SECONDS
     }
 
     #[cfg(not(unix))]
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_quiescent(&self) -> bool {
         false
     }
 }
 
 #[cfg(test)]
 impl FileIdentity {
-    /// Any identity, changed at the second `number`.
+    /// Creates an identity that was changed at the second `number`.
     pub(super) fn numbered(number: i64) -> Self {
         let (device, inode, bytes) = (1, u64::try_from(number).unwrap_or(0), 3);
         Self { device, inode, bytes, modified: (number, 4), changed: (number, 5) }

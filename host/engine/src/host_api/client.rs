@@ -15,10 +15,10 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::CallState;
+use crate::Capability;
 use crate::guest::cofferdam::plugin::client::{self, Answer, Error, Host, Kind, Request};
-use crate::imports::Capability;
 use crate::scheduler::deadline::PAUSE_MAX;
-use crate::state::CallState;
 
 /// Questions of one call. A person who has answered so many will not answer more.
 const QUESTIONS_MAX: usize = 64;

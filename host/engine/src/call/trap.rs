@@ -12,9 +12,8 @@ use wasmtime::component::ResourceTableError;
 use wasmtime::{Error, GcHeapOutOfMemory, PoolConcurrencyLimitError, ThrownException, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
-use crate::limiter::Limiter;
+use crate::host_api::{Denied, Limiter};
 use crate::scheduler::cpu_meter::CpuLimitExceeded;
-use crate::state::Denied;
 
 /// Longest call stack that is kept, in bytes: 64 frames with room for long names. Names of functions are the guest's:
 /// they may be as long as the format allows, and a mangled one may stand for much more than its own length.

@@ -14,11 +14,11 @@ use wasmtime_wasi::p2::bindings::{cli, filesystem, random};
 use wasmtime_wasi_http::p2::bindings::http;
 use wasmtime_wasi_http::{WasiHttp, WasiHttpView};
 
+use super::CallState;
+use super::imports::{self, Capability, Standing};
+use super::network;
+use super::wasi_files::WasiFiles;
 use crate::guest::cofferdam::plugin::{call, client, files, secrets, toolbox};
-use crate::imports::{self, Capability, Standing};
-use crate::network;
-use crate::state::CallState;
-use crate::wasi_files::WasiFiles;
 
 /// Names of error cases that say no more than "you may not": of `wasi:sockets` and `wasi:http`.
 const DENIALS: [&str; 2] = ["access-denied", "HTTP-request-denied"];

@@ -22,8 +22,8 @@ use wasmtime_wasi_http::{
 use super::Network;
 use super::ledger::Ledger;
 use crate::Grants;
-use crate::plugin::PluginContext;
-use crate::state::CallState;
+use crate::host_api::CallState;
+use crate::host_api::PluginContext;
 
 /// The interface as the runtime names it; a guest's own patch version of 0.2 is matched with it by the linker.
 const TYPES: &str = "wasi:http/types@0.2.12";

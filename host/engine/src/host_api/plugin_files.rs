@@ -12,12 +12,12 @@ use cofferdam_files::{
 };
 use cofferdam_tool::{FileAccess, MountName, Permission};
 
+use super::CallState;
+use crate::Capability;
 use crate::guest::cofferdam::plugin::files::{
     Entry, EntryStat, EntryType, Error, Host, Line, Query, SearchMatch, SearchResult, Store,
     WriteMode as Mode,
 };
-use crate::imports::Capability;
-use crate::state::CallState;
 
 /// What an entry of a listing takes in memory beside its name, in bytes.
 const ENTRY_BYTES: u64 = 64;

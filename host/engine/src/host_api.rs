@@ -1,0 +1,27 @@
+//! The host's side of a call: the data of its store, and the functions that a guest can import.
+//!
+//! [`CallState`] is the data of one call. Each interface has a file of its own, which implements its functions on that data;
+//! [`link`] connects them with the imports of a component, and [`imports`] says which imports exist. Nothing here starts a call
+//! or loads a plugin.
+
+mod call_info;
+mod client;
+mod clocks;
+pub(crate) mod imports;
+mod limiter;
+pub(crate) mod link;
+pub(crate) mod log;
+mod network;
+mod plugin_context;
+mod plugin_files;
+mod secrets;
+mod state;
+mod toolbox;
+mod wasi;
+mod wasi_files;
+
+pub use self::imports::Capability;
+pub(crate) use self::limiter::Limiter;
+pub(crate) use self::plugin_context::PluginContext;
+pub(crate) use self::state::{CallParts, CallState, Denied};
+pub(crate) use self::wasi_files::CallFiles;

@@ -1,0 +1,151 @@
+//! The data of one call's store.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use cofferdam_tool::{CallContext, Limits, PluginName, Redactor, Refusal, Toolset};
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtxView, WasiView};
+use wasmtime_wasi_config::WasiConfig;
+
+use super::client::Client;
+use super::network::Network;
+use super::toolbox::Toolbox;
+use super::wasi::Wasi;
+use super::wasi_files::{CallFiles, FilesView};
+use super::{Capability, Limiter, PluginContext};
+use crate::Grants;
+use crate::scheduler::admission::CallPermit;
+use crate::scheduler::deadline::Deadline;
+
+/// Maximum number of different refusals in the call record.
+const REFUSALS_MAX: usize = 64;
+
+/// Inputs of one call: its plugin, and the parts that its caller supplies.
+#[derive(Clone, Copy)]
+pub(crate) struct CallParts<'a> {
+    pub(crate) plugin: &'a Arc<PluginContext>,
+    pub(crate) files: &'a CallFiles,
+    /// The tools that stand beside the one that is called.
+    pub(crate) toolset: Option<&'a Toolset>,
+    pub(crate) limits: &'a Limits,
+    pub(crate) context: &'a CallContext,
+}
+
+/// Data of one call's store, on which the functions work that the guest imports.
+pub(crate) struct CallState {
+    /// `None` until the guest calls a function of WASI: many guests never do.
+    wasi: Option<Box<Wasi>>,
+    log_bytes_max: u64,
+    random_bytes_max: u64,
+    pub(crate) resources: ResourceTable,
+    files: CallFiles,
+    pub(crate) limiter: Limiter,
+    pub(crate) refused: Vec<Refusal>,
+    pub(crate) plugin: Arc<PluginContext>,
+    pub(crate) network: Network,
+    pub(crate) toolbox: Toolbox,
+    pub(crate) client: Client,
+    pub(super) context: CallContext,
+    pub(super) deadline: Arc<Deadline>,
+    /// Time of the last report of progress.
+    pub(super) progress_at: Option<Instant>,
+}
+
+impl CallState {
+    /// Creates the state of a call that ends at `deadline` and has the grants of its plugin.
+    pub(crate) fn new(call: CallParts<'_>, deadline: Arc<Deadline>, permit: Arc<CallPermit>) -> Self {
+        let CallParts { plugin, files, toolset, limits, context } = call;
+        let mut resources = ResourceTable::new();
+        resources.set_max_capacity(usize::try_from(limits.handles_max).unwrap_or(usize::MAX));
+        Self {
+            wasi: None,
+            log_bytes_max: limits.log_bytes_max,
+            random_bytes_max: limits.random_bytes_max,
+            resources,
+            files: files.clone(),
+            limiter: Limiter::new(limits.memory_bytes_max, limits.instances_max, permit),
+            refused: Vec::new(),
+            plugin: Arc::clone(plugin),
+            network: Network::new(limits),
+            toolbox: Toolbox::new(toolset, &plugin.grants, files.transaction(), context),
+            client: Client::new(context),
+            context: context.clone(),
+            deadline,
+            progress_at: None,
+        }
+    }
+
+    /// The files of the call, for the functions of `wasi:filesystem`.
+    pub(crate) fn files(&mut self) -> FilesView<'_> {
+        FilesView { table: &mut self.resources, files: &self.files }
+    }
+
+    /// The mounts of the call, for the functions of `cofferdam:plugin/files`.
+    pub(crate) fn mounts(&self) -> &CallFiles {
+        &self.files
+    }
+
+    pub(crate) fn grants(&self) -> &Grants {
+        &self.plugin.grants
+    }
+
+    pub(crate) fn context(&self) -> &CallContext {
+        &self.context
+    }
+
+    /// What keeps the secrets of the call out of texts.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.plugin.redactor
+    }
+
+    /// The plugin's configured name.
+    pub(crate) fn plugin(&self) -> &PluginName {
+        self.plugin.name()
+    }
+
+    /// The deadline of the call.
+    pub(crate) fn deadline(&self) -> &Arc<Deadline> {
+        &self.deadline
+    }
+
+    /// The ends of what the guest has printed, to standard output and to standard error.
+    pub(crate) fn printed(&self) -> (String, String) {
+        self.wasi.as_ref().map(|wasi| (wasi.stdout.text(), wasi.stderr.text())).unwrap_or_default()
+    }
+
+    /// Notes that the guest used a capability that it was not granted: an import, or a permission in its written form. There
+    /// are at most [`REFUSALS_MAX`] entries, however often a guest tries.
+    pub(crate) fn refuse(&mut self, capability: Capability, import: &str) -> Denied {
+        let is_full = self.refused.len() >= REFUSALS_MAX;
+        match self.refused.iter_mut().find(|refusal| refusal.capability == import) {
+            Some(refusal) => refusal.times = refusal.times.saturating_add(1),
+            None if is_full => {}
+            None => self.refused.push(Refusal::new(import)),
+        }
+        Denied { capability }
+    }
+}
+
+/// The guest used a capability that was withheld. Raised as a trap where the guest cannot be told, so that the call ends
+/// there.
+#[derive(Debug, thiserror::Error)]
+#[error("the plugin has no grant for this: it {}", .capability.in_plain_words())]
+pub(crate) struct Denied {
+    capability: Capability,
+}
+
+impl WasiView for CallState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let Self { wasi, plugin, network, deadline, log_bytes_max, random_bytes_max, .. } = self;
+        let make = || Box::new(Wasi::new(plugin, network, deadline, *log_bytes_max, *random_bytes_max));
+        WasiCtxView { ctx: &mut wasi.get_or_insert_with(make).context, table: &mut self.resources }
+    }
+}
+
+impl CallState {
+    /// Returns the configuration values of the plugin, for `wasi:config`.
+    pub(crate) fn config(&self) -> WasiConfig<'_> {
+        WasiConfig::new(&self.plugin.config)
+    }
+}

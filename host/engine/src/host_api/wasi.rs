@@ -1,0 +1,48 @@
+//! The context of the WASI functions of one call, files aside, and what the guest prints.
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder};
+
+use super::log::LogTail;
+use super::network::Network;
+use super::{PluginContext, clocks};
+use crate::scheduler::deadline::Deadline;
+
+/// WASI context of one call with the ends of its output streams.
+pub(super) struct Wasi {
+    pub(super) context: WasiCtx,
+    pub(super) stdout: LogTail,
+    pub(super) stderr: LogTail,
+}
+
+impl Wasi {
+    /// Creates a context with exactly the grants of `plugin`.
+    pub(super) fn new(
+        plugin: &PluginContext,
+        network: &mut Network,
+        deadline: &Deadline,
+        log_bytes_max: u64,
+        random_bytes_max: u64,
+    ) -> Self {
+        let grants = &plugin.grants;
+        let log_bytes_max = usize::try_from(log_bytes_max).unwrap_or(usize::MAX);
+        let (stdout, stderr) = (LogTail::new(log_bytes_max), LogTail::new(log_bytes_max));
+        // The builder's defaults are the empty grant: closed standard input, no environment, no arguments, no
+        // directories, no addresses. Files come from elsewhere (`wasi_files`).
+        let mut builder = WasiCtxBuilder::new();
+        builder.stdout(stdout.clone()).stderr(stderr.clone());
+        builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+        network.open_sockets(plugin, &mut builder);
+        builder.max_random_size(random_bytes_max);
+        clocks::configure(&mut builder, grants.clock, deadline.started());
+        if !grants.random {
+            builder.secure_random(StdRng::seed_from_u64(0)).insecure_random(StdRng::seed_from_u64(0));
+            builder.insecure_random_seed(0);
+        }
+        for (name, value) in &grants.env {
+            builder.env(name, value.expose());
+        }
+        Self { context: builder.build(), stdout, stderr }
+    }
+}

@@ -1,0 +1,242 @@
+//! One component on its way to a plugin: read, screened, compiled or taken from the cache, and described.
+
+use std::sync::Arc;
+
+use cofferdam_tool::{Annotations, Asked, Declaration, Limits, PluginName};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{Component, LoadEvent, LoadObserver};
+use crate::cache::{CacheKey, EntryKind, Lookup};
+use crate::engine::EngineInner;
+use crate::engine_pool::{Code, Entry, WasmEngine};
+use crate::guest::{self, ServedPre, TOOLS_EXPORT};
+use crate::host_api::{CallState, PluginContext, imports};
+use crate::manifest::{self, Manifest};
+use crate::screen::{Screened, screen};
+use crate::{Grants, LoadError, call, typed};
+
+/// The version of what the cache holds. Raised when [`Description`] or the meaning of an entry changes.
+pub(crate) const CACHE_FORMAT: &[u8] = b"cofferdam cache 1";
+/// Maximum time in which a component lists its tools, in milliseconds.
+const DESCRIBE_WALL_MS_MAX: u64 = 5_000;
+/// Maximum bytes of such a list: the 262144 bytes of ARG-43, and room for the lists around them.
+const DESCRIBE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// What is known of a component without its code. Kept in the cache next to it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Description {
+    pub(crate) component_bytes: u64,
+    pub(crate) imports: Vec<String>,
+    pub(crate) declarations: Vec<Declaration>,
+}
+
+/// What a component says about itself.
+pub(crate) struct Described {
+    pub(crate) description: Description,
+    /// What its manifest asks for.
+    pub(crate) asked: Asked,
+    /// Pictures that the manifest names.
+    pub(crate) icons: Vec<String>,
+    /// Code, when it had to be compiled to learn this.
+    pub(crate) code: Option<Code>,
+}
+
+/// A component on its way to being a plugin.
+pub(crate) struct Loading<'a> {
+    engine: &'a EngineInner,
+    component: &'a Component,
+    plugin: &'a PluginName,
+    wasm_engine: &'a Arc<WasmEngine>,
+    /// Set if the plugin has an instruction budget. Listing tools has none: it may take its time.
+    fuel_max: Option<u64>,
+    /// Whether the plugin was granted a connection.
+    has_sockets: bool,
+    observer: &'a dyn LoadObserver,
+    bytes: Arc<[u8]>,
+    pub(crate) digest: [u8; 32],
+    key: CacheKey,
+}
+
+impl<'a> Loading<'a> {
+    pub(crate) async fn start(
+        engine: &'a EngineInner,
+        component: &'a Component,
+        plugin: &'a PluginName,
+        limits: &Limits,
+        grants: &Grants,
+        observer: &'a dyn LoadObserver,
+    ) -> Result<Self, LoadError> {
+        let wasm_engine = engine.first_engine(limits)?;
+        let fuel_max = limits.fuel_max.map(|_| u64::MAX);
+        let bytes = component.read(engine.config.screen.component_bytes_max).await?;
+        let digest: [u8; 32] = Sha256::digest(&bytes).into();
+        let key = CacheKey::new(&[CACHE_FORMAT, &wasm_engine.fingerprint, &digest]);
+        let has_sockets = !grants.sockets.is_empty();
+        Ok(Self {
+            engine,
+            component,
+            plugin,
+            wasm_engine,
+            fuel_max,
+            has_sockets,
+            observer,
+            bytes,
+            digest,
+            key,
+        })
+    }
+
+    /// What the component says about itself. Code comes with it when it had to be compiled for that.
+    pub(crate) async fn describe(&self) -> Result<Described, LoadError> {
+        let beside = self.component.read_manifest().await?;
+        let embedded = manifest::embedded(&self.bytes).map_err(LoadError::EmbeddedManifest)?;
+        let manifest = Manifest::parse(beside.as_deref(), embedded)?;
+        let (asked, icons) = (manifest.asked(), manifest.icons());
+        let key = self.description_key(beside.as_deref());
+        if let Some(description) = self.cached_description(&key) {
+            return Ok(Described { description, asked, icons, code: None });
+        }
+        let screened = self.screen().await?;
+        let code = match self.cached_code() {
+            Some(code) => code,
+            None => self.compile().await?,
+        };
+        let declarations = match &code.entry {
+            Entry::Declared(declared) => self.listed(&code.wasm_engine, declared).await?,
+            Entry::Typed(code) => typed::declarations(code.functions(), &self.bytes, &manifest)?,
+        };
+        let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
+        let description = Description { component_bytes, imports: screened.imports, declarations };
+        if let Ok(json) = serde_json::to_vec(&description) {
+            self.keep(&key, EntryKind::Description, &json);
+        }
+        Ok(Described { description, asked, icons, code: Some(code) })
+    }
+
+    /// What the description of the component depends on. A manifest beside it changes it and leaves the code as it is.
+    fn description_key(&self, beside: Option<&str>) -> CacheKey {
+        match beside {
+            Some(text) => {
+                CacheKey::new(&[CACHE_FORMAT, &self.wasm_engine.fingerprint, &self.digest, text.as_bytes()])
+            }
+            None => self.key,
+        }
+    }
+
+    /// Code from the cache, or compiled anew.
+    pub(crate) async fn code(&self) -> Result<Code, LoadError> {
+        if let Some(code) = self.cached_code() {
+            return Ok(code);
+        }
+        self.screen().await?;
+        self.compile().await
+    }
+
+    fn cached_code(&self) -> Option<Code> {
+        self.link(&self.cached(&self.key, EntryKind::Code)?).ok()
+    }
+
+    /// Compiles bytes that have passed the screen.
+    async fn compile(&self) -> Result<Code, LoadError> {
+        let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
+        self.observer.on_event(LoadEvent::Compiling { component_bytes });
+        let artifact = self.engine.config.compiler.compile(&self.bytes, self.wasm_engine.metering).await?;
+        let artifact_bytes = u64::try_from(artifact.len()).unwrap_or(u64::MAX);
+        self.observer.on_event(LoadEvent::Compiled { artifact_bytes });
+        let code = self.link(&artifact)?;
+        self.keep(&self.key, EntryKind::Code, &artifact);
+        Ok(code)
+    }
+
+    /// The size of the component and its imports, if it passes the screen.
+    pub(crate) async fn screened(&self) -> Result<(u64, Vec<String>), LoadError> {
+        let imports = self.screen().await?.imports;
+        Ok((u64::try_from(self.bytes.len()).unwrap_or(u64::MAX), imports))
+    }
+
+    async fn screen(&self) -> Result<Screened, LoadError> {
+        // Takes up to a fifth of a second for the largest components, so not on a thread that serves calls.
+        let (bytes, limits) = (Arc::clone(&self.bytes), self.engine.config.screen.clone());
+        let screening = tokio::task::spawn_blocking(move || screen(&bytes, &limits));
+        let screened = screening.await.map_err(|_| LoadError::Interrupted)??;
+        let unknown: Vec<_> =
+            screened.imports.iter().filter(|name| imports::look_up(name).is_none()).cloned().collect();
+        if !unknown.is_empty() {
+            return Err(LoadError::UnknownImports { imports: unknown });
+        }
+        // Whether any other export is a function shows in the types, which are known when it is compiled.
+        if screened.exports.iter().all(|name| name != TOOLS_EXPORT && typed::is_protocol(name)) {
+            return Err(LoadError::no_tools());
+        }
+        Ok(screened)
+    }
+
+    fn link(&self, artifact: &[u8]) -> Result<Code, LoadError> {
+        // The artifact comes from our own compiler: either over a pipe from a child that we started, or from the cache,
+        // which has checked its MAC with this installation's key.
+        Code::from_trusted(self.wasm_engine, artifact, self.has_sockets)
+    }
+
+    /// What the component answers when it is asked for its tools.
+    async fn listed(
+        &self,
+        wasm_engine: &WasmEngine,
+        code: &Arc<ServedPre<CallState>>,
+    ) -> Result<Vec<Declaration>, LoadError> {
+        let limits = Limits {
+            wall_ms_max: DESCRIBE_WALL_MS_MAX,
+            fuel_max: self.fuel_max,
+            hostcall_bytes_max: DESCRIBE_BYTES_MAX,
+            ..Limits::default()
+        };
+        let context = PluginContext::without_grants(self.plugin.clone(), self.engine.client.clone())?;
+        let definitions = call::list_tools(self.engine, &Arc::new(context), wasm_engine, code, &limits).await;
+        let definitions = definitions.map_err(LoadError::Describe)?;
+        Ok(definitions.into_iter().map(declaration).collect())
+    }
+
+    fn cached_description(&self, key: &CacheKey) -> Option<Description> {
+        let json = self.cached(key, EntryKind::Description)?;
+        serde_json::from_slice(&json).ok()
+    }
+
+    fn cached(&self, key: &CacheKey, kind: EntryKind) -> Option<Vec<u8>> {
+        match self.engine.cache.as_ref()?.get(key, kind) {
+            Lookup::Hit(bytes) => Some(bytes),
+            Lookup::Miss => None,
+            Lookup::Rejected(reason) => {
+                tracing::warn!(%reason, "a cache entry was rejected and removed");
+                self.observer.on_event(LoadEvent::CacheRejected);
+                None
+            }
+        }
+    }
+
+    /// A cache that cannot be written costs time at the next start and nothing else.
+    fn keep(&self, key: &CacheKey, kind: EntryKind, bytes: &[u8]) {
+        let Some(cache) = &self.engine.cache else { return };
+        if let Err(error) = cache.keep(key, kind, bytes) {
+            tracing::warn!(%error, "a cache entry cannot be written");
+            self.observer.on_event(LoadEvent::CacheUnwritable);
+        }
+    }
+}
+
+fn declaration(definition: guest::ToolDefinition) -> Declaration {
+    let annotations = definition.annotations;
+    Declaration {
+        name: definition.name,
+        title: definition.title,
+        description: definition.description,
+        input_schema: definition.input_schema,
+        output_schema: definition.output_schema,
+        annotations: Annotations {
+            read_only: annotations.read_only,
+            destructive: annotations.destructive,
+            idempotent: annotations.idempotent,
+            open_world: annotations.open_world,
+            long_running: annotations.long_running,
+        },
+    }
+}
