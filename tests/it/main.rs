@@ -35,6 +35,7 @@
 //! | `fuzz` | the seeds of the fuzz targets |
 //! | `mcp_frames` | ten thousand frames that are not what they should be |
 //! | `samples` | the sample tools through the host, and the demo's script |
+//! | `facade` | the library with a configuration: retries, limits on calls, plugins that are left out |
 //! | `examples` | the programs of `tests/examples` |
 //! | `bench` | the benchmarks, one short round each |
 //! | `injection` | a note that tells the model to send secrets out, and what stops it; the transcripts of `docs/labels.md` |
@@ -67,6 +68,7 @@ mod conformance;
 mod ends;
 mod errors;
 mod examples;
+mod facade;
 mod fuzz;
 mod hostile;
 mod injection;

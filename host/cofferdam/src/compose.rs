@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use cofferdam_engine::{Component, Engine, Grants, Mount, Plugin, PluginInfo, PluginOptions};
 use cofferdam_files::FileAccessTools;
-use cofferdam_tool::{Declaration, FileAccess, MountName, PluginName, ToolSource, Toolset};
+use cofferdam_tool::{
+    Declaration, FileAccess, MountName, PluginName, RetryPolicy, Retrying, ToolSource, Toolset, Usage,
+    UsageLimits,
+};
 
 use crate::config::{ConfigError, ConfigFile, PluginConfig};
 use crate::granting::Values;
-use crate::loading::{PluginError, Progress, Unavailable};
+use crate::loading::{PluginError, Progress};
 use crate::side_by_side::side_by_side;
 use crate::stores::Stores;
 use crate::{
@@ -37,11 +40,47 @@ pub struct PluginSpec {
     policy_files: Arc<[PathBuf]>,
     /// Whether a change of it needs consent.
     pub(crate) is_pinned: bool,
+    /// Retries after transient failures.
+    transient_retries: u32,
+    /// Calls that were made, against the limits on all of them. Clones share it.
+    usage: Option<Arc<Usage>>,
     /// The build that has to succeed before the component can be loaded for the first time.
     pub(crate) first_build: Option<FirstBuild>,
 }
 
+/// Tools of a plugin as a toolset takes them.
+pub struct PluginSource {
+    source: Arc<dyn ToolSource>,
+    usage: Option<Arc<Usage>>,
+}
+
+/// Sources that a toolset is made of. Earlier ones take names before later ones.
+#[derive(Default)]
+pub struct ToolsetParts {
+    /// Plugins.
+    pub plugins: Vec<PluginSource>,
+    /// File-access tools, tools of skills, and other sources of the program.
+    pub others: Vec<Arc<dyn ToolSource>>,
+    /// Plugins that cannot be used, with the tools that they had.
+    pub unavailable: Vec<Arc<dyn ToolSource>>,
+    /// MCP servers.
+    pub servers: Vec<Arc<dyn ToolSource>>,
+}
+
 impl PluginSpec {
+    /// Returns the tools of the plugin with its retries after transient failures and its limits on calls.
+    #[must_use]
+    pub fn source(&self, plugin: &Arc<Plugin>) -> PluginSource {
+        let source = Arc::clone(plugin) as Arc<dyn ToolSource>;
+        let source: Arc<dyn ToolSource> = match self.transient_retries {
+            0 => source,
+            retries_max => {
+                Arc::new(Retrying::new(source, RetryPolicy { retries_max, ..RetryPolicy::default() }))
+            }
+        };
+        PluginSource { source, usage: self.usage.clone() }
+    }
+
     /// Adds what no tool may write to.
     pub(crate) fn protect(&mut self, paths: &[PathBuf]) {
         if !paths.is_empty() {
@@ -100,6 +139,8 @@ pub(crate) fn any_plugin_specs(
             protected: Arc::clone(&server_files),
             policy_files: Arc::default(),
             is_pinned: false,
+            transient_retries: 0,
+            usage: None,
             first_build: None,
         });
     }
@@ -245,16 +286,30 @@ fn spec_of_plugin(
         let message = format!("plugin `{name}`: a limit of 0 lets no call succeed");
         return Err(file.error_in_table("limits", message).into());
     }
-    if plugin.retries > RETRIES_MAX {
-        let message =
-            format!("plugin `{name}`: `retries` is {}; at most {RETRIES_MAX} are made", plugin.retries);
-        return Err(file.error_in_table(&header, message).into());
+    for (key, retries) in [("retries", plugin.retries), ("transient-retries", plugin.transient_retries)] {
+        if retries > RETRIES_MAX {
+            let message = format!("plugin `{name}`: `{key}` is {retries}; at most {RETRIES_MAX} are made");
+            return Err(file.error_in_table(&header, message).into());
+        }
     }
     let options = PluginOptions { name: plugin_name, grants, limits, retries_max: plugin.retries };
     let protected = Arc::clone(protected);
     let (config, is_pinned) = (Some(file.path.clone()), plugin.pin);
     let policy_files = Arc::default();
-    Ok(PluginSpec { path, component, options, config, protected, policy_files, is_pinned, first_build: None })
+    let usage = (plugin.usage != UsageLimits::default()).then(|| Arc::new(Usage::new(plugin.usage)));
+    let transient_retries = plugin.transient_retries;
+    Ok(PluginSpec {
+        path,
+        component,
+        options,
+        config,
+        protected,
+        policy_files,
+        is_pinned,
+        transient_retries,
+        usage,
+        first_build: None,
+    })
 }
 
 /// Opens the stores that plugins get which no configuration names.
@@ -292,30 +347,22 @@ pub async fn examine(engine: &Engine, path: &Path, operator: &Operator) -> crate
     Ok(Examined { info, declarations, was_compiled: progress.has_compiled() })
 }
 
-/// One toolset over `plugins`, the file-access tools, those of skills and `servers`. Tools of the same name get that of their source before it.
+/// Returns a toolset of `parts`. Tools with the name of an earlier tool get that of their source before it.
 ///
-/// A server that takes a name which is still taken then is left out, with a note: what a stranger calls its tools keeps
-/// nobody else's away.
-pub fn toolset<'p>(
-    plugins: impl IntoIterator<Item = &'p Arc<Plugin>>,
-    unavailable: impl IntoIterator<Item = &'p Unavailable>,
-    file_tools: Option<Arc<FileAccessTools>>,
-    skill_tools: Option<Arc<dyn ToolSource>>,
-    sources: &[Arc<dyn ToolSource>],
-    mut servers: Vec<Arc<dyn ToolSource>>,
-    operator: &Operator,
-) -> crate::Result<Toolset> {
-    let plugins = plugins.into_iter().map(|plugin| Arc::clone(plugin) as Arc<dyn ToolSource>);
-    let own = plugins.chain(file_tools.map(|tools| tools as Arc<dyn ToolSource>));
-    let own = own.chain(skill_tools);
-    let own: Vec<_> = own.chain(sources.iter().cloned()).collect();
-    let unavailable = unavailable.into_iter().map(|plugin| Arc::clone(&plugin.source) as Arc<dyn ToolSource>);
-    let mut unavailable: Vec<_> = unavailable.collect();
+/// A server that takes a name which is still taken then is left out, with a note: the names that a stranger chooses keep no
+/// other tool away.
+///
+/// # Errors
+/// When two tools have the same name, and neither is that of a server.
+pub fn toolset(parts: ToolsetParts, operator: &Operator) -> crate::Result<Toolset> {
+    let ToolsetParts { plugins, others, mut unavailable, mut servers } = parts;
     loop {
-        let own = own.iter().chain(&unavailable);
-        let remote = servers.iter().cloned();
-        let error = match Toolset::join(own.cloned().chain(remote)) {
-            Ok(toolset) => return Ok(toolset),
+        let own = plugins.iter().map(|plugin| &plugin.source).chain(&others).chain(&unavailable);
+        let error = match Toolset::join(own.chain(&servers).cloned()) {
+            Ok(mut toolset) => {
+                plugins.iter().for_each(|plugin| count_usage(&mut toolset, plugin));
+                return Ok(toolset);
+            }
             Err(error) => error,
         };
         let is_named =
@@ -329,5 +376,17 @@ pub fn toolset<'p>(
         let Some(at) = servers.iter().rposition(is_in) else { return Err(Error::invalid(error.to_string())) };
         let left_out = servers.remove(at);
         operator.note(&format!("warning: the server `{}` is left out: {error}", left_out.name()));
+    }
+}
+
+/// Counts the calls of all tools of a plugin together.
+fn count_usage(toolset: &mut Toolset, plugin: &PluginSource) {
+    let Some(usage) = &plugin.usage else { return };
+    let names = toolset.definitions().map(|definition| definition.name.to_string());
+    let is_its =
+        |name: &String| toolset.source(name).is_some_and(|source| source.name() == plugin.source.name());
+    let names: Vec<_> = names.filter(is_its).collect();
+    for name in names {
+        toolset.count_usage(&name, Arc::clone(usage));
     }
 }

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use cofferdam_files::{FileStore, Quota, read_named_text_ambient};
-use cofferdam_tool::{Limits, LimitsAsked, SecretText};
+use cofferdam_tool::{Limits, LimitsAsked, SecretText, UsageLimits};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -127,6 +127,12 @@ pub struct PluginConfig {
     /// Maximum number of retries of a call that ends as `Conflict`.
     #[serde(default)]
     pub(crate) retries: u32,
+    /// Maximum number of retries of a call that ends in a transient failure.
+    #[serde(default)]
+    pub(crate) transient_retries: u32,
+    /// Limits on the calls of all its tools together.
+    #[serde(default)]
+    pub(crate) usage: UsageLimits,
     /// Limits of its calls; a key that is left out has the value of the file's `[limits]`.
     #[serde(default)]
     pub(crate) limits: LimitsAsked,

@@ -14,6 +14,7 @@ use cofferdam_tool::{CallContext, ToolSource, Toolset};
 use serde_json::Value;
 
 use crate::call::{self, CallError, CallOutput};
+use crate::compose::ToolsetParts;
 use crate::granting::Values;
 use crate::loading::Unavailable;
 #[cfg(feature = "mcp")]
@@ -96,6 +97,7 @@ impl Host {
             engine: None,
             calls: AtomicU64::new(0),
         };
+        let mut sources = Vec::new();
         if !specs.is_empty() || has_skills {
             let engine = start_engine()?;
             #[cfg(feature = "skills")]
@@ -115,6 +117,7 @@ impl Host {
                 host.skills =
                     skill_tools::tools(&engine, selection, config, values, protected, operator).await?;
             }
+            sources = loaded.plugins.iter().map(|(spec, plugin)| spec.source(plugin)).collect();
             host.plugins = loaded.plugins.into_iter().map(|(_, plugin)| plugin).collect();
             host.unavailable = loaded.unavailable;
             host.engine = Some(engine);
@@ -125,15 +128,15 @@ impl Host {
             host.servers.note_unreachable(operator);
             host.servers.settle_changes(operator).await;
         }
-        host.toolset = compose::toolset(
-            &host.plugins,
-            &host.unavailable,
-            host.files.clone(),
-            host.skill_source(),
-            &selection.sources,
-            host.server_sources(),
-            operator,
-        )?;
+        let files = host.files.clone().map(|files| files as Arc<dyn ToolSource>);
+        let others = files.into_iter().chain(host.skill_source()).chain(selection.sources.iter().cloned());
+        let parts = ToolsetParts {
+            plugins: sources,
+            others: others.collect(),
+            unavailable: host.unavailable.iter().map(Unavailable::tools).collect(),
+            servers: host.server_sources(),
+        };
+        host.toolset = compose::toolset(parts, operator)?;
         Ok(host)
     }
 

@@ -137,17 +137,18 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 //!
 //! # Features
 //!
-//! All of them are on by default. Without default features there is no HTTP client, no MCP and no YAML.
+//! All of them are on by default. Without default features there is no HTTP client for models, no MCP and no YAML; a configuration that names
+//! something that is left out is refused.
 //!
 //! | feature | module | contents |
 //! |---|---|---|
 //! | `agent` | `agent` | function-calling agents |
 //! | `openai`, `anthropic` | `models` | clients for models of these providers |
-//! | `workflows` | `workflow` | graphs of agents and functions |
+//! | `workflows` | `workflow` | graphs of agents and functions; with `labels` and a provider `workflow_file`, workflows in YAML |
 //! | `skills` | `skills` | instructions, files and scripts that an agent opens when it needs them |
 //! | `labels` | `labels` | information-flow labels, which keep untrusted results from steering an agent |
 //! | `mcp` | `mcp` | MCP servers and clients |
-//! | `yaml` | | workflows and prompt files in YAML |
+//! | `s3`, `gcs`, `azure` | | file stores in buckets |
 
 // Parts of the host serve one feature only; the whole is checked with all of them.
 #![cfg_attr(

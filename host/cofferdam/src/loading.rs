@@ -10,7 +10,7 @@ use cofferdam_engine::{
     Component, Engine, LoadError, LoadEvent, LoadObserver, LoadRequest, Plugin, PluginBatch, PluginOptions,
     UnavailablePlugin,
 };
-use cofferdam_tool::{PluginName, ToolDefinition, ToolSource as _};
+use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
 
 use crate::compose::{self, PluginSpec};
 use crate::consent::Consent;
@@ -62,6 +62,11 @@ impl Unavailable {
     pub(crate) fn because(&self, error: Error) -> Self {
         let source = UnavailablePlugin::new(self.name.clone(), self.source.definitions(), &error);
         Self { name: self.name.clone(), source: Arc::new(source), error: Arc::new(error) }
+    }
+
+    /// Returns the tools that the plugin had, which answer that it is unavailable.
+    pub(crate) fn tools(&self) -> Arc<dyn ToolSource> {
+        Arc::clone(&self.source) as Arc<dyn ToolSource>
     }
 
     /// The whole reason, for the operator.

@@ -1,4 +1,4 @@
-//! What was compiled once, on disk, and trusted only with proof.
+//! Compiled code on disk, trusted only with proof.
 //!
 //! Deserialising compiled code is running it, so the cache believes no byte that it did not write itself. An
 //! installation has a random key of 32 bytes beside its entries. Every entry carries a MAC (keyed BLAKE3) over format,
@@ -59,7 +59,7 @@ struct Inner {
     until_pruned: AtomicU64,
 }
 
-/// What an entry was made from: everything that decides its contents, as one hash.
+/// Key of an entry: a hash of everything that its contents depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey([u8; 32]);
 
@@ -69,13 +69,13 @@ pub(crate) struct CacheKey([u8; 32]);
 pub(crate) enum EntryKind {
     /// Machine code of a component.
     Code,
-    /// What a component says about itself.
+    /// Imports and declarations of a component.
     Description,
     /// The index of the plugins of one start.
     Index,
 }
 
-/// What a look into the cache found.
+/// Result of looking an entry up.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
     /// The contents that were put, proven.
@@ -123,7 +123,7 @@ impl Cache {
         Ok(Self { inner: Arc::new(Inner { path, directory, key, until_pruned }) })
     }
 
-    /// Where the cache is, without links: no grant may reach into it or around it.
+    /// Returns the directory of the cache, without links: no grant may reach into it or around it.
     #[must_use]
     pub(crate) fn directory(&self) -> &Path {
         &self.inner.path

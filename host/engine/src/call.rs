@@ -53,7 +53,7 @@ struct Answer<T> {
     _permit: Option<Arc<CallPermit>>,
 }
 
-/// How running the guest ended.
+/// Outcome of running the guest.
 enum Ended<T> {
     Returned(T),
     Error(ToolError),
@@ -70,7 +70,7 @@ impl<T> Ended<T> {
     }
 }
 
-/// Why a caller stops a call that runs.
+/// Reason of a caller to stop a running call.
 enum Interrupt {
     /// The caller has given up.
     GivenUp,
@@ -79,11 +79,11 @@ enum Interrupt {
     TimeUp,
 }
 
-/// What a call does with an instance of its own.
+/// Work of a call with an instance of its own.
 trait Work: Send + 'static {
-    /// What the instance offers.
+    /// Typed exports of the instance.
     type Guest: Send + Sync;
-    /// What the guest answers.
+    /// Result of the guest.
     type Answer: Send + 'static;
 
     /// Returns the maximum bytes that the host copies of an answer before its length is known.
@@ -187,7 +187,7 @@ impl Work for TypedCall {
     }
 }
 
-/// What a call occupies while it runs. The order matters: the permit is released after the store has left the pool.
+/// Resources of a running call. The order matters: the permit is released after the store has left the pool.
 struct Sandbox {
     store: Store<CallState>,
     _ticking: Ticking,
@@ -198,7 +198,7 @@ struct Sandbox {
 struct Used<T> {
     sandbox: Sandbox,
     instantiate: Duration,
-    /// What came out; `None` if the call was stopped.
+    /// Result of the call; `None` if it was stopped.
     result: Option<Result<T, (Stage, wasmtime::Error)>>,
 }
 

@@ -1,4 +1,4 @@
-//! What an engine is built from, and how that becomes a wasmtime configuration.
+//! Settings of an engine, and the wasmtime configuration that they give.
 
 use std::path::PathBuf;
 
@@ -17,15 +17,15 @@ const WASM_STACK_BYTES_MAX: usize = 1024 * 1024;
 const FIBER_STACK_BYTES: usize = 2 * 1024 * 1024;
 /// Frames kept of a guest's call stack at a trap.
 const BACKTRACE_FRAMES_MAX: usize = 64;
-/// What the memories and tables of one place keep of their pages when a call has left them, in bytes each: enough for all that
+/// Bytes of pages that the memories and tables of one slot keep after a call, each: enough for all that
 /// a call of a compiled language, JavaScript or TypeScript writes. An interpreter like Python writes more, and what is beyond
 /// this goes back to the system.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 /// The least that is worth keeping: what a small tool writes.
 const KEPT_BYTES_MIN: usize = 64 << 10;
-/// What is kept for all places of one pool together if each has one memory, in bytes: large pools keep less for each.
+/// Bytes that all slots of one pool keep together if each has one memory: large pools keep less for each.
 const KEPT_BYTES_OF_POOL: usize = 128 << 20;
-/// How many memories are handed back to the system at once where none are kept.
+/// Number of memories that are returned to the system at once where none are kept.
 const DECOMMIT_BATCH: usize = 16;
 /// Address space reserved for one linear memory: with all 4 GiB that 32 bits can reach, no access needs a check.
 pub(crate) const MEMORY_RESERVATION_BYTES: u64 = 4 << 30;
@@ -33,19 +33,19 @@ pub(crate) const MEMORY_RESERVATION_BYTES: u64 = 4 << 30;
 /// Settings of an [`Engine`](crate::Engine).
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
-    /// Where compiled code and definitions are kept between runs; `None` compiles anew in every process.
+    /// Directory of compiled code and definitions; `None` compiles anew in every process.
     pub cache_directory: Option<PathBuf>,
-    /// How untrusted bytes become machine code.
+    /// Compiler of untrusted bytes to machine code.
     pub compiler: Compiler,
-    /// How many calls and instances the engine makes room for.
+    /// Number of calls and instances that the engine has room for.
     pub pool: PoolSize,
-    /// What all calls of the engine may take together.
+    /// Budget of all calls of the engine together.
     pub budget: ProcessBudget,
-    /// What the structural screen admits.
+    /// Limits of the structural screen.
     pub screen: ScreenLimits,
-    /// How requests of guests are sent.
+    /// Settings for the requests of guests.
     pub network: ClientConfig,
-    /// Where the changes of a call go that are too large for memory; `None` keeps all of them in memory, up to 80 MiB for
+    /// Directory for changes of a call that are too large for memory; `None` keeps all of them in memory, up to 80 MiB for
     /// each call. No mount may hold the directory or lie in it.
     pub spill: Option<SpillOptions>,
     /// Function that threads of the engine call when there have been no calls for a second, once after each burst of calls. An
@@ -53,7 +53,7 @@ pub struct EngineConfig {
     pub idle_hook: Option<fn()>,
 }
 
-/// What all calls of an engine may take together, besides the places of [`PoolSize::concurrent_calls_max`]. One plugin
+/// Budget of all calls of an engine together, besides the slots of [`PoolSize::concurrent_calls_max`]. One plugin
 /// may have seven times what is left: alone seven eighths, and a second one still finds something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessBudget {
@@ -132,8 +132,8 @@ impl EngineConfig {
     }
 }
 
-/// Whether compiled code counts the instructions that it executes. Counting makes code larger and slower, so that code
-/// which counts is a kind of its own, compiled only for plugins with an instruction budget.
+/// Metering of compiled code: it counts the instructions that it executes, or not. Counting makes code larger and slower, so
+/// that code which counts is a kind of its own, compiled only for plugins with an instruction budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Metering {
     /// Time alone ends a call.
@@ -143,7 +143,7 @@ pub(crate) enum Metering {
 }
 
 impl Metering {
-    /// What calls under `limits` need.
+    /// Returns the metering that calls under `limits` need.
     pub(crate) fn under(limits: &Limits) -> Self {
         if limits.fuel_max.is_some() { Self::Instructions } else { Self::Time }
     }

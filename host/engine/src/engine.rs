@@ -37,7 +37,7 @@ pub(crate) struct EngineInner {
     pub(crate) cpu_pool: CpuPool,
     pub(crate) cache: Option<Cache>,
     pub(crate) config: EngineConfig,
-    /// What `config` says about large changes, for every call.
+    /// Options for large changes, from `config`, for every call.
     pub(crate) spill: Option<Arc<SpillOptions>>,
     /// Sends the HTTP requests of all calls.
     pub(crate) client: Client,

@@ -1,4 +1,4 @@
-//! Why an engine cannot be built and why a component is not taken.
+//! Errors of building an engine and of loading a component.
 //!
 //! These errors are for the person who runs the host: they name files. None of them is ever shown to a model.
 
@@ -16,7 +16,7 @@ use crate::typed::UnfitFunction;
 /// Longest part of an import's name that is quoted, in characters.
 const NAME_CHARS_MAX: usize = 120;
 
-/// Why an [`Engine`](crate::Engine) cannot be built.
+/// Error of building an [`Engine`](crate::Engine).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -32,19 +32,19 @@ pub enum EngineError {
     /// The thread that ends overdue calls cannot be started.
     #[error("the thread that watches deadlines does not start")]
     Ticker(#[source] std::io::Error),
-    /// What sends the requests of guests cannot be set up.
+    /// The HTTP client for requests of guests cannot be set up.
     #[error("HTTP for plugins cannot be set up")]
     Network(#[source] cofferdam_network::ClientError),
 }
 
-/// Why a component is not taken as a plugin.
+/// Error of loading a component as a plugin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Read(std::io::Error),
-    /// What is at the path is not a regular file.
+    /// The path is not that of a regular file.
     #[error("is not a regular file")]
     NotAFile,
     /// The file is too large to be looked at.
@@ -88,7 +88,7 @@ pub enum LoadError {
     /// The manifest inside of the component cannot be read.
     #[error("has a manifest inside that cannot be read: {0}")]
     EmbeddedManifest(EmbeddedManifestError),
-    /// What should be text is not UTF-8.
+    /// A text file is not UTF-8.
     #[error("is not UTF-8 text")]
     NotText,
     /// Compiling failed or hit a limit.

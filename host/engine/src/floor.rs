@@ -189,7 +189,7 @@ fn keep_deadline(store: &mut Store<State>) {
     });
 }
 
-/// What the host offers besides WASI is not there; a measured tool uses nothing of it. (The linker's own way to leave imports
+/// Leaves out the host's interfaces besides WASI, which a measured tool does not use. (The linker's own way to leave imports
 /// out takes those of WASI in another patch version along.)
 fn leave_out_ours(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
     let engine = linker.engine().clone();

@@ -1,4 +1,4 @@
-//! What a plugin is given: names and the values behind them.
+//! Grants of a plugin: names and the values behind them.
 
 mod mount;
 
@@ -32,13 +32,13 @@ pub struct Grants {
     pub secrets: BTreeMap<String, SecretText>,
     /// Names of the secrets that the guest may read.
     pub readable_secrets: BTreeSet<String>,
-    /// How exactly the guest may tell the time.
+    /// Precision of the guest's clocks.
     pub clock: ClockPrecision,
-    /// Whether the guest may draw random numbers. Without them it gets the same sequence in every call.
+    /// True if the guest has random numbers. Otherwise it gets the same sequence in every call.
     pub random: bool,
     /// Tools that the guest may call.
     pub tools: BTreeSet<ToolName>,
-    /// What the guest may ask the one who makes a call.
+    /// Kinds of questions that the guest may ask the caller.
     pub ask: BTreeSet<QuestionKind>,
 }
 
@@ -62,7 +62,7 @@ impl Default for Grants {
 }
 
 impl Grants {
-    /// What is offered by this, with `limits`.
+    /// Returns the policy of these grants with `limits`.
     #[must_use]
     pub fn policy(&self, limits: &Limits) -> Policy {
         Policy {
@@ -109,7 +109,7 @@ impl Grants {
         }
     }
 
-    /// What keeps the secrets out of texts.
+    /// Creates the redactor that removes the secrets from strings.
     pub(crate) fn redactor(&self) -> Result<Redactor, UnfitSecret> {
         Redactor::new(self.secrets.iter().map(|(name, value)| (name.as_str(), value)))
     }

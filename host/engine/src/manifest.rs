@@ -47,7 +47,7 @@ struct Text {
     icons: Option<Vec<String>>,
 }
 
-/// Why a manifest is not accepted.
+/// Error in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {message}")]
 pub struct ManifestError {
@@ -55,7 +55,7 @@ pub struct ManifestError {
     pub line: usize,
     /// From 1, in characters.
     pub column: usize,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 
@@ -97,7 +97,7 @@ impl Manifest {
         self.texts().find_map(|text| text.icons.clone()).unwrap_or_default()
     }
 
-    /// What the plugin asks for.
+    /// Returns the permissions and limits that the plugin asks for.
     pub(crate) fn asked(&self) -> Asked {
         let permissions = self.texts().find_map(|text| text.permissions.clone());
         let limits = self.texts().find_map(|text| text.tables.limits.clone());
@@ -154,7 +154,7 @@ fn at(text: &str, offset: usize, message: &str) -> ManifestError {
     ManifestError { line, column, message: message.split_whitespace().collect::<Vec<_>>().join(" ") }
 }
 
-/// Why the manifest inside of a component cannot be read.
+/// Error of reading the manifest inside of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbeddedManifestError {
@@ -182,7 +182,7 @@ pub(crate) fn embedded(component: &[u8]) -> Result<Option<&str>, EmbeddedManifes
     std::str::from_utf8(section).map(Some).map_err(|_| EmbeddedManifestError::NotText)
 }
 
-/// Why a manifest is not put into a component.
+/// Error of putting a manifest into a component.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedError {

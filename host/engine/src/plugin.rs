@@ -23,21 +23,21 @@ use crate::host_api::{CallFiles, CallParts, PluginContext, imports};
 use crate::load::Loading;
 use crate::{Capability, Component, Engine, Grants, LoadError};
 
-/// What a person says about a plugin.
+/// Settings of a plugin.
 #[derive(Debug, Clone)]
 pub struct PluginOptions {
     /// The name under which the plugin is known.
     pub name: PluginName,
-    /// What it is offered. Its calls may reach what it asks for of that.
+    /// Grants that are offered. Its calls have those of them that it asks for.
     pub grants: Grants,
-    /// What each of its calls may use at most.
+    /// Limits of each call.
     pub limits: Limits,
     /// Maximum number of retries of a call that ends as [`ErrorType::Conflict`], if nothing of it is left anywhere
     /// ([`CallRecord::is_repeatable`](cofferdam_tool::CallRecord::is_repeatable)). Calls that other calls make are not.
     pub retries_max: u32,
 }
 
-/// What is known of a plugin's component.
+/// Facts about a plugin's component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginInfo {
     /// Name and digest.
@@ -46,7 +46,7 @@ pub struct PluginInfo {
     pub component_bytes: u64,
     /// The imports as written in the component.
     pub imports: Vec<String>,
-    /// What those imports let it do, each once, in order of weight.
+    /// Capabilities behind those imports, each once, in order of weight.
     pub capabilities: Vec<Capability>,
 }
 
@@ -66,7 +66,7 @@ pub struct Plugin {
     code: PluginCode,
 }
 
-/// What a plugin is made of.
+/// Parts of a plugin that do not depend on its options.
 struct Parts {
     digest: [u8; 32],
     facts: Facts,
@@ -151,7 +151,7 @@ impl Plugin {
         &self.context.identity
     }
 
-    /// What is known of the component.
+    /// Returns the facts about the component.
     #[must_use]
     pub fn info(&self) -> &PluginInfo {
         self.info.get_or_init(|| {
@@ -160,7 +160,7 @@ impl Plugin {
         })
     }
 
-    /// What the plugin asks for in its manifest.
+    /// Returns the permissions and limits that the manifest asks for.
     #[must_use]
     pub fn asked(&self) -> &Asked {
         &self.asked
@@ -172,20 +172,20 @@ impl Plugin {
         &self.icons
     }
 
-    /// What the plugin is offered.
+    /// Returns the policy that the plugin is offered.
     #[must_use]
     pub fn offered(&self) -> Policy {
         self.options.grants.policy(&self.options.limits)
     }
 
-    /// What its calls may do, and what is missing of what it asks for.
+    /// Returns the policy of its calls, and the permissions that it asks for and lacks.
     #[must_use]
     pub fn granted(&self) -> &Granted {
         &self.granted
     }
 
-    /// How many copies of its code are in memory: none before the first call, and up to one for each core once calls run side by
-    /// side.
+    /// Returns the number of copies of its code in memory: none before the first call, and up to one for each core once
+    /// calls run side by side.
     #[must_use]
     pub fn code_copies(&self) -> usize {
         self.code.loaded_copies()

@@ -12,8 +12,8 @@
 //!    process), long chains of instance types trip an assertion in it, and 477 bytes of instance types that double
 //!    at each step cost it 15 seconds and 4 GB.
 //!
-//! What passes costs a compiler time in proportion to its size at most, with one known exception: a function body may
-//! still be hard for the register allocator. That is left to the CPU limit of the compile child. The screen never
+//! A component that passes costs a compiler time in proportion to its size at most, with one known exception: a function
+//! body may still be hard for the register allocator. That is left to the CPU limit of the compile child. The screen never
 //! looks into custom sections, never changes bytes, and does not say whether imports can be satisfied.
 //!
 //! Components that import, export or pass on components and core modules *as values* are refused: what they
@@ -38,7 +38,7 @@ use wasmparser::component_types::{ComponentAnyTypeId, ComponentEntityType};
 use wasmparser::types::Types;
 use wasmparser::{Validator, WasmFeatures};
 
-/// What the screen saw in a component that passed, for reports.
+/// Counts of a component that passed, for reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub(crate) struct Screened {
@@ -79,8 +79,8 @@ pub(crate) fn screen(bytes: &[u8], limits: &ScreenLimits) -> Result<Screened, Sc
     Ok(screened)
 }
 
-/// Whether an import wants anything from the host. Types alone want nothing, whoever defines them: toolchains import the
-/// interface, or the type, that a function of the component only mentions. A resource of the import's own does.
+/// Returns true if an import needs anything from the host. Types need nothing, wherever they are defined: toolchains import
+/// the interface, or the type, that a function of the component only mentions. A resource of the import's own does.
 fn asks_for_something(types: &Types, import: &str) -> bool {
     match types.component_item_for_import(import).map(|item| item.ty) {
         Some(ComponentEntityType::Instance(id)) => {

@@ -116,7 +116,7 @@ impl Function {
         Ok(results.pop())
     }
 
-    /// What the function returned as the outcome of the call.
+    /// Converts the function's result to the outcome of the call.
     pub(crate) fn outcome(&self, result: Option<Val>, output_bytes_max: u64) -> Outcome {
         lift::outcome(self.result.as_ref(), result, output_bytes_max)
     }

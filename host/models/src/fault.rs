@@ -185,7 +185,6 @@ pub(super) fn checked<'j>(json: &'j str) -> Result<Fields<'j>, Broken> {
 }
 
 /// A text of a field that is a text or an object, as it was written.
-#[cfg(feature = "openai")]
 pub(super) fn text_or_json(raw: &str) -> String {
     fields::text(raw).unwrap_or_else(|| raw.to_owned())
 }

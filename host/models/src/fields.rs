@@ -73,7 +73,6 @@ impl<'j> Fields<'j> {
     }
 
     /// The objects in a list.
-    #[cfg(feature = "openai")]
     pub(super) fn objects(&self, key: &str) -> impl Iterator<Item = Fields<'j>> + use<'j> {
         self.list(key).unwrap_or_default().into_iter().filter_map(Fields::read)
     }

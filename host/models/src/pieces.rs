@@ -148,7 +148,6 @@ impl Pieces {
     }
 
     /// Whether there are calls.
-    #[cfg(feature = "openai")]
     pub(super) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
     }
@@ -170,7 +169,6 @@ impl Pieces {
     }
 
     /// The conversation that the service keeps.
-    #[cfg(feature = "openai")]
     pub(super) fn conversation(&mut self, id: Option<String>) {
         self.conversation_id = id.or(self.conversation_id.take());
     }

@@ -23,7 +23,7 @@ use super::ServeOptions;
 #[cfg(feature = "skills")]
 use super::skill_offers::{SkillPrompts, SkillResources};
 use super::store_resources::StoreResources;
-use crate::compose::{self, PluginSpec};
+use crate::compose::{self, PluginSpec, ToolsetParts};
 use crate::config::ConfigFile;
 use crate::granting::Values;
 use crate::loading::{LoadState, Loader, Order, Unavailable};
@@ -163,6 +163,11 @@ impl Offering {
             spec.first_build.is_some() || !matches!(plugin, LoadState::Unavailable(_))
         };
         if !is_nothing || self.plugins.iter().any(has_plugin) { None } else { self.unavailable().next() }
+    }
+
+    fn other_sources(&self) -> Vec<Arc<dyn ToolSource>> {
+        let files = self.files.clone().map(|files| files as Arc<dyn ToolSource>);
+        files.into_iter().chain(self.skill_source()).chain(self.sources.iter().cloned()).collect()
     }
 
     fn skill_source(&self) -> Option<Arc<dyn ToolSource>> {
@@ -309,19 +314,14 @@ impl Offering {
 
     /// What clients are offered of it.
     pub(super) fn offer(&self, options: &ServeOptions) -> crate::Result<Offer> {
-        let plugins = self.ready().map(|(_, plugin)| plugin);
-        let unavailable = self.unavailable();
         let servers = self.servers.iter().filter_map(|kept| kept.server());
-        let servers = servers.map(|server| server as Arc<dyn ToolSource>).collect();
-        let mut toolset = compose::toolset(
-            plugins,
-            unavailable,
-            self.files.clone(),
-            self.skill_source(),
-            &self.sources,
-            servers,
-            &self.operator,
-        )?;
+        let parts = ToolsetParts {
+            plugins: self.ready().map(|(spec, plugin)| spec.source(plugin)).collect(),
+            others: self.other_sources(),
+            unavailable: self.unavailable().map(Unavailable::tools).collect(),
+            servers: servers.map(|server| server as Arc<dyn ToolSource>).collect(),
+        };
+        let mut toolset = compose::toolset(parts, &self.operator)?;
         let facts = |(_, plugin): (&PluginSpec, &Arc<Plugin>)| {
             let (icons, plugin) = (plugin.icons().to_vec(), Arc::clone(plugin));
             let name = plugin.name().to_owned();

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::error::{CacheError, Rejection};
 
-/// What starts the names of files that are not finished.
+/// Prefix of the names of unfinished files.
 pub(super) const TEMPORARY_PREFIX: &str = ".tmp-";
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;

@@ -11,7 +11,7 @@ use super::{CacheKey, EntryKind};
 const MAGIC: [u8; 8] = *b"CFDCACH1";
 /// Length of a MAC.
 const MAC_BYTES: usize = blake3::OUT_LEN;
-/// What stands before the contents: magic and MAC.
+/// Header before the contents: magic and MAC.
 const HEADER_BYTES: u64 = (MAGIC.len() + MAC_BYTES) as u64;
 /// Longest machine code. It is a few times as long as its Wasm, of which the screen admits 64 MiB.
 const CODE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
@@ -21,7 +21,7 @@ const DESCRIPTION_BYTES_MAX: u64 = 16 * 1024 * 1024;
 const INDEX_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 impl EntryKind {
-    /// How the MAC tells kinds apart. Never reused for another kind.
+    /// Returns the tag by which the MAC tells kinds apart. Never reused for another kind.
     fn tag(self) -> u8 {
         match self {
             Self::Code => 1,
@@ -52,7 +52,7 @@ pub(super) fn name(key: &CacheKey, kind: EntryKind) -> String {
     format!("{}.{}", blake3::Hash::from_bytes(key.0).to_hex(), kind.extension())
 }
 
-/// Whether a file of the directory is an entry by its name.
+/// Returns true if a file of the directory is an entry by its name.
 pub(super) fn is_entry(name: &str) -> bool {
     let Some((key, extension)) = name.split_once('.') else { return false };
     let known = [EntryKind::Code, EntryKind::Description, EntryKind::Index]

@@ -1,9 +1,9 @@
-//! Why a cache cannot be used, and why an entry of it is not.
+//! Errors of the cache, and reasons to reject an entry.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a cache cannot be opened or written. The texts name paths of the host: they are for the operator.
+/// Error of opening or writing a cache. The messages name paths of the host: they are for the operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
@@ -12,21 +12,21 @@ pub enum CacheError {
     Refused {
         /// `directory` or `key`.
         part: &'static str,
-        /// Where it is.
+        /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: Rejection,
-        /// What to do about it.
+        /// A command or action that solves it.
         remedy: String,
     },
     /// The system failed.
     #[error("cannot {action} the cache directory `{}`", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         action: &'static str,
         /// The cache directory.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
@@ -46,7 +46,7 @@ pub enum CacheError {
     Unsupported,
 }
 
-/// Why a file is not trusted. Reads on after `the entry is …`.
+/// Reason to reject a file. Reads on after `the entry is …`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {

@@ -10,7 +10,7 @@ use super::error::{CacheError, Rejection};
 /// File name of the key in the cache directory.
 pub(super) const KEY_NAME: &str = "key";
 const KEY_BYTES: usize = blake3::KEY_LEN;
-/// How often a key may vanish between being made and being read, which takes someone who deletes it.
+/// Maximum number of attempts to read a key that vanishes after it was created, because another process deletes it.
 const ATTEMPTS: u32 = 3;
 
 /// The key. Has no `Debug`, so that it never reaches a log.

@@ -9,7 +9,7 @@ use super::entry;
 /// Age at which an unfinished file has no writer any more. Writing an entry takes seconds.
 const TEMPORARY_SECONDS_MAX: i64 = 60 * 60;
 
-/// What pruning did.
+/// Result of pruning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub(crate) struct Pruned {

@@ -1,4 +1,4 @@
-//! What the cache gives back, and everything that it must not.
+//! Entries that the cache returns, and all that it must reject.
 
 #![cfg(unix)]
 

@@ -20,10 +20,10 @@ use crate::scheduler::cpu_meter::CpuLimitExceeded;
 const BACKTRACE_BYTES_MAX: usize = 32 * 1024;
 /// Longest message about a cause that is kept, in bytes. It may quote names of the guest as well.
 const DETAIL_BYTES_MAX: usize = 4096 - CUT_OFF.len();
-/// What stands at the end of a text that was longer.
+/// Mark at the end of a string that was cut.
 const CUT_OFF: &str = " …";
 
-/// What the host was doing when the error came up.
+/// Stage of the call in which an error occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Creating the instance.

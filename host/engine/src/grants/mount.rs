@@ -13,9 +13,9 @@ pub struct Mount {
     pub name: MountName,
     /// The store behind it.
     pub store: Arc<dyn FileStore>,
-    /// What the guest may do with it.
+    /// Access that the guest has.
     pub access: FileAccess,
-    /// Whether calls of all sessions see the whole store, or each session a directory of its own in it.
+    /// Sharing between sessions: all see the whole store, or each has a directory of its own in it.
     pub sharing: Sharing,
 }
 

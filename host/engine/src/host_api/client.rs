@@ -34,14 +34,14 @@ const LOG_LINES_MAX: u32 = 1000;
 const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
 /// Length of all of them.
 const LOG_BYTES_MAX: usize = 256 * 1024;
-/// How much of what a client says about a failure is passed on, in characters.
+/// Maximum length of a client's description of a failure that is passed on, in characters.
 const FAILURE_CHARS_MAX: usize = 1024;
 
-/// What a call needs to ask and to log, and what it has used up.
+/// Asker of a call, and the questions and log lines that the call has used up.
 pub(crate) struct Client {
     /// With the runtime of the embedder, which the asker belongs to.
     asker: Option<(Arc<dyn Asker>, Handle)>,
-    /// How the questions were called that were put.
+    /// Names of the questions that were asked.
     asked: Vec<String>,
     lines: u32,
     line_bytes: usize,
@@ -76,7 +76,7 @@ impl Client {
         Ok(name)
     }
 
-    /// Whether the call may ask `more` questions.
+    /// Checks that the call may ask `more` questions.
     fn check_number(&self, more: usize) -> Result<(), Error> {
         if self.asked.len().saturating_add(more) <= QUESTIONS_MAX {
             return Ok(());
@@ -84,7 +84,7 @@ impl Client {
         Err(Error::Limit(format!("a call may ask {QUESTIONS_MAX} questions")))
     }
 
-    /// Whether one more line may be logged; if so it is counted.
+    /// Returns true if one more line may be logged, and counts it then.
     fn has_room_for(&mut self, line: &str) -> bool {
         let bytes = self.line_bytes.saturating_add(line.len());
         let fits = line.len() <= LOG_LINE_BYTES_MAX && bytes <= LOG_BYTES_MAX && self.lines < LOG_LINES_MAX;

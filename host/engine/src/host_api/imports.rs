@@ -1,8 +1,8 @@
-//! Which imports exist, what each of them lets a plugin do, and whether it is answered without a grant.
+//! The imports that exist, the capability behind each, and the grants that they need.
 
 use serde::{Deserialize, Serialize};
 
-/// What an import lets a plugin do, in the words of the person who decides about it.
+/// Capability that an import gives to a plugin, as an operator decides about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -41,7 +41,7 @@ pub enum Capability {
     Plumbing,
 }
 
-/// How an import is answered.
+/// Condition under which an import is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// Linked for every plugin; what it reaches depends on the grants.
@@ -51,7 +51,7 @@ pub(crate) enum Standing {
 }
 
 impl Capability {
-    /// What a plugin with this import can do, as a verb phrase.
+    /// Describes a plugin with this import, as a verb phrase.
     #[must_use]
     pub fn in_plain_words(self) -> &'static str {
         match self {

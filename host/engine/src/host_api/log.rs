@@ -1,4 +1,4 @@
-//! Where a guest's standard output and standard error go: the end of them, into the call record.
+//! The tails of a guest's standard output and standard error, for the call record.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +11,7 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-/// How much a guest may write in one step. It bounds the copy that the host makes of it.
+/// Maximum bytes that a guest writes in one step. It bounds the copy that the host makes.
 const WRITE_BYTES_MAX: usize = 64 * 1024;
 
 /// Keeps the last bytes that were written and forgets the rest. Writing never fails, so that a tool which prints a lot

@@ -19,7 +19,7 @@ use crate::guest::cofferdam::plugin::files::{
     WriteMode as Mode,
 };
 
-/// What an entry of a listing takes in memory beside its name, in bytes.
+/// Memory of an entry of a listing beside its name, in bytes.
 const ENTRY_BYTES: u64 = 64;
 
 impl CallState {

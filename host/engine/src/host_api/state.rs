@@ -94,7 +94,7 @@ impl CallState {
         &self.context
     }
 
-    /// What keeps the secrets of the call out of texts.
+    /// Returns the redactor that removes the secrets of the call from strings.
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.plugin.redactor
     }

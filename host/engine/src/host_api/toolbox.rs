@@ -26,10 +26,10 @@ use crate::guest::cofferdam::plugin::toolbox::{Error, Host};
 use crate::guest::cofferdam::plugin::types;
 use crate::guest::{Content, EmbeddedResource, Failure, Link, ResourceBody};
 
-/// How deep calls may be in each other.
+/// Maximum depth of nested calls.
 const DEPTH_MAX: u32 = 4;
 
-/// What a call needs to make others.
+/// State of a call that calls other tools.
 pub(crate) struct Toolbox {
     toolset: Option<Toolset>,
     /// The embedder's: an inner call is not a part of what the outer one computes.
@@ -129,7 +129,7 @@ impl Host for CallState {
 }
 
 impl CallState {
-    /// What an inner call knows about its caller.
+    /// Returns the context of an inner call.
     fn inner_context(&mut self) -> CallContext {
         self.toolbox.made = self.toolbox.made.saturating_add(1);
         let Toolbox { made, depth, files, .. } = &self.toolbox;

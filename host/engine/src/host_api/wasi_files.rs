@@ -43,7 +43,7 @@ struct MountedFiles {
 }
 
 impl CallFiles {
-    /// What a call sees that has changed nothing yet.
+    /// Creates the mounts of a call that has changed nothing yet.
     pub(crate) fn new(grants: &Grants, context: &CallContext, spill: Option<&Arc<SpillOptions>>) -> Self {
         // A call without mounts changes nothing.
         let budget = match spill.filter(|_| !grants.mounts.is_empty()) {
@@ -64,7 +64,7 @@ impl CallFiles {
         Self { mounts, transaction }
     }
 
-    /// What inner calls take part in.
+    /// Returns the transaction, in which inner calls take part.
     pub(crate) fn transaction(&self) -> &Transaction {
         &self.transaction
     }
@@ -113,7 +113,7 @@ impl CallFiles {
         self.mounts().iter().map(|mount| (&mount.name, !mount.overlay.is_read_only()))
     }
 
-    /// What the call sees of the mount called `name`.
+    /// Returns the mount called `name` with the changes of the call.
     pub(crate) fn mounted(&self, name: &str) -> Option<Overlay> {
         self.mounts().iter().find(|mount| mount.name.as_str() == name).map(|mount| mount.overlay.clone())
     }

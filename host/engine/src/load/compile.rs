@@ -42,7 +42,7 @@ const THREADS_MAX: &str = "4";
 const STATUS_OK: u8 = 0;
 const STATUS_REFUSED: u8 = 1;
 
-/// How untrusted bytes become machine code.
+/// Compiler of untrusted bytes to machine code.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Compiler {
@@ -58,7 +58,7 @@ pub enum Compiler {
     InProcess,
 }
 
-/// Why a component was not compiled.
+/// Error of compiling a component.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
@@ -79,7 +79,7 @@ pub enum CompileError {
     Died {
         /// The limit.
         memory_mib: u64,
-        /// How the child ended.
+        /// Exit status of the child.
         status: ExitStatus,
     },
     /// The compiler has met something that it did not expect.
@@ -87,7 +87,7 @@ pub enum CompileError {
         "makes the compiler fail ({status}); it uses WebAssembly in a way that this version does not know"
     )]
     Crashed {
-        /// How the child ended.
+        /// Exit status of the child.
         status: ExitStatus,
     },
     /// The child cannot be started or talked to.

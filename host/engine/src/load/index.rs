@@ -48,11 +48,11 @@ struct SavedIndex {
 
 #[derive(Default)]
 struct State {
-    /// Where the records of the saved index are in its contents.
+    /// Positions of the records in the contents of the saved index.
     saved_records: Ranges,
     records: Vec<RecordState>,
     saved_approval: Option<Approval>,
-    approval: Option<Approval>,
+    next_approval: Option<Approval>,
 }
 
 /// The record of one component in the index that is saved next.
@@ -97,7 +97,7 @@ impl StartupIndex {
         if let Some((approval, records)) =
             parse(&contents).filter(|(_, records)| records.len() == paths.len())
         {
-            (state.saved_records, state.saved_approval, state.approval) = (records, approval, approval);
+            (state.saved_records, state.saved_approval, state.next_approval) = (records, approval, approval);
         }
         Self { saved: Some(SavedIndex { cache: cache.clone(), key, contents }), state: state.into() }
     }
@@ -145,13 +145,13 @@ impl StartupIndex {
     }
 
     /// Returns the approval of the saved index.
-    pub(crate) fn approval(&self) -> Option<Approval> {
+    pub(crate) fn saved_approval(&self) -> Option<Approval> {
         self.state().saved_approval
     }
 
     /// Sets the approval that is saved next.
     pub(crate) fn set_approval(&self, approval: Option<Approval>) {
-        self.state().approval = approval;
+        self.state().next_approval = approval;
     }
 
     /// Writes the index if a record is new or the approval has changed. Takes some milliseconds for a thousand components.
@@ -167,7 +167,7 @@ impl StartupIndex {
     fn changed_contents(&self, saved: &SavedIndex) -> Option<Vec<u8>> {
         let state = self.state();
         let has_new = state.records.iter().any(|record| matches!(record, RecordState::New(_)));
-        if !has_new && state.approval == state.saved_approval {
+        if !has_new && state.next_approval == state.saved_approval {
             return None;
         }
         let before = |position: usize| saved.contents.get(state.saved_records.get(position)?.clone());
@@ -177,7 +177,7 @@ impl StartupIndex {
             RecordState::New(bytes) => bytes.as_slice(),
         };
         let records = state.records.iter().enumerate().map(record).collect();
-        let approval = state.approval.map(Approval::to_bytes);
+        let approval = state.next_approval.map(Approval::to_bytes);
         postcard::to_allocvec(&Contents { approval, records }).ok()
     }
 

@@ -23,7 +23,7 @@ const DESCRIBE_WALL_MS_MAX: u64 = 5_000;
 /// Maximum bytes of such a list: the 262144 bytes of ARG-43, and room for the lists around them.
 const DESCRIBE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What is known of a component without its code. Kept in the cache next to it.
+/// Description of a component without its code. Stored in the cache next to the code.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Description {
     pub(crate) component_bytes: u64,
@@ -31,10 +31,10 @@ pub(crate) struct Description {
     pub(crate) declarations: Vec<Declaration>,
 }
 
-/// What a component says about itself.
+/// Description of a component with its manifests.
 pub(crate) struct Described {
     pub(crate) description: Description,
-    /// What its manifest asks for.
+    /// Permissions and limits that its manifest asks for.
     pub(crate) asked: Asked,
     /// Pictures that the manifest names.
     pub(crate) icons: Vec<String>,
@@ -50,7 +50,7 @@ pub(crate) struct Loading<'a> {
     wasm_engine: &'a Arc<WasmEngine>,
     /// Set if the plugin has an instruction budget. Listing tools has none: it may take its time.
     fuel_max: Option<u64>,
-    /// Whether the plugin was granted a connection.
+    /// True if the plugin was granted a connection.
     has_sockets: bool,
     observer: &'a dyn LoadObserver,
     bytes: Arc<[u8]>,
@@ -87,7 +87,7 @@ impl<'a> Loading<'a> {
         })
     }
 
-    /// What the component says about itself. Code comes with it when it had to be compiled for that.
+    /// Returns the description of the component. Code comes with it when it had to be compiled for that.
     pub(crate) async fn describe(&self) -> Result<Described, LoadError> {
         let beside = self.component.read_manifest().await?;
         let embedded = manifest::embedded(&self.bytes).map_err(LoadError::EmbeddedManifest)?;
@@ -114,7 +114,7 @@ impl<'a> Loading<'a> {
         Ok(Described { description, asked, icons, code: Some(code) })
     }
 
-    /// What the description of the component depends on. A manifest beside it changes it and leaves the code as it is.
+    /// Returns the cache key of the description. A manifest beside the component changes it and leaves the code as it is.
     fn description_key(&self, beside: Option<&str>) -> CacheKey {
         match beside {
             Some(text) => {
@@ -178,7 +178,7 @@ impl<'a> Loading<'a> {
         Code::from_trusted(self.wasm_engine, artifact, self.has_sockets)
     }
 
-    /// What the component answers when it is asked for its tools.
+    /// Calls the component for its tools.
     async fn listed(
         &self,
         wasm_engine: &WasmEngine,

@@ -24,7 +24,7 @@ pub(super) struct PermissionsTable {
     ask: Vec<Spanned<String>>,
 }
 
-/// Where something is wrong, and what.
+/// Position and message of an error.
 type Wrong = (usize, String);
 
 impl PermissionsTable {

@@ -42,14 +42,14 @@ pub(crate) fn custom<'a>(component: &'a [u8], name: &str) -> impl Iterator<Item 
         .filter_map(move |(_, section)| named(section, name))
 }
 
-/// The same, and those of the core modules in the outermost component: where a linker puts what a compiler was told to
+/// Returns those, and those of the core modules in the outermost component: where a linker puts what a compiler was told to
 /// keep.
 pub(crate) fn custom_of_modules<'a>(component: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
     let modules = Sections::new(component).filter(|(id, _)| *id == CORE_MODULE);
     custom(component, name).chain(modules.flat_map(move |(_, module)| custom(module, name)))
 }
 
-/// What stands behind the name of a custom section, if it is that name.
+/// Returns the contents of a custom section if it has this name.
 fn named<'a>(section: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut reader = BinaryReader::new(section, 0);
     if reader.read_string().ok()? != name {

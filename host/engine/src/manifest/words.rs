@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
 
-/// What is said about a tool.
+/// Words about a tool.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolWords {
@@ -19,7 +19,7 @@ pub(crate) struct ToolWords {
     pub(super) parameters: BTreeMap<Spanned<String>, ParameterWords>,
 }
 
-/// What is said about a parameter.
+/// Words about a parameter.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ParameterWords {

@@ -121,7 +121,7 @@ impl Engine {
         });
         let found = parallel::map(&lookups.collect::<Vec<_>>(), |position, lookup| {
             let (component, options) = (*lookup)?;
-            self.from_index(&index, position, component, options).transpose()
+            self.cached_plugin(&index, position, component, options).transpose()
         });
         let mut cached = VecDeque::new();
         let mut waiting = Vec::new();
@@ -156,7 +156,7 @@ impl Engine {
     }
 
     /// Creates the plugin of a component from the index, if its files are those of the record.
-    fn from_index(
+    fn cached_plugin(
         &self,
         index: &StartupIndex,
         position: usize,
@@ -231,7 +231,7 @@ impl PluginBatch {
     /// about those that are loaded now.
     #[must_use]
     pub fn approval(&self) -> Option<Approval> {
-        self.index.approval()
+        self.index.saved_approval()
     }
 
     /// Sets the mark to save with the index: all plugins of the batch are approved. `None` removes the mark.

@@ -66,7 +66,7 @@ struct Queue {
     is_closed: bool,
 }
 
-/// What the pool knows of a call.
+/// State of a call in the pool.
 struct CallInfo {
     plugin: PluginName,
     meter: Arc<CpuMeter>,

@@ -8,7 +8,7 @@ use wasmparser::{BlockType, FunctionBody, Operator};
 use super::error::{Quantity, ScreenError};
 use super::tally::Tally;
 
-/// How many values a function type takes and gives.
+/// Numbers of parameters and results of a function type.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Width {
     params: u64,

@@ -1,4 +1,4 @@
-//! What things cost once they are expanded.
+//! Costs of definitions after expansion.
 //!
 //! A component is cheap to write and dear to expand: each instantiation and each use of a type repeats what it names.
 //! So a cost is computed once where something is defined, kept with it, and added wherever it is used. Additions
@@ -7,7 +7,7 @@
 use super::error::{Quantity, ScreenError};
 use super::tally::Tally;
 
-/// What a resource costs where a type declares it. A validator makes a fresh one per use, with tables around it: up to
+/// Cost of a resource where a type declares it. A validator makes a fresh one per use, with tables around it: up to
 /// 16 KB and 56 µs where instance types are nested, against some 100 bytes for other items.
 const RESOURCE_COST: u64 = 128;
 
@@ -36,7 +36,7 @@ impl Shape {
         Self { cost, widest: cost, depth: depth.saturating_add(1) }
     }
 
-    /// The same as something that an alias takes out as a whole.
+    /// Returns this cost as that of one item, which an alias takes out as a whole.
     pub(super) fn whole(self) -> Self {
         Self { widest: self.cost, ..self }
     }
@@ -99,7 +99,7 @@ impl Space {
     }
 }
 
-/// What one instantiation of a component or core module creates.
+/// Items that one instantiation of a component or core module creates.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Expansion {
     pub(super) instances: u64,

@@ -1,11 +1,11 @@
-//! Why bytes are refused, in one line each.
+//! Reasons to refuse bytes, in one line each.
 
 use std::fmt;
 
 /// Longest part of a message that is taken from the validator, in characters. It can quote names of the component.
 const QUOTED_CHARS_MAX: usize = 200;
 
-/// Why a component is not compiled. Each text is one line without control characters.
+/// Reason to refuse a component before it is compiled. Each message is one line without control characters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScreenError {
@@ -43,9 +43,9 @@ pub enum ScreenError {
     /// A limit was crossed.
     #[error("the component has {found} or more {quantity}; the limit is {limit}")]
     OverLimit {
-        /// What there is too much of.
+        /// Quantity that exceeds its limit.
         quantity: Quantity,
-        /// How much was counted when counting stopped.
+        /// Count at which counting stopped.
         found: u64,
         /// The largest count that passes.
         limit: u64,
@@ -66,7 +66,7 @@ pub enum ScreenError {
     SwitchedOff {
         /// The words of the validator.
         reason: String,
-        /// Where in the file.
+        /// Offset in the file.
         offset: u64,
     },
     /// The bytes break the rules of the format.
@@ -74,7 +74,7 @@ pub enum ScreenError {
     Invalid {
         /// The words of the validator.
         reason: String,
-        /// Where in the file.
+        /// Offset in the file.
         offset: u64,
     },
     /// The validator failed on the bytes. A bug there, or an attack on one.
@@ -112,7 +112,7 @@ impl fmt::Display for FileKind {
     }
 }
 
-/// What the screen counts. Reads as the noun of a message; [`super::ScreenLimits`] says what each one is.
+/// Quantity that the screen counts. Reads as the noun of a message; [`super::ScreenLimits`] defines each one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Quantity {

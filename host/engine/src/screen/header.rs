@@ -5,7 +5,7 @@ use super::error::{FileKind, Quantity, ScreenError};
 const MAGIC: &[u8] = b"\0asm";
 /// Magic, version and layer.
 const HEADER_BYTES: u64 = 8;
-/// How far into unknown bytes is looked to name them.
+/// Maximum number of unknown bytes that are read to name their kind.
 const LOOK_BYTES: usize = 512;
 
 /// Refuses what is no component by its header, what is too long, and what ends before its last section does.
@@ -52,7 +52,7 @@ fn file_kind(bytes: &[u8]) -> FileKind {
     }
 }
 
-/// Whether `start` is UTF-8 without control characters, but for a character that the cut at its end broke.
+/// Returns true if `start` is UTF-8 without control characters, except for a character that is cut off at the end.
 fn is_text(start: &[u8]) -> bool {
     let text = match std::str::from_utf8(start) {
         Ok(text) => text,
@@ -65,7 +65,7 @@ fn is_text(start: &[u8]) -> bool {
     !text.is_empty() && !text.chars().any(|c| c.is_control() && !c.is_whitespace())
 }
 
-/// How long the file is by its own account: the end of the last top-level section whose header is there.
+/// Returns the length of the file by its headers: the end of the last top-level section whose header is there.
 ///
 /// A header that makes no sense ends the search; the parser has the words for it.
 fn announced_bytes(bytes: &[u8]) -> u64 {
@@ -80,7 +80,7 @@ fn announced_bytes(bytes: &[u8]) -> u64 {
     end
 }
 
-/// Where the section that starts at `start` ends; one past the file if its header is cut off, `None` if it is broken.
+/// Returns the end of the section that starts at `start`; one past the file if its header is cut off, `None` if it is broken.
 fn section_end(bytes: &[u8], start: u64) -> Option<u64> {
     let header = bytes.get(usize::try_from(start).ok()?..)?;
     let mut size = 0_u64;

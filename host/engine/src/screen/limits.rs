@@ -40,7 +40,7 @@ pub struct ScreenLimits {
     pub branch_targets_max: u64,
     /// Values that calls, typed blocks and branches of one function move on the operand stack.
     pub body_operands_max: u64,
-    /// The same for all functions together.
+    /// Maximum for all functions together.
     pub operands_max: u64,
     /// Globals of all core modules.
     pub globals_max: u64,

@@ -34,8 +34,8 @@ impl ModuleScan {
         }
     }
 
-    /// What one instantiation of the module creates. Its definitions are its imports and exports, each of which is
-    /// looked up again whenever the module is instantiated.
+    /// Returns the items that one instantiation of the module creates. Its definitions are its imports and exports, each of
+    /// which is looked up again whenever the module is instantiated.
     pub(super) fn finish(self) -> Expansion {
         self.expansion
     }

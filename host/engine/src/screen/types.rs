@@ -206,7 +206,7 @@ pub(super) fn take_out(space: &mut Space, kind: ComponentExternalKind, instance:
     }
 }
 
-/// What a core type at component level costs: its declarations, if it is the type of a module.
+/// Returns the cost of a core type at component level: its declarations, if it is the type of a module.
 pub(super) fn core_type_cost(ty: &CoreType<'_>) -> u64 {
     match ty {
         CoreType::Rec(group) => group.types().len() as u64,

@@ -298,7 +298,7 @@ impl Walk<'_> {
 }
 
 impl ComponentScan {
-    /// What one instantiation of the component creates, itself included.
+    /// Returns the items that one instantiation of the component creates, itself included.
     fn finish(self) -> Built {
         let instances = self.expansion.instances.saturating_add(1);
         Built { expansion: Expansion { instances, ..self.expansion }, shape: self.space.shape() }
@@ -328,7 +328,7 @@ fn each<'a, T: wasmparser::FromReader<'a>>(
     section.into_iter().try_for_each(|item| read(item?))
 }
 
-/// What an instance argument or an export names.
+/// Resolves the item that an instance argument or an export names.
 fn item(space: &Space, kind: ComponentExternalKind, index: u32) -> Result<Shape, ScreenError> {
     refuse_higher_order(kind)?;
     Ok(match kind {

@@ -44,7 +44,7 @@ fn declaration(
     })
 }
 
-/// What is said about parameters has to be about parameters that there are.
+/// Refuses words about parameters that do not exist.
 fn check_names(function: &Function, words: Words) -> Result<Words, String> {
     let is_parameter = |key: &String| function.parameters.iter().any(|field| field.key == *key);
     match words.parameters.keys().find(|key| !is_parameter(key)) {

@@ -1,4 +1,4 @@
-//! Which functions of a component are tools, and of which form their values are.
+//! Discovery of the functions of a component that are tools, and of the form of their values.
 
 use cofferdam_tool::DeclarationError;
 use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
@@ -20,17 +20,17 @@ const NODES_IN_ALL_MAX: usize = 50_000;
 /// recurses.
 const LEVELS_MAX: usize = 60;
 
-/// Why an exported function cannot be a tool.
+/// Exported function that cannot be a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("exports the function `{function}`, which cannot be a tool: {reason}")]
 pub struct UnfitFunction {
     /// The function as written in the component, behind its interface and a `#` if it has one.
     pub function: String,
-    /// What stands in the way.
+    /// The reason.
     pub reason: String,
 }
 
-/// Whether an export belongs to a protocol between hosts and components. `wasi:cli/run` is no tool, and neither is an
+/// Returns true if an export belongs to a protocol between hosts and components. `wasi:cli/run` is no tool, and neither is an
 /// interface of ours in a version that this host does not know.
 pub(crate) fn is_protocol(export: &str) -> bool {
     export.starts_with("wasi:") || export.starts_with("cofferdam:")
@@ -231,7 +231,7 @@ fn no_json(what: &str) -> String {
     format!("holds {what}, which has no JSON form")
 }
 
-/// What the component calls a resource, in the first import or export that has it.
+/// Returns the component's name of a resource, in the first import or export that has it.
 fn resource_name(component: &Component, resource: &ResourceType) -> Option<String> {
     let engine = component.engine();
     let ty = component.component_type();

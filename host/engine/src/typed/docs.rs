@@ -1,4 +1,4 @@
-//! What a component says about its functions in words: the `package-docs` section that the WIT tools write.
+//! Descriptions of functions from the component: the `package-docs` section that the WIT tools write.
 //!
 //! The section is JSON behind a version byte, in the outermost component. It is read here and not by the WIT library,
 //! which resolves whole packages for it and recurses over bytes from strangers. A section that is missing, too long or
@@ -66,7 +66,7 @@ enum FunctionText {
     WithStability { docs: Option<String> },
 }
 
-/// What is said about a function, wherever it is said.
+/// Words about a function, from any source.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Words {
     pub(super) description: Option<String>,
@@ -74,7 +74,7 @@ pub(super) struct Words {
     pub(super) parameters: BTreeMap<String, ParameterWords>,
 }
 
-/// What is said about a parameter.
+/// Words about a parameter.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ParameterWords {
     pub(super) description: Option<String>,
@@ -92,7 +92,7 @@ impl Docs {
         json.and_then(|json| serde_json::from_slice(json).ok()).unwrap_or_default()
     }
 
-    /// What is said about a function, found by the export that holds it (`None` at the root) and its name.
+    /// Returns the words about a function, found by the export that holds it (`None` at the root) and its name.
     ///
     /// The section does not say which world the component was built for: the first one that has the export is taken.
     pub(super) fn function(&self, interface: Option<&str>, name: &str) -> Option<&str> {

@@ -67,7 +67,7 @@ pub(super) fn outcome(shape: Option<&Shape>, value: Option<Val>, output_bytes_ma
 }
 
 struct Lifting {
-    /// What the result may still take. Only a lower bound of its length is subtracted on the way, so that lifting stops
+    /// Bytes that the result may still take. Only a lower bound of its length is subtracted on the way, so that lifting stops
     /// early; the exact length is counted at the end.
     bytes_left: u64,
     output_bytes_max: u64,
@@ -233,7 +233,7 @@ impl Lifting {
     }
 }
 
-/// Whether an error record says what a failure says and nothing else (`RES-2`, `RES-4`).
+/// Returns true if an error record has the fields of a failure and no others (`RES-2`, `RES-4`).
 fn is_failure(fields: &[Field]) -> bool {
     let is = |shape: &Shape, wanted: &Shape| match shape {
         Shape::Option(inner) => **inner == *wanted,

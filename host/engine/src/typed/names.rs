@@ -1,4 +1,4 @@
-//! What exported functions are called as tools.
+//! Names of exported functions as tools.
 
 use std::collections::HashMap;
 

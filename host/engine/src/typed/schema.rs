@@ -25,7 +25,7 @@ use super::shape::{Case, Field, Integer, Shape, is_flat};
 /// Padded base64 and nothing else: what passes can be decoded, and the model is told before the tool runs.
 const BASE64: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 
-/// Which way values go.
+/// Direction of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Argument,
@@ -104,7 +104,7 @@ pub(super) fn set(schema: &mut Value, keyword: &str, value: Value) {
     }
 }
 
-/// Whether a key with a value of this form has to be there.
+/// Returns true if a key with a value of this form is required.
 pub(super) fn is_required(shape: &Shape, direction: Direction) -> bool {
     direction == Direction::Result || !shape.accepts_null()
 }

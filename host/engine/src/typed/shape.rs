@@ -56,14 +56,14 @@ pub(crate) struct Case {
 }
 
 impl Shape {
-    /// Whether null is a value of this form. An option around such a form wraps its value, or `none` and `some(none)`
+    /// Returns true if null is a value of this form. An option around such a form wraps its value, or `none` and `some(none)`
     /// would look the same.
     pub(crate) fn accepts_null(&self) -> bool {
         matches!(self, Self::Option(_))
     }
 }
 
-/// Whether no case carries anything: such a variant is written like an enum.
+/// Returns true if no case has a value: such a variant is written like an enum.
 pub(crate) fn is_flat(cases: &[Case]) -> bool {
     cases.iter().all(|case| case.payload.is_none())
 }

@@ -7,6 +7,8 @@ mod archive;
 mod contents;
 mod manifest;
 
+use std::sync::Arc;
+
 use anyhow::Context;
 
 use self::contents::Contents;
@@ -14,9 +16,11 @@ use super::served;
 use crate::args::{Global, McpBundleArgs};
 use crate::exit::{Exit, UsageError};
 use crate::{host, print};
+use cofferdam::compose::{self, ToolsetParts};
 use cofferdam::config::edit::replace_file;
 use cofferdam::granting::Values;
-use cofferdam::{compose, loading};
+use cofferdam::loading;
+use cofferdam::tool::ToolSource;
 
 pub(super) async fn run(global: &Global, args: &McpBundleArgs) -> anyhow::Result<Exit> {
     let name = match &args.name {
@@ -41,14 +45,16 @@ pub(super) async fn run(global: &Global, args: &McpBundleArgs) -> anyhow::Result
         None,
     )?;
     let engine = host::engine(global)?;
-    let mut plugins = Vec::new();
+    let (mut plugins, mut parts) = (Vec::new(), ToolsetParts::default());
     for spec in specs {
-        plugins.push(std::sync::Arc::new(
-            loading::load_one(&engine, spec.path, spec.options, &host::operator()).await?,
-        ));
+        let (path, options) = (spec.path.clone(), spec.options.clone());
+        let plugin = Arc::new(loading::load_one(&engine, path, options, &host::operator()).await?);
+        parts.plugins.push(spec.source(&plugin));
+        plugins.push(plugin);
     }
+    parts.others.extend(file_tools.map(|tools| tools as Arc<dyn ToolSource>));
     contents.lock(&plugins)?;
-    let toolset = compose::toolset(&plugins, &[], file_tools, None, &[], Vec::new(), &host::operator())?;
+    let toolset = compose::toolset(parts, &host::operator())?;
     let tools: Vec<_> = toolset.definitions().cloned().collect();
     let program = std::fs::read(served::program()?).context("this program cannot be read")?;
     let manifest = manifest::text(args, &name, &contents, &tools)?;

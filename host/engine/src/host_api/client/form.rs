@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{ANSWERS_BYTES_MAX, QUESTION_BYTES_MAX};
 use crate::guest::cofferdam::plugin::client::{Answer, Error, Request, Root};
 
-/// What MCP's request of this kind says.
+/// Converts a request to the form of MCP.
 pub(super) fn parameters(request: Request) -> Result<Map<String, Value>, Error> {
     let parameters = match request {
         Request::Form(form) => {
@@ -84,7 +84,7 @@ fn root(value: &Value) -> Option<Root> {
     Some(Root { uri, name: value.get("name").and_then(Value::as_str).map(str::to_owned) })
 }
 
-/// What an answer takes in the guest.
+/// Returns the bytes that an answer takes in the guest.
 fn bytes(answer: &Answer) -> usize {
     match answer {
         Answer::Accepted(text) | Answer::Message(text) => text.len(),

@@ -29,16 +29,16 @@ use crate::host_api::PluginContext;
 const TYPES: &str = "wasi:http/types@0.2.12";
 /// Size of one set of header fields that a guest builds, with what the host needs to keep them, in bytes.
 const FIELDS_BYTES_MAX: usize = 64 * 1024;
-/// What a guest may hand over of a body in one piece, in bytes. Two pieces of each body may wait in the host.
+/// Maximum bytes of a body that a guest writes in one piece. Two pieces of each body may wait in the host.
 const BODY_PART_BYTES_MAX: usize = 64 * 1024;
 
-/// What HTTP needs in one call.
+/// HTTP state of one call.
 pub(super) struct Http {
     ctx: WasiHttpCtx,
     hooks: Hooks,
 }
 
-/// How requests of one call are sent.
+/// Client, grants and allowance of one call's requests.
 struct Hooks {
     client: Client,
     grants: Arc<Grants>,
@@ -47,7 +47,7 @@ struct Hooks {
 }
 
 type Answer = Result<(http::Response<WasiBody>, Worker), Error>;
-/// What the runtime would run beside an answer. Ours is driven by its own task.
+/// Future that the runtime would run beside an answer. Ours is driven by its own task.
 type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
 impl Http {
@@ -133,7 +133,7 @@ impl Ledger {
     }
 }
 
-/// What the guest asks for; what it does not is the client's to decide, and so is the longest.
+/// Returns the timeouts that the guest asks for. The client decides about the others, and about the maximum.
 fn timeouts(options: RequestOptions) -> Timeouts {
     Timeouts {
         connect: options.connect_timeout.unwrap_or(Duration::MAX),

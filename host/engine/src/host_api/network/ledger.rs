@@ -1,4 +1,4 @@
-//! What a call did on the network, and what it was refused, for its record.
+//! Network use of a call and its refusals, for the call record.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -79,7 +79,7 @@ impl Ledger {
     }
 }
 
-/// What is missing for a request, and what would help, in the words of the person who could give it.
+/// Returns the capability that a request lacks, with the grant that would help, for the operator.
 fn missing(error: &NetworkError) -> Option<(String, Option<String>)> {
     let named = |capability: &str, reason: String| Some((capability.to_owned(), Some(reason)));
     match error {

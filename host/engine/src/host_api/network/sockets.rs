@@ -28,7 +28,7 @@ const LOOKUP: &str = "wasi:sockets/ip-name-lookup@0.2.12";
 /// Addresses of lookups that one call remembers; names may answer with others every time.
 const ADDRESSES_MAX: usize = 256;
 
-/// What the sockets of one call may reach.
+/// Addresses that the sockets of one call may reach.
 #[derive(Clone)]
 pub(super) struct Reach {
     grants: Arc<Grants>,

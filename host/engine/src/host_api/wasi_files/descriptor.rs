@@ -1,4 +1,4 @@
-//! What a guest holds: open files, directories, and what is left of a listing.
+//! Descriptors of a guest: open files, directories, and the rest of a listing.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::vec;
@@ -21,7 +21,7 @@ pub(super) enum Descriptor {
 #[derive(Clone)]
 pub(super) struct FileDescriptor {
     pub(super) file: OpenFile,
-    /// Which mount it is in.
+    /// The mount that it belongs to.
     pub(super) mount: usize,
     pub(super) reads: bool,
     pub(super) writes: bool,
@@ -31,11 +31,11 @@ pub(super) struct FileDescriptor {
 pub(super) struct DirectoryDescriptor {
     pub(super) overlay: Overlay,
     pub(super) mount: usize,
-    /// Where it is. A directory that is given another path is not found by the descriptors that it had.
+    /// The path. A directory that is moved is not found by its earlier descriptors.
     pub(super) path: StorePath,
 }
 
-/// What has not been read of a listing.
+/// The rest of a listing.
 pub(super) struct OpenListing {
     pub(super) entries: vec::IntoIter<Entry>,
     /// Listings count as memory of the call.
@@ -55,7 +55,7 @@ impl Descriptor {
         }
     }
 
-    /// What tells it from other files and directories; `None` for a directory that is no longer there.
+    /// Identity among files and directories; `None` for a directory that no longer exists.
     pub(super) async fn object(self) -> Option<(usize, u64)> {
         match self {
             Self::File(file) => Some((file.mount, file.file.identity())),

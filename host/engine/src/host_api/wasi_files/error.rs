@@ -1,4 +1,4 @@
-//! What a guest is told when an operation fails: a code and nothing else.
+//! Error codes of failed operations: the only thing that a guest learns of them.
 
 use cofferdam_files::{FileError, QuotaExceeded};
 use wasmtime_wasi::p2::FsError;

@@ -25,7 +25,7 @@ use super::write::WriteStream;
 
 type Handle = Resource<types::Descriptor>;
 
-/// What an entry of a listing takes in memory beside its name, in bytes.
+/// Memory of an entry of a listing beside its name, in bytes.
 const ENTRY_BYTES: u64 = 64;
 
 impl FilesView<'_> {
@@ -50,7 +50,7 @@ impl FilesView<'_> {
 }
 
 impl DirectoryDescriptor {
-    /// What is at `target`, which has to be a directory if it was written like one.
+    /// Returns the metadata of `target`, which has to be a directory if it was written like one.
     async fn stat(&self, target: &Target) -> FsResult<Stat> {
         Ok(self.identity_and_stat(target).await?.1)
     }

@@ -9,14 +9,14 @@ use super::error::code;
 
 /// Most bytes that one read gives, however many were asked for.
 pub(super) const READ_BYTES_MAX: u64 = 1024 * 1024;
-/// How much is read at least, when it is read from the store: small steps would each open the file.
+/// Minimum bytes to read from the store at once: each small step would open the file.
 const AHEAD_BYTES: u64 = 64 * 1024;
 
 /// A file from a position on.
 pub(super) struct ReadStream {
     file: OpenFile,
     position: u64,
-    /// What was read from the store and not yet given out, or why that failed.
+    /// Bytes that were read from the store and not yet returned, or the error of reading.
     ahead: StreamResult<Bytes>,
 }
 

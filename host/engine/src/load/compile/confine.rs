@@ -5,7 +5,7 @@
 //! there is no such call. So there is no way to open a file or a connection, to start a program or signal one, to map a
 //! file or to make memory executable; and nothing that is started could gain privileges.
 //!
-//! What this does not do: the child's answer is machine code that the host will run. Bytes that took over the compiler
+//! Limits of this: the child's answer is machine code that the host will run. Bytes that took over the compiler
 //! could answer with code of their own.
 
 /// Confines the calling thread, and every thread that it starts from here on. Cannot be undone.

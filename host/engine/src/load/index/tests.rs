@@ -56,7 +56,7 @@ impl Fixture {
 
     fn check_is_empty(&self) {
         let index = self.index();
-        assert_eq!((index.record(0), index.record(1), index.approval()), (None, None, None));
+        assert_eq!((index.record(0), index.record(1), index.saved_approval()), (None, None, None));
     }
 }
 
@@ -84,7 +84,7 @@ fn a_saved_record_is_there_at_the_next_start() {
     assert_eq!(index.record(0), Some(record()));
     assert_eq!(index.record(1), None, "it was never loaded");
     assert_eq!(index.record(2), None, "there is no such position");
-    assert_eq!(index.approval(), Some(Approval::from_bytes([5; 32])));
+    assert_eq!(index.saved_approval(), Some(Approval::from_bytes([5; 32])));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a confined process can still do. Each attempt is made by this test program, started once more, because there is
+//! System calls of a confined process. Each attempt is made by this test program, started once more, because there is
 //! no way back.
 
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ const ATTEMPT: &str = "COFFERDAM_TEST_ATTEMPT";
 const REFUSED: i32 = 40;
 const DONE: i32 = 41;
 
-/// How an attempt ends, with and without confinement.
+/// Results of an attempt, with and without confinement.
 fn ends(attempt: &str) -> (i32, i32) {
     let run = |first: &str| {
         let status = Command::new(std::env::current_exe().unwrap())
@@ -58,7 +58,7 @@ fn attempt() {
     std::process::exit(if done { DONE } else { REFUSED });
 }
 
-/// Whether a connection gets so far that nobody listens.
+/// Returns true if an attempt to connect reaches the network, whether or not anything listens there.
 fn reaches_nobody() -> bool {
     match std::net::TcpStream::connect("127.0.0.1:9") {
         Ok(_) => true,
