@@ -8,13 +8,13 @@
 //! The key is only as secret as its directory. A directory or key that is a link, belongs to someone else, or is open
 //! to group or others is refused with the command that repairs it; an entry like that is removed. The directory is held
 //! open by handle: swapping it afterwards changes nothing. Whoever runs as the same user can read the key; no grant of
-//! a plugin may overlap [`Cache::directory`], and that is for the caller to check.
+//! a plugin may overlap `Cache::directory`, and that is for the caller to check.
 //!
 //! A cache is never needed: a full disk, a lost key or a broken entry costs a compilation. A lost key means a new key,
 //! and with it every old entry is rejected once and written again. Entries are not synced to disk, because a crash can
 //! only leave what the MAC refuses; the key is. Reading costs one pass of BLAKE3 over the contents.
 //!
-//! On systems without Unix permissions nothing of this can be promised, and [`Cache::open_ambient`] says so.
+//! On systems without Unix permissions nothing of this can be promised, and `Cache::open_ambient` says so.
 
 #[cfg_attr(not(unix), path = "cache/no_directory.rs")]
 mod directory;

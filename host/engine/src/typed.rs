@@ -8,12 +8,12 @@
 //! * **Names.** Kebab case becomes snake case: `get-time` is the tool `get_time`. A function of an interface is called
 //!   by its own name while no other function of the component has that name, and `<interface>_<function>` otherwise; a
 //!   function at the root is never renamed. Names that are still equal refuse the plugin (`ARG-43`).
-//! * **Types.** Every value type of WIT has one JSON form, see [`schema`]; decoding by the schema gives a value that can
+//! * **Types.** Every value type of WIT has one JSON form, see `schema.rs`; decoding by the schema gives a value that can
 //!   be lowered, and lifting a lowered value gives the same JSON again. Resources, streams, futures and the like have no
 //!   JSON form: a function that uses one refuses the plugin, because a tool that is silently missing is worse.
 //! * **Results.** No result is null. A `result<T, E>` at the top is the outcome: the value of `T`, or a failure the tool
-//!   reports itself, see [`lift`].
-//! * **Words.** Descriptions come from the `package-docs` section ([`docs`]) and from a file beside the component
+//!   reports itself, see `lift.rs`.
+//! * **Words.** Descriptions come from the `package-docs` section (`docs.rs`) and from a file beside the component
 //!   ([`manifest`](crate::manifest)). Neither can change names or types.
 //!
 //! Nothing is instantiated to describe such a component, and what is derived is compiled and cached like what a plugin
