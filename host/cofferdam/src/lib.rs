@@ -83,7 +83,106 @@
 //! # }
 //! ```
 //!
-//! Functions run in your process, outside of any sandbox. A whole set of tools of your own is a [`ToolSource`](tool::ToolSource).
+//! Functions run in your process, outside of any sandbox.
+//!
+//! # A source of tools of your own
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use async_trait::async_trait;
+//! use cofferdam::Host;
+//! use cofferdam::tool::{
+//!     CallContext, Completion, Declaration, Outcome, Output, ToolCall, ToolDefinition, ToolSource, check_declarations,
+//! };
+//! use serde_json::json;
+//!
+//! struct Clock(Arc<[Arc<ToolDefinition>]>);
+//!
+//! #[async_trait]
+//! impl ToolSource for Clock {
+//!     fn name(&self) -> &str {
+//!         "clock"
+//!     }
+//!
+//!     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+//!         Arc::clone(&self.0)
+//!     }
+//!
+//!     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
+//!         let zone = call.arguments.value()["zone"].as_str().unwrap_or_default();
+//!         Completion::ended(Outcome::Ok(Output::Value(format!("noon in {zone}").into())), context)
+//!     }
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let schema = r#"{"type":"object","properties":{"zone":{"type":"string"}},"required":["zone"]}"#;
+//! let definitions = check_declarations(&[Declaration::new("clock", "Tells the time.", schema)])?;
+//! let clock = Clock(definitions.into_iter().map(Arc::new).collect());
+//! let host = Host::builder().source(Arc::new(clock)).build().await?;
+//! assert_eq!(host.call("clock", json!({"zone": "UTC"})).await?.text(), "noon in UTC");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The host decodes the arguments by the schema before it calls [`ToolSource::invoke`](tool::ToolSource::invoke).
+//!
+//! # Files and hosts
+//!
+//! A plugin reaches what it is granted and nothing else: directories as mounts, HTTP requests by rule, variables and secrets by name.
+//!
+//! ```no_run
+//! use cofferdam::engine::Grants;
+//! use cofferdam::tool::HttpRule;
+//! use cofferdam::{Access, Host};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! cofferdam::init();
+//! let rule: HttpRule = "GET https://api.example.com/v1".parse()?;
+//! let grants = Grants { http: vec![rule.into()], ..Grants::default() };
+//! let host = Host::builder()
+//!     .plugin("weather.wasm")
+//!     .grants(grants)
+//!     .mount("reports", "./reports", Access::CreateOnly)
+//!     .build()
+//!     .await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # A configuration
+//!
+//! `cofferdam.toml` names plugins, their grants and limits, MCP servers, stores and skills; the command line reads the same file.
+//!
+//! ```standalone_crate
+//! use cofferdam::Host;
+//! use serde_json::json;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! cofferdam::init();
+//! # let folder = tempfile::tempdir()?;
+//! # let file = folder.path().join("cofferdam.toml");
+//! # let component = std::path::absolute("../../target/plugins/text.wasm")?;
+//! # std::fs::write(&file, format!("[plugins.text]\ncomponent = {component:?}\n"))?;
+//! # /*
+//! let file = "cofferdam.toml";
+//! # */
+//! let host = Host::builder()
+//!     .config_file(file)
+//!     # .no_cache()
+//!     .build()
+//!     .await?;
+//! let output = host.call("word_count", json!({"text": "to be or not to be"})).await?;
+//! # assert_eq!(output.value().unwrap()["words"], 6);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A plugin that has changed since it was accepted, or asks for more than it is granted, is a question for the operator: a
+//! [`Prompter`] answers it. Without one the plugin is left out, and the [`Observer`] reads why.
 #![cfg_attr(
     feature = "agent",
     doc = r##"
