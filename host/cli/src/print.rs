@@ -8,6 +8,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::Duration;
 
 use anyhow::Context;
+pub(crate) use cofferdam::text::{bytes, counted};
 use cofferdam_tool::is_hostile_char;
 
 /// Prints a result: a line of its own on standard output.
@@ -74,23 +75,6 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(shown)
-}
-
-/// A number of bytes with a unit.
-pub(crate) fn bytes(count: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    for (unit, size) in UNITS {
-        if count >= size {
-            let tenths = count.saturating_mul(10) / size;
-            return format!("{}.{} {unit}", tenths / 10, tenths % 10);
-        }
-    }
-    format!("{count} B")
-}
-
-/// A number of things with their name in the right form.
-pub(crate) fn counted(count: usize, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
 /// A time with a unit.

@@ -13,7 +13,6 @@ use cofferdam_tool::{
 use crate::config::{ConfigError, ConfigFile, PluginConfig};
 use crate::granting::Values;
 use crate::loading::{PluginError, Progress};
-use crate::side_by_side::side_by_side;
 use crate::stores::Stores;
 use crate::{
     Error, FirstBuild, Operator, Selection, StoreMount, file_tools, granting, remembered, servers,
@@ -219,7 +218,9 @@ pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<P
     let stores = Stores::new(file, values);
     let protected = servers::deciding_files(file).into();
     let plugins: Vec<_> = file.config.plugins.iter().collect();
-    let found = side_by_side(&plugins, |_, (_, plugin)| Found::look(file, plugin));
+    let paths: Vec<_> = plugins.iter().map(|(_, plugin)| file.resolve(plugin.component.as_ref())).collect();
+    let components = Component::from_files_ambient(&paths);
+    let found = paths.into_iter().zip(components).map(|(path, component)| Found { path, component });
     let specs: Vec<_> = plugins
         .into_iter()
         .zip(found)
@@ -345,6 +346,16 @@ pub async fn examine(engine: &Engine, path: &Path, operator: &Operator) -> crate
     let examined = engine.examine(&Component::from_file_ambient(path), &name, &progress).await;
     let (info, declarations) = examined.map_err(|source| PluginError::new(path, source))?;
     Ok(Examined { info, declarations, was_compiled: progress.has_compiled() })
+}
+
+/// Returns the sources of tools that are neither plugins nor servers, in the order in which they take names.
+pub(crate) fn other_sources(
+    files: Option<&Arc<FileAccessTools>>,
+    skills: Option<Arc<dyn ToolSource>>,
+    sources: &[Arc<dyn ToolSource>],
+) -> Vec<Arc<dyn ToolSource>> {
+    let files = files.map(|files| Arc::clone(files) as Arc<dyn ToolSource>);
+    files.into_iter().chain(skills).chain(sources.iter().cloned()).collect()
 }
 
 /// Returns a toolset of `parts`. Tools with the name of an earlier tool get that of their source before it.

@@ -128,11 +128,9 @@ impl Host {
             host.servers.note_unreachable(operator);
             host.servers.settle_changes(operator).await;
         }
-        let files = host.files.clone().map(|files| files as Arc<dyn ToolSource>);
-        let others = files.into_iter().chain(host.skill_source()).chain(selection.sources.iter().cloned());
         let parts = ToolsetParts {
             plugins: sources,
-            others: others.collect(),
+            others: compose::other_sources(host.files.as_ref(), host.skill_source(), &selection.sources),
             unavailable: host.unavailable.iter().map(Unavailable::tools).collect(),
             servers: host.server_sources(),
         };

@@ -302,14 +302,13 @@ pub mod servers;
 #[cfg(not(feature = "mcp"))]
 #[path = "servers_absent.rs"]
 mod servers;
-mod side_by_side;
 #[cfg(feature = "skills")]
 pub mod skill_tools;
 #[cfg(not(feature = "skills"))]
 #[path = "skill_tools_absent.rs"]
 mod skill_tools;
 pub mod stores;
-mod text;
+pub mod text;
 pub mod watch;
 #[cfg(all(feature = "workflows", feature = "labels", any(feature = "anthropic", feature = "openai")))]
 pub mod workflow_file;

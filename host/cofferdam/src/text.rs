@@ -1,7 +1,10 @@
-//! Quantities for the operator.
+//! Quantities and refusals in words, for the operator.
+
+use cofferdam_tool::Refused;
 
 /// Returns a number of bytes with a unit.
-pub(crate) fn bytes(count: u64) -> String {
+#[must_use]
+pub fn bytes(count: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     for (unit, size) in UNITS {
         if count >= size {
@@ -13,6 +16,21 @@ pub(crate) fn bytes(count: u64) -> String {
 }
 
 /// Returns a number of things with their name in the right form.
-pub(crate) fn counted(count: usize, word: &str) -> String {
+#[must_use]
+pub fn counted(count: usize, word: &str) -> String {
     if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
+/// Returns why a call does not start, with the name that may be meant.
+#[must_use]
+pub fn refusal(refused: &Refused) -> String {
+    match refused {
+        Refused::UnknownTool { nearest: Some(nearest), .. } => {
+            format!("{refused}\n  did you mean `{nearest}`?")
+        }
+        Refused::UnknownTool { .. } => {
+            format!("{refused}\n  `cofferdam list` shows the tools that there are")
+        }
+        _ => refused.to_string(),
+    }
 }

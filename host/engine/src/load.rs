@@ -9,6 +9,7 @@ mod component;
 pub(crate) mod index;
 mod loading;
 mod observer;
+pub(crate) mod parallel;
 
 pub use self::component::Component;
 pub(crate) use self::loading::{CACHE_FORMAT, Described, Description, Loading};

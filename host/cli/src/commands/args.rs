@@ -6,7 +6,9 @@ use std::sync::Arc;
 use cofferdam_tool::{Arguments, DecodeOptions, Dialect, InputSchema, InvalidArguments};
 use serde_json::json;
 
-use super::call::{explained, read_arguments};
+use cofferdam::text::refusal;
+
+use super::call::read_arguments;
 use crate::args::{ArgsArgs, Global};
 use crate::exit::{Exit, UsageError};
 use crate::host;
@@ -48,7 +50,7 @@ fn schema_of_file(path: &Path) -> anyhow::Result<(String, Arc<InputSchema>)> {
 
 async fn schema_of_tool(global: &Global, args: &ArgsArgs, tool: &str) -> anyhow::Result<Arc<InputSchema>> {
     let tools = host::load(global, &args.plugins, Purpose::List).await?;
-    let definition = tools.toolset().definition(tool).map_err(|refused| UsageError(explained(&refused)))?;
+    let definition = tools.toolset().definition(tool).map_err(|refused| UsageError(refusal(&refused)))?;
     Ok(Arc::clone(&definition.input))
 }
 

@@ -137,24 +137,11 @@ fn show_refusal(args: &CallArgs, refused: &Refused, tools: &Host) -> anyhow::Res
     if args.json {
         print::result(&json::refused(refused).to_string())?;
     }
-    print::note(&format!("error: {}", explained(refused)));
+    print::note(&format!("error: {}", cofferdam::text::refusal(refused)));
     if !matches!(refused, Refused::UnknownTool { .. }) {
         return Ok(Exit::Usage);
     }
     let owners = tools.possible_owners();
     owners.iter().for_each(|owner| print::note(owner));
     Ok(if owners.is_empty() { Exit::Usage } else { Exit::Plugin })
-}
-
-/// Why a call does not start, and what to do about it.
-pub(super) fn explained(refused: &Refused) -> String {
-    match refused {
-        Refused::UnknownTool { nearest: Some(nearest), .. } => {
-            format!("{refused}\n  did you mean `{nearest}`?")
-        }
-        Refused::UnknownTool { .. } => {
-            format!("{refused}\n  `cofferdam list` shows the tools that there are")
-        }
-        _ => refused.to_string(),
-    }
 }

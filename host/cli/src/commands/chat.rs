@@ -28,7 +28,6 @@ use self::transcript::Transcript;
 use self::turn::{End, Talk};
 use super::labels;
 use crate::args::{ApprovalArgs, ChatArgs, Global, WhenToAsk};
-use crate::commands;
 use crate::exit::{Exit, UsageError};
 use crate::host;
 use cofferdam::Purpose;
@@ -158,7 +157,7 @@ fn tool_mode(word: &str, toolset: &Toolset) -> anyhow::Result<ToolMode> {
 fn known<'n>(name: &'n str, toolset: &Toolset) -> anyhow::Result<&'n str> {
     match toolset.definition(name) {
         Ok(_) => Ok(name),
-        Err(refused) => Err(UsageError(commands::call::explained(&refused)).into()),
+        Err(refused) => Err(UsageError(cofferdam::text::refusal(&refused)).into()),
     }
 }
 

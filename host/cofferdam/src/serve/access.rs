@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::error::Context as _;
 use cofferdam_mcp::{Access, HttpOptions, OAuth, Rate, SubjectAccess, TokenAccess, ToolPattern};
+use data_encoding::HEXLOWER_PERMISSIVE;
 use sha2::{Digest, Sha256};
 
 use crate::config::{ConfigFile, OAuthTable, ServeTable};
@@ -137,13 +138,7 @@ fn origins(file: &ConfigFile, table: &ServeTable) -> crate::Result<Vec<String>> 
     table.origins.iter().map(origin).collect()
 }
 
+/// Reads 64 hexadecimal digits.
 fn bytes(hex: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if hex.len() != 64 || !hex.is_ascii() {
-        return None;
-    }
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(hex.get(2 * index..2 * index + 2)?, 16).ok()?;
-    }
-    Some(bytes)
+    HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok()?.try_into().ok()
 }

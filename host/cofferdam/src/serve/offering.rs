@@ -158,7 +158,7 @@ impl Offering {
 
     /// The first reason, if every plugin is left out and there is nothing else. A project that does not build yet is something.
     pub(super) fn nothing(&self) -> Option<&Unavailable> {
-        let is_nothing = self.files.is_none() && self.skill_source().is_none() && self.servers.is_empty();
+        let is_nothing = self.other_sources().is_empty() && self.servers.is_empty();
         let has_plugin = |(spec, plugin): &(PluginSpec, LoadState)| {
             spec.first_build.is_some() || !matches!(plugin, LoadState::Unavailable(_))
         };
@@ -166,8 +166,7 @@ impl Offering {
     }
 
     fn other_sources(&self) -> Vec<Arc<dyn ToolSource>> {
-        let files = self.files.clone().map(|files| files as Arc<dyn ToolSource>);
-        files.into_iter().chain(self.skill_source()).chain(self.sources.iter().cloned()).collect()
+        compose::other_sources(self.files.as_ref(), self.skill_source(), &self.sources)
     }
 
     fn skill_source(&self) -> Option<Arc<dyn ToolSource>> {

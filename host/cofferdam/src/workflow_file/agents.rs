@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::Result;
 use cofferdam_agent::{Agent, Approvals, Layer, LoopSettings, ScriptedClient, ScriptedReply};
 use cofferdam_labels::LabelPolicy;
-use cofferdam_tool::{Refused, Toolset};
+use cofferdam_tool::Toolset;
 use cofferdam_workflow::definition::{AgentDefinition, Names};
 
 use super::WorkflowFile;
@@ -92,7 +92,7 @@ impl AgentParts<'_> {
         let mut wanted = BTreeSet::new();
         for name in named.value.ids() {
             if let Err(refused) = self.toolset.definition(name) {
-                let message = explained(&refused);
+                let message = crate::text::refusal(&refused);
                 return Err(file.error(named.referenced, message).into());
             }
             wanted.insert(name.as_str());
@@ -119,17 +119,4 @@ fn text(file: &WorkflowFile, text: &str) -> Result<String> {
 pub(super) fn stand_in(id: &str) -> Result<Agent> {
     let model = Arc::new(ScriptedClient::new(Vec::<ScriptedReply>::new()));
     Agent::builder(model).name(id).build().map_err(|error| Error::invalid(error.to_string()))
-}
-
-/// Returns why a tool is not there, and a name that may be meant.
-fn explained(refused: &Refused) -> String {
-    match refused {
-        Refused::UnknownTool { nearest: Some(nearest), .. } => {
-            format!("{refused}\n  did you mean `{nearest}`?")
-        }
-        Refused::UnknownTool { .. } => {
-            format!("{refused}\n  `cofferdam list` shows the tools that there are")
-        }
-        _ => refused.to_string(),
-    }
 }

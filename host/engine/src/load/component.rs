@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::index::ComponentFiles;
+use super::parallel;
 use crate::LoadError;
 use crate::manifest::MANIFEST_BYTES_MAX;
 
@@ -33,6 +34,13 @@ impl Component {
     pub fn from_file_ambient(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self { files: ComponentFiles::look_ambient(&path), source: Source::File(path), manifest: None }
+    }
+
+    /// Creates the components in files of the host, in their order, as [`from_file_ambient`](Self::from_file_ambient) does. The files
+    /// of many components are looked at on all cores.
+    #[must_use]
+    pub fn from_files_ambient(paths: &[PathBuf]) -> Vec<Self> {
+        parallel::map(paths, |_, path| Self::from_file_ambient(path))
     }
 
     /// Creates a component that is already in memory.

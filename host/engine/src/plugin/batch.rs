@@ -11,7 +11,6 @@
 //!
 //! Without a cache directory every plugin is loaded, and nothing is saved.
 
-mod parallel;
 #[cfg(test)]
 mod tests;
 
@@ -26,8 +25,8 @@ use futures_util::stream::{self, BoxStream, StreamExt as _};
 
 use super::load::LoadedComponent;
 use super::{Parts, Plugin, PluginOptions};
-use crate::load::CACHE_FORMAT;
 use crate::load::index::{Approval, FileIdentity, StartupIndex};
+use crate::load::{CACHE_FORMAT, parallel};
 use crate::{Compiler, Component, Engine, LoadError, LoadObserver};
 
 /// Maximum number of plugins of a batch whose code stays in memory when it had to be compiled. Of more plugins most are not called

@@ -7,7 +7,7 @@ use std::thread;
 const ITEMS_PER_THREAD_MIN: usize = 128;
 
 /// Returns the results of `compute` for the items, in their order. `compute` is given the position of the item.
-pub(super) fn map<'i, T: Sync, R: Send>(
+pub(crate) fn map<'i, T: Sync, R: Send>(
     items: &'i [T],
     compute: impl Fn(usize, &'i T) -> R + Sync,
 ) -> Vec<R> {
@@ -29,7 +29,7 @@ pub(super) fn map<'i, T: Sync, R: Send>(
 }
 
 /// Returns the number of things that can be done at the same time.
-pub(super) fn available() -> usize {
+pub(crate) fn available() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
