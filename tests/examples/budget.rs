@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use cofferdam_agent::{Agent, BoxError, IterationContext, LoopSettings, ScriptedClient};
-use cofferdam_tool::{Declaration, Functions, Toolset};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::{Functions, Toolset};
 use serde_json::json;
 
 const SCRIPT: &str = r#"

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use cofferdam_agent::middleware::{FunctionContext, FunctionSignal, FunctionValue};
 use cofferdam_agent::{Agent, Layer, Middleware, Next, ScriptedClient};
-use cofferdam_tool::{Declaration, Functions, Toolset};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::{Functions, Toolset};
 use serde_json::json;
 
 const SCRIPT: &str = r#"

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_agent::{Agent, ScriptedClient};
+use cofferdam_tool::declaration::{Declaration, check_declarations};
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Declaration, Outcome, Output, ToolCall, ToolDefinition, ToolFailure,
-    ToolSource, Toolset, check_declarations,
+    CallContext, CallRecord, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolFailure, ToolSource,
+    Toolset,
 };
 use serde_json::{Map, Value, json};
 

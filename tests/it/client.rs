@@ -6,10 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cofferdam_engine::{Component, Grants, PluginOptions};
 use cofferdam_tests::{Host, guest};
-use cofferdam_tool::{
-    Asker, CallContext, Completion, Content, Limits, LogLevel, LogSink, NotAsked, Output, PluginName,
-    Question, QuestionKind, ResourceBody, SecretText, ToolName,
-};
+use cofferdam_tool::ask::{Asker, LogLevel, LogSink, NotAsked, Question, QuestionKind};
+use cofferdam_tool::output::ResourceBody;
+use cofferdam_tool::permission::SecretText;
+use cofferdam_tool::{CallContext, Completion, Content, Limits, Output, PluginName, ToolName};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use cofferdam_engine::Mount;
 use cofferdam_files::{FileStore, MemoryStore, Quota};
 use cofferdam_tests::{Host, config};
-use cofferdam_tool::{CallContext, Completion, FileAccess, Limits, MemoryRefusal, MountName, Outcome};
+use cofferdam_tool::record::MemoryRefusal;
+use cofferdam_tool::{CallContext, Completion, FileAccess, Limits, MountName, Outcome};
 use tokio_util::sync::CancellationToken;
 
 /// How late an end may come, on a machine that also runs other tests. The figure that users are promised is measured on

@@ -16,7 +16,8 @@ use cofferdam_files::{
 };
 use cofferdam_labels::{Confidentiality, Integrity, LabelDecision, LabelPolicy, StatedLabels, context_of};
 use cofferdam_tests::Host;
-use cofferdam_tool::{FileAccess, HttpGrant, HttpRule, MountName, ToolName, Toolset};
+use cofferdam_tool::permission::{HttpGrant, HttpRule};
+use cofferdam_tool::{FileAccess, MountName, ToolName, Toolset};
 use serde_json::{Value, json};
 
 use crate::network::server::Server;

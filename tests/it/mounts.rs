@@ -11,7 +11,9 @@ use cofferdam_files::{
     StorePath, WriteMode,
 };
 use cofferdam_tests::Host;
-use cofferdam_tool::{CallContext, Completion, FileAccess, FileChange, LimitsAsked, MountName};
+use cofferdam_tool::permission::LimitsAsked;
+use cofferdam_tool::record::FileChange;
+use cofferdam_tool::{CallContext, Completion, FileAccess, MountName};
 use tempfile::TempDir;
 
 /// A directory of the host behind the mount `/data`.

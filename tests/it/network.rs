@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex};
 
 use cofferdam_network::{ClientConfig, Resolver};
 use cofferdam_tests::{Host, config, shared_cache};
-use cofferdam_tool::{CallContext, CallRecord, HttpGrant, HttpRule, SecretText};
+use cofferdam_tool::permission::{HttpGrant, HttpRule, SecretText};
+use cofferdam_tool::{CallContext, CallRecord};
 
 use server::Server;
 
@@ -48,9 +49,9 @@ impl Resolver for Names {
 /// A grant in one line: a rule, then addresses, then headers that the host sets.
 fn grant(rule: &str, addresses: &[&str], headers: &[&str]) -> HttpGrant {
     let mut grant = HttpGrant::from(rule.parse::<HttpRule>().unwrap());
-    grant
-        .addresses
-        .extend(addresses.iter().map(|text| text.parse::<cofferdam_tool::AddressRange>().unwrap()));
+    grant.addresses.extend(
+        addresses.iter().map(|text| text.parse::<cofferdam_tool::permission::AddressRange>().unwrap()),
+    );
     grant.headers = headers.iter().map(|text| text.parse().unwrap()).collect();
     grant
 }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use cofferdam_engine::manifest::embed_manifest;
 use cofferdam_engine::{Component, Grants, LoadError};
 use cofferdam_tests::{Host, guest};
-use cofferdam_tool::{
-    Asked, CallContext, ClockPrecision, Completion, Limits, LimitsAsked, Outcome, Output, SecretText,
-};
+use cofferdam_tool::permission::{Asked, ClockPrecision, LimitsAsked, SecretText};
+use cofferdam_tool::{CallContext, Completion, Limits, Outcome, Output};
 use serde_json::{Value, json};
 
 const SECRET: &str = "ghp_0123456789abcdef";

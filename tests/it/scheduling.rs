@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use cofferdam_engine::{EngineConfig, PoolSize, ProcessBudget};
 use cofferdam_tests::{Host, config, shared_cache};
-use cofferdam_tool::{CallContext, Completion, Limits, MemoryRefusal, Outcome};
+use cofferdam_tool::record::MemoryRefusal;
+use cofferdam_tool::{CallContext, Completion, Limits, Outcome};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

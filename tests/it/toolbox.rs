@@ -154,8 +154,8 @@ async fn what_somebody_else_commits_meanwhile_is_a_conflict_of_the_outer_call() 
     let scene = Scene::new(&["files"], FileAccess::ReadOnly).await;
     let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
     struct Told(tokio::sync::mpsc::UnboundedSender<()>);
-    impl cofferdam_tool::ProgressSink for Told {
-        fn report(&self, _: &str, _: cofferdam_tool::Progress) {
+    impl cofferdam_tool::invoke::ProgressSink for Told {
+        fn report(&self, _: &str, _: cofferdam_tool::invoke::Progress) {
             let _ = self.0.send(());
         }
     }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use cofferdam_tool::{DeclarationError, DuplicateTool, ToolDefinition, ToolSource, Toolset};
+use cofferdam_tool::declaration::DeclarationError;
+use cofferdam_tool::{DuplicateTool, ToolDefinition, ToolSource, Toolset};
 
 use crate::approvals::Approvals;
 use crate::guard::{Guard, Unguarded};

@@ -11,7 +11,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofferdam_tool::{DeclarationError, InnerCalls, ToolDefinition, ToolSource, Toolset};
+use cofferdam_tool::declaration::DeclarationError;
+use cofferdam_tool::invoke::InnerCalls;
+use cofferdam_tool::{ToolDefinition, ToolSource, Toolset};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -11,7 +11,8 @@
 //! use std::sync::Arc;
 //!
 //! use cofferdam_agent::{Agent, ScriptedClient};
-//! use cofferdam_tool::{Declaration, Functions, Toolset};
+//! use cofferdam_tool::declaration::Declaration;
+//! use cofferdam_tool::{Functions, Toolset};
 //! use serde_json::json;
 //!
 //! # #[tokio::main(flavor = "current_thread")]

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cofferdam_tool::{LiveRun, NotChanged, ToolDefinition, ToolName, ToolSource, Toolset};
+use cofferdam_tool::invoke::{LiveRun, NotChanged};
+use cofferdam_tool::{ToolDefinition, ToolName, ToolSource, Toolset};
 
 /// The tools of a run. Changes count from the next iteration on; after the run there is nothing to change (`MW-17`).
 #[derive(Clone)]

@@ -15,7 +15,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofferdam_tool::{Asker, FileEffects, HostValues, LogSink, ProgressSink};
+use cofferdam_tool::ask::{Asker, LogSink};
+use cofferdam_tool::invoke::{FileEffects, HostValues, ProgressSink};
 use tokio_util::sync::CancellationToken;
 
 use crate::middleware::{AgentContext, AgentResult, End, Layer, Next, Signal};

@@ -302,7 +302,7 @@ pub(crate) struct ArgsArgs {
     pub(crate) strict: bool,
     /// Print the schema as this reader is shown it [mcp, portable, openai-strict, openai, anthropic]
     #[arg(long, value_name = "NAME")]
-    pub(crate) dialect: Option<cofferdam_tool::Dialect>,
+    pub(crate) dialect: Option<cofferdam_tool::schema::Dialect>,
     /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::keyboard::{self, Reads, Typed};
+use cofferdam_terminal::{Input, InputKind, is_interactive, read_line, read_line_blocking};
 
 /// Set once, by `--no-input`.
 static NO_INPUT: AtomicBool = AtomicBool::new(false);
@@ -21,7 +21,7 @@ pub(crate) fn is_refused() -> bool {
 
 /// Returns whether an operator is there to answer, and may be asked.
 pub(crate) fn is_possible() -> bool {
-    !is_refused() && keyboard::is_there()
+    !is_refused() && is_interactive()
 }
 
 /// Returns the reason why nothing can be asked, for messages.
@@ -34,7 +34,7 @@ pub(crate) fn why_unanswered() -> String {
     if is_possible() { String::new() } else { format!(", for {}", why_impossible()) }
 }
 
-/// Asks for a yes or no. For threads that may block.
+/// Asks for a yes or no. For thkind that may block.
 pub(crate) fn yes(question: &str) -> bool {
     is_yes(&choice(&format!("{question} [y/N]: ")))
 }
@@ -44,44 +44,44 @@ pub(crate) async fn yes_later(question: &str) -> bool {
     is_yes(&choice_later(&format!("{question} [y/N]: ")).await)
 }
 
-/// Asks for one of the choices that the question names. Empty at the end of the input. For threads that may block.
+/// Asks for one of the choices that the question names. Empty at the end of the input. For thkind that may block.
 pub(crate) fn choice(question: &str) -> String {
-    ask(question, Reads::Choice)
+    ask(question, InputKind::Choice)
 }
 
 /// Asks for one of the choices that the question names, in a task. Dropping the future takes the question back.
 pub(crate) async fn choice_later(question: &str) -> String {
-    ask_later(question, Reads::Choice).await
+    ask_later(question, InputKind::Choice).await
 }
 
-/// Asks for some words, which may be pasted. For threads that may block.
+/// Asks for some words, which may be pasted. For thkind that may block.
 pub(crate) fn text(question: &str) -> String {
-    ask(question, Reads::Text)
+    ask(question, InputKind::Text)
 }
 
 /// Asks for some words, in a task. Dropping the future takes the question back.
 pub(crate) async fn text_later(question: &str) -> String {
-    ask_later(question, Reads::Text).await
+    ask_later(question, InputKind::Text).await
 }
 
-fn ask(question: &str, reads: Reads) -> String {
+fn ask(question: &str, kind: InputKind) -> String {
     if !is_possible() {
         return String::new();
     }
-    answer(keyboard::read_blocking(question, reads))
+    answer(read_line_blocking(question, kind))
 }
 
-async fn ask_later(question: &str, reads: Reads) -> String {
+async fn ask_later(question: &str, kind: InputKind) -> String {
     if !is_possible() {
         return String::new();
     }
-    answer(keyboard::read_later(question, reads).await)
+    answer(read_line(question, kind).await)
 }
 
-fn answer(typed: Typed) -> String {
+fn answer(typed: Input) -> String {
     match typed {
-        Typed::Line(line) => line.trim().to_owned(),
-        Typed::Interrupted | Typed::End => String::new(),
+        Input::Line(line) => line.trim().to_owned(),
+        Input::Interrupted | Input::End => String::new(),
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn cancelled_by_ctrl_c() -> CancellationToken {
             on_signal.cancel();
         }
         if tokio::signal::ctrl_c().await.is_ok() {
-            crate::keyboard::restore();
+            cofferdam_terminal::restore();
             std::process::exit(Exit::Interrupted as i32);
         }
     });

@@ -1,6 +1,7 @@
 //! Changes of a call in files, for the user at the terminal.
 
-use cofferdam_tool::{CallRecord, FileChange, FileChangeKind};
+use cofferdam_tool::CallRecord;
+use cofferdam_tool::record::{FileChange, FileChangeKind};
 
 use crate::print;
 

@@ -1,4 +1,4 @@
-//! Lines of standard input where it is no terminal. What is typed at one is read by `keyboard`.
+//! Lines of standard input where it is no terminal. `cofferdam_terminal` reads those that are typed at one.
 
 use std::io::{BufRead as _, Read as _};
 

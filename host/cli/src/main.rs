@@ -9,7 +9,6 @@ mod commands;
 mod exit;
 mod file_changes;
 mod host;
-mod keyboard;
 mod lines;
 mod memory;
 mod print;
@@ -37,7 +36,7 @@ fn main() -> std::process::ExitCode {
         ask::refuse_all();
     }
     let ended = run(cli);
-    keyboard::restore();
+    cofferdam_terminal::restore();
     match ended {
         Ok(exit) => exit.into(),
         Err(error) => {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 pub(crate) use cofferdam::text::{bytes, counted};
-use cofferdam_tool::is_hostile_char;
+pub(crate) use cofferdam_terminal::printable;
 
 /// Prints a result: a line of its own on standard output.
 pub(crate) fn result(text: &str) -> anyhow::Result<()> {
@@ -49,7 +49,7 @@ pub(crate) fn marked(first: &str, text: &str) -> String {
 /// Arguments as they are sent: of a key that occurs twice only the last (`ARG-29`). What cannot be read is shown as it is, and is
 /// not sent.
 pub(crate) fn arguments(text: &str) -> Cow<'_, str> {
-    match cofferdam_tool::parse_json(text) {
+    match cofferdam_tool::output::parse_json(text) {
         Ok(value) => Cow::Owned(value.to_string()),
         Err(_) => Cow::Borrowed(text),
     }
@@ -58,23 +58,6 @@ pub(crate) fn arguments(text: &str) -> Cow<'_, str> {
 /// Prints an error with its causes in one line.
 pub(crate) fn error(error: &anyhow::Error) {
     note(&format!("error: {error:#}"));
-}
-
-/// `text` with every character that could drive a terminal or reorder a line written as an escape. Line feeds and tabs
-/// stay.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_hostile_char) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_hostile_char(c) {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-    }
-    Cow::Owned(shown)
 }
 
 /// A time with a unit.
@@ -91,13 +74,6 @@ pub(crate) fn time(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn escape_sequences_and_bidi_controls_are_shown() {
-        assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\r\u{9b}"), "a\\u{1b}[2Jb\\u{202e}c\\u{d}\\u{9b}");
-        assert_eq!(printable("a\u{200b}b\u{e0041}c\u{2028}"), "a\\u{200b}b\\u{e0041}c\\u{2028}");
-        assert!(matches!(printable("naïve\ttext ❤\u{fe0f}\n"), Cow::Borrowed(_)));
-    }
 
     #[test]
     fn arguments_are_shown_as_they_are_sent() {

@@ -6,13 +6,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofferdam_tool::{
-    Asker, CallContext, DecodeOptions, InputSchema, LogLevel, LogSink, NotAsked, Question, QuestionKind,
-};
+use cofferdam_tool::ask::{Asker, LogLevel, LogSink, NotAsked, Question, QuestionKind};
+use cofferdam_tool::{CallContext, DecodeOptions, InputSchema};
 use serde_json::{Map, Value, json};
 
-use crate::keyboard::Reads;
 use crate::{ask, print};
+use cofferdam_terminal::InputKind;
 
 /// How often a form is asked in all when what is typed does not fit.
 const ATTEMPTS_MAX: u32 = 3;
@@ -64,8 +63,8 @@ impl Asker for Terminal {
         if let Some(other) = questions.iter().find(|question| !self.can_ask(question.kind)) {
             return Err(NotAsked::Unsupported(other.kind));
         }
-        let line = async |prompt: String, reads: Reads| match reads {
-            Reads::Choice => ask::choice_later(&prompt).await,
+        let line = async |prompt: String, reads: InputKind| match reads {
+            InputKind::Choice => ask::choice_later(&prompt).await,
             _ => ask::text_later(&prompt).await,
         };
         let mut answers = Vec::new();
@@ -79,14 +78,14 @@ impl Asker for Terminal {
 /// Asks one form with `line`, which asks one line. Answers the result of MCP's `elicitation/create`.
 async fn fill_in(
     parameters: &Map<String, Value>,
-    line: &impl AsyncFn(String, Reads) -> String,
+    line: &impl AsyncFn(String, InputKind) -> String,
 ) -> Result<Value, NotAsked> {
     let schema = parameters.get("requestedSchema").unwrap_or(&Value::Null);
     let compiled = InputSchema::compile("form", &schema.to_string())
         .map_err(|error| NotAsked::Failed(format!("the form cannot be shown: {error}")))?;
     let message = parameters.get("message").and_then(Value::as_str).unwrap_or_default();
     print::note(&print::marked("the tool asks:", message));
-    let answer = line("Answer it? [y/N]: ".to_owned(), Reads::Choice).await;
+    let answer = line("Answer it? [y/N]: ".to_owned(), InputKind::Choice).await;
     if !matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes") {
         return Ok(json!({"action": "decline"}));
     }
@@ -95,7 +94,7 @@ async fn fill_in(
     for _ in 0..ATTEMPTS_MAX {
         let mut typed = Map::new();
         for (name, field) in fields {
-            let answer = line(prompt(name, field), Reads::Text).await;
+            let answer = line(prompt(name, field), InputKind::Text).await;
             typed.extend(read(field, &answer).map(|value| (name.clone(), value)));
         }
         match compiled.decode_value("form", &Value::Object(typed), &DecodeOptions::default()) {
@@ -166,7 +165,7 @@ mod tests {
     /// Fills in a form with these lines. Answers what came of it and what was asked.
     fn filled(schema: Value, lines: &[&str]) -> (Value, Vec<String>) {
         let (asked, mut rest) = (RefCell::new(Vec::new()), RefCell::new(lines.iter()));
-        let line = async |prompt: String, _: Reads| {
+        let line = async |prompt: String, _: InputKind| {
             asked.borrow_mut().push(prompt);
             rest.borrow_mut().next().map_or(String::new(), ToString::to_string)
         };

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use cofferdam_engine::Plugin;
-use cofferdam_tool::{Asked, HttpRule, Permissions, Policy, QuestionKind};
+use cofferdam_tool::Policy;
+use cofferdam_tool::ask::QuestionKind;
+use cofferdam_tool::permission::{Asked, HttpRule, Permissions};
 use serde_json::{Value, json};
 
 /// One thing that can be granted.
@@ -203,7 +205,8 @@ pub fn json(rows: &[Row]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam_tool::{FileAccess, HttpGrant, MountName};
+    use cofferdam_tool::permission::HttpGrant;
+    use cofferdam_tool::{FileAccess, MountName};
 
     use super::*;
 

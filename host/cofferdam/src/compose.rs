@@ -1,23 +1,23 @@
-//! Builds what a command works with: engine, plugins, toolset.
+//! From a selection to its plugins and a toolset.
+
+mod plan;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cofferdam_engine::{Component, Engine, Grants, Mount, Plugin, PluginInfo, PluginOptions};
 use cofferdam_files::FileAccessTools;
-use cofferdam_tool::{
-    Declaration, FileAccess, MountName, PluginName, RetryPolicy, Retrying, ToolSource, Toolset, Usage,
-    UsageLimits,
-};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::retry::{RetryPolicy, Retrying};
+use cofferdam_tool::usage::{Usage, UsageLimits};
+use cofferdam_tool::{FileAccess, MountName, PluginName, ToolSource, Toolset};
 
+pub use self::plan::Plan;
 use crate::config::{ConfigError, ConfigFile, PluginConfig};
 use crate::granting::Values;
 use crate::loading::{PluginError, Progress};
 use crate::stores::Stores;
-use crate::{
-    Error, FirstBuild, Operator, Selection, StoreMount, file_tools, granting, remembered, servers,
-    skill_tools, stores,
-};
+use crate::{Error, FirstBuild, Operator, Selection, StoreMount, granting, remembered, servers, stores};
 
 /// Retries of one call that a configuration may ask for. A call that loses more often than that needs another design.
 const RETRIES_MAX: u32 = 100;
@@ -73,9 +73,7 @@ impl PluginSpec {
         let source = Arc::clone(plugin) as Arc<dyn ToolSource>;
         let source: Arc<dyn ToolSource> = match self.transient_retries {
             0 => source,
-            retries_max => {
-                Arc::new(Retrying::new(source, RetryPolicy { retries_max, ..RetryPolicy::default() }))
-            }
+            retries_max => Arc::new(Retrying::new(source, RetryPolicy::on_transient(retries_max))),
         };
         PluginSource { source, usage: self.usage.clone() }
     }
@@ -88,34 +86,8 @@ impl PluginSpec {
     }
 }
 
-/// The configuration that the flags name. It is read once: what is made of it belongs together.
-pub(crate) fn config(selection: &Selection) -> crate::Result<Option<ConfigFile>> {
-    Ok(selection.config.as_deref().map(ConfigFile::read_ambient).transpose()?)
-}
-
-/// The plugins that the flags and the configuration name. It is an error if there are no tools at all.
-pub fn plugin_specs(
-    selection: &Selection,
-    file: Option<&ConfigFile>,
-    values: Values,
-) -> crate::Result<Vec<PluginSpec>> {
-    let specs = any_plugin_specs(selection, file, values)?;
-    let has_servers = file.is_some_and(servers::are_named);
-    let has_files = selection.files.is_some() || file.is_some_and(|file| !file.config.files.is_empty());
-    let has_sources = !selection.sources.is_empty();
-    if specs.is_empty()
-        && !has_sources
-        && !has_files
-        && !has_servers
-        && !skill_tools::are_named(selection, file)
-    {
-        return Err(Error::invalid("no tools are named; name a plugin, a configuration or a store of files"));
-    }
-    Ok(specs)
-}
-
-/// The plugins that the flags and the configuration name, if any.
-pub(crate) fn any_plugin_specs(
+/// Returns the plugins of a selection and its configuration.
+fn plugin_specs(
     selection: &Selection,
     file: Option<&ConfigFile>,
     values: Values,
@@ -156,25 +128,6 @@ pub(crate) fn any_plugin_specs(
     }
     check_reach(&specs)?;
     Ok(specs)
-}
-
-/// The file-access tools that the flags and the configuration name, beside the plugins of `specs`. They may not write to
-/// `protected` either. A store that was typed outlives `before`.
-pub fn file_tools(
-    selection: &Selection,
-    file: Option<&ConfigFile>,
-    specs: &[PluginSpec],
-    values: Values,
-    protected: &[PathBuf],
-    before: Option<&FileAccessTools>,
-) -> crate::Result<Option<Arc<FileAccessTools>>> {
-    let mut deciding = deciding(specs);
-    deciding.extend_from_slice(protected);
-    if let Some(file) = file {
-        deciding.extend(servers::deciding_files(file));
-        deciding.push(file.path.clone());
-    }
-    Ok(file_tools::tools(selection.files.as_ref(), file, values, &deciding, before)?.map(Arc::new))
 }
 
 /// No plugin may write what decides about its own grants or another's.
@@ -224,7 +177,7 @@ pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<P
     let specs: Vec<_> = plugins
         .into_iter()
         .zip(found)
-        .map(|((name, plugin), found)| spec_of_plugin(file, name, plugin, found, &stores, values, &protected))
+        .map(|((name, plugin), found)| spec_of_plugin(name, plugin, found, &stores, &protected))
         .collect::<crate::Result<_>>()?;
     servers::check(file)?;
     check_reach(&specs)?;
@@ -244,16 +197,16 @@ pub fn check_components(file: &ConfigFile) -> Result<(), ConfigError> {
     }
 }
 
-/// One plugin of a configuration.
-pub fn spec_of_config(
-    file: &ConfigFile,
-    name: &str,
-    plugin: &PluginConfig,
-    stores: &Stores<'_>,
-    values: Values,
-) -> crate::Result<PluginSpec> {
-    let found = Found::look(file, plugin);
-    spec_of_plugin(file, name, plugin, found, stores, values, &servers::deciding_files(file).into())
+/// Returns one plugin of a configuration.
+///
+/// # Errors
+/// The configuration has no such plugin, or what it says of it is invalid.
+pub fn spec_of_config(file: &ConfigFile, name: &str, values: Values) -> crate::Result<PluginSpec> {
+    let Some(plugin) = file.config.plugins.get(name) else {
+        return Err(Error::invalid(format!("{} has no plugin `{name}`", file.path.display())));
+    };
+    let stores = Stores::new(file, values);
+    spec_of_plugin(name, plugin, Found::look(file, plugin), &stores, &servers::deciding_files(file).into())
 }
 
 /// Where the component of a plugin is, and what is there.
@@ -270,18 +223,17 @@ impl Found {
 }
 
 fn spec_of_plugin(
-    file: &ConfigFile,
     name: &str,
     plugin: &PluginConfig,
     Found { path, component }: Found,
     stores: &Stores<'_>,
-    values: Values,
     protected: &Arc<[PathBuf]>,
 ) -> crate::Result<PluginSpec> {
+    let file = stores.file();
     let header = format!("[plugins.{name}");
     let plugin_name = PluginName::new(name)
         .map_err(|error| file.error_in_table(&header, format!("plugin `{name}`: {error}")))?;
-    let grants = granting::of_config(file, name, plugin, stores, values)?;
+    let grants = granting::of_plugin(name, plugin, stores)?;
     let limits = plugin.limits.over(&file.config.limits);
     if limits.wall_ms_max == 0 || limits.memory_bytes_max == 0 || limits.output_bytes_max == 0 {
         let message = format!("plugin `{name}`: a limit of 0 lets no call succeed");

@@ -23,7 +23,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use cofferdam_files::{FileStore, Quota, read_named_text_ambient};
-use cofferdam_tool::{Limits, LimitsAsked, SecretText, UsageLimits};
+use cofferdam_tool::Limits;
+use cofferdam_tool::permission::{LimitsAsked, SecretText};
+use cofferdam_tool::usage::UsageLimits;
 use serde::Deserialize;
 use toml::Spanned;
 

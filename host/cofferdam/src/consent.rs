@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use cofferdam_engine::{Approval, Grants, Mount, Plugin, PluginBatch};
 use cofferdam_files::{Quota, Sharing};
-use cofferdam_tool::{FileAccess, Limits, LimitsAsked, MountName, Permission, SecretText};
+use cofferdam_tool::permission::{LimitsAsked, SecretText};
+use cofferdam_tool::{FileAccess, Limits, MountName, Permission};
 
 use crate::compose::PluginSpec;
 use crate::config::ConfigFile;
@@ -14,7 +15,6 @@ use crate::error::Context as _;
 use crate::folder_lock::FolderLock;
 use crate::granting::Values;
 use crate::pins::{Compared, Pins};
-use crate::stores::Stores;
 use crate::{Error, Operator, compose, granting, remembered, stores};
 
 /// Consent to the plugins of one start.
@@ -242,9 +242,7 @@ fn use_and_keep(
         }
     }
     let now = now.config()?;
-    let Some(plugin) = now.config.plugins.get(name) else { return Ok(()) };
-    let stores = Stores::new(&now, Values::Read);
-    let wider = compose::spec_of_config(&now, name, plugin, &stores, Values::Read)?.options.grants;
+    let wider = compose::spec_of_config(&now, name, Values::Read)?.options.grants;
     let before = std::mem::replace(&mut spec.options.grants, wider);
     for mount in &mut spec.options.grants.mounts {
         // A store that was open already is shared with the plugins that have it.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use cofferdam_engine::{Grants, Mount};
 use cofferdam_files::FileStore;
-use cofferdam_tool::{FileAccess, SecretText};
+use cofferdam_tool::FileAccess;
+use cofferdam_tool::permission::SecretText;
 
 use crate::config::{ConfigFile, GrantsTable, Offered, PluginConfig, ValueSource};
 use crate::policy_files::{self, PolicyFile};
@@ -21,14 +22,9 @@ pub enum Values {
     Leave,
 }
 
-/// What `plugin` of `file` is offered, with `name` as it stands in the file.
-pub fn of_config(
-    file: &ConfigFile,
-    name: &str,
-    plugin: &PluginConfig,
-    stores: &Stores<'_>,
-    values: Values,
-) -> crate::Result<Grants> {
+/// Returns the grants of `plugin`, which the configuration of `stores` calls `name`.
+pub(crate) fn of_plugin(name: &str, plugin: &PluginConfig, stores: &Stores<'_>) -> crate::Result<Grants> {
+    let (file, values) = (stores.file(), stores.values());
     let mut offered = Offered::default();
     if plugin.default_grants {
         file.config.grants.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;

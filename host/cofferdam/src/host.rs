@@ -14,7 +14,7 @@ use cofferdam_tool::{CallContext, ToolSource, Toolset};
 use serde_json::Value;
 
 use crate::call::{self, CallError, CallOutput};
-use crate::compose::ToolsetParts;
+use crate::compose::{Plan, ToolsetParts};
 use crate::granting::Values;
 use crate::loading::Unavailable;
 #[cfg(feature = "mcp")]
@@ -70,17 +70,15 @@ impl Host {
         start_engine: impl FnOnce() -> Result<Engine>,
     ) -> Result<Self> {
         let Parts { selection, purpose, protected, operator } = parts;
-        let config = compose::config(selection)?;
-        let config = config.as_ref();
         let values = if purpose == Purpose::List { Values::Leave } else { Values::Read };
-        let mut specs = match purpose {
-            Purpose::Call | Purpose::List => compose::plugin_specs(selection, config, values)?,
-            Purpose::Converse => compose::any_plugin_specs(selection, config, values)?,
-        };
-        let protected = &[protected, &skill_tools::directories(selection, config)].concat();
-        specs.iter_mut().for_each(|spec| spec.protect(protected));
-        compose::check_reach(&specs)?;
-        let files = compose::file_tools(selection, config, &specs, values, protected, None)?;
+        let mut plan = Plan::new(selection, values, protected, None)?;
+        if purpose != Purpose::Converse {
+            plan = plan.require_tools(selection)?;
+        }
+        #[cfg(feature = "skills")]
+        let protected = plan.protected_from_skills();
+        let Plan { config, specs, files, .. } = plan;
+        let config = config.as_ref();
         #[cfg(feature = "mcp")]
         let servers = servers::selected(selection, config, operator)?;
         let has_servers = config.is_some_and(servers::are_named);
@@ -100,8 +98,6 @@ impl Host {
         let mut sources = Vec::new();
         if !specs.is_empty() || has_skills {
             let engine = start_engine()?;
-            #[cfg(feature = "skills")]
-            let protected = &[protected.as_slice(), &compose::deciding(&specs)].concat();
             let mut loaded = match purpose {
                 Purpose::Call | Purpose::Converse => loading::load_to_call(&engine, specs, operator).await?,
                 Purpose::List => loading::load(&engine, specs, operator).await?,
@@ -115,7 +111,7 @@ impl Host {
             #[cfg(feature = "skills")]
             {
                 host.skills =
-                    skill_tools::tools(&engine, selection, config, values, protected, operator).await?;
+                    skill_tools::tools(&engine, selection, config, values, &protected, operator).await?;
             }
             sources = loaded.plugins.iter().map(|(spec, plugin)| spec.source(plugin)).collect();
             host.plugins = loaded.plugins.into_iter().map(|(_, plugin)| plugin).collect();

@@ -3,9 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_engine::PluginInfo;
-use cofferdam_tool::{
-    Completion, Content, InvalidArguments, Output, Problem, Refused, ResourceBody, Shown, ToolDefinition,
-};
+use cofferdam_tool::arguments::Problem;
+use cofferdam_tool::outcome::Shown;
+use cofferdam_tool::output::ResourceBody;
+use cofferdam_tool::{Completion, Content, InvalidArguments, Output, Refused, ToolDefinition};
 use serde_json::{Value, json};
 
 /// A call that ran: what the model sees, and the record.

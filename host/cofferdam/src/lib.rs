@@ -67,7 +67,8 @@
 //! use std::sync::Arc;
 //!
 //! use cofferdam::Host;
-//! use cofferdam::tool::{Declaration, Functions};
+//! use cofferdam::tool::declaration::Declaration;
+//! use cofferdam::tool::Functions;
 //! use serde_json::json;
 //!
 //! # #[tokio::main]
@@ -92,9 +93,8 @@
 //!
 //! use async_trait::async_trait;
 //! use cofferdam::Host;
-//! use cofferdam::tool::{
-//!     CallContext, Completion, Declaration, Outcome, Output, ToolCall, ToolDefinition, ToolSource, check_declarations,
-//! };
+//! use cofferdam::tool::declaration::{Declaration, check_declarations};
+//! use cofferdam::tool::{//!, //!     CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolSource};
 //! use serde_json::json;
 //!
 //! struct Clock(Arc<[Arc<ToolDefinition>]>);
@@ -134,7 +134,7 @@
 //!
 //! ```no_run
 //! use cofferdam::engine::Grants;
-//! use cofferdam::tool::HttpRule;
+//! use cofferdam::tool::permission::HttpRule;
 //! use cofferdam::{Access, Host};
 //!
 //! # #[tokio::main]
@@ -193,7 +193,8 @@ use std::sync::Arc;
 
 use cofferdam::Host;
 use cofferdam::agent::ScriptedClient;
-use cofferdam::tool::{Declaration, Functions};
+use cofferdam::tool::declaration::Declaration;
+use cofferdam::tool::Functions;
 use serde_json::json;
 
 # #[tokio::main]
@@ -287,6 +288,8 @@ pub mod granting;
 mod host;
 pub mod json;
 pub mod loading;
+#[cfg(feature = "mcp")]
+pub mod mcp_clients;
 #[cfg(any(feature = "anthropic", feature = "openai"))]
 pub mod model_specs;
 mod operator;

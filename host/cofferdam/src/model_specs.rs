@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cofferdam_agent::{ChatClient, ChatOptions, ScriptedClient};
 use cofferdam_models::{Provider as Interface, ProviderClient, ProviderSettings};
-use cofferdam_tool::SecretText;
+use cofferdam_tool::permission::SecretText;
 
 use crate::Error;
 use crate::config::{ConfigFile, ModelTable, Provider};

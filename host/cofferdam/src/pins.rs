@@ -12,7 +12,9 @@ use crate::error::Context as _;
 use cofferdam_engine::Plugin;
 #[cfg(feature = "mcp")]
 use cofferdam_mcp::client::{LeftOut, Statements};
-use cofferdam_tool::{Asked, Declaration, PluginName, ToolDefinition, ToolSource, check_declarations};
+use cofferdam_tool::declaration::{Declaration, check_declarations};
+use cofferdam_tool::permission::Asked;
+use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

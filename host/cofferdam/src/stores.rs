@@ -118,6 +118,16 @@ impl<'a> Stores<'a> {
         Self { file, values }
     }
 
+    /// Returns the configuration.
+    pub(crate) fn file(&self) -> &'a ConfigFile {
+        self.file
+    }
+
+    /// Returns whether keys of buckets are read.
+    pub(crate) fn values(&self) -> Values {
+        self.values
+    }
+
     /// The store called `name`, which stands at `span`.
     pub(crate) fn get(
         &self,

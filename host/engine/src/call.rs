@@ -11,9 +11,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use cofferdam_tool::{
-    Arguments, CallContext, CallRecord, Completion, ErrorType, Limits, MemoryRefusal, Outcome, ToolError,
-};
+use cofferdam_tool::record::MemoryRefusal;
+use cofferdam_tool::{Arguments, CallContext, CallRecord, Completion, ErrorType, Limits, Outcome, ToolError};
 use wasmtime::component::{Instance, Val};
 use wasmtime::{CallHook, Store, UpdateDeadline};
 

@@ -4,7 +4,9 @@
 
 use std::path::PathBuf;
 
-use cofferdam_tool::{DeclarationError, ToolError, UnfitSecret};
+use cofferdam_tool::ToolError;
+use cofferdam_tool::declaration::DeclarationError;
+use cofferdam_tool::redact::UnfitSecret;
 
 use crate::CompileError;
 use crate::cache::CacheError;

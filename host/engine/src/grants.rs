@@ -4,10 +4,10 @@ mod mount;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cofferdam_tool::{
-    ClockPrecision, HttpGrant, Limits, Policy, QuestionKind, Redactor, SecretText, SocketRule, ToolName,
-    UnfitSecret,
-};
+use cofferdam_tool::ask::QuestionKind;
+use cofferdam_tool::permission::{ClockPrecision, HttpGrant, SecretText, SocketRule};
+use cofferdam_tool::redact::{Redactor, UnfitSecret};
+use cofferdam_tool::{Limits, Policy, ToolName};
 
 pub use self::mount::Mount;
 

@@ -18,7 +18,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use cofferdam_tool::{Asked, LimitsAsked, Permissions};
+use cofferdam_tool::permission::{Asked, LimitsAsked, Permissions};
 use serde::Deserialize;
 use toml::Spanned;
 

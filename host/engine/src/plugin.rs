@@ -8,9 +8,13 @@ use data_encoding::HEXLOWER;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
+use cofferdam_tool::origin::ToolOrigin;
+use cofferdam_tool::permission::{Asked, Granted};
+use cofferdam_tool::record::PluginIdentity;
+use cofferdam_tool::retry::RetryPolicy;
 use cofferdam_tool::{
-    Asked, CallContext, Completion, ErrorType, Granted, Limits, Outcome, Output, PluginIdentity, PluginName,
-    Policy, RetryPolicy, ToolCall, ToolDefinition, ToolError, ToolName, ToolOrigin, ToolSource,
+    CallContext, Completion, ErrorType, Limits, Outcome, Output, PluginName, Policy, ToolCall,
+    ToolDefinition, ToolError, ToolName, ToolSource,
 };
 
 pub use self::batch::{LoadRequest, PluginBatch};

@@ -1,6 +1,7 @@
 //! The end of a call: its changes are made, or only told.
 
-use cofferdam_tool::{FILE_CHANGES_MAX, FileChange, FileChangeKind, FileEffects};
+use cofferdam_tool::invoke::FileEffects;
+use cofferdam_tool::record::{FILE_CHANGES_MAX, FileChange, FileChangeKind};
 
 use crate::{ChangeKind, ChangedFile, EntryKind, FileError, Overlay, unified_diff};
 

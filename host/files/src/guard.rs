@@ -1,7 +1,6 @@
 //! Stores around a store.
 
 mod audited;
-mod limited;
 mod restricted;
 mod subtree;
 
@@ -11,7 +10,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 pub use audited::{Access, AccessKind, AccessOutcome, Audited};
-pub use limited::WithQuota;
 pub use restricted::{PathPatterns, Restricted};
 pub use subtree::Subtree;
 

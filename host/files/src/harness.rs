@@ -22,10 +22,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use cofferdam_tool::declaration::{DeclarationError, check_declarations};
+use cofferdam_tool::invoke::FileEffects;
+use cofferdam_tool::label::{Integrity, StatedBy, StatedLabels};
+use cofferdam_tool::record::FileChange;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, DeclarationError, ErrorType, FileChange, FileEffects, Integrity,
-    Outcome, Output, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource,
-    check_declarations,
+    CallContext, CallRecord, Completion, ErrorType, Outcome, Output, ToolCall, ToolDefinition, ToolError,
+    ToolName, ToolSource,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -4,7 +4,7 @@
 //! them in memory, [`DirectoryStore`] in one directory of the host, and `BucketStore` (a feature) in a bucket. [`ReadOnly`]
 //! takes the changes away from any store, [`CreateOnly`] everything but new files, [`Subtree`] everything but one directory,
 //! [`Restricted`] hidden paths and changes of read-only ones;
-//! [`WithQuota`] narrows the limits, [`Audited`] tells of every access, and [`Sharing`] says which part a session sees. An
+//! [`Audited`] tells of every access, and [`Sharing`] says which part a session sees. An
 //! [`Overlay`] keeps the changes of one call until they are wanted. All stores give the same results for the same
 //! operations, texts included (`FILE-10`), which the suite in the module `testing` (a feature) checks for each of them.
 //!
@@ -54,7 +54,6 @@ pub use finish::finish;
 pub use glob::{Glob, GlobError};
 pub use guard::{
     Access, AccessKind, AccessOutcome, Audited, CreateOnly, PathPatterns, ReadOnly, Restricted, Subtree,
-    WithQuota,
 };
 pub use harness::{
     ApprovalRule, FileAccessError, FileAccessOptions, FileAccessStore, FileAccessTools, ToolWord,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
-use cofferdam_tool::is_hostile_char;
+use cofferdam_tool::text::is_hostile_char;
 use serde::Serialize;
 
 use crate::{Changes, FileError, NameRules, Quota, StorePath, Usage};

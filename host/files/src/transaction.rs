@@ -9,7 +9,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cofferdam_tool::{ErrorType, FileAccess, FileChange, FileEffects, ToolError};
+use cofferdam_tool::invoke::FileEffects;
+use cofferdam_tool::record::FileChange;
+use cofferdam_tool::{ErrorType, FileAccess, ToolError};
 
 use crate::{Budget, CreateOnly, FileError, FileStore, Overlay, StorePath, Subtree, finish};
 

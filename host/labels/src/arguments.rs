@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 
 use cofferdam_agent::middleware::CallArguments;
-use cofferdam_tool::{Label, parse_json};
+use cofferdam_tool::label::Label;
+use cofferdam_tool::output::parse_json;
 use serde_json::Value;
 
 use super::store::Store;

@@ -1,6 +1,6 @@
 //! What was decided, for people (`LBL-15`).
 
-use cofferdam_tool::Label;
+use cofferdam_tool::label::Label;
 use serde_json::{Map, Value, json};
 
 use super::Violation;

@@ -8,7 +8,9 @@ use cofferdam_agent::middleware::{
     CallArguments, FunctionContext, FunctionError, FunctionSignal, FunctionValue,
 };
 use cofferdam_agent::{FunctionResult, Middleware, Next};
-use cofferdam_tool::{InnerCalls, Label, Output, ToolFailure, Toolset};
+use cofferdam_tool::invoke::InnerCalls;
+use cofferdam_tool::label::Label;
+use cofferdam_tool::{Output, ToolFailure, Toolset};
 use serde_json::json;
 
 use super::arguments::{self, Resolved, Unresolved};

@@ -1,7 +1,7 @@
 //! Whether a call may be made (`LBL-3`, `LBL-9`, `LBL-10`).
 
 use cofferdam_agent::guard::Objection;
-use cofferdam_tool::{Confidentiality, Integrity, Label, ToolLabels};
+use cofferdam_tool::label::{Confidentiality, Integrity, Label, ToolLabels};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

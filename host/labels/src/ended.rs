@@ -4,9 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_agent::Data;
 use cofferdam_agent::middleware::{FunctionContext, FunctionError, FunctionSignal, FunctionValue};
-use cofferdam_tool::{
-    Content as ToolContent, Integrity, Label, Output, StatedBy, ToolError, ToolFailure, ToolLabels,
-};
+use cofferdam_tool::label::{Integrity, Label, StatedBy, ToolLabels};
+use cofferdam_tool::{Content as ToolContent, Output, ToolError, ToolFailure};
 use serde_json::{Value, json};
 
 use super::Decided;

@@ -6,7 +6,8 @@ use cofferdam_agent::guard::{BatchGuard, GuardedRun, Objection, RunGuard};
 use cofferdam_agent::{
     ChatClient, Content, FunctionCall, FunctionResult, Message, Reply, TokenBudget, TokenUsage,
 };
-use cofferdam_tool::{Label, StatedBy, ToolDefinition, ToolLabels, ToolSource, Toolset};
+use cofferdam_tool::label::{Label, StatedBy, ToolLabels};
+use cofferdam_tool::{ToolDefinition, ToolSource, Toolset};
 
 use super::arguments;
 use super::call::BatchFlow;

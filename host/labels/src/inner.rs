@@ -6,7 +6,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cofferdam_tool::{CallRecord, InnerCall, InnerCalls, Label, ToolFailure};
+use cofferdam_tool::invoke::{InnerCall, InnerCalls};
+use cofferdam_tool::label::Label;
+use cofferdam_tool::{CallRecord, ToolFailure};
 
 use super::Decided;
 use super::check::violations;

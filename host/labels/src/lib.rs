@@ -13,7 +13,8 @@
 //!
 //! use cofferdam_agent::{Agent, ScriptedClient};
 //! use cofferdam_labels::{Integrity, LabelPolicy, StatedLabels};
-//! use cofferdam_tool::{Declaration, Functions, Toolset};
+//! use cofferdam_tool::declaration::Declaration;
+//! use cofferdam_tool::{Functions, Toolset};
 //! use serde_json::json;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -58,6 +59,6 @@ mod tests;
 
 pub use audit::{Decided, LabelAudit, LabelDecision};
 pub use check::Violation;
-pub use cofferdam_tool::{Confidentiality, Integrity, Label, StatedBy, StatedLabels};
+pub use cofferdam_tool::label::{Confidentiality, Integrity, Label, StatedBy, StatedLabels};
 pub use policy::LabelPolicy;
 pub use store::{context_of, taint};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use cofferdam_agent::ChatClient;
 use cofferdam_agent::guard::{Guard, GuardedRun, RunGuard};
-use cofferdam_tool::{DeclarationError, StatedLabels, ToolDefinition, ToolLabels, ToolName, ToolSource};
+use cofferdam_tool::declaration::DeclarationError;
+use cofferdam_tool::label::{StatedLabels, ToolLabels};
+use cofferdam_tool::{ToolDefinition, ToolName, ToolSource};
 
 use super::flow::Flow;
 use super::{LabelAudit, tools};

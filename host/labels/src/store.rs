@@ -9,7 +9,8 @@ use data_encoding::HEXLOWER;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use cofferdam_tool::{Content, Label, Output};
+use cofferdam_tool::label::Label;
+use cofferdam_tool::{Content, Output};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

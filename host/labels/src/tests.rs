@@ -9,10 +9,14 @@ use cofferdam_agent::{
     AfterScript, Agent, AgentBuilder, Content, FunctionResult, Layer, LoopSettings, Message, Middleware,
     Next, Reply, Response, Role, ScriptedClient, Session,
 };
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::functions::FunctionEnd;
+use cofferdam_tool::invoke::InnerCall;
+use cofferdam_tool::label::{Confidentiality, Integrity, Label, StatedLabels};
+use cofferdam_tool::retry::Backoff;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Confidentiality, Declaration, FunctionEnd, Functions, InnerCall,
-    Integrity, Label, Outcome, Output, StatedLabels, ToolCall, ToolDefinition, ToolFailure, ToolSource,
-    Toolset,
+    CallContext, CallRecord, Completion, Functions, Outcome, Output, ToolCall, ToolDefinition, ToolFailure,
+    ToolSource, Toolset,
 };
 use serde_json::{Value, json};
 
@@ -56,7 +60,7 @@ impl ToolSource for Plugin {
             "calls_send" => {
                 let toolset = call.toolset.unwrap();
                 let inner = CallContext {
-                    outer: Some(cofferdam_tool::OuterCall { depth: 1, files: Arc::new(()) }),
+                    outer: Some(cofferdam_tool::invoke::OuterCall { depth: 1, files: Arc::new(()) }),
                     inner_calls: context.inner_calls.clone(),
                     ..CallContext::new("inner")
                 };
@@ -230,7 +234,11 @@ async fn the_words_of_a_failure_are_hidden_and_it_stays_a_failure() {
     let scene = Scene::new(LabelPolicy::new());
     let client = calling(&[&[("fails", json!({}))]]);
     let settings = LoopSettings { include_detailed_errors: true, ..LoopSettings::default() };
-    let retry = Layer::function(Retry::new(1, std::time::Duration::ZERO));
+    let retry = Layer::function(Retry::new(Backoff {
+        retries_max: 1,
+        pause: std::time::Duration::ZERO,
+        pause_max: std::time::Duration::ZERO,
+    }));
     let agent = scene.agent(&client).settings(settings).layer(retry).build().unwrap();
     let response = agent.run("hi").session(&scene.session).await.unwrap();
     let result = &results(&response)[0];
@@ -340,7 +348,11 @@ async fn a_call_that_was_given_up_leaves_no_values_for_the_next_try() {
     tools.add(Arc::new(stalls.unwrap())).unwrap();
     let client = calling(&[&[("stalls", json!({"text": id}))]]);
     let agent = scene.agent(&client).tools(tools);
-    let agent = agent.layer(Layer::function(Retry::new(1, std::time::Duration::ZERO)));
+    let agent = agent.layer(Layer::function(Retry::new(Backoff {
+        retries_max: 1,
+        pause: std::time::Duration::ZERO,
+        pause_max: std::time::Duration::ZERO,
+    })));
     let agent =
         agent.layer(Layer::function(Timeout::new(std::time::Duration::from_millis(200)))).build().unwrap();
     let response = agent.run("hi").session(&scene.session).await.unwrap();

@@ -5,9 +5,11 @@ use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use cofferdam_agent::{ChatErrorKind, ChatOptions, ChatRequest, Message};
+use cofferdam_tool::declaration::{Declaration, DeclarationError};
+use cofferdam_tool::label::{Integrity, Label, StatedBy};
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Declaration, DeclarationError, Integrity, Label, Outcome, Output,
-    StatedBy, ToolCall, ToolDefinition, ToolError, ToolFailure, ToolName, ToolSource,
+    CallContext, CallRecord, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolError, ToolFailure,
+    ToolName, ToolSource,
 };
 use serde_json::{Value, json};
 

@@ -10,9 +10,8 @@ use cofferdam_mcp::client::{
     Browser, Endpoint, Generation, HttpEndpoint, MemoryCredentials, OAuthClient, OAuthSettings, RemoteServer,
     SamplingHandler, ServerSettings,
 };
-use cofferdam_tool::{
-    Asker, CallContext, NotAsked, Outcome, Question, QuestionKind, ToolDefinition, ToolSource as _, Toolset,
-};
+use cofferdam_tool::ask::{Asker, NotAsked, Question, QuestionKind};
+use cofferdam_tool::{CallContext, Outcome, ToolDefinition, ToolSource as _, Toolset};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -3,7 +3,7 @@
 // Logging belongs to the earlier revision, which is spoken in both directions.
 #![expect(deprecated, reason = "servers and clients of the handshake era log")]
 
-use cofferdam_tool::LogLevel;
+use cofferdam_tool::ask::LogLevel;
 use rmcp::model::LoggingLevel;
 
 /// The word for a level on the wire.

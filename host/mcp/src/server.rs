@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use cofferdam_tool::Dialect;
+use cofferdam_tool::schema::Dialect;
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::io::stdio_pipes;
 use serde_json::{Value, json};

@@ -24,13 +24,9 @@ pub enum ClientError {
     Client(#[from] reqwest::Error),
 }
 
-/// A builder with what all clients here have in common. `authorities` are certificates (DER) that are believed beside
-/// Mozilla's.
-pub(crate) fn builder(authorities: &[Vec<u8>]) -> Result<reqwest::ClientBuilder, ClientError> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    for authority in authorities {
-        roots.add(authority.clone().into())?;
-    }
+/// Returns a builder with the settings that all clients share. Servers are trusted by Mozilla's list of authorities.
+pub(crate) fn builder() -> Result<reqwest::ClientBuilder, ClientError> {
+    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let tls = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
@@ -42,7 +38,7 @@ pub(crate) fn builder(authorities: &[Vec<u8>]) -> Result<reqwest::ClientBuilder,
 
 /// A client for documents, which follows no redirect.
 pub(crate) fn client() -> Result<reqwest::Client, ClientError> {
-    let builder = builder(&[])?.timeout(DOCUMENT_TIMEOUT).redirect(reqwest::redirect::Policy::none());
+    let builder = builder()?.timeout(DOCUMENT_TIMEOUT).redirect(reqwest::redirect::Policy::none());
     Ok(builder.build()?)
 }
 

@@ -1,9 +1,9 @@
 //! What reads a reply of one interface.
 
-use super::events::Event;
 use super::fault::Broken;
 use super::fields::Fields;
 use super::pieces::Pieces;
+use cofferdam_sse::Event;
 
 /// The event after which OpenAI Chat sends nothing. Gateways put it behind the streams of the other interfaces too, where it means
 /// nothing.

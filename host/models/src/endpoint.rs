@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cofferdam_agent::{ChatError, ChatErrorKind};
-use cofferdam_tool::{Redactor, SecretText};
+use cofferdam_tool::permission::SecretText;
+use cofferdam_tool::redact::Redactor;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, StatusCode, Url, redirect};
 use rustls::{ClientConfig, RootCertStore};
@@ -89,7 +90,7 @@ impl Endpoint {
                 Ok(Err(failed)) => failed,
                 Err(ended) => return Err(ended.into()),
             };
-            let wait = self.settings.retries.wait(tries, failed.error.retry_after);
+            let wait = retry::pause(&self.settings.retries, tries, failed.error.retry_after);
             let wait = wait.filter(|wait| {
                 failed.is_retried && *wait < sending.deadline.saturating_duration_since(Instant::now())
             });

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use cofferdam_agent::{ChatError, ChatErrorKind};
-use cofferdam_tool::is_hostile_char;
+use cofferdam_tool::text::is_hostile_char;
 
 use super::fields::{self, Fields};
 

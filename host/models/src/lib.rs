@@ -6,7 +6,7 @@
 //! ```
 //! use cofferdam_agent::Agent;
 //! use cofferdam_models::{Provider, ProviderClient, ProviderSettings};
-//! use cofferdam_tool::SecretText;
+//! use cofferdam_tool::permission::SecretText;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let settings = ProviderSettings::new(Provider::OpenAiChat, "gpt-5")
@@ -40,7 +40,6 @@ mod asked;
 mod body;
 mod decode;
 mod endpoint;
-mod events;
 mod fault;
 mod fields;
 mod interface;
@@ -73,15 +72,13 @@ use tokio_util::sync::CancellationToken;
 
 use asked::Asked;
 use body::Body;
+use cofferdam_sse::EventReader;
 use decode::Decode;
 use endpoint::{Answer, Endpoint, Sending};
-use events::EventReader;
 use fault::{Fault, checked};
 use interface::Interface;
 use pieces::Pieces;
-pub use settings::{
-    Provider, ProviderRetries, ProviderSettings, ProviderTimeouts, ReplyLimits, UnknownProvider,
-};
+pub use settings::{Provider, ProviderSettings, ProviderTimeouts, ReplyLimits, UnknownProvider};
 use stream::Streaming;
 use tools::ToolCache;
 

@@ -1,10 +1,9 @@
-//! How long is waited before a request is tried again.
+//! Pauses before a request is sent again.
 
 use std::time::{Duration, SystemTime};
 
+use cofferdam_tool::retry::Backoff;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
-
-use super::ProviderRetries;
 
 /// The same as [`RETRY_AFTER`] in milliseconds, of OpenAI's invention.
 const RETRY_AFTER_MS: &str = "retry-after-ms";
@@ -24,17 +23,12 @@ pub(super) fn asked(headers: &HeaderMap) -> Option<Duration> {
     Some(date.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
-impl ProviderRetries {
-    /// The wait before the next try, after this many; `None` if there is none.
-    pub(super) fn wait(&self, tries: u32, asked: Option<Duration>) -> Option<Duration> {
-        if tries >= self.tries_max {
-            return None;
-        }
-        if let Some(asked) = asked {
-            return (asked <= self.wait_max).then_some(asked);
-        }
-        let doubled = self.wait_first.saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1)));
-        Some(doubled.min(self.wait_max).mul_f64(1.0 - share() / 2.0))
+/// Returns the pause after so many attempts; `None` if no retry is left, or the provider asks for a longer one than the maximum.
+pub(super) fn pause(retries: &Backoff, attempts: u32, asked: Option<Duration>) -> Option<Duration> {
+    let pause = retries.pause_after(attempts)?;
+    match asked {
+        Some(asked) => (asked <= retries.pause_max).then_some(asked),
+        None => Some(pause.mul_f64(1.0 - share() / 2.0)),
     }
 }
 
@@ -49,23 +43,24 @@ fn share() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings;
 
     #[test]
     fn waits_double_up_to_a_limit_and_end_with_the_tries() {
-        let retries = ProviderRetries { tries_max: 40, ..ProviderRetries::default() };
+        let retries = Backoff { retries_max: 39, ..settings::RETRIES };
         for (tries, full) in [(1, 500), (2, 1000), (4, 4000), (7, 30_000), (39, 30_000)] {
             let full = Duration::from_millis(full);
-            let wait = retries.wait(tries, None).unwrap();
+            let wait = pause(&retries, tries, None).unwrap();
             assert!(wait <= full && wait >= full / 2, "{tries}: {wait:?}");
         }
-        assert_eq!(retries.wait(40, None), None);
+        assert_eq!(pause(&retries, 40, None), None);
     }
 
     #[test]
     fn a_provider_gets_the_wait_it_asks_for_unless_it_is_too_long() {
-        let retries = ProviderRetries::default();
-        assert_eq!(retries.wait(1, Some(Duration::from_secs(30))), Some(Duration::from_secs(30)));
-        assert_eq!(retries.wait(1, Some(Duration::from_secs(31))), None);
+        let retries = settings::RETRIES;
+        assert_eq!(pause(&retries, 1, Some(Duration::from_secs(30))), Some(Duration::from_secs(30)));
+        assert_eq!(pause(&retries, 1, Some(Duration::from_secs(31))), None);
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use cofferdam_agent::{ChatError, ChatErrorKind};
-use cofferdam_tool::{Dialect, SecretText};
+use cofferdam_tool::permission::SecretText;
+use cofferdam_tool::retry::Backoff;
+use cofferdam_tool::schema::Dialect;
 use reqwest::header::{HeaderName, HeaderValue};
 
 /// Longest time of any kind: more is as good as no limit, and sums stay in range.
@@ -55,8 +57,10 @@ pub struct ProviderSettings {
     pub timeouts: ProviderTimeouts,
     /// How large a reply may be.
     pub limits: ReplyLimits,
-    /// What is tried again.
-    pub retries: ProviderRetries,
+    /// Retries of requests that were refused for the moment (429, 529, 5xx, 408) and of connections that broke, as long as no
+    /// part of a reply was handed on. A provider that is silent for too long is not asked again. Up to half of each pause is
+    /// taken off at random. If the provider asks for a longer pause than the maximum, the error is returned and says so.
+    pub retries: Backoff,
     /// Whether the service keeps the conversation (`LOOP-4`). Only OpenAI Responses can.
     pub store: bool,
     /// Most tokens of a reply where the request does not say. Anthropic wants a number; the others choose for themselves
@@ -94,19 +98,9 @@ pub struct ReplyLimits {
     pub arguments_bytes_max: usize,
 }
 
-/// What is tried again: requests that were refused for the moment (429, 529, 5xx, 408) and connections that broke, as long as
-/// nothing of a reply was handed on. A provider that is silent for too long is not asked again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ProviderRetries {
-    /// Tries in all. 1 means that nothing is tried again.
-    pub tries_max: u32,
-    /// The wait after the first failure; it doubles with each. A random part of up to a half is taken off.
-    pub wait_first: Duration,
-    /// The longest wait, also where the provider asks for one. If it asks for more, the error is returned with what it asks
-    /// for.
-    pub wait_max: Duration,
-}
+/// Retries of a client that sets nothing else.
+pub(super) const RETRIES: Backoff =
+    Backoff { retries_max: 3, pause: Duration::from_millis(500), pause_max: Duration::from_secs(30) };
 
 impl Provider {
     /// All of them.
@@ -171,7 +165,7 @@ impl ProviderSettings {
             authorities: Vec::new(),
             timeouts: ProviderTimeouts::default(),
             limits: ReplyLimits::default(),
-            retries: ProviderRetries::default(),
+            retries: RETRIES,
             store: false,
             max_output_tokens: None,
         }
@@ -239,12 +233,6 @@ impl Default for ReplyLimits {
             calls_max: 128,
             arguments_bytes_max: 4 << 20,
         }
-    }
-}
-
-impl Default for ProviderRetries {
-    fn default() -> Self {
-        Self { tries_max: 4, wait_first: Duration::from_millis(500), wait_max: Duration::from_secs(30) }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_agent::{ChatError, ReplyStream, Update};
+use cofferdam_sse::{Event, EventReader, TooLarge};
 use futures_util::stream;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use super::body::{Body, Interrupted};
 use super::decode::{DONE, Decode};
 use super::endpoint::Endpoint;
-use super::events::{Event, EventReader, TooLarge};
 use super::fault::{Broken, Fault};
 use super::fields::Fields;
 use super::pieces::Pieces;
@@ -52,7 +52,7 @@ impl Streaming {
             if self.cancellation.is_cancelled() {
                 return Err(ChatError::cancelled());
             }
-            if let Some(event) = self.events.next() {
+            if let Some(event) = self.events.next_event() {
                 self.take(&event).map_err(|broken| self.endpoint.fault(&broken).error)?;
             } else {
                 self.read().await.map_err(|fault| fault.error)?;
@@ -100,7 +100,7 @@ impl Streaming {
     fn end(&mut self) -> Result<(), Fault> {
         let rest = self
             .events
-            .rest()
+            .take_incomplete()
             .filter(|event| event.data.trim() == DONE || Fields::read(&event.data).is_some());
         let taken = rest.map_or(Ok(()), |event| self.take(&event));
         taken.map_err(|broken| self.endpoint.fault(&broken))?;

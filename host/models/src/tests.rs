@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cofferdam_agent::{ChatClient as _, ChatError, ChatRequest, Message, Reply, ReplyBuilder};
-use cofferdam_tool::{Declaration, SecretText, ToolDefinition};
+use cofferdam_tool::ToolDefinition;
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::permission::SecretText;
 use futures_util::StreamExt as _;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -72,7 +74,7 @@ impl Server {
     fn settings(&self, provider: Provider) -> ProviderSettings {
         let mut settings =
             ProviderSettings::new(provider, "m").with_base_url(&self.url).with_key(SecretText::new(KEY));
-        settings.retries.wait_first = Duration::from_millis(1);
+        settings.retries.pause = Duration::from_millis(1);
         settings
     }
 

@@ -6,7 +6,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cofferdam_agent::{ChatError, ChatErrorKind};
-use cofferdam_tool::{Dialect, ToolDefinition};
+use cofferdam_tool::ToolDefinition;
+use cofferdam_tool::schema::Dialect;
 use serde_json::Value;
 use serde_json::value::RawValue;
 

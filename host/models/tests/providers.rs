@@ -20,7 +20,9 @@ use cofferdam_agent::{
     Message, Reply, ReplyBuilder, Role, ToolMode,
 };
 use cofferdam_models::{Provider, ProviderClient, ProviderSettings};
-use cofferdam_tool::{Declaration, SecretText, ToolDefinition};
+use cofferdam_tool::ToolDefinition;
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::permission::SecretText;
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -85,7 +87,7 @@ impl Server {
         let settings =
             ProviderSettings::new(provider, "m").with_base_url(base).with_key(SecretText::new(KEY));
         let mut settings = settings.with_header("x-test-id", &SecretText::new(test)).unwrap();
-        settings.retries.wait_first = Duration::from_millis(1);
+        settings.retries.pause = Duration::from_millis(1);
         settings
     }
 

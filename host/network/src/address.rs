@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use cofferdam_tool::{AddressRange, is_public_address};
+use cofferdam_tool::permission::{AddressRange, is_public_address};
 
 /// Addresses of one host that are tried at most.
 const ADDRESSES_TRIED_MAX: usize = 16;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use cofferdam_tool::{AddressRange, Host, HttpScheme};
+use cofferdam_tool::permission::{AddressRange, Host, HttpScheme};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
-use cofferdam_tool::{Host, HttpRule, InvalidHost};
+use cofferdam_tool::permission::{Host, HttpRule, InvalidHost};
 
 use crate::AddressClass;
 

@@ -1,6 +1,6 @@
 //! Which requests are let out, and what the host adds to them.
 
-use cofferdam_tool::{AddressRange, BoundHeader, HttpGrant, HttpRule, SecretText};
+use cofferdam_tool::permission::{AddressRange, BoundHeader, HttpGrant, HttpRule, SecretText};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Request, Uri};
 
@@ -41,7 +41,7 @@ pub struct Admitted<B> {
 impl<B> Admitted<B> {
     /// The host that the request goes to.
     #[must_use]
-    pub fn host(&self) -> &cofferdam_tool::Host {
+    pub fn host(&self) -> &cofferdam_tool::permission::Host {
         &self.target.host
     }
 
@@ -120,7 +120,7 @@ fn bind<'g>(
 
 #[cfg(test)]
 mod tests {
-    use cofferdam_tool::HttpRule;
+    use cofferdam_tool::permission::HttpRule;
 
     use super::*;
 

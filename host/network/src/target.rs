@@ -1,6 +1,6 @@
 //! Where a request goes, read from the request in one way only.
 
-use cofferdam_tool::{Host, HttpScheme, HttpTarget};
+use cofferdam_tool::permission::{Host, HttpScheme, HttpTarget};
 use http::{Method, Uri};
 
 use crate::InvalidTarget;
@@ -76,7 +76,7 @@ fn number(port: &str) -> Result<u16, InvalidTarget> {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam_tool::InvalidHost;
+    use cofferdam_tool::permission::InvalidHost;
 
     use super::*;
 

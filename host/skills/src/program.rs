@@ -6,9 +6,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use cofferdam_agent::BoxError;
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::functions::FunctionEnd;
 use cofferdam_tool::{
-    Arguments, CallContext, Completion, Declaration, FunctionEnd, Functions, Outcome, Refused, ToolError,
-    ToolFailure, ToolSource, Toolset,
+    Arguments, CallContext, Completion, Functions, Outcome, Refused, ToolError, ToolFailure, ToolSource,
+    Toolset,
 };
 use serde_json::Value;
 

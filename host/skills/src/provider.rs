@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use cofferdam_agent::{BeforeRun, BoxError, Clock, ContextProvider, SystemClock};
-use cofferdam_tool::{DeclarationError, ToolDefinition};
+use cofferdam_tool::ToolDefinition;
+use cofferdam_tool::declaration::DeclarationError;
 use tokio::sync::Mutex;
 
 use super::skill::Runners;

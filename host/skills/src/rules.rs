@@ -110,7 +110,7 @@ pub enum InvalidSkill {
     },
     /// A script of the program cannot be declared.
     #[error(transparent)]
-    Script(#[from] cofferdam_tool::DeclarationError),
+    Script(#[from] cofferdam_tool::declaration::DeclarationError),
 }
 
 impl InvalidSkill {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use cofferdam_tool::declaration::{Declaration, DeclarationError, check_declarations};
 use cofferdam_tool::{
-    Annotations, CallContext, Completion, Declaration, DeclarationError, Outcome, Output, ToolCall,
-    ToolDefinition, ToolError, ToolFailure, ToolName, ToolSource, check_declarations,
+    Annotations, CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolError, ToolFailure,
+    ToolName, ToolSource,
 };
 use serde_json::{Map, Value, json};
 

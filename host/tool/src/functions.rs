@@ -8,15 +8,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use crate::declaration::{Declaration, DeclarationError};
+use crate::label::{StatedBy, StatedLabels};
 use crate::{
-    Arguments, CallContext, Completion, Declaration, DeclarationError, Outcome, Output, StatedBy,
-    StatedLabels, ToolCall, ToolDefinition, ToolError, ToolFailure, ToolName, ToolSource,
+    Arguments, CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolError, ToolFailure,
+    ToolName, ToolSource,
 };
 
 /// Functions of the host's own program as tools. They are not in a sandbox: what they may do is up to whoever writes them.
 ///
 /// ```
-/// use cofferdam_tool::{Declaration, Functions};
+/// use cofferdam_tool::declaration::Declaration;
+/// use cofferdam_tool::Functions;
 /// use serde_json::json;
 ///
 /// let schema = r#"{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}"#;
@@ -24,7 +27,7 @@ use crate::{
 /// let functions = Functions::new("math").with(double, async |arguments, _context| {
 ///     Ok(json!(2 * arguments.value()["a"].as_i64().unwrap_or_default()))
 /// })?;
-/// # Ok::<(), cofferdam_tool::DeclarationError>(())
+/// # Ok::<(), cofferdam_tool::declaration::DeclarationError>(())
 /// ```
 #[must_use]
 pub struct Functions {

@@ -8,10 +8,11 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    Arguments, Asker, CallRecord, Completion, LimitsAsked, LogSink, StatedBy, StatedLabels, ToolDefinition,
-    ToolFailure, ToolName, ToolOrigin, Toolset,
-};
+use crate::ask::{Asker, LogSink};
+use crate::label::{StatedBy, StatedLabels};
+use crate::origin::ToolOrigin;
+use crate::permission::LimitsAsked;
+use crate::{Arguments, CallRecord, Completion, ToolDefinition, ToolFailure, ToolName, Toolset};
 
 /// Lists and invokes tools: a plugin, a set of host functions, a remote server.
 ///

@@ -8,63 +8,41 @@
 //! The behaviour is fixed by numbered rules, cited in the code as `ARG-7` (arguments) and `RES-5` (results).
 //! Nothing here opens a file, a socket or a Wasm module, and nothing here may panic on any input.
 
-mod arguments;
-mod ask;
-mod declaration;
+pub mod arguments;
+pub mod ask;
+pub mod declaration;
 mod definition;
 mod error;
 mod failure;
-mod functions;
-mod invoke;
+pub mod functions;
+pub mod invoke;
 mod json;
-mod label;
+pub mod label;
 mod limits;
 mod name;
-mod origin;
-mod outcome;
-mod output;
-mod permission;
-mod record;
-mod redact;
-mod retry;
-mod schema;
-mod text;
+pub mod origin;
+pub mod outcome;
+pub mod output;
+pub mod permission;
+pub mod record;
+pub mod redact;
+pub mod retry;
+pub mod schema;
+pub mod text;
 mod toolset;
-mod usage;
+pub mod usage;
 
-pub use arguments::{Arguments, DecodeOptions, InvalidArguments, Problem, ProblemCode, is_supplied};
-pub use ask::{Asker, LogLevel, LogSink, NotAsked, Question, QuestionKind, UnknownQuestion};
-pub use declaration::{
-    DECLARATION_RULES, Declaration, DeclarationError, KeptTool, Remark, Review, check_declarations, review,
-};
+pub use arguments::{Arguments, DecodeOptions, InvalidArguments};
 pub use definition::{Annotations, ToolDefinition};
 pub use error::{ErrorType, ToolError};
 pub use failure::ToolFailure;
-pub use functions::{FunctionEnd, Functions};
-pub use invoke::{
-    CallContext, FileEffects, HostValues, InnerCall, InnerCalls, LiveRun, NotChanged, OuterCall, Progress,
-    ProgressSink, ToolCall, ToolSource,
-};
-pub use label::{Confidentiality, Destination, Integrity, Label, StatedBy, StatedLabels, ToolLabels};
+pub use functions::Functions;
+pub use invoke::{CallContext, ToolCall, ToolSource};
 pub use limits::Limits;
 pub use name::{InvalidName, PluginName, ToolName};
-pub use origin::ToolOrigin;
-pub use outcome::{Completion, Conversion, Outcome, Raised, Shown};
-pub use output::{Content, InvalidJson, Output, ResourceBody, parse_json};
-pub use permission::{
-    AddressRange, Asked, BoundHeader, ClockPrecision, FileAccess, Granted, Host, HostPattern, HttpGrant,
-    HttpMethods, HttpRule, HttpScheme, HttpTarget, InvalidAddressRange, InvalidBoundHeader, InvalidHost,
-    InvalidHttpRule, InvalidMountName, InvalidPermission, InvalidSecretTemplate, InvalidSocketRule,
-    KeptAsked, LimitsAsked, Missing, MountName, Permission, Permissions, Policy, PortRule, SecretTemplate,
-    SecretText, SocketProtocol, SocketRule, is_public_address,
-};
-pub use record::{
-    CallRecord, FILE_CHANGES_MAX, FileChange, FileChangeKind, HostContact, MemoryRefusal, Phases,
-    PluginIdentity, Refusal,
-};
-pub use redact::{Redactor, UnfitSecret};
-pub use retry::{RetryOn, RetryPolicy, Retrying};
-pub use schema::{Dialect, DialectSchema, InputSchema, Loss, Note, OutputSchema, UnknownDialect};
-pub use text::is_hostile_char;
+pub use outcome::{Completion, Outcome};
+pub use output::{Content, Output};
+pub use permission::{FileAccess, MountName, Permission, Policy};
+pub use record::CallRecord;
+pub use schema::{InputSchema, OutputSchema};
 pub use toolset::{DuplicateTool, Refused, Toolset};
-pub use usage::{Usage, UsageLimits};

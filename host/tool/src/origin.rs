@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::PluginIdentity;
+use crate::record::PluginIdentity;
 
 /// Identifies where a tool comes from: the digest of a plugin, the address of a server together with the tool's definition, or a
 /// source of the embedding program.

@@ -78,16 +78,6 @@ impl Outcome {
         }
     }
 
-    /// Whether the instance that ended like this must never be used again (`RES-19`). Every instance is discarded after
-    /// one call unless a person asked for another policy; this says when that policy has no say.
-    #[must_use]
-    pub fn discards_instance(&self) -> bool {
-        match self {
-            Self::Ok(_) | Self::Failure(_) => false,
-            Self::Error(_) | Self::Cancelled => true,
-        }
-    }
-
     /// The word for the outcome in a call record: `ok`, `failure`, `error` or `cancelled` (`RES-13`).
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -106,45 +96,6 @@ impl Outcome {
             Self::Failure(failure) => failure.transient,
             Self::Error(error) => error.transient(),
             Self::Ok(_) | Self::Cancelled => Some(false),
-        }
-    }
-}
-
-/// How a host turns outcomes into results for a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Conversion {
-    /// Whether an error becomes a result (`RES-5`). Switched off, which is meant for tests, it is raised to the caller as
-    /// what it is (`RES-21`). A failure that the tool reported is a value of the tool and shown either way.
-    pub convert_failures: bool,
-}
-
-/// An outcome that is raised to the caller instead of being shown to a model.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Raised {
-    /// The caller gave up; this is never a result (`RES-12`).
-    #[error("cancelled")]
-    Cancelled,
-    /// The typed error, for a host that does not convert.
-    #[error(transparent)]
-    Error(#[from] ToolError),
-}
-
-impl Default for Conversion {
-    fn default() -> Self {
-        Self { convert_failures: true }
-    }
-}
-
-impl Conversion {
-    /// What the model is shown of `outcome`.
-    ///
-    /// # Errors
-    /// [`Raised::Cancelled`] for a call that was given up, and [`Raised::Error`] when converting is switched off.
-    pub fn apply(&self, outcome: &Outcome) -> Result<Shown, Raised> {
-        match outcome {
-            Outcome::Error(error) if !self.convert_failures => Err(Raised::Error(error.clone())),
-            other => other.shown().ok_or(Raised::Cancelled),
         }
     }
 }
@@ -181,16 +132,6 @@ mod tests {
         let error = ToolError::host("Upstream").with_error_value(|error| json!({"kind": error.type_name()}));
         let shown = Outcome::Error(error).shown().expect("an error is shown");
         assert_eq!(shown.text(), r#"{"error":{"kind":"Upstream"}}"#);
-    }
-
-    #[test]
-    fn a_host_that_does_not_convert_gets_the_error_itself() {
-        let host = Conversion { convert_failures: false };
-        let error = ToolError::new(ErrorType::Timeout).with_detail("late");
-        assert_eq!(host.apply(&Outcome::Error(error.clone())), Err(Raised::Error(error)));
-        let failure = Outcome::Failure(ToolFailure::new("no"));
-        assert_eq!(host.apply(&failure), Ok(failure.shown().unwrap()));
-        assert_eq!(Conversion::default().apply(&Outcome::Cancelled), Err(Raised::Cancelled));
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{CallContext, Label, Outcome, PluginName, ToolName};
+use crate::label::Label;
+use crate::{CallContext, Outcome, PluginName, ToolName};
 
 /// Hosts that a record lists.
 const HOSTS_MAX: usize = 64;

@@ -7,7 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-use crate::{CallRecord, Content, Outcome, Output, ResourceBody, SecretText, ToolFailure};
+use crate::output::ResourceBody;
+use crate::permission::SecretText;
+use crate::{CallRecord, Content, Outcome, Output, ToolFailure};
 
 /// Shortest secret in bytes: a shorter value stands in too many texts by chance.
 const SECRET_BYTES_MIN: usize = 8;

@@ -1,4 +1,6 @@
-//! Trying again (`RES-20`).
+//! Retries of calls (`RES-20`).
+
+mod backoff;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,27 +8,27 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use crate::{
-    CallContext, Completion, ErrorType, Outcome, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolName,
-    ToolOrigin, ToolSource,
-};
+pub use self::backoff::Backoff;
+use crate::label::{StatedBy, StatedLabels};
+use crate::origin::ToolOrigin;
+use crate::{CallContext, Completion, ErrorType, Outcome, ToolCall, ToolDefinition, ToolName, ToolSource};
 
-/// Pauses double up to this; beyond it a person would rather be told.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Pause before the first retry after a transient failure: short enough to go unnoticed, long enough for a file to be unlocked.
+const TRANSIENT_PAUSE: Duration = Duration::from_millis(200);
+/// Maximum pause between retries after transient failures.
+const TRANSIENT_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Pauses after conflicts, from and to. A conflict is over when the call ends: pauses are there only so that calls which have
 /// met do not meet again.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(5);
 const CONFLICT_PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// How often, and how soon, a call is tried again. The default is never.
+/// Retries of a call, and the outcomes that lead to one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Attempts after the first one.
-    pub retries_max: u32,
-    /// Wait before the first retry; each further one waits twice as long.
-    pub pause: Duration,
-    /// After which outcomes a call is tried again.
+    /// Number of retries, and the pauses between them.
+    pub backoff: Backoff,
+    /// Outcomes after which a call is retried.
     pub on: RetryOn,
 }
 
@@ -42,24 +44,25 @@ pub enum RetryOn {
 }
 
 impl Default for RetryPolicy {
+    /// Retries nothing.
     fn default() -> Self {
-        // Short enough that nobody notices one retry, long enough for a file to be unlocked.
-        Self { retries_max: 0, pause: Duration::from_millis(200), on: RetryOn::Transient }
+        Self::on_transient(0)
     }
 }
 
 impl RetryPolicy {
-    /// Retries of calls that lose a race for a file to another call. Safe for every tool: nothing of such a call is left.
+    /// Retries calls that end in a transient failure (`RES-20`).
     #[must_use]
-    pub fn on_conflict(retries_max: u32) -> Self {
-        Self { retries_max, pause: CONFLICT_PAUSE, on: RetryOn::Conflict }
+    pub fn on_transient(retries_max: u32) -> Self {
+        let backoff = Backoff { retries_max, pause: TRANSIENT_PAUSE, pause_max: TRANSIENT_PAUSE_MAX };
+        Self { backoff, on: RetryOn::Transient }
     }
 
-    fn pause_max(&self) -> Duration {
-        match self.on {
-            RetryOn::Transient => PAUSE_MAX,
-            RetryOn::Conflict => CONFLICT_PAUSE_MAX,
-        }
+    /// Retries calls that lose a race for a file to another call. Safe for every tool: nothing of such a call is left.
+    #[must_use]
+    pub fn on_conflict(retries_max: u32) -> Self {
+        let backoff = Backoff { retries_max, pause: CONFLICT_PAUSE, pause_max: CONFLICT_PAUSE_MAX };
+        Self { backoff, on: RetryOn::Conflict }
     }
 
     fn applies_to(&self, completion: &Completion) -> bool {
@@ -78,18 +81,16 @@ impl RetryPolicy {
     where
         F: Future<Output = Completion> + Send,
     {
-        let mut pause = self.pause;
         let mut last = attempt().await;
-        for _ in 0..self.retries_max {
-            if !self.applies_to(&last) {
+        for attempts in 1.. {
+            let Some(pause) = self.backoff.pause_after(attempts).filter(|_| self.applies_to(&last)) else {
                 break;
-            }
+            };
             tokio::select! {
                 biased;
                 () = context.given_up() => return cancelled(last),
                 () = tokio::time::sleep(pause) => {}
             }
-            pause = pause.saturating_mul(2).min(self.pause_max());
             let earlier = last.record;
             last = attempt().await;
             last.record.add_earlier(&earlier);
@@ -173,9 +174,9 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
+    use crate::record::HostContact;
     use crate::{
-        Annotations, CallRecord, DecodeOptions, HostContact, InputSchema, Output, ToolError, ToolFailure,
-        ToolName,
+        Annotations, CallRecord, DecodeOptions, InputSchema, Output, ToolError, ToolFailure, ToolName,
     };
 
     /// Ends its n-th call in the n-th outcome, and every further one in the last.
@@ -205,7 +206,8 @@ mod tests {
 
     async fn run(outcomes: Vec<Outcome>, retries_max: u32, context: &CallContext) -> Completion {
         let script = Script { outcomes, calls: AtomicUsize::new(0) };
-        let policy = RetryPolicy { retries_max, pause: Duration::from_millis(1), on: RetryOn::Transient };
+        let mut policy = RetryPolicy::on_transient(retries_max);
+        policy.backoff.pause = Duration::from_millis(1);
         let input = InputSchema::compile("t", r#"{"type":"object"}"#).unwrap();
         let arguments = input.decode("t", None, &DecodeOptions::default()).unwrap();
         let tool = Arc::new(ToolDefinition {
@@ -251,7 +253,7 @@ mod tests {
         let context = CallContext::default();
         let ended = run(vec![timeout()], 2, &context).await;
         assert_eq!((ended.outcome, ended.record.attempts), (timeout(), 3));
-        let ended = run(vec![timeout(), ok()], RetryPolicy::default().retries_max, &context).await;
+        let ended = run(vec![timeout(), ok()], RetryPolicy::default().backoff.retries_max, &context).await;
         assert_eq!((ended.outcome, ended.record.attempts), (timeout(), 1));
     }
 
@@ -280,7 +282,7 @@ mod tests {
         let has_sent = CallRecord { hosts: vec![contact], ..CallRecord::default() };
         let has_asked = CallRecord { questions: 1, ..CallRecord::default() };
         let name = crate::PluginName::new("inner").unwrap();
-        let plugin = crate::PluginIdentity { name, digest: "sha256:".into() };
+        let plugin = crate::record::PluginIdentity { name, digest: "sha256:".into() };
         let of_plugin = CallRecord { plugin: Some(plugin.clone()), ..CallRecord::default() };
         let of_server = CallRecord::default();
         let inner_has_sent = CallRecord { plugin: Some(plugin), ..has_sent.clone() };

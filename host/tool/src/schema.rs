@@ -48,7 +48,7 @@ pub(crate) use plan::{
 ///
 /// Compiling costs time and memory in proportion to the text; each `pattern` costs about as much as five parameters.
 /// Nothing is shared between schemas, and no validator of a library stands behind it. What was compiled before can be kept
-/// as text ([`KeptTool`](crate::KeptTool)): it is compiled again by the first call, so that a host which starts with the
+/// as text ([`KeptTool`](crate::declaration::KeptTool)): it is compiled again by the first call, so that a host which starts with the
 /// schemas of a thousand plugins compiles those that are called.
 #[derive(Debug)]
 pub struct InputSchema {

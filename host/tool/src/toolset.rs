@@ -8,10 +8,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use self::names::Names;
+use crate::invoke::InnerCall;
+use crate::origin::ToolOrigin;
+use crate::usage::Usage;
 use crate::usage::UsedUp;
 use crate::{
-    CallContext, CallRecord, Completion, DecodeOptions, InnerCall, InvalidArguments, Outcome, ToolCall,
-    ToolDefinition, ToolName, ToolOrigin, ToolSource, Usage,
+    CallContext, CallRecord, Completion, DecodeOptions, InvalidArguments, Outcome, ToolCall, ToolDefinition,
+    ToolName, ToolSource,
 };
 
 /// Tools of several sources under unique names.
@@ -32,7 +35,6 @@ pub struct Toolset {
 struct Inner {
     entries: Vec<Entry>,
     names: Names,
-    decode: DecodeOptions,
 }
 
 #[derive(Clone)]
@@ -106,13 +108,6 @@ impl Toolset {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Decodes arguments with `options` instead of the defaults.
-    #[must_use]
-    pub fn with_decode_options(mut self, options: DecodeOptions) -> Self {
-        Arc::make_mut(&mut self.inner).decode = options;
-        self
     }
 
     /// Adds every tool of `source`, or none of them.
@@ -201,7 +196,7 @@ impl Toolset {
     ) -> Result<Completion, Refused> {
         let entry = self.lookup(name)?;
         let started = Instant::now();
-        let arguments = entry.definition.input.decode(name, arguments, &self.inner.decode)?;
+        let arguments = entry.definition.input.decode(name, arguments, &DecodeOptions::default())?;
         let decode = started.elapsed();
         let dropped = arguments.dropped().to_vec();
         let inner = context.outer.as_ref().and(context.inner_calls.as_deref());
@@ -255,7 +250,7 @@ impl Toolset {
             return false;
         }
         let Ok(entry) = self.lookup(name) else { return false };
-        match entry.definition.input.decode(name, arguments, &self.inner.decode) {
+        match entry.definition.input.decode(name, arguments, &DecodeOptions::default()) {
             Ok(arguments) => entry.source.needs_approval_for(&entry.definition.name, arguments.value()),
             Err(_) => true,
         }

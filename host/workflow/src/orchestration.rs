@@ -13,7 +13,8 @@ mod sequential;
 use std::collections::BTreeSet;
 
 use cofferdam_agent::Agent;
-use cofferdam_tool::{DeclarationError, DuplicateTool};
+use cofferdam_tool::DuplicateTool;
+use cofferdam_tool::declaration::DeclarationError;
 
 use super::agent::{AgentExecutor, Passes};
 use super::builder::{Workflow, WorkflowBuilder};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cofferdam_tool::Label;
+use cofferdam_tool::label::Label;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -12,6 +12,7 @@ use cofferdam_agent::{
     BeforeRun, BoxError, ContextProvider, Layer, LayerKind, LiveTools, Message, Middleware, Next, Reply,
     Response, Role, RunError,
 };
+use cofferdam_tool::retry::Backoff;
 use cofferdam_tool::{Content, Output};
 use serde_json::{Map, Value, json};
 
@@ -261,7 +262,11 @@ async fn middleware(row: &Row) -> Result<(), String> {
         let text = |name: &str| entry.get(name).and_then(Value::as_str);
         if let Some(retries) = text("name").and_then(|name| name.strip_prefix("retry ")) {
             let retries = retries.parse().map_err(|_| format!("`{retries}` is no number"))?;
-            builder = builder.layer(Layer::function(Retry::new(retries, Duration::from_millis(1))));
+            builder = builder.layer(Layer::function(Retry::new(Backoff {
+                retries_max: retries,
+                pause: Duration::from_millis(1),
+                pause_max: Duration::from_millis(1),
+            })));
             continue;
         }
         let Ok(bundle) = Layer::bundle([layer_of(entry, &events, &kept)?]) else {

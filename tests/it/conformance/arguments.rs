@@ -1,9 +1,8 @@
 //! Rows of `arguments.jsonl`: decoding, presence, publishing and loading.
 
-use cofferdam_tool::{
-    Arguments, Declaration, DeclarationError, DecodeOptions, InputSchema, InvalidArguments,
-    check_declarations, is_supplied,
-};
+use cofferdam_tool::arguments::is_supplied;
+use cofferdam_tool::declaration::{Declaration, DeclarationError, check_declarations};
+use cofferdam_tool::{Arguments, DecodeOptions, InputSchema, InvalidArguments};
 use serde_json::{Map, Value, json};
 
 use super::{Row, expect_same};
@@ -57,8 +56,7 @@ fn compare(expect: &Value, decoded: Result<Arguments, InvalidArguments>) -> Resu
 }
 
 fn problems(error: &InvalidArguments) -> Vec<Value> {
-    let problem =
-        |p: &cofferdam_tool::Problem| json!({"path": p.path, "code": p.code.as_str(), "message": p.message});
+    let problem = |p: &cofferdam_tool::arguments::Problem| json!({"path": p.path, "code": p.code.as_str(), "message": p.message});
     error.problems().iter().map(problem).collect()
 }
 

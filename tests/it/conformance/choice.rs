@@ -9,7 +9,7 @@ use cofferdam_agent::choice::{
     ChoiceConfiguration, ChoiceContext, FunctionName, FunctionRegistry, PromptSettings, RegisteredFunction,
     ServiceSettings, depth, nested,
 };
-use cofferdam_tool::Declaration;
+use cofferdam_tool::declaration::Declaration;
 use serde_json::{Map, Value, json};
 
 use super::agent::{block_on, compare};

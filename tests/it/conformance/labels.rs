@@ -4,7 +4,7 @@ mod runs;
 mod scenario;
 
 use cofferdam_labels::LabelPolicy;
-use cofferdam_tool::{Confidentiality, Destination, Integrity, Label, StatedBy, StatedLabels};
+use cofferdam_tool::label::{Confidentiality, Destination, Integrity, Label, StatedBy, StatedLabels};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 

@@ -4,7 +4,8 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use cofferdam_mcp::{Agent, AgentTool, Offer, Server, ServerOptions};
-use cofferdam_tool::{CallContext, Dialect, Outcome, Output, Toolset};
+use cofferdam_tool::schema::Dialect;
+use cofferdam_tool::{CallContext, Outcome, Output, Toolset};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;

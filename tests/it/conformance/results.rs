@@ -10,9 +10,9 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use cofferdam_tool::usage::{Usage, UsageLimits};
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Content, Conversion, ErrorType, Outcome, Output, Raised, Refused,
-    ToolError, ToolFailure, Usage, UsageLimits,
+    CallContext, CallRecord, Completion, Content, ErrorType, Outcome, Output, Refused, ToolError, ToolFailure,
 };
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -50,7 +50,7 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
 async fn guest(world: &World, row: &Row) -> Result<(), String> {
     let fixture = fixtures::does(world, row.text("does")?).await?;
     let completion = fixture.call(&CallContext::new("row")).await;
-    compare(&row.expect, &completion, fixture.value.as_ref(), Conversion::default())
+    compare(&row.expect, &completion, fixture.value.as_ref(), true)
 }
 
 async fn returns(world: &World, row: &Row) -> Result<(), String> {
@@ -58,20 +58,20 @@ async fn returns(world: &World, row: &Row) -> Result<(), String> {
         Some(_) => fixtures::does(world, row.text("does")?).await?,
         None => returning(world, row, None).await?,
     };
-    let mut conversion = Conversion::default();
+    let mut converts = true;
     for (name, value) in row.get("setting").and_then(Value::as_object).into_iter().flatten() {
         match (name.as_str(), value) {
-            ("convert_failures", Value::Bool(converts)) => conversion.convert_failures = *converts,
+            ("convert_failures", Value::Bool(value)) => converts = *value,
             _ => return Err(format!("unknown setting `{name}`")),
         }
     }
-    compare(&row.expect, &fixture.call(&CallContext::new("row")).await, None, conversion)
+    compare(&row.expect, &fixture.call(&CallContext::new("row")).await, None, converts)
 }
 
 async fn output_schema(world: &World, row: &Row) -> Result<(), String> {
     let schema = row.required("schema")?.to_string();
     let fixture = returning(world, row, Some(&schema)).await?;
-    compare(&row.expect, &fixture.call(&CallContext::new("row")).await, None, Conversion::default())
+    compare(&row.expect, &fixture.call(&CallContext::new("row")).await, None, true)
 }
 
 /// A guest that returns what the row says: `plain`, `ok` or `value`; `failure` or `failure_value`.
@@ -108,10 +108,9 @@ async fn host_tool_raises(row: &Row) -> Result<(), String> {
         Some(value) => error.with_error_value(|_| value.clone()),
         None => error,
     };
-    let conversion =
-        Conversion { convert_failures: row.get("convert_failures") != Some(&Value::Bool(false)) };
+    let converts = row.get("convert_failures") != Some(&Value::Bool(false));
     let fixture = Fixture::new(Arc::new(HostTool(Outcome::Error(error))), "t", json!({}));
-    compare(&row.expect, &fixture.call(&CallContext::new("row")).await, None, conversion)
+    compare(&row.expect, &fixture.call(&CallContext::new("row")).await, None, converts)
 }
 
 async fn cancel(world: &World, row: &Row) -> Result<(), String> {
@@ -123,7 +122,7 @@ async fn cancel(world: &World, row: &Row) -> Result<(), String> {
         "caller deadline passes" => context.deadline = Some(Instant::now() + Duration::from_millis(50)),
         other => return Err(format!("unknown situation `{other}`")),
     }
-    compare(&row.expect, &fixture.call(&context).await, None, Conversion::default())
+    compare(&row.expect, &fixture.call(&context).await, None, true)
 }
 
 fn cancel_soon(context: &CallContext) {
@@ -136,7 +135,7 @@ fn cancel_soon(context: &CallContext) {
 
 async fn retry(world: &World, row: &Row) -> Result<(), String> {
     let (fixture, context) = fixtures::retried(world, row.text("does")?).await?;
-    compare(&row.expect, &fixture.call(&context).await, None, Conversion::default())
+    compare(&row.expect, &fixture.call(&context).await, None, true)
 }
 
 /// Calls that end as `outcome`, and the same plugin again.
@@ -148,7 +147,7 @@ async fn after(world: &World, row: &Row) -> Result<(), String> {
     let works = next.outcome.shown().is_some_and(|shown| shown.text() == "ok");
     for (key, expected) in object(&row.expect)? {
         let got = match key.as_str() {
-            "instance_discarded" => json!(first.outcome.discards_instance()),
+            "instance_discarded" => json!(!matches!(first.outcome, Outcome::Ok(_) | Outcome::Failure(_))),
             "next_call_works" => json!(works),
             "outcome" => json!(first.outcome.word()),
             other => return Err(format!("unknown key `{other}` in `expect`")),
@@ -176,7 +175,7 @@ async fn record(world: &World, row: &Row) -> Result<(), String> {
         }
         None => end(&fixtures::ends_as(world, row.text("after")?).await?, row.text("after")?).await,
     };
-    compare(&row.expect, &completion, None, Conversion::default())
+    compare(&row.expect, &completion, None, true)
 }
 
 async fn limits(world: &World, row: &Row) -> Result<(), String> {
@@ -279,16 +278,17 @@ fn content(item: &Value) -> Result<Content, String> {
     Err(format!("unknown content {item}"))
 }
 
-/// Compares every key of `expect` with what a call has left.
+/// Compares every key of `expect` with what a call has left. A caller that does not convert failures takes the typed outcome.
 fn compare(
     expect: &Value,
     completion: &Completion,
     value: Option<&Value>,
-    host: Conversion,
+    converts: bool,
 ) -> Result<(), String> {
     let Completion { outcome, record } = completion;
-    let converted = host.apply(outcome);
-    let shown = converted.as_ref().ok();
+    let raised = raised(outcome, converts);
+    let shown = outcome.shown().filter(|_| raised.is_none());
+    let shown = shown.as_ref();
     for (key, expected) in object(expect)? {
         let got = match key.as_str() {
             "shown" if expected == "the value" => {
@@ -304,7 +304,7 @@ fn compare(
             "transient" => json!(outcome.transient()),
             "attempts" => json!(record.attempts),
             "refusals_recorded" => json!(record.refused.iter().map(|refusal| refusal.times).sum::<u32>()),
-            "raised" => raised(&converted.as_ref().err().cloned()),
+            "raised" => json!(raised),
             "contains" => contained(expected, shown.map(|shown| shown.text()).unwrap_or_default())?,
             "has" => had(expected, record)?,
             "stderr_tail_max" => json!(record.stderr_tail.len().max(expected.as_u64().unwrap_or(0) as usize)),
@@ -315,12 +315,12 @@ fn compare(
     Ok(())
 }
 
-fn raised(raised: &Option<Raised>) -> Value {
-    match raised {
-        None => Value::Null,
-        Some(Raised::Cancelled) => json!("cancelled"),
-        Some(Raised::Error(error)) => json!(error.type_name()),
-        Some(other) => json!(other.to_string()),
+/// The word for an outcome that a caller gets in place of a result for a model.
+fn raised(outcome: &Outcome, converts: bool) -> Option<&str> {
+    match outcome {
+        Outcome::Cancelled => Some("cancelled"),
+        Outcome::Error(error) if !converts => Some(error.type_name()),
+        _ => None,
     }
 }
 

@@ -8,9 +8,8 @@ use std::time::Duration;
 use cofferdam_engine::{Component, LoadError, Mount, Plugin};
 use cofferdam_files::{DirectoryOptions, DirectoryStore};
 use cofferdam_tests::{Host, guest};
-use cofferdam_tool::{
-    CallContext, Completion, FileAccess, MountName, Outcome, Progress, ProgressSink, Toolset,
-};
+use cofferdam_tool::invoke::{Progress, ProgressSink};
+use cofferdam_tool::{CallContext, Completion, FileAccess, MountName, Outcome, Toolset};
 use tempfile::TempDir;
 
 use crate::module::Module;

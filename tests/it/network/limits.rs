@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cofferdam_network::{ClientConfig, Resolver, Timeouts};
-use cofferdam_tool::HttpGrant;
+use cofferdam_tool::permission::HttpGrant;
 
 use super::server::Server;
 use super::{ask, bare_host, context, get, grant, host, host_with, refused};

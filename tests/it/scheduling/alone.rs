@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use cofferdam_tool::HttpRule;
+use cofferdam_tool::permission::HttpRule;
 
 use super::*;
 use crate::network::server::Server;

@@ -1,6 +1,6 @@
 //! A batch of calls that waits for a person.
 
-use cofferdam_tool::ToolOrigin;
+use cofferdam_tool::origin::ToolOrigin;
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -175,7 +175,7 @@ pub(crate) fn settle(session: &Session, answers: &[ApprovalAnswer]) -> Answered 
 
 /// Whether two texts of arguments mean the same. Texts that are not JSON have to be equal.
 pub(super) fn same_arguments(left: &str, right: &str) -> bool {
-    let value = |text: &str| cofferdam_tool::parse_json(text).ok();
+    let value = |text: &str| cofferdam_tool::output::parse_json(text).ok();
     left == right
         || value(left).is_some_and(|left| value(right).is_some_and(|right| same_value(&left, &right)))
 }

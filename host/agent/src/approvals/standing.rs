@@ -1,6 +1,6 @@
 //! What a person has allowed for always in a session.
 
-use cofferdam_tool::ToolOrigin;
+use cofferdam_tool::origin::ToolOrigin;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

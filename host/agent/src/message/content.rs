@@ -1,6 +1,6 @@
 //! The parts of a message.
 
-use cofferdam_tool::ToolOrigin;
+use cofferdam_tool::origin::ToolOrigin;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 

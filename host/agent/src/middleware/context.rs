@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use cofferdam_tool::{CallRecord, HostValues, Output, ToolDefinition};
+use cofferdam_tool::invoke::HostValues;
+use cofferdam_tool::{CallRecord, Output, ToolDefinition};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 

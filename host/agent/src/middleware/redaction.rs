@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofferdam_tool::Redactor;
+use cofferdam_tool::redact::Redactor;
 
 use super::{FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next};
 

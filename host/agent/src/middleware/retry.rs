@@ -1,8 +1,7 @@
 //! Another try for what may pass.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
+use cofferdam_tool::retry::Backoff;
 
 use super::{FunctionContext, FunctionSignal, Middleware, Next, Place};
 
@@ -11,15 +10,14 @@ use super::{FunctionContext, FunctionSignal, Middleware, Next, Place};
 /// It belongs inside failure conversion, and is refused outside of it (`MW-19`).
 #[derive(Debug, Clone, Copy)]
 pub struct Retry {
-    retries_max: u32,
-    pause: Duration,
+    backoff: Backoff,
 }
 
 impl Retry {
-    /// At most so many tries after the first, with this pause before the second and twice the last one before each further one.
+    /// Returns a layer with this number of retries and these pauses.
     #[must_use]
-    pub fn new(retries_max: u32, pause: Duration) -> Self {
-        Self { retries_max, pause }
+    pub fn new(backoff: Backoff) -> Self {
+        Self { backoff }
     }
 }
 
@@ -30,20 +28,21 @@ impl Middleware<FunctionContext> for Retry {
         context: &mut FunctionContext,
         next: Next<'_, FunctionContext>,
     ) -> Result<(), FunctionSignal> {
-        let mut pause = self.pause;
-        for _ in 0..self.retries_max {
-            match next.run(context).await {
-                Err(FunctionSignal::Error(error)) if error.is_transient() == Some(true) => {}
-                other => return other,
-            }
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let result = next.run(context).await;
+            let is_transient =
+                matches!(&result, Err(FunctionSignal::Error(error)) if error.is_transient() == Some(true));
+            let Some(pause) = self.backoff.pause_after(attempts).filter(|_| is_transient) else {
+                return result;
+            };
             tokio::select! {
                 biased;
                 () = context.cancellation.cancelled() => return Err(FunctionSignal::Cancelled),
                 () = tokio::time::sleep(pause) => {}
             }
-            pause = pause.saturating_mul(2);
         }
-        next.run(context).await
     }
 
     fn place(&self) -> Place {

@@ -10,7 +10,9 @@ mod streams;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cofferdam_tool::{Declaration, FunctionEnd, Functions, ToolError, ToolFailure, Toolset};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::functions::FunctionEnd;
+use cofferdam_tool::{Functions, ToolError, ToolFailure, Toolset};
 use serde_json::{Value, json};
 
 use crate::{AfterScript, Agent, AgentBuilder, Content, Message, Reply, Role, ScriptedClient, TokenUsage};

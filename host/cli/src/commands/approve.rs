@@ -4,7 +4,7 @@ use super::grant::load;
 use crate::args::{ApproveArgs, Global};
 use crate::exit::{ConsentError, Exit, UsageError};
 use crate::{ask, host, print};
-use cofferdam::config::{ConfigFile, ServerTable};
+use cofferdam::config::ConfigFile;
 use cofferdam::difference::Difference;
 use cofferdam::granting::Values;
 use cofferdam::pins::{Compared, Pins, asks};
@@ -12,8 +12,8 @@ use cofferdam::servers;
 
 pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Exit> {
     let file = ConfigFile::read_ambient(&args.config)?;
-    if let Some(table) = file.config.servers.get(&args.plugin) {
-        return server(&file, table, &args).await;
+    if file.config.servers.contains_key(&args.plugin) {
+        return server(&file, &args).await;
     }
     let plugin = load(global, &args.config, &args.plugin).await?;
     let mut pins = Pins::of_config_ambient(&args.config)?;
@@ -40,9 +40,9 @@ pub(crate) async fn run(global: &Global, args: ApproveArgs) -> anyhow::Result<Ex
 }
 
 /// Accepts what a server says now.
-async fn server(file: &ConfigFile, table: &ServerTable, args: &ApproveArgs) -> anyhow::Result<Exit> {
+async fn server(file: &ConfigFile, args: &ApproveArgs) -> anyhow::Result<Exit> {
     let name = &args.plugin;
-    let mut spec = servers::of_name(file, name, table, Values::Read, &host::operator())?;
+    let mut spec = servers::of_name(file, name, Values::Read, &host::operator())?;
     let pins = spec.pins.take();
     // What is new is remembered at the first connection.
     servers::connect(&spec).await?;

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cofferdam_tool::{Arguments, DecodeOptions, Dialect, InputSchema, InvalidArguments};
+use cofferdam_tool::schema::Dialect;
+use cofferdam_tool::{Arguments, DecodeOptions, InputSchema, InvalidArguments};
 use serde_json::json;
 
 use cofferdam::text::refusal;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cofferdam_engine::Engine;
-use cofferdam_tool::{Declaration, Review, review};
+use cofferdam_tool::declaration::{Declaration, Review, review};
 use serde_json::{Value, json};
 
 use crate::args::{BuildArgs, Global};

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use cofferdam_files::{read_at_most, read_named_ambient};
-use cofferdam_tool::{CallContext, Completion, FileEffects, Outcome, Refused};
+use cofferdam_tool::invoke::FileEffects;
+use cofferdam_tool::{CallContext, Completion, Outcome, Refused};
 
 use crate::args::{CallArgs, Global};
 use crate::exit::{ConsentError, Exit, UsageError};

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use cofferdam_engine::{CompileError, LoadError};
-use cofferdam_tool::{DeclarationError, Remark, Review, review};
+use cofferdam_tool::declaration::{DeclarationError, Remark, Review, review};
 use serde_json::{Value, json};
 
 use crate::args::{CheckArgs, Global};

@@ -12,7 +12,6 @@ use cofferdam::config::ConfigFile;
 use cofferdam::config::edit::{ConfigEditor, NewGrant};
 use cofferdam::folder_lock::FolderLock;
 use cofferdam::granting::Values;
-use cofferdam::stores::Stores;
 use cofferdam::{columns, compose, loading, remembered};
 
 pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Exit> {
@@ -113,7 +112,9 @@ fn forget(named: &str) -> anyhow::Result<Exit> {
 
 fn parse(texts: &[String]) -> anyhow::Result<Vec<Permission>> {
     let parse = |text: &String| {
-        text.parse().map_err(|error: cofferdam_tool::InvalidPermission| UsageError(error.to_string()).into())
+        text.parse().map_err(|error: cofferdam_tool::permission::InvalidPermission| {
+            UsageError(error.to_string()).into()
+        })
     };
     texts.iter().map(parse).collect()
 }
@@ -143,8 +144,5 @@ pub(crate) async fn load(
 
 /// What a configuration says of one plugin, without the values behind names.
 fn spec(file: &ConfigFile, name: &str) -> anyhow::Result<PluginSpec> {
-    let Some(plugin) = file.config.plugins.get(name) else {
-        return Err(UsageError(format!("{} has no plugin `{name}`", file.path.display())).into());
-    };
-    Ok(compose::spec_of_config(file, name, plugin, &Stores::new(file, Values::Leave), Values::Leave)?)
+    Ok(compose::spec_of_config(file, name, Values::Leave)?)
 }

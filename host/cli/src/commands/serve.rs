@@ -6,7 +6,7 @@ use anyhow::Context;
 use cofferdam::serve::{HttpAccess, ServeOptions, Service};
 use cofferdam::{FirstBuild, Operator};
 use cofferdam_mcp::{Receipts, ServerOptions};
-use cofferdam_tool::Dialect;
+use cofferdam_tool::schema::Dialect;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 

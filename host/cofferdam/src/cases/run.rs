@@ -7,9 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::Context as _;
 use cofferdam_engine::{Engine, Grants, Mount, PluginOptions};
 use cofferdam_files::{FileStore, MemoryStore, Quota, StorePath, WriteMode};
+use cofferdam_tool::ask::{LogLevel, LogSink};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::invoke::{FileEffects, Progress, ProgressSink};
+use cofferdam_tool::permission::SecretText;
 use cofferdam_tool::{
-    CallContext, Completion, Declaration, FileAccess, FileEffects, Limits, LogLevel, LogSink, MountName,
-    Progress, ProgressSink, Refused, SecretText, ToolName, ToolSource, Toolset,
+    CallContext, Completion, FileAccess, Limits, MountName, Refused, ToolName, ToolSource, Toolset,
 };
 
 use super::{Case, MountedFiles};

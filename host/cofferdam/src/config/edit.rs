@@ -109,12 +109,13 @@ impl ConfigEditor {
             Permission::Files(Some(store), _) => remove(grants, "files", store.as_str()),
             Permission::Files(None, _) => drop(grants.remove("files")),
             Permission::Http(rule) => {
-                let is_rule =
-                    |text: &str| text.parse().is_ok_and(|other: cofferdam_tool::HttpRule| other == *rule);
+                let is_rule = |text: &str| {
+                    text.parse().is_ok_and(|other: cofferdam_tool::permission::HttpRule| other == *rule)
+                };
                 take_out(grants, "http", is_rule);
             }
             Permission::Socket(rule) => take_out(grants, "sockets", |text| {
-                text.parse().is_ok_and(|other: cofferdam_tool::SocketRule| other == *rule)
+                text.parse().is_ok_and(|other: cofferdam_tool::permission::SocketRule| other == *rule)
             }),
             Permission::Secret(name) => take_out(grants, "secrets", |text| text == name),
             Permission::Tool(name) => take_out(grants, "tools", |text| text == name.as_str()),

@@ -5,10 +5,8 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::str::FromStr;
 
-use cofferdam_tool::{
-    AddressRange, BoundHeader, ClockPrecision, FileAccess, HttpGrant, HttpRule, MountName, Permission,
-    Policy, ToolName,
-};
+use cofferdam_tool::permission::{AddressRange, BoundHeader, ClockPrecision, HttpGrant, HttpRule};
+use cofferdam_tool::{FileAccess, MountName, Permission, Policy, ToolName};
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
@@ -116,7 +114,7 @@ fn parsed<T: FromStr<Err: Display>>(text: &str, span: &Range<usize>) -> Result<T
 pub(super) fn named(kind: &str, name: &Spanned<String>) -> Result<String, Wrong> {
     let permission: Permission = format!("{kind}:{}", name.get_ref())
         .parse()
-        .map_err(|error: cofferdam_tool::InvalidPermission| (name.span(), error.to_string()))?;
+        .map_err(|error: cofferdam_tool::permission::InvalidPermission| (name.span(), error.to_string()))?;
     match permission {
         Permission::Env(name) | Permission::Config(name) | Permission::Secret(name) => Ok(name),
         _ => Err((name.span(), format!("`{}` is not a name", name.get_ref()))),
@@ -171,7 +169,7 @@ pub(super) fn source(value: &Spanned<Value>) -> Result<ValueSource, Wrong> {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam_tool::QuestionKind;
+    use cofferdam_tool::ask::QuestionKind;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Context as _;
-use cofferdam_tool::SecretText;
+use cofferdam_tool::permission::SecretText;
 use serde::Deserialize;
 
 use crate::Error;

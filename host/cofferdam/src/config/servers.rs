@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use cofferdam_mcp::client::{Always, ApprovalMode, Extras, Generation, SelectionMode, TaskOptions};
-use cofferdam_tool::BoundHeader;
+use cofferdam_tool::permission::BoundHeader;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cofferdam_tool::LimitsAsked;
+use cofferdam_tool::permission::LimitsAsked;
 use serde::Deserialize;
 use toml::Spanned;
 

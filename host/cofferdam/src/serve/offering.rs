@@ -23,7 +23,7 @@ use super::ServeOptions;
 #[cfg(feature = "skills")]
 use super::skill_offers::{SkillPrompts, SkillResources};
 use super::store_resources::StoreResources;
-use crate::compose::{self, PluginSpec, ToolsetParts};
+use crate::compose::{self, Plan, PluginSpec, ToolsetParts};
 use crate::config::ConfigFile;
 use crate::granting::Values;
 use crate::loading::{LoadState, Loader, Order, Unavailable};
@@ -68,25 +68,21 @@ impl Offering {
     ) -> crate::Result<(Self, Loader)> {
         let mut stamps: Vec<_> =
             options.selection.config.iter().map(|path| (path.clone(), stamp(path))).collect();
-        let config = compose::config(&options.selection)?;
-        let mut specs = compose::plugin_specs(&options.selection, config.as_ref(), Values::Read)?;
-        let skill_directories = skill_tools::directories(&options.selection, config.as_ref());
-        specs.iter_mut().for_each(|spec| spec.protect(&skill_directories));
+        let kept = before.and_then(|before| before.files.as_deref());
+        let plan =
+            Plan::new(&options.selection, Values::Read, &[], kept)?.require_tools(&options.selection)?;
+        #[cfg(feature = "skills")]
+        let protected = plan.protected_from_skills();
+        let Plan { config, mut specs, files, .. } = plan;
         if let Some(build) = options.first_build.as_ref().filter(|build| !build.is_built()) {
             let is_built = |spec: &&mut PluginSpec| spec.config.is_none() && spec.path == build.component();
             specs.iter_mut().filter(is_built).for_each(|spec| spec.first_build = Some(build.clone()));
         }
-        compose::check_reach(&specs)?;
         // Where the system does not say which version of a file there is.
         let unclear = specs.iter().filter(|spec| !spec.component.has_version()).map(|spec| &spec.path);
         let unclear = unclear.flat_map(|path| [path.clone(), path.with_extension("toml")]);
         stamps.extend(unclear.map(|path| (path.clone(), stamp(&path))));
-        let kept = before.and_then(|before| before.files.as_deref());
-        let (values, protected) = (Values::Read, skill_directories.as_slice());
-        let files =
-            compose::file_tools(&options.selection, config.as_ref(), &specs, values, protected, kept)?;
         let mut resources = config.as_ref().map(stores).transpose()?.unwrap_or_default();
-        let protected = [skill_directories, compose::deciding(&specs)].concat();
         #[cfg(feature = "skills")]
         let skills = skill_tools::tools(
             engine,

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cofferdam_mcp::{ListedResource, PromptOffer, ResourceSource};
 use cofferdam_skills::{Skill, SkillTools};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::output::ResourceBody;
 use cofferdam_tool::{
-    CallContext, Completion, Declaration, Outcome, Output, ResourceBody, ToolCall, ToolDefinition, ToolError,
-    ToolName, ToolSource,
+    CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource,
 };
 use percent_encoding::{percent_decode_str, utf8_percent_encode};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cofferdam_files::{EntryKind, FileStore, Scope, StorePath};
 use cofferdam_mcp::{ListedResource, ResourceSource};
-use cofferdam_tool::ResourceBody;
+use cofferdam_tool::output::ResourceBody;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 /// Largest file that is read, in bytes.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cofferdam_mcp::client::RemoteServer;
 use cofferdam_tool::ToolSource as _;
+use cofferdam_tool::retry::Backoff;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -15,10 +16,9 @@ use crate::{Operator, text};
 
 /// How long a start waits for servers. Hosts of MCP wait some ten seconds for the whole of it.
 const START_WAIT: Duration = Duration::from_secs(5);
-/// Between the first two attempts. Each later pause is twice as long.
-const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// Longest pause between two attempts.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// Attempts to connect. The server may come at any time.
+const ATTEMPTS: Backoff =
+    Backoff { retries_max: u32::MAX, pause: Duration::from_secs(1), pause_max: Duration::from_secs(60) };
 
 /// Between two looks at whether a change of a server was accepted.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -116,8 +116,9 @@ async fn keep(
     news: News,
     operator: Operator,
 ) {
-    let mut pause = PAUSE_MIN;
+    let mut attempts = 0_u32;
     let server = loop {
+        attempts = attempts.saturating_add(1);
         let place = places.acquire().await;
         let connected = connect(&spec).await;
         drop(place);
@@ -134,8 +135,7 @@ async fn keep(
             // Nothing has to wait for it any longer.
             news.notify_one();
         }
-        tokio::time::sleep(pause).await;
-        pause = pause.saturating_mul(2).min(PAUSE_MAX);
+        tokio::time::sleep(ATTEMPTS.pause_after(attempts).unwrap_or(ATTEMPTS.pause_max)).await;
     };
     let mut changes = server.changes();
     slot.lock().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&server));
@@ -151,7 +151,7 @@ async fn keep(
             changed = changes.changed() => if changed.is_err() { return },
             () = accepted(&spec) => if let Err(error) = server.review_again().await {
                 operator.note(&format!("the server `{}` stays as it is: {error}", spec.name()));
-                tokio::time::sleep(PAUSE_MAX).await;
+                tokio::time::sleep(ATTEMPTS.pause_max).await;
             },
         }
     }

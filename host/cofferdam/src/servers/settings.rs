@@ -8,7 +8,9 @@ use std::time::Duration;
 use cofferdam_mcp::client::{
     Admission, Endpoint, HttpEndpoint, INHERITED, InvalidEndpoint, ServerSettings, StdioCommand,
 };
-use cofferdam_tool::{PluginName, Redactor, SecretText};
+use cofferdam_tool::PluginName;
+use cofferdam_tool::permission::SecretText;
+use cofferdam_tool::redact::Redactor;
 use http::{HeaderName, HeaderValue};
 
 use super::authorization;
@@ -37,17 +39,20 @@ impl ServerSpec {
 
 /// The servers of a configuration.
 pub fn of_config(file: &ConfigFile, values: Values, operator: &Operator) -> crate::Result<Vec<ServerSpec>> {
-    file.config.servers.iter().map(|(name, table)| of_name(file, name, table, values, operator)).collect()
+    file.config.servers.keys().map(|name| of_name(file, name, values, operator)).collect()
 }
 
-/// One server of a configuration.
+/// Returns one server of a configuration.
+///
+/// # Errors
+/// The configuration has no such server, or what it says of it is invalid.
 pub fn of_name(
     file: &ConfigFile,
     name: &str,
-    table: &ServerTable,
     values: Values,
     operator: &Operator,
 ) -> crate::Result<ServerSpec> {
+    let table = file.config.servers.get(name).ok_or_else(|| unknown(file, name))?;
     let header = format!("[servers.{name}");
     let in_table = |message: String| file.error_in_table(&header, format!("server `{name}`: {message}"));
     PluginName::new(name).map_err(|error| in_table(error.to_string()))?;

@@ -7,7 +7,8 @@ use std::fmt::{self, Display, Write};
 use std::num::TryFromIntError;
 use std::str::Utf8Error;
 
-use cofferdam_tool::{ErrorType, MemoryRefusal, ToolError};
+use cofferdam_tool::record::MemoryRefusal;
+use cofferdam_tool::{ErrorType, ToolError};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Error, GcHeapOutOfMemory, PoolConcurrencyLimitError, ThrownException, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;

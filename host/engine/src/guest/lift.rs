@@ -1,9 +1,7 @@
 //! From what a guest returned to an outcome, within the output limit.
 
-use cofferdam_tool::{
-    Content as ToolContent, ErrorType, Outcome, Output, ResourceBody as ToolResourceBody, ToolError,
-    ToolFailure, parse_json,
-};
+use cofferdam_tool::output::{ResourceBody as ToolResourceBody, parse_json};
+use cofferdam_tool::{Content as ToolContent, ErrorType, Outcome, Output, ToolError, ToolFailure};
 
 use crate::guest::{Content, Failure, ResourceBody};
 

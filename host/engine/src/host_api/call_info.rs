@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cofferdam_tool::Progress;
+use cofferdam_tool::invoke::Progress;
 
 use super::CallState;
 use crate::guest::cofferdam::plugin::call;

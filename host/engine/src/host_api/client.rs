@@ -10,7 +10,8 @@ mod form;
 
 use std::sync::Arc;
 
-use cofferdam_tool::{Asker, CallContext, LogLevel, NotAsked, Permission, Question, QuestionKind};
+use cofferdam_tool::ask::{Asker, LogLevel, NotAsked, Question, QuestionKind};
+use cofferdam_tool::{CallContext, Permission};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;

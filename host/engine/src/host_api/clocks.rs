@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use cofferdam_tool::ClockPrecision;
+use cofferdam_tool::permission::ClockPrecision;
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtxBuilder};
 
 /// The step of a coarse clock. Differences that caches and speculation make are thousands of times smaller, and few tools

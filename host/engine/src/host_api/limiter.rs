@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use cofferdam_tool::MemoryRefusal;
+use cofferdam_tool::record::MemoryRefusal;
 use wasmtime::ResourceLimiter;
 
 use crate::scheduler::admission::CallPermit;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cofferdam_network::Client;
-use cofferdam_tool::{PluginIdentity, PluginName, Redactor, ToolName, UnfitSecret};
+use cofferdam_tool::record::PluginIdentity;
+use cofferdam_tool::redact::{Redactor, UnfitSecret};
+use cofferdam_tool::{PluginName, ToolName};
 use wasmtime_wasi_config::WasiConfigVariables;
 
 use crate::Grants;

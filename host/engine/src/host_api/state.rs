@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use cofferdam_tool::{CallContext, Limits, PluginName, Redactor, Refusal, Toolset};
+use cofferdam_tool::record::Refusal;
+use cofferdam_tool::redact::Redactor;
+use cofferdam_tool::{CallContext, Limits, PluginName, Toolset};
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtxView, WasiView};
 use wasmtime_wasi_config::WasiConfig;

@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cofferdam_files::Transaction;
+use cofferdam_tool::invoke::OuterCall;
+use cofferdam_tool::output::ResourceBody as ToolResourceBody;
+use cofferdam_tool::record::Refusal;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Content as ToolContent, ErrorType, Outcome, OuterCall, Output,
-    Permission, Refusal, Refused, ResourceBody as ToolResourceBody, ToolDefinition, ToolFailure, ToolName,
-    Toolset,
+    CallContext, CallRecord, Completion, Content as ToolContent, ErrorType, Outcome, Output, Permission,
+    Refused, ToolDefinition, ToolFailure, ToolName, Toolset,
 };
 use serde_json::Value;
 use tokio::runtime::Handle;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use cofferdam_tool::{Annotations, Asked, Declaration, Limits, PluginName};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::permission::Asked;
+use cofferdam_tool::{Annotations, Limits, PluginName};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::str::FromStr;
 
-use cofferdam_tool::{ClockPrecision, FileAccess, MountName, Permission, Permissions, ToolName};
+use cofferdam_tool::permission::{ClockPrecision, Permissions};
+use cofferdam_tool::{FileAccess, MountName, Permission, ToolName};
 use serde::Deserialize;
 use toml::Spanned;
 

@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use cofferdam_tool::{DECLARATION_RULES, ToolDefinition};
+use cofferdam_tool::ToolDefinition;
+use cofferdam_tool::declaration::DECLARATION_RULES;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 
 use super::load::LoadedComponent;

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cofferdam_tool::{
-    Declaration, KeptAsked, KeptTool, Limits, PluginIdentity, PluginName, ToolDefinition, check_declarations,
-};
+use cofferdam_tool::declaration::{Declaration, KeptTool, check_declarations};
+use cofferdam_tool::permission::KeptAsked;
+use cofferdam_tool::record::PluginIdentity;
+use cofferdam_tool::{Limits, PluginName, ToolDefinition};
 
 use super::{Facts, Parts, Plugin, PluginInfo, PluginOptions, digest_text};
 use crate::load::index::{ComponentFiles, Record};

@@ -1,6 +1,7 @@
 //! From planned functions to declarations, as if the plugin had declared its tools itself.
 
-use cofferdam_tool::{Annotations, Declaration, DeclarationError, OutputSchema};
+use cofferdam_tool::declaration::{Declaration, DeclarationError};
+use cofferdam_tool::{Annotations, OutputSchema};
 use serde_json::Value;
 
 use super::Function;

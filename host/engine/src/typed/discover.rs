@@ -1,6 +1,6 @@
 //! Discovery of the functions of a component that are tools, and of the form of their values.
 
-use cofferdam_tool::DeclarationError;
+use cofferdam_tool::declaration::DeclarationError;
 use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
 use wasmtime::component::{Component, ComponentExportIndex, ResourceType};
 

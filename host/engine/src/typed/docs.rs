@@ -150,7 +150,8 @@ fn parameter_line(line: &str, words: &mut Words) -> Result<bool, String> {
     }
     let form = || format!("its docs say `{line}`; write `{tag} name = JSON`");
     let (name, json) = rest.split_once('=').ok_or_else(form)?;
-    let value = cofferdam_tool::parse_json(json.trim()).map_err(|error| format!("{}: {error}", form()))?;
+    let value =
+        cofferdam_tool::output::parse_json(json.trim()).map_err(|error| format!("{}: {error}", form()))?;
     if tag == "@default" {
         words.parameter(name).default = Some(value);
     } else {

@@ -1,6 +1,5 @@
-use cofferdam_tool::{
-    Arguments, DecodeOptions, ErrorType, InputSchema, Outcome, Output, OutputSchema, parse_json,
-};
+use cofferdam_tool::output::parse_json;
+use cofferdam_tool::{Arguments, DecodeOptions, ErrorType, InputSchema, Outcome, Output, OutputSchema};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wasmtime::component::Val;

@@ -16,8 +16,7 @@ use crate::{
 /// beside it cannot be reached.
 ///
 /// The directory need not be there. It comes into being with the first thing in it and then stays. The quotas are those of
-/// the store below, less what the path of the directory itself takes, and what others put into that store counts as well;
-/// [`WithQuota`](crate::WithQuota) gives a view limits of its own.
+/// the store below, less what the path of the directory itself takes, and what others put into that store counts as well.
 #[derive(Clone)]
 pub struct Subtree {
     store: Arc<dyn FileStore>,

@@ -1,6 +1,7 @@
 //! What the file-access tools say about themselves.
 
-use cofferdam_tool::{Annotations, Declaration};
+use cofferdam_tool::Annotations;
+use cofferdam_tool::declaration::Declaration;
 use serde_json::{Value, json};
 
 use super::FileAccessStore;

@@ -1,6 +1,6 @@
 //! What each tool does, and what it says.
 
-use cofferdam_tool::{FileChange, FileChangeKind};
+use cofferdam_tool::record::{FileChange, FileChangeKind};
 use serde_json::{Value, json};
 
 use super::edit::{self, Edited};

@@ -82,7 +82,7 @@ impl Connection {
         let http = match &settings.endpoint {
             Endpoint::Command(_) => None,
             Endpoint::Http(endpoint) => {
-                let client = HttpClient::new(endpoint.authorities())?;
+                let client = HttpClient::new()?;
                 let authorizer = match endpoint.oauth() {
                     Some(oauth) => Some(Authorizer::new(endpoint, oauth.clone(), client.clone()).await?),
                     None => None,

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use cofferdam_sse::{Event, EventReader};
 use futures_util::StreamExt as _;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{self, BoxStream};
 use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use reqwest::redirect::Policy;
@@ -21,7 +22,7 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
     StreamableHttpError, StreamableHttpPostResponse,
 };
-use sse_stream::{Sse, SseStream};
+use sse_stream::Sse;
 use tokio::sync::watch;
 
 use super::limits::FRAME_BYTES_MAX;
@@ -60,7 +61,7 @@ struct OwnStream {
 }
 
 impl HttpClient {
-    pub(crate) fn new(authorities: &[Vec<u8>]) -> Result<Self, ClientError> {
+    pub(crate) fn new() -> Result<Self, ClientError> {
         let within_origin = Policy::custom(|attempt| {
             let keeps_request =
                 matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
@@ -71,7 +72,7 @@ impl HttpClient {
                 attempt.stop()
             }
         });
-        let client = web::builder(authorities)?.redirect(within_origin).build()?;
+        let client = web::builder()?.redirect(within_origin).build()?;
         Ok(Self { client, own_stream: Arc::default() })
     }
 
@@ -167,48 +168,35 @@ async fn body(response: Response, bytes_max: usize) -> Result<Vec<u8>, Failed> {
     Ok(body)
 }
 
-/// How large the event is that is being read.
-#[derive(Default)]
-struct EventSize {
-    line: usize,
-    event: usize,
-}
-
-impl EventSize {
-    fn add(&mut self, chunk: &[u8], bytes_max: usize) -> bool {
-        for byte in chunk {
-            match byte {
-                b'\n' if self.line == 0 => self.event = 0,
-                b'\n' => self.line = 0,
-                b'\r' => {}
-                _ => {
-                    self.line = self.line.saturating_add(1);
-                    self.event = self.event.saturating_add(1);
-                }
+/// Returns the events of a response. Nothing follows an error.
+fn events(response: Response, bytes_max: usize) -> BoxStream<'static, Result<Sse, SseError>> {
+    let start = Some((response.bytes_stream(), EventReader::new(bytes_max)));
+    let events = stream::unfold(start, |state| async {
+        let (mut bytes, mut reader) = state?;
+        loop {
+            if let Some(event) = reader.next_event() {
+                return Some((Ok(sse(event)), Some((bytes, reader))));
+            }
+            let pushed = match bytes.next().await? {
+                Ok(chunk) => reader.push(&chunk).map_err(|error| SseError::Body(Box::new(error))),
+                Err(error) => Err(SseError::Body(Box::new(error))),
+            };
+            if let Err(error) = pushed {
+                return Some((Err(error), None));
             }
         }
-        self.event <= bytes_max
-    }
+    });
+    events.boxed()
 }
 
-fn events(response: Response, bytes_max: usize) -> BoxStream<'static, Result<Sse, SseError>> {
-    let mut size = EventSize::default();
-    let bytes = response.bytes_stream().map(move |chunk| {
-        let chunk = chunk.map_err(std::io::Error::other)?;
-        if size.add(&chunk, bytes_max) {
-            Ok(chunk)
-        } else {
-            Err(std::io::Error::other("an event is too large"))
-        }
-    });
-    let events = SseStream::from_bytes_stream(bytes);
-    let prepared = events.map(|event| {
-        event.map(|mut event: Sse| {
-            event.data = event.data.map(raw::text);
-            event
-        })
-    });
-    prepared.boxed()
+fn sse(event: Event) -> Sse {
+    let Event { kind, data, id, retry_ms } = event;
+    Sse {
+        event: Some(kind).filter(|kind| !kind.is_empty()),
+        data: Some(raw::text(data)),
+        id,
+        retry: retry_ms,
+    }
 }
 
 /// An old server does not know `server/discover` and may say so in any form; the handshake can then begin (only the code of

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use cofferdam_tool::{Annotations, CallContext, Redactor};
+use cofferdam_tool::redact::Redactor;
+use cofferdam_tool::{Annotations, CallContext};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

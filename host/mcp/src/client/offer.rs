@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cofferdam_tool::{Annotations, InputSchema, OutputSchema, StatedLabels, ToolDefinition, ToolName};
+use cofferdam_tool::label::StatedLabels;
+use cofferdam_tool::{Annotations, InputSchema, OutputSchema, ToolDefinition, ToolName};
 use serde_json::{Map, Value, json};
 
 use super::limits::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX, cut};

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cofferdam_tool::Redactor;
+use cofferdam_tool::redact::Redactor;
 use rmcp::model::{Prompt, PromptArgument, Resource, ResourceTemplate};
 use serde_json::{Map, Value};
 

@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use cofferdam_tool::{CallContext, NotAsked, Question, QuestionKind, Redactor};
+use cofferdam_tool::CallContext;
+use cofferdam_tool::ask::{NotAsked, Question, QuestionKind};
+use cofferdam_tool::redact::Redactor;
 use serde_json::{Map, Value, json};
 
 use super::limits::{OWN_MESSAGE_BYTES_MAX, QUESTIONS_MAX};
@@ -127,7 +129,7 @@ pub(crate) async fn elicit(
     call: &CallContext,
 ) -> Vec<Value> {
     let count = questions.len();
-    let can_ask = |asker: &&Arc<dyn cofferdam_tool::Asker>| asker.can_ask(QuestionKind::Elicitation);
+    let can_ask = |asker: &&Arc<dyn cofferdam_tool::ask::Asker>| asker.can_ask(QuestionKind::Elicitation);
     let is_form =
         |question: &(String, Map<String, Value>)| question.1.get("mode").is_none_or(|mode| mode == "form");
     // A page of somebody's choice is not opened for a server; it was not told that it could ask for that either.

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use cofferdam_tool::{CallContext, LogLevel};
+use cofferdam_tool::CallContext;
+use cofferdam_tool::ask::LogLevel;
 use rmcp::model::{ProgressToken, RequestId};
 use rmcp::service::InboundStreamOrigin;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};

@@ -4,9 +4,14 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use cofferdam_tool::invoke::HostValues;
+use cofferdam_tool::label::{Label, StatedLabels};
+use cofferdam_tool::origin::ToolOrigin;
+use cofferdam_tool::record::HostContact;
+use cofferdam_tool::redact::Redactor;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, ErrorType, HostContact, HostValues, Label, Outcome, Redactor,
-    StatedLabels, ToolCall, ToolDefinition, ToolError, ToolName, ToolOrigin, ToolSource,
+    CallContext, CallRecord, Completion, ErrorType, Outcome, ToolCall, ToolDefinition, ToolError, ToolName,
+    ToolSource,
 };
 use rmcp::model::{ProtocolVersion, SubscriptionFilter};
 use serde_json::{Map, Value};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cofferdam_tool::Redactor;
+use cofferdam_tool::redact::Redactor;
 use http::{HeaderName, HeaderValue};
 use url::{Host, Url};
 
@@ -64,7 +64,6 @@ pub enum Endpoint {
 pub struct HttpEndpoint {
     url: Url,
     headers: Vec<(HeaderName, HeaderValue)>,
-    authorities: Vec<Vec<u8>>,
     oauth: Option<OAuthSettings>,
 }
 
@@ -111,7 +110,7 @@ impl HttpEndpoint {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(InvalidEndpoint::Credentials);
         }
-        Ok(Self { url, headers: Vec::new(), authorities: Vec::new(), oauth: None })
+        Ok(Self { url, headers: Vec::new(), oauth: None })
     }
 
     /// Adds headers to every request. They go to the origin of the address and to nobody else.
@@ -137,13 +136,6 @@ impl HttpEndpoint {
         Ok(self)
     }
 
-    /// Believes these certificates (DER) as well as Mozilla's.
-    #[must_use]
-    pub fn with_authorities(mut self, authorities: Vec<Vec<u8>>) -> Self {
-        self.authorities = authorities;
-        self
-    }
-
     /// Forgets the tokens that are kept for this server. Whoever gave them is not told.
     ///
     /// # Errors
@@ -160,10 +152,6 @@ impl HttpEndpoint {
 
     pub(crate) fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         self.headers.iter().cloned()
-    }
-
-    pub(crate) fn authorities(&self) -> &[Vec<u8>] {
-        &self.authorities
     }
 
     pub(crate) fn oauth(&self) -> Option<&OAuthSettings> {

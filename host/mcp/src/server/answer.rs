@@ -2,7 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cofferdam_tool::{CallRecord, Completion, Content, Output, Refused, ResourceBody, Shown};
+use cofferdam_tool::outcome::Shown;
+use cofferdam_tool::output::ResourceBody;
+use cofferdam_tool::{CallRecord, Completion, Content, Output, Refused};
 use rmcp::model::{AudioContent, CallToolResult, ContentBlock, Resource, ResourceContents};
 use serde_json::Value;
 

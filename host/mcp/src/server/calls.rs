@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use cofferdam_tool::{
-    Asker as _, CallContext, Completion, FileEffects, NotAsked, Question, QuestionKind, Refused, ToolFailure,
-};
+use cofferdam_tool::ask::{Asker as _, NotAsked, Question, QuestionKind};
+use cofferdam_tool::invoke::FileEffects;
+use cofferdam_tool::{CallContext, Completion, Refused, ToolFailure};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, InputRequiredResult, InputResponses, JsonObject, Task};
 use rmcp::task_manager::{TaskContext, TaskExit, TaskOptions};

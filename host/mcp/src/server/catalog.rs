@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
-use cofferdam_tool::{Dialect, ToolDefinition, Toolset};
+use cofferdam_tool::schema::Dialect;
+use cofferdam_tool::{ToolDefinition, Toolset};
 use rmcp::model::{Icon, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 

@@ -1,7 +1,7 @@
 //! Grants that a person can give while a server runs, when a tool's source asks for more than it was given.
 
 use async_trait::async_trait;
-use cofferdam_tool::{Asker as _, NotAsked, Question, QuestionKind};
+use cofferdam_tool::ask::{Asker as _, NotAsked, Question, QuestionKind};
 use serde_json::{Map, Value, json};
 
 use super::interview::{HOST_PREFIX, Interview};

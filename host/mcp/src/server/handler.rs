@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cofferdam_tool::{CallContext, LogLevel, Outcome, Output};
+use cofferdam_tool::ask::LogLevel;
+use cofferdam_tool::{CallContext, Outcome, Output};
 use rmcp::model::{
     CacheScope, CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult,
     CancelTaskParams, ClientCapabilities, CompleteRequestParams, CompleteResult, CompletionInfo, ConstString,

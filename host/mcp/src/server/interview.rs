@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
-use cofferdam_tool::{Asker, NotAsked, OutputSchema, Question, QuestionKind};
+use cofferdam_tool::OutputSchema;
+use cofferdam_tool::ask::{Asker, NotAsked, Question, QuestionKind};
 use futures_util::future::try_join_all;
 use rmcp::RoleServer;
 use rmcp::model::{ClientCapabilities, ElicitationCapability, InputRequest, InputRequests, ServerRequest};

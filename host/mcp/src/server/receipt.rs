@@ -124,7 +124,8 @@ fn micros(duration: std::time::Duration) -> Value {
 mod tests {
     use std::time::Duration;
 
-    use cofferdam_tool::{PluginIdentity, PluginName};
+    use cofferdam_tool::PluginName;
+    use cofferdam_tool::record::PluginIdentity;
 
     use super::*;
 

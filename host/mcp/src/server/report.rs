@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use cofferdam_tool::{LogLevel, LogSink, Progress, ProgressSink};
+use cofferdam_tool::ask::{LogLevel, LogSink};
+use cofferdam_tool::invoke::{Progress, ProgressSink};
 use rmcp::model::{LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken};
 use serde_json::Value;
 use tokio::sync::Notify;

@@ -1,7 +1,8 @@
 //! Resources: what a tool makes under an address, and what other sources hold.
 
 use async_trait::async_trait;
-use cofferdam_tool::{Content, Output, ResourceBody};
+use cofferdam_tool::output::ResourceBody;
+use cofferdam_tool::{Content, Output};
 use rmcp::model::{JsonObject, Resource, ResourceContents, ResourceTemplate};
 
 use super::answer::contents;

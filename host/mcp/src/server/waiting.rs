@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cofferdam_tool::Progress;
+use cofferdam_tool::invoke::Progress;
 use rmcp::ErrorData;
 
 use super::Shared;

@@ -6,10 +6,10 @@ use cofferdam_agent::{FinishReason, TokenUsage};
 use serde_json::json;
 
 use super::super::decode::{DONE, Decode};
-use super::super::events::Event;
 use super::super::fault::{Broken, checked};
 use super::super::fields::Fields;
 use super::super::pieces::Pieces;
+use cofferdam_sse::Event;
 
 /// What the input of a call is while it has not come.
 const NO_INPUT: &str = "{}";

@@ -8,11 +8,11 @@ use cofferdam_agent::FinishReason;
 use serde::de::IgnoredAny;
 
 use super::super::decode::{DONE, Decode};
-use super::super::events::Event;
 use super::super::fault::{Broken, checked, text_or_json};
 use super::super::fields::Fields;
 use super::super::openai_usage;
 use super::super::pieces::Pieces;
+use cofferdam_sse::Event;
 
 /// Reads one reply.
 #[derive(Default)]

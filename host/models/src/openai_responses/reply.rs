@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use cofferdam_agent::FinishReason;
 
 use super::super::decode::{DONE, Decode};
-use super::super::events::Event;
 use super::super::fault::{Broken, Said, checked, text_or_json};
 use super::super::fields::Fields;
 use super::super::openai_usage;
 use super::super::pieces::Pieces;
+use cofferdam_sse::Event;
 
 /// What stands between the parts of a summary.
 const PARAGRAPH: &str = "\n\n";

@@ -17,7 +17,7 @@ const PROMPT: Duration = Duration::from_secs(20);
 async fn errors(provider: Provider, answer: Answer, set: impl Fn(&mut ProviderSettings)) -> [ChatError; 2] {
     let server = Server::start(vec![answer]).await;
     let mut settings = server.settings(provider);
-    settings.retries.tries_max = 1;
+    settings.retries.retries_max = 0;
     set(&mut settings);
     let client = ProviderClient::new(settings).unwrap();
     let started = Instant::now();
@@ -142,7 +142,7 @@ async fn what_passes_is_tried_again_and_what_does_not_is_not() {
         let answers = vec![busy("retry-after: 0\r\n"), json_answer(529, "", ""), broken, cut_off];
         let server = Server::start([answers, vec![fine(provider)]].concat()).await;
         let mut settings = server.settings(provider);
-        settings.retries.tries_max = 5;
+        settings.retries.retries_max = 4;
         let reply = ProviderClient::new(settings).unwrap().reply(user("hi")).await;
         assert_eq!(reply.unwrap(), conversations::expected(provider));
         assert_eq!(server.seen().len(), 5);
@@ -197,7 +197,7 @@ async fn a_stream_is_begun_again_only_before_it_has_begun() {
 async fn a_server_that_is_not_there_is_a_broken_connection() {
     let settings = ProviderSettings::new(Provider::OpenAiChat, "m").with_base_url("http://127.0.0.1:1/v1");
     let mut settings = settings.with_key(SecretText::new(KEY));
-    settings.retries.wait_first = Duration::ZERO;
+    settings.retries.pause = Duration::ZERO;
     let error = ProviderClient::new(settings).unwrap().reply(user("hi")).await.unwrap_err();
     assert_eq!(error.kind, Connection);
     assert!(error.message.starts_with("http://127.0.0.1:1 cannot be reached: "), "{error}");
@@ -214,7 +214,7 @@ async fn a_server_that_hangs_is_given_up_in_time() {
         let short = |settings: &mut ProviderSettings| {
             settings.timeouts.first_byte = Duration::from_millis(300);
             settings.timeouts.pause = Duration::from_millis(300);
-            settings.retries.tries_max = 4;
+            settings.retries.retries_max = 3;
         };
         for error in errors(Provider::OpenAiChat, answer, short).await {
             assert_eq!(error.kind, Timeout, "{error}");

@@ -1,8 +1,8 @@
 //! A stream may be cut anywhere, and may hold anything.
 
+use cofferdam_sse::EventReader;
 use proptest::prelude::*;
 
-use super::super::events::EventReader;
 use super::super::fault::Broken;
 use super::super::names::Names;
 use super::super::pieces::Pieces;
@@ -26,7 +26,7 @@ fn read(provider: Provider, pieces: &[&[u8]]) -> Result<Option<Reply>, Broken> {
     let mut builder = ReplyBuilder::default();
     for piece in pieces {
         reader.push(piece).unwrap();
-        while let Some(event) = reader.next() {
+        while let Some(event) = reader.next_event() {
             decoder.event(&event, &mut into)?;
             into.take().into_iter().for_each(|update| builder.add(update));
         }

@@ -1,7 +1,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cofferdam_files::{MemoryStore, Quota, StorePath, WriteMode};
-use cofferdam_tool::{Declaration, FunctionEnd, Functions};
+use cofferdam_tool::Functions;
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::functions::FunctionEnd;
 use serde_json::json;
 
 use super::*;

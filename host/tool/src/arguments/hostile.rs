@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 use super::decoder::Decoder;
 use super::draft::Draft;
 use super::meter::Meter;
+use crate::arguments::ProblemCode;
 use crate::json;
+use crate::schema::Dialect;
 use crate::schema::Plan;
-use crate::{DecodeOptions, Dialect, InputSchema, ProblemCode};
+use crate::{DecodeOptions, InputSchema};
 
 fn schema(declared: Value) -> InputSchema {
     InputSchema::compile("t", &declared.to_string()).unwrap()

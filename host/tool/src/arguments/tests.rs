@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
-use crate::{DecodeOptions, InputSchema, ProblemCode};
+use crate::arguments::ProblemCode;
+use crate::{DecodeOptions, InputSchema};
 
 fn schema(declared: Value) -> InputSchema {
     InputSchema::compile("t", &declared.to_string()).unwrap()

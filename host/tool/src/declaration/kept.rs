@@ -58,7 +58,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{DecodeOptions, check_declarations};
+    use crate::DecodeOptions;
+    use crate::declaration::check_declarations;
 
     fn kept(declaration: &Declaration) -> (ToolDefinition, ToolDefinition) {
         let compiled = declaration.compile().unwrap();

@@ -13,7 +13,8 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{Declaration, DeclarationError};
-use crate::{Dialect, InputSchema, Loss};
+use crate::InputSchema;
+use crate::schema::{Dialect, Loss};
 
 /// Longest tool name that survives the prefix of every client: they put `mcp__<server>__` before it and stop at 64.
 const NAME_CHARS_ADVISED: usize = 40;

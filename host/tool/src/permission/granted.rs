@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Limits, QuestionKind, ToolName, UnknownQuestion};
+use crate::ask::{QuestionKind, UnknownQuestion};
+use crate::{Limits, ToolName};
 
 use super::{
     ClockPrecision, FileAccess, HttpGrant, HttpRule, LimitsAsked, MountName, Permissions, Policy, SocketRule,

@@ -88,7 +88,7 @@ mod tests {
             clock: ClockPrecision::Precise,
             random: true,
             tools: ["word_count".parse().unwrap()].into(),
-            ask: [crate::QuestionKind::Elicitation].into(),
+            ask: [crate::ask::QuestionKind::Elicitation].into(),
             limits,
         })));
         kept(&Asked::Stated(Box::new(Permissions {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Limits, QuestionKind, ToolName};
+use crate::ask::QuestionKind;
+use crate::{Limits, ToolName};
 
 use super::{
     AddressRange, ClockPrecision, FileAccess, Host, HostPattern, HttpRule, LimitsAsked, MountName,

@@ -1,7 +1,7 @@
 //! A refusal on its way to becoming a [`DeclarationError`].
 
 use super::pointer::Pointer;
-use crate::DeclarationError;
+use crate::declaration::DeclarationError;
 use crate::declaration::Reason;
 
 /// Why a schema is refused, and where.

@@ -9,10 +9,9 @@ use serde_json::{Map, Value};
 
 use super::names::{Look, drawn, folded};
 use super::{DuplicateTool, Inner, Toolset, name_of};
-use crate::{
-    CallContext, Completion, StatedBy, StatedLabels, ToolCall, ToolDefinition, ToolName, ToolOrigin,
-    ToolSource,
-};
+use crate::label::{StatedBy, StatedLabels};
+use crate::origin::ToolOrigin;
+use crate::{CallContext, Completion, ToolCall, ToolDefinition, ToolName, ToolSource};
 
 /// Longest name of a tool in characters (`ARG-38`).
 const NAME_CHARS_MAX: usize = 128;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cofferdam_agent::Agent;
-use cofferdam_tool::{Annotations, Declaration, Functions, StatedLabels, ToolSource};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::label::StatedLabels;
+use cofferdam_tool::{Annotations, Functions, ToolSource};
 use serde_json::json;
 
 use super::super::agent::{AgentExecutor, Passes};

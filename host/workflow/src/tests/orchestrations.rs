@@ -1,7 +1,8 @@
 //! Agents that work together, with scripted models.
 
 use cofferdam_agent::{Agent, ApprovalMode, Approvals, Message, ScriptedClient};
-use cofferdam_tool::{Declaration, Functions, Toolset};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::{Functions, Toolset};
 
 use super::*;
 use crate::{Concurrent, GroupChat, Handoff, Magentic, MagenticLimits, Sequential};

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_mcp::{Access, HttpOptions, Offer, Rate, Server, ServerOptions};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::record::PluginIdentity;
 use cofferdam_tool::{
-    CallContext, Completion, Declaration, Outcome, Output, PluginIdentity, PluginName, ToolCall,
-    ToolDefinition, ToolSource, Toolset,
+    CallContext, Completion, Outcome, Output, PluginName, ToolCall, ToolDefinition, ToolSource, Toolset,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;

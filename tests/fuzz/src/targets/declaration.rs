@@ -1,6 +1,7 @@
 //! Any text as a declaration: it is refused, or it has a form in every dialect and decodes `{}`.
 
-use cofferdam_tool::{DecodeOptions, Dialect, InputSchema};
+use cofferdam_tool::schema::Dialect;
+use cofferdam_tool::{DecodeOptions, InputSchema};
 
 /// Compiles the text as the parameters of a tool.
 pub(crate) fn check(bytes: &[u8]) {

@@ -4,7 +4,8 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use cofferdam_mcp::{Offer, Server, ServerOptions};
-use cofferdam_tool::{Arguments, CallContext, Declaration, Functions, Toolset};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::{Arguments, CallContext, Functions, Toolset};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio_util::sync::CancellationToken;

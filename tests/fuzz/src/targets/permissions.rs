@@ -4,9 +4,10 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use cofferdam_tool::{
-    AddressRange, BoundHeader, Host, HostPattern, HttpRule, HttpScheme, HttpTarget, Permission,
-    SecretTemplate, SocketRule,
+use cofferdam_tool::Permission;
+use cofferdam_tool::permission::{
+    AddressRange, BoundHeader, Host, HostPattern, HttpRule, HttpScheme, HttpTarget, SecretTemplate,
+    SocketRule,
 };
 
 /// Reads the first lines of the input as rules, and the rest as the target of a request.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cofferdam_files::testing::{Operation, check_commits, check_plan};
 use cofferdam_files::{
     Audited, BucketStore, Budget, DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Overlay, Quota,
-    StorePath, Subtree, WithQuota,
+    StorePath, Subtree,
 };
 
 /// Maximum number of operations. Longer plans take longer and find nothing more.
@@ -14,7 +14,7 @@ const OPERATIONS_MAX: usize = 64;
 type Fresh = fn(&Quota) -> Arc<dyn FileStore>;
 
 /// Every kind of store that changes are committed to.
-const KINDS: [Fresh; 6] = [memory, directory, bucket, subtree, limited, audited];
+const KINDS: [Fresh; 5] = [memory, directory, bucket, subtree, audited];
 
 /// Reads a kind of store and a plan of operations from the bytes and carries it out.
 pub(crate) fn check(bytes: &[u8]) {
@@ -56,10 +56,6 @@ fn bucket(quota: &Quota) -> Arc<dyn FileStore> {
 fn subtree(quota: &Quota) -> Arc<dyn FileStore> {
     let wider = Quota { entries_max: quota.entries_max + 1, depth_max: quota.depth_max + 1, ..*quota };
     Arc::new(Subtree::new(memory(&wider), StorePath::file("d").expect("a path")))
-}
-
-fn limited(quota: &Quota) -> Arc<dyn FileStore> {
-    Arc::new(WithQuota::new(memory(&Quota::default()), *quota))
 }
 
 fn audited(quota: &Quota) -> Arc<dyn FileStore> {

@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use cofferdam_agent::Clock;
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::functions::FunctionEnd;
+use cofferdam_tool::invoke::NotChanged;
 use cofferdam_tool::{
-    Arguments, CallContext, Completion, Declaration, ErrorType, FunctionEnd, Functions, NotChanged, ToolCall,
-    ToolDefinition, ToolError, ToolSource, Toolset,
+    Arguments, CallContext, Completion, ErrorType, Functions, ToolCall, ToolDefinition, ToolError,
+    ToolSource, Toolset,
 };
 use serde_json::{Value, json};
 

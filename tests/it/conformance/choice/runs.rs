@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use cofferdam_agent::choice::FunctionName;
 use cofferdam_agent::{Agent, ChoiceBehavior, Content, FunctionCall, FunctionResult, Response};
-use cofferdam_tool::{Declaration, Functions, Toolset};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::{Functions, Toolset};
 use serde_json::{Value, json};
 
 use super::super::Row;

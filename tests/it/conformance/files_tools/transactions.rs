@@ -11,9 +11,12 @@ use cofferdam_files::{
     EntryKind, FileAccessOptions, FileAccessTools, FileStore, MemoryStore, Quota, Scope, StorePath, WriteMode,
 };
 use cofferdam_tests::{config, guest, shared_cache};
+use cofferdam_tool::invoke::{Progress, ProgressSink};
+use cofferdam_tool::permission::LimitsAsked;
+use cofferdam_tool::retry::{RetryPolicy, Retrying};
 use cofferdam_tool::{
-    CallContext, Completion, FileAccess, Limits, LimitsAsked, MountName, PluginName, Progress, ProgressSink,
-    RetryPolicy, Retrying, ToolCall, ToolDefinition, ToolSource, Toolset,
+    CallContext, Completion, FileAccess, Limits, MountName, PluginName, ToolCall, ToolDefinition, ToolSource,
+    Toolset,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -199,11 +202,8 @@ impl World {
         let source = Arc::clone(self.toolset.source("stores").ok_or("no plugin")?);
         let definition = Arc::clone(self.toolset.definition("stores").map_err(|error| error.to_string())?);
         let attempts = Attempts { source, definition, runs: Mutex::new(runs.into()) };
-        let policy = RetryPolicy {
-            retries_max: self.retries,
-            pause: Duration::from_millis(1),
-            ..RetryPolicy::default()
-        };
+        let mut policy = RetryPolicy::on_transient(self.retries);
+        policy.backoff.pause = Duration::from_millis(1);
         let mut toolset = Toolset::new();
         toolset
             .add(Arc::new(Retrying::new(Arc::new(attempts), policy)))

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use cofferdam_agent::{Agent, Content, FunctionResult, ScriptedClient, Session};
 use cofferdam_labels::{LabelDecision, LabelPolicy, context_of};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::label::{Label, StatedBy, StatedLabels};
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Declaration, Label, Outcome, Output, StatedBy, StatedLabels,
-    ToolCall, ToolDefinition, ToolName, ToolSource, Toolset,
+    CallContext, CallRecord, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolName, ToolSource,
+    Toolset,
 };
 use serde_json::{Map, Value, json};
 

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use cofferdam_agent::{Content, Response};
 use cofferdam_labels::{LabelPolicy, context_of};
-use cofferdam_tool::{StatedBy, StatedLabels, ToolSource};
+use cofferdam_tool::ToolSource;
+use cofferdam_tool::label::{StatedBy, StatedLabels};
 use serde_json::{Map, Value, json};
 
 use super::read;

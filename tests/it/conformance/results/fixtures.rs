@@ -8,9 +8,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cofferdam_engine::{Component, Engine, EngineConfig, Grants, Plugin, PluginOptions, UnavailablePlugin};
 use cofferdam_tests::{config, guest, shared_cache};
+use cofferdam_tool::retry::{RetryPolicy, Retrying};
 use cofferdam_tool::{
-    Annotations, CallContext, Completion, InputSchema, Limits, Outcome, PluginName, RetryPolicy, Retrying,
-    ToolCall, ToolDefinition, ToolName, ToolSource, Toolset,
+    Annotations, CallContext, Completion, InputSchema, Limits, Outcome, PluginName, ToolCall, ToolDefinition,
+    ToolName, ToolSource, Toolset,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -320,7 +321,7 @@ pub(in crate::conformance) async fn retried(
     let (story, policy) = word.rsplit_once("; ").ok_or("the situation names no retry policy")?;
     let retries_max = match policy.strip_suffix(" retries").or(policy.strip_suffix(" retry")) {
         Some(count) => count.parse().map_err(|_| format!("unknown retry policy `{policy}`"))?,
-        None if policy == "default" => RetryPolicy::default().retries_max,
+        None if policy == "default" => RetryPolicy::default().backoff.retries_max,
         None => return Err(format!("unknown retry policy `{policy}`")),
     };
     let times_out = async || does(world, "times out").await;
@@ -344,8 +345,9 @@ pub(in crate::conformance) async fn retried(
     let pause = Duration::from_millis(if cancelled { 60_000 } else { 1 });
     let cancel = cancelled.then(|| context.cancellation.clone());
     let steps = Steps { definitions: [definition()].into(), steps, calls: AtomicUsize::new(0), cancel };
-    let retrying =
-        Retrying::new(Arc::new(steps), RetryPolicy { retries_max, pause, ..RetryPolicy::default() });
+    let mut policy = RetryPolicy::on_transient(retries_max);
+    policy.backoff.pause = pause;
+    let retrying = Retrying::new(Arc::new(steps), policy);
     Ok((Fixture::new(Arc::new(retrying), "t", json!({})), context))
 }
 

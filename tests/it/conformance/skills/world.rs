@@ -14,9 +14,11 @@ use cofferdam_skills::{
     SkillsBuilder,
 };
 use cofferdam_tests::{config, shared_cache};
+use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::functions::FunctionEnd;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Declaration, FileAccess, FunctionEnd, InvalidArguments, Limits,
-    MountName, Outcome, Output, PluginName, ToolError, ToolSource, Toolset,
+    CallContext, CallRecord, Completion, FileAccess, InvalidArguments, Limits, MountName, Outcome, Output,
+    PluginName, ToolError, ToolSource, Toolset,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;

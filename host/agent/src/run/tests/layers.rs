@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cofferdam_tool::{Redactor, SecretText};
+use cofferdam_tool::permission::SecretText;
+use cofferdam_tool::redact::Redactor;
+use cofferdam_tool::retry::Backoff;
 
 use super::{Log, agent, calling, told};
 use crate::middleware::{Audit, FailureConversion, RateLimit, Redaction, Retry, Timeout};
@@ -13,7 +15,11 @@ use crate::{
 };
 
 fn retry() -> Layer {
-    Layer::function(Retry::new(3, Duration::from_millis(1)))
+    Layer::function(Retry::new(Backoff {
+        retries_max: 3,
+        pause: Duration::from_millis(1),
+        pause_max: Duration::from_millis(1),
+    }))
 }
 
 #[tokio::test]
@@ -82,7 +88,8 @@ async fn every_call_is_recorded_with_its_true_outcome() {
 /// An agent whose tool `echo` is that of the source called `source`.
 fn agent_of(client: &ScriptedClient, source: &str, log: &Log) -> Agent {
     let log = Arc::clone(log);
-    let declaration = cofferdam_tool::Declaration::new("echo", "For tests.", r#"{"type":"object"}"#);
+    let declaration =
+        cofferdam_tool::declaration::Declaration::new("echo", "For tests.", r#"{"type":"object"}"#);
     let named = source.to_owned();
     let functions = cofferdam_tool::Functions::new(source).with(declaration, move |_, _| {
         log.lock().unwrap().push(named.clone());

@@ -5,8 +5,8 @@ use cofferdam_tool::Toolset;
 
 use super::turn::{End, Talk};
 use crate::exit::{ConsentError, Exit};
-use crate::keyboard::{self, Reads, Typed};
 use crate::{ask, lines, print};
+use cofferdam_terminal::{Input, InputKind, is_interactive, read_line};
 
 const PROMPT: &str = "you> ";
 
@@ -28,7 +28,7 @@ pub(super) async fn run(
     is_saved: bool,
     after: impl Fn(&Session) -> anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
-    let is_person = keyboard::is_there();
+    let is_person = is_interactive();
     if is_person && !ask::is_possible() {
         let message = format!("a conversation asks for prompts, and {}; pass PROMPT", ask::why_impossible());
         return Err(ConsentError(message).into());
@@ -36,15 +36,15 @@ pub(super) async fn run(
     let mut interrupted = false;
     loop {
         let text = match read(talk, is_person).await {
-            Typed::Line(text) => text,
+            Input::Line(text) => text,
             // Twice in a row is meant.
-            Typed::Interrupted if interrupted || !is_person => return Ok(Exit::Interrupted),
-            Typed::Interrupted => {
+            Input::Interrupted if interrupted || !is_person => return Ok(Exit::Interrupted),
+            Input::Interrupted => {
                 print::note("Ctrl-C once more ends the conversation");
                 interrupted = true;
                 continue;
             }
-            Typed::End => return Ok(Exit::Ok),
+            Input::End => return Ok(Exit::Ok),
         };
         interrupted = false;
         match text.trim() {
@@ -63,26 +63,25 @@ pub(super) async fn run(
     }
 }
 
-async fn read(talk: &mut Talk, is_person: bool) -> Typed {
-    let line = async {
-        if is_person { keyboard::read_later(PROMPT, Reads::Prompt).await } else { line_of_pipe().await }
-    };
+async fn read(talk: &mut Talk, is_person: bool) -> Input {
+    let line =
+        async { if is_person { read_line(PROMPT, InputKind::Prompt).await } else { line_of_pipe().await } };
     tokio::select! {
         typed = line => typed,
-        () = talk.interrupts.next() => Typed::Interrupted,
+        () = talk.interrupts.next() => Input::Interrupted,
     }
 }
 
 /// A prompt from a pipe. A line that ends in `\` goes on in the next one.
-async fn line_of_pipe() -> Typed {
+async fn line_of_pipe() -> Input {
     let mut text = String::new();
     while let Some(line) = lines::next().await {
         match line.strip_suffix('\\') {
             Some(line) => text = text + line + "\n",
-            None => return Typed::Line(text + &line),
+            None => return Input::Line(text + &line),
         }
     }
-    Typed::End
+    Input::End
 }
 
 fn run_command(command: &str, talk: &mut Talk, toolset: &Toolset, is_saved: bool) {

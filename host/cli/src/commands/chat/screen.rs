@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use cofferdam_agent::middleware::{FunctionContext, FunctionError, FunctionSignal, FunctionValue};
 use cofferdam_agent::{Content, Delta, FunctionCall, FunctionResult, Middleware, Next, Update};
-use cofferdam_tool::{Progress, ProgressSink, Toolset};
+use cofferdam_tool::Toolset;
+use cofferdam_tool::invoke::{Progress, ProgressSink};
 
 use crate::{file_changes, print};
 

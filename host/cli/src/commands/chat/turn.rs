@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cofferdam_agent::{
     Agent, ApprovalRequest, Content, FinishReason, Message, Response, Role, RunError, Session, TokenUsage,
 };
-use cofferdam_tool::FileEffects;
+use cofferdam_tool::invoke::FileEffects;
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
@@ -129,7 +129,7 @@ impl Talk {
                 },
                 () = self.interrupts.next() => {
                     if cancellation.is_cancelled() {
-                        crate::keyboard::restore();
+                        cofferdam_terminal::restore();
                         std::process::exit(Exit::Interrupted as i32);
                     }
                     cancellation.cancel();

@@ -39,7 +39,7 @@ fn server(args: &McpServerArgs, values: Values) -> anyhow::Result<(ServerSpec, H
         let message = format!("nobody can log in to `{0}`: there is no [servers.{0}.oauth]", args.server);
         return Err(file.error_in_table(&header, message).into());
     }
-    let spec = servers::of_name(&file, &args.server, table, values, &host::login_operator())?;
+    let spec = servers::of_name(&file, &args.server, values, &host::login_operator())?;
     match spec.settings.endpoint.clone() {
         Endpoint::Http(endpoint) => Ok((spec, endpoint)),
         Endpoint::Command(_) => Err(servers::unknown(&file, &args.server).into()),

@@ -3,7 +3,8 @@
 //! A question is checked for being one. An answer is checked for its outline alone: whether it fits the schema is for the tool
 //! to see, which gets it as text.
 
-use cofferdam_tool::{QuestionKind, parse_json};
+use cofferdam_tool::ask::QuestionKind;
+use cofferdam_tool::output::parse_json;
 use serde_json::{Map, Value, json};
 
 use super::{ANSWERS_BYTES_MAX, QUESTION_BYTES_MAX};

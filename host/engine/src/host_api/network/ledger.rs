@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cofferdam_network::{AddressClass, NetworkError};
-use cofferdam_tool::{AddressRange, CallRecord, Host, HostContact, Permission, Refusal, SocketRule};
+use cofferdam_tool::permission::{AddressRange, Host, SocketRule};
+use cofferdam_tool::record::{HostContact, Refusal};
+use cofferdam_tool::{CallRecord, Permission};
 
 /// Refusals that a record lists; a guest could think of any number of hosts.
 const REFUSALS_MAX: usize = 64;

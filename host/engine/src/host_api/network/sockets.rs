@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use cofferdam_network::{Resolver, admitted};
-use cofferdam_tool::{AddressRange, CallRecord, Host, SocketProtocol, SocketRule, is_public_address};
+use cofferdam_tool::CallRecord;
+use cofferdam_tool::permission::{AddressRange, Host, SocketProtocol, SocketRule, is_public_address};
 use wasmtime::component::{Linker, Resource, ResourceType};
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::p2::bindings::sockets as p2;

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use cofferdam_tool::{KeptAsked, KeptTool};
+use cofferdam_tool::declaration::KeptTool;
+use cofferdam_tool::permission::KeptAsked;
 use serde::{Deserialize, Serialize};
 
 use super::identity::FileIdentity;

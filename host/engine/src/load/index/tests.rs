@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use cofferdam_tool::{Asked, Declaration, KeptAsked, KeptTool};
+use cofferdam_tool::declaration::{Declaration, KeptTool};
+use cofferdam_tool::permission::{Asked, KeptAsked};
 use tempfile::TempDir;
 
 use super::*;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cofferdam_tool::is_public_address;
+use cofferdam_tool::permission::is_public_address;
 use futures_util::StreamExt as _;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
@@ -87,7 +87,7 @@ impl Fetch {
     pub(super) fn new(endpoint: &HttpEndpoint, private: bool) -> Result<Self, ClientError> {
         let rule = Rule { loopback: is_loopback(endpoint.url()), private };
         let client = |redirects| -> Result<_, ClientError> {
-            let builder = builder(endpoint.authorities())?.dns_resolver(Arc::new(rule)).timeout(TIMEOUT);
+            let builder = builder()?.dns_resolver(Arc::new(rule)).timeout(TIMEOUT);
             Ok(builder.redirect(redirects).build()?)
         };
         let following = Policy::custom(move |attempt| {

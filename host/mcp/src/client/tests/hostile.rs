@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use cofferdam_tool::{
-    Asker, CallContext, Completion, LogLevel, LogSink, NotAsked, Question, QuestionKind, Toolset,
-};
+use cofferdam_tool::ask::{Asker, LogLevel, LogSink, NotAsked, Question, QuestionKind};
+use cofferdam_tool::{CallContext, Completion, Toolset};
 use serde_json::{Value, json};
 
 use crate::client::{Endpoint, Generation, HttpEndpoint, RemoteServer, ServerSettings, StdioCommand};

@@ -1,6 +1,7 @@
 //! What is kept of a listing.
 
-use cofferdam_tool::{Redactor, SecretText};
+use cofferdam_tool::permission::SecretText;
+use cofferdam_tool::redact::Redactor;
 use serde_json::{Value, json};
 
 use crate::client::testing::Scripted;

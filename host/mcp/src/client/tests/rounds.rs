@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofferdam_tool::{Asker, CallContext, NotAsked, Question, QuestionKind};
+use cofferdam_tool::CallContext;
+use cofferdam_tool::ask::{Asker, NotAsked, Question, QuestionKind};
 use serde_json::{Map, Value, json};
 
 use crate::client::testing::Scripted;

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cofferdam_tool::{
-    Asker, CallContext, Completion, Confidentiality, HostValues, NotAsked, Outcome, Progress, ProgressSink,
-    Question, QuestionKind, StatedBy, ToolName, ToolSource as _, Toolset,
-};
+use cofferdam_tool::ask::{Asker, NotAsked, Question, QuestionKind};
+use cofferdam_tool::invoke::{HostValues, Progress, ProgressSink};
+use cofferdam_tool::label::{Confidentiality, StatedBy};
+use cofferdam_tool::{CallContext, Completion, Outcome, ToolName, ToolSource as _, Toolset};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Limits, LimitsAsked};
+use crate::Limits;
+use crate::permission::LimitsAsked;
 
 fn mount(name: &str) -> MountName {
     MountName::new(name).unwrap()

@@ -13,9 +13,9 @@ pub(super) fn zip(
     manifest: &str,
     program: &[u8],
     files: &BTreeMap<String, Vec<u8>>,
-) -> anyhow::Result<Vec<u8>> {
+) -> zip::result::ZipResult<Vec<u8>> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-    let mut add = |name: &str, mode: u32, contents: &[u8]| -> anyhow::Result<()> {
+    let mut add = |name: &str, mode: u32, contents: &[u8]| -> zip::result::ZipResult<()> {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
             // The first time that the format can express, for each file.

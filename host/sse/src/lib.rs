@@ -1,28 +1,53 @@
-//! Server-sent events out of bytes that come in any pieces.
+//! A reader of server-sent events, for replies of models and messages of MCP servers.
 //!
-//! As the HTML standard has it: unknown fields and comments are passed over, lines end with CR, LF or both. The reader of the
-//! `sse-stream` crate, which speaks MCP, gives up at an unknown field and has no limit for one event.
+//! It follows the HTML standard: unknown fields and comments are ignored, and a line ends with CR, LF or both. An event has a
+//! maximum size, which the reader of the `sse-stream` crate lacks; that one also fails at an unknown field.
+//!
+//! ```
+//! use cofferdam_sse::EventReader;
+//!
+//! let mut reader = EventReader::new(1024);
+//! reader.push(b"event: greeting\ndata: hel")?;
+//! assert_eq!(reader.next_event(), None);
+//! reader.push(b"lo\n\n")?;
+//! let event = reader.next_event().unwrap();
+//! assert_eq!((event.kind.as_str(), event.data.as_str()), ("greeting", "hello"));
+//! # Ok::<(), cofferdam_sse::TooLarge>(())
+//! ```
 
 use std::collections::VecDeque;
 
 /// The mark that a stream may begin with.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// One event.
+/// An event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Event {
-    /// The value of `event`; empty if there is none.
-    pub(super) kind: String,
-    /// The lines of `data`.
-    pub(super) data: String,
+pub struct Event {
+    /// Value of `event`; empty if there is none.
+    pub kind: String,
+    /// Lines of `data`.
+    pub data: String,
+    /// Last value of `id` in the stream.
+    pub id: Option<String>,
+    /// Last value of `retry` since the event before, in milliseconds.
+    pub retry_ms: Option<u64>,
 }
 
-/// An event is larger than it may be.
+/// Error: an event exceeds the maximum size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooLarge;
+pub struct TooLarge;
 
-/// Puts events together.
-pub(super) struct EventReader {
+impl std::fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an event is too large")
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
+/// Assembles events from bytes that arrive in any pieces.
+#[derive(Debug)]
+pub struct EventReader {
     bytes_max: usize,
     /// The line that has no end yet.
     line: Vec<u8>,
@@ -32,12 +57,13 @@ pub(super) struct EventReader {
     /// The last byte was a CR: an LF belongs to it.
     is_after_cr: bool,
     is_first_line: bool,
-    whole: VecDeque<Event>,
+    complete: VecDeque<Event>,
 }
 
 impl EventReader {
-    /// A reader of events of at most `bytes_max` bytes.
-    pub(super) fn new(bytes_max: usize) -> Self {
+    /// Returns a reader of events of at most `bytes_max` bytes.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Self {
         Self {
             bytes_max,
             line: Vec::new(),
@@ -45,12 +71,15 @@ impl EventReader {
             has_data: false,
             is_after_cr: false,
             is_first_line: true,
-            whole: VecDeque::new(),
+            complete: VecDeque::new(),
         }
     }
 
-    /// Takes more bytes.
-    pub(super) fn push(&mut self, mut bytes: &[u8]) -> Result<(), TooLarge> {
+    /// Adds bytes of the stream.
+    ///
+    /// # Errors
+    /// An event is too large. The reader is of no use then.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), TooLarge> {
         while let Some((&first, rest)) = bytes.split_first() {
             if std::mem::take(&mut self.is_after_cr) && first == b'\n' {
                 bytes = rest;
@@ -67,24 +96,26 @@ impl EventReader {
         Ok(())
     }
 
-    /// The next event that is whole.
-    pub(super) fn next(&mut self) -> Option<Event> {
-        self.whole.pop_front()
+    /// Returns the next event that is complete.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.complete.pop_front()
     }
 
-    /// What is there when no more bytes come. By the standard an event without an empty line behind it does not count; some
-    /// servers leave out the last one.
-    pub(super) fn rest(&mut self) -> Option<Event> {
+    /// Returns the event at the end of the stream that no empty line completes. The standard drops it, but some servers omit that
+    /// line.
+    pub fn take_incomplete(&mut self) -> Option<Event> {
         if !self.line.is_empty() {
             self.end_line();
         }
         self.end_line();
-        self.next()
+        self.next_event()
     }
 
     fn extend_line(&mut self, part: &[u8]) -> Result<(), TooLarge> {
-        let kept =
-            self.line.len().saturating_add(self.event.data.len()).saturating_add(self.event.kind.len());
+        let event = &self.event;
+        let id_bytes = event.id.as_ref().map_or(0, String::len);
+        let kept = [self.line.len(), event.data.len(), event.kind.len(), id_bytes];
+        let kept = kept.into_iter().fold(0, usize::saturating_add);
         if kept.saturating_add(part.len()) > self.bytes_max {
             return Err(TooLarge);
         }
@@ -98,9 +129,12 @@ impl EventReader {
             line.drain(..BYTE_ORDER_MARK.len());
         }
         if line.is_empty() {
-            let event = std::mem::take(&mut self.event);
+            let mut event = std::mem::take(&mut self.event);
+            self.event.id.clone_from(&event.id);
             if std::mem::take(&mut self.has_data) {
-                self.whole.push_back(event);
+                self.complete.push_back(event);
+            } else {
+                self.event.retry_ms = event.retry_ms.take();
             }
             return;
         }
@@ -115,7 +149,11 @@ impl EventReader {
                 self.event.data.push_str(&value);
             }
             b"event" => self.event.kind = value.into_owned(),
-            // A comment, what reconnecting needs, or a field that nobody knows.
+            b"id" if !value.contains('\0') => self.event.id = Some(value.into_owned()),
+            b"retry" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
+                self.event.retry_ms = value.parse().ok().or(self.event.retry_ms);
+            }
+            // A comment or an unknown field.
             _ => {}
         }
     }
@@ -132,27 +170,28 @@ mod tests {
         let mut events = Vec::new();
         for piece in pieces {
             reader.push(piece).unwrap();
-            events.extend(std::iter::from_fn(|| reader.next()));
+            events.extend(std::iter::from_fn(|| reader.next_event()));
         }
-        events.extend(reader.rest());
+        events.extend(reader.take_incomplete());
         events
     }
 
     fn event(kind: &str, data: &str) -> Event {
-        Event { kind: kind.to_owned(), data: data.to_owned() }
+        Event { kind: kind.to_owned(), data: data.to_owned(), ..Event::default() }
     }
 
     #[test]
     fn events_are_read_as_the_standard_says() {
         let text = "\u{feff}: hello\r\nevent: a\r\ndata: 1\r\ndata:2\r\nid: 7\rretry\nunknown: x\n\n\
                     event: without data\n\ndata\n\n:\n\ndata:  two spaces\r\rdata: é\n\ndata: [DONE]";
-        let expected = vec![
+        let mut expected = vec![
             event("a", "1\n2"),
             event("", ""),
             event("", " two spaces"),
             event("", "é"),
             event("", "[DONE]"),
         ];
+        expected.iter_mut().for_each(|event| event.id = Some("7".to_owned()));
         assert_eq!(read(&[text.as_bytes()]), expected);
         for at in 0..text.len() {
             let (left, right) = text.as_bytes().split_at(at);
@@ -168,6 +207,15 @@ mod tests {
         }
         assert_eq!(reader.push(b"data: 1234567890\ndata: 1234567890\n"), Err(TooLarge));
         assert_eq!(EventReader::new(20).push(&[b'x'; 21]), Err(TooLarge));
+    }
+
+    #[test]
+    fn ids_stay_and_pauses_belong_to_the_next_event() {
+        let events = read(&[
+            b"id: 1\nretry: 250\n\ndata: a\n\ndata: b\n\nid:\nretry: 1s\ndata: c\n\nid: \0\ndata:\n\n",
+        ]);
+        let found: Vec<_> = events.iter().map(|event| (event.id.as_deref(), event.retry_ms)).collect();
+        assert_eq!(found, [(Some("1"), Some(250)), (Some("1"), None), (Some(""), None), (Some(""), None)]);
     }
 
     proptest! {

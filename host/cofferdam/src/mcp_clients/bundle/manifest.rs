@@ -1,18 +1,20 @@
-//! `manifest.json` of a bundle: what a host shows, asks for and starts.
+//! `manifest.json` of a bundle: what a client shows, asks for and starts.
 
 use std::sync::Arc;
 
 use cofferdam_tool::ToolDefinition;
 use serde_json::{Map, Value, json};
 
+use super::BundleOptions;
 use super::contents::Contents;
-use crate::args::McpBundleArgs;
+use crate::Result;
+use crate::error::Context as _;
 
-/// The version of the format.
+/// Version of the format.
 const MANIFEST_VERSION: &str = "0.4";
-/// Where this program is in a bundle.
+/// Path of the program in a bundle.
 pub(super) const PROGRAM: &str = if cfg!(windows) { "server/cofferdam.exe" } else { "server/cofferdam" };
-/// What this program runs on, in the words of the format.
+/// Platform of this program, in the words of the format.
 pub(super) const PLATFORM: &str = if cfg!(target_os = "macos") {
     "darwin"
 } else if cfg!(windows) {
@@ -21,19 +23,19 @@ pub(super) const PLATFORM: &str = if cfg!(target_os = "macos") {
     "linux"
 };
 
-/// The manifest as text.
-pub(super) fn text(
-    args: &McpBundleArgs,
-    name: &str,
+/// Returns the manifest.
+pub(super) fn manifest(
+    options: &BundleOptions,
     contents: &Contents,
     tools: &[Arc<ToolDefinition>],
-) -> anyhow::Result<String> {
-    let description = args.description.clone().unwrap_or_else(|| {
+) -> Result<String> {
+    let name = &options.name;
+    let description = options.description.clone().unwrap_or_else(|| {
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
         format!("Tools in sandboxes: {}", names.join(", "))
     });
     let mut arguments = contents.arguments.clone();
-    arguments.extend_from_slice(&args.more);
+    arguments.extend_from_slice(&options.flags);
     let environment = contents.variables.iter().map(|name| (name.clone(), json!(placeholder(name))));
     let mut mcp_config = Map::from_iter([
         ("command".to_owned(), json!(format!("${{__dirname}}/{PROGRAM}"))),
@@ -47,9 +49,9 @@ pub(super) fn text(
     let mut manifest = json!({
         "manifest_version": MANIFEST_VERSION,
         "name": name,
-        "version": args.release,
+        "version": options.version,
         "description": description,
-        "author": { "name": args.author.as_deref().unwrap_or(name) },
+        "author": { "name": options.author.as_deref().unwrap_or(name) },
         "server": { "type": "binary", "entry_point": PROGRAM, "mcp_config": mcp_config },
         "tools": tools,
         "compatibility": { "platforms": [PLATFORM] },
@@ -58,10 +60,10 @@ pub(super) fn text(
     if let (Some(manifest), false) = (manifest.as_object_mut(), asked.is_empty()) {
         manifest.insert("user_config".to_owned(), Value::Object(asked));
     }
-    Ok(serde_json::to_string_pretty(&manifest)? + "\n")
+    serde_json::to_string_pretty(&manifest).map(|text| text + "\n").context("the manifest cannot be written")
 }
 
-/// What the host asks the person for.
+/// Returns the values that the client asks the user for.
 fn user_config(contents: &Contents) -> Map<String, Value> {
     let variables = contents.variables.iter().map(|name| {
         let asked = json!({
@@ -81,7 +83,7 @@ fn user_config(contents: &Contents) -> Map<String, Value> {
     variables.chain(directories).collect()
 }
 
-/// What stands for a value that the host asks for, until it puts it in.
+/// Returns the placeholder of a value that the client asks for.
 pub(super) fn placeholder(name: &str) -> String {
     format!("${{user_config.{name}}}")
 }

@@ -1,4 +1,4 @@
-//! The one place that reads what an operator types at a terminal.
+//! Reads lines and answers that an operator types at a terminal.
 //!
 //! The terminal sends each key by itself while a line is read, so that the program knows what a line discipline hides: when
 //! something has come, whether more comes right behind it, and what was pasted. Before a question all that waits is thrown
@@ -11,6 +11,7 @@
 
 mod editor;
 mod keys;
+mod printable;
 mod reading;
 
 use std::io::{IsTerminal as _, PipeReader, Write as _};
@@ -24,12 +25,12 @@ use rustix::termios::{
 };
 use tokio::sync::oneshot;
 
+pub use self::printable::printable;
 use self::reading::{Reading, Step};
-use crate::print;
 
-/// Purpose of a line that is read.
+/// Kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reads {
+pub enum InputKind {
     /// A prompt of a conversation. It may have several lines, and what was typed ahead is its beginning.
     Prompt,
     /// A choice. It is typed, not pasted.
@@ -40,10 +41,10 @@ pub(crate) enum Reads {
 
 /// Result of reading a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Typed {
+pub enum Input {
     /// A line, without its end.
     Line(String),
-    /// Nothing: the process got a signal, or the answer is not waited for any more.
+    /// Nothing: the process got a signal, or the caller gave up.
     Interrupted,
     /// The end of the input.
     End,
@@ -69,40 +70,40 @@ const MARK_PASTES: &str = "\u{1b}[?2004h";
 const STOP_MARKING: &str = "\u{1b}[?2004l";
 const BELL: &str = "\u{7}";
 
-/// Held by the one who reads.
+/// Held while a line is read.
 static READER: Mutex<()> = Mutex::new(());
 /// Settings of the terminal before a line was read.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 /// Earlier prompts. They are not written to disk: a prompt may hold a secret.
 static HISTORY: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Returns whether an operator is there: standard input and standard error are a terminal.
-pub(crate) fn is_there() -> bool {
+/// Returns whether an operator can be asked: standard input and standard error are a terminal.
+pub fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Shows `question` and reads a line, for a thread that may block.
-pub(crate) fn read_blocking(question: &str, reads: Reads) -> Typed {
-    read(question, reads, None)
+/// Shows `question` and reads a line. Blocks the thread.
+pub fn read_line_blocking(question: &str, kind: InputKind) -> Input {
+    read(question, kind, None)
 }
 
-/// Shows `question` and reads a line, for a task. Dropping the future ends the reading. A signal of the keyboard goes to the
-/// process and to whoever handles signals there; the future stays pending.
-pub(crate) async fn read_later(question: &str, reads: Reads) -> Typed {
+/// Shows `question` and reads a line, in a task. Dropping the future takes the question back. A signal of the keyboard goes to
+/// the process, which may handle it; the future stays pending.
+pub async fn read_line(question: &str, kind: InputKind) -> Input {
     let (send, typed) = oneshot::channel();
-    // Whoever drops this half ends the reading.
-    let Ok((ended, _end)) = std::io::pipe() else { return Typed::End };
+    // Dropping this half ends the reading.
+    let Ok((ended, _end)) = std::io::pipe() else { return Input::End };
     let question = question.to_owned();
-    std::thread::spawn(move || send.send(read(&question, reads, Some(&ended))));
+    std::thread::spawn(move || send.send(read(&question, kind, Some(&ended))));
     match typed.await {
-        Ok(Typed::Interrupted) => std::future::pending().await,
+        Ok(Input::Interrupted) => std::future::pending().await,
         Ok(typed) => typed,
-        Err(_) => Typed::End,
+        Err(_) => Input::End,
     }
 }
 
-/// Makes the terminal what it was before a line was read. For the end of the process.
-pub(crate) fn restore() {
+/// Restores the settings of the terminal from before a line was read. Call it before the process ends.
+pub fn restore() {
     if let Some(before) = locked(&BEFORE).take() {
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &before);
         if !is_dumb() {
@@ -111,14 +112,14 @@ pub(crate) fn restore() {
     }
 }
 
-fn read(question: &str, reads: Reads, ended: Option<&PipeReader>) -> Typed {
-    let Some(_reader) = wait_for_turn(ended) else { return Typed::Interrupted };
-    let Some(_terminal) = Raw::begin(reads) else { return Typed::End };
-    let history = if reads == Reads::Prompt { locked(&HISTORY).clone() } else { Vec::new() };
-    let mut reading = Reading::new(reads, &print::printable(question), history, Instant::now());
+fn read(question: &str, kind: InputKind, ended: Option<&PipeReader>) -> Input {
+    let Some(_reader) = wait_for_turn(ended) else { return Input::Interrupted };
+    let Some(_terminal) = Raw::begin(kind) else { return Input::End };
+    let history = if kind == InputKind::Prompt { locked(&HISTORY).clone() } else { Vec::new() };
+    let mut reading = Reading::new(kind, &printable(question), history, Instant::now());
     show(&reading.editor.drawn(columns()));
-    let typed = read_on(&mut reading, reads, ended);
-    if let (Reads::Prompt, Typed::Line(line)) = (reads, &typed)
+    let typed = read_on(&mut reading, kind, ended);
+    if let (InputKind::Prompt, Input::Line(line)) = (kind, &typed)
         && !line.trim().is_empty()
     {
         let mut history = locked(&HISTORY);
@@ -129,17 +130,17 @@ fn read(question: &str, reads: Reads, ended: Option<&PipeReader>) -> Typed {
     typed
 }
 
-fn read_on(reading: &mut Reading, reads: Reads, ended: Option<&PipeReader>) -> Typed {
+fn read_on(reading: &mut Reading, kind: InputKind, ended: Option<&PipeReader>) -> Input {
     loop {
         let bytes = match wait(ended, None) {
-            Came::Bytes(bytes) => bytes,
-            Came::End => return closed(reading, Typed::Interrupted),
-            Came::Nothing => continue,
-            Came::HungUp => return closed(reading, Typed::End),
+            Event::Bytes(bytes) => bytes,
+            Event::End => return closed(reading, Input::Interrupted),
+            Event::Nothing => continue,
+            Event::HungUp => return closed(reading, Input::End),
         };
         reading.take(&bytes, Instant::now());
         let mut more = || match wait(None, Some(LOOKAHEAD)) {
-            Came::Bytes(bytes) => bytes,
+            Event::Bytes(bytes) => bytes,
             _ => Vec::new(),
         };
         while let Some(step) = reading.step(Instant::now(), &mut more) {
@@ -157,7 +158,7 @@ fn read_on(reading: &mut Reading, reads: Reads, ended: Option<&PipeReader>) -> T
                 }
                 Step::Raise(Signal::Suspend) => {
                     show(&reading.editor.closed(columns()));
-                    suspend(reads);
+                    suspend(kind);
                     reading.editor.begin_anew();
                     show(&reading.editor.drawn(columns()));
                 }
@@ -166,7 +167,7 @@ fn read_on(reading: &mut Reading, reads: Reads, ended: Option<&PipeReader>) -> T
                     show(&reading.editor.closed(columns()));
                     restore();
                     raise(signal);
-                    return Typed::Interrupted;
+                    return Input::Interrupted;
                 }
                 Step::Done(typed) => return closed(reading, typed),
             }
@@ -175,12 +176,12 @@ fn read_on(reading: &mut Reading, reads: Reads, ended: Option<&PipeReader>) -> T
 }
 
 /// Ends the line on the screen.
-fn closed(reading: &mut Reading, typed: Typed) -> Typed {
+fn closed(reading: &mut Reading, typed: Input) -> Input {
     show(&reading.editor.closed(columns()));
     typed
 }
 
-/// Waits until nobody else reads. `None` when the wait was ended.
+/// Waits until no other thread reads. Returns `None` when the wait was ended.
 fn wait_for_turn(ended: Option<&PipeReader>) -> Option<MutexGuard<'static, ()>> {
     let Some(ended) = ended else { return Some(READER.lock().unwrap_or_else(PoisonError::into_inner)) };
     loop {
@@ -196,7 +197,7 @@ fn wait_for_turn(ended: Option<&PipeReader>) -> Option<MutexGuard<'static, ()>> 
     }
 }
 
-enum Came {
+enum Event {
     Bytes(Vec<u8>),
     Nothing,
     /// The reading was ended.
@@ -204,29 +205,29 @@ enum Came {
     HungUp,
 }
 
-fn wait(ended: Option<&PipeReader>, most: Option<Duration>) -> Came {
+fn wait(ended: Option<&PipeReader>, most: Option<Duration>) -> Event {
     let stdin = std::io::stdin();
     let mut fds = vec![PollFd::new(&stdin, PollFlags::IN)];
     fds.extend(ended.map(|ended| PollFd::new(ended, PollFlags::IN)));
     let most = most.map(timespec);
     match poll(&mut fds, most.as_ref()) {
-        Ok(0) | Err(rustix::io::Errno::INTR) => return Came::Nothing,
+        Ok(0) | Err(rustix::io::Errno::INTR) => return Event::Nothing,
         Ok(_) => {}
-        Err(_) => return Came::HungUp,
+        Err(_) => return Event::HungUp,
     }
     let is_ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
     if is_ready(1) {
-        return Came::End;
+        return Event::End;
     }
     let mut bytes = vec![0; PIECE_BYTES];
     match rustix::io::read(&stdin, &mut bytes) {
-        Ok(0) => Came::HungUp,
+        Ok(0) => Event::HungUp,
         Ok(count) => {
             bytes.truncate(count);
-            Came::Bytes(bytes)
+            Event::Bytes(bytes)
         }
-        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Came::Nothing,
-        Err(_) => Came::HungUp,
+        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Event::Nothing,
+        Err(_) => Event::HungUp,
     }
 }
 
@@ -239,7 +240,7 @@ struct Raw;
 
 impl Raw {
     /// `None` when standard input is no terminal any more.
-    fn begin(reads: Reads) -> Option<Self> {
+    fn begin(kind: InputKind) -> Option<Self> {
         let stdin = std::io::stdin();
         let before = tcgetattr(&stdin).ok()?;
         let mut raw = before.clone();
@@ -249,7 +250,7 @@ impl Raw {
         raw.special_codes[SpecialCodeIndex::VTIME] = 0;
         tcsetattr(&stdin, OptionalActions::Now, &raw).ok()?;
         *locked(&BEFORE) = Some(before);
-        if reads != Reads::Prompt {
+        if kind != InputKind::Prompt {
             // What was typed or pasted for something else answers nothing.
             let _ = tcflush(&stdin, QueueSelector::IFlush);
         }
@@ -267,11 +268,11 @@ impl Drop for Raw {
 }
 
 /// Stops the process like Ctrl-Z does, and goes on when it does.
-fn suspend(reads: Reads) {
+fn suspend(kind: InputKind) {
     restore();
     raise(Signal::Suspend);
     // The guard of this reading still restores what is kept here.
-    std::mem::forget(Raw::begin(reads));
+    std::mem::forget(Raw::begin(kind));
 }
 
 fn raise(signal: Signal) {

@@ -4,8 +4,8 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
 use serde_json::{Map, Value};
 
-use super::host::Entry;
-use crate::exit::UsageError;
+use super::ServerEntry;
+use crate::{Error, Result};
 
 /// JSON with comments and trailing commas, as VS Code and others read it.
 const OPTIONS: ParseOptions = ParseOptions {
@@ -25,11 +25,11 @@ const OPTIONS: ParseOptions = ParseOptions {
 pub(super) fn with_entry(
     text: &str,
     key: &str,
-    entry: &Entry,
+    entry: &ServerEntry,
     keys: Map<String, Value>,
-) -> anyhow::Result<String> {
+) -> Result<String> {
     let root = CstRootNode::parse(text, &OPTIONS)
-        .map_err(|error| UsageError(format!("it is not JSON with comments: {error}")))?;
+        .map_err(|error| Error::invalid(format!("it is not JSON with comments: {error}")))?;
     let document = root.object_value_or_create().ok_or_else(|| not_object("it"))?;
     let servers = match member(&document, key)? {
         Some(servers) => servers.object_value().ok_or_else(|| not_object(&format!("`{key}` in it")))?,
@@ -42,7 +42,7 @@ pub(super) fn with_entry(
                 Some(known) => member(known, "command")?.and_then(|command| value(&command)),
                 None => None,
             };
-            entry.check_is_ours(command.as_ref().and_then(Value::as_str))?;
+            entry.check_same_program(command.as_ref().and_then(Value::as_str))?;
             // Without an object there is no command, and so no entry of ours.
             known.map_or(Ok(()), |known| update(&known, keys))?;
         }
@@ -52,7 +52,7 @@ pub(super) fn with_entry(
 }
 
 /// Sets the keys that have another value.
-fn update(entry: &CstObject, keys: Map<String, Value>) -> anyhow::Result<()> {
+fn update(entry: &CstObject, keys: Map<String, Value>) -> Result<()> {
     for (name, wanted) in keys {
         match member(entry, &name)? {
             Some(known) if value(&known).as_ref() == Some(&wanted) => {}
@@ -64,13 +64,13 @@ fn update(entry: &CstObject, keys: Map<String, Value>) -> anyhow::Result<()> {
 }
 
 /// Returns a member of an object.
-fn member(object: &CstObject, name: &str) -> anyhow::Result<Option<CstObjectProp>> {
+fn member(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>> {
     let is_it = |member: &CstObjectProp| member.decoded_name().as_deref() == Some(name);
     let mut found = object.properties().into_iter().filter(is_it);
     let first = found.next();
     // Programs do not agree on which of two counts.
     if found.next().is_some() {
-        return Err(UsageError(format!("it has `{name}` twice; remove one of them")).into());
+        return Err(Error::invalid(format!("it has `{name}` twice; remove one of them")));
     }
     Ok(first)
 }
@@ -94,8 +94,8 @@ fn input(value: Value) -> CstInputValue {
     }
 }
 
-fn not_object(what: &str) -> UsageError {
-    UsageError(format!("{what} is not a JSON object"))
+fn not_object(what: &str) -> Error {
+    Error::invalid(format!("{what} is not a JSON object"))
 }
 
 #[cfg(test)]
@@ -104,9 +104,12 @@ mod tests {
 
     use super::*;
 
-    fn with(text: &str) -> anyhow::Result<String> {
-        let entry =
-            Entry { name: "tools".into(), command: "/bin/cofferdam".into(), arguments: vec!["serve".into()] };
+    fn with(text: &str) -> Result<String> {
+        let entry = ServerEntry {
+            name: "tools".into(),
+            command: "/bin/cofferdam".into(),
+            arguments: vec!["serve".into()],
+        };
         let keys = [("command".to_owned(), json!("/bin/cofferdam")), ("args".to_owned(), json!(["serve"]))];
         with_entry(text, "mcpServers", &entry, Map::from_iter(keys))
     }
@@ -184,7 +187,10 @@ mod tests {
             ("{\"mcpServers\": {\"tools\": 5}}", "another server there"),
         ] {
             let error = with(bad).unwrap_err();
-            assert!(error.is::<UsageError>() && error.to_string().contains(words), "{bad}: {error}");
+            assert!(
+                matches!(error, Error::Invalid(_)) && error.to_string().contains(words),
+                "{bad}: {error}"
+            );
         }
     }
 }

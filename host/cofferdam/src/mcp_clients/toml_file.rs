@@ -1,20 +1,21 @@
 //! Servers in a TOML file: `[mcp_servers.NAME]`, as Codex has them. Comments and order stay.
 
-use anyhow::Context;
 use toml_edit::{Array, DocumentMut};
 
-use super::host::Entry;
-use crate::exit::UsageError;
-use cofferdam::config::edit::{set, table};
+use super::ServerEntry;
+use crate::config::edit::{set, table};
+use crate::error::Context as _;
+use crate::{Error, Result};
 
 /// The file with the server in it.
-pub(super) fn with_entry(text: &str, entry: &Entry) -> anyhow::Result<String> {
-    let mut document: DocumentMut =
-        text.parse().map_err(|error: toml_edit::TomlError| UsageError(format!("it is not TOML: {error}")))?;
+pub(super) fn with_entry(text: &str, entry: &ServerEntry) -> Result<String> {
+    let mut document: DocumentMut = text
+        .parse()
+        .map_err(|error: toml_edit::TomlError| Error::invalid(format!("it is not TOML: {error}")))?;
     let is_there = document.get("mcp_servers").is_some_and(|servers| servers.get(&entry.name).is_some());
     let server = table(document.as_table_mut(), &["mcp_servers", &entry.name])?;
     if is_there {
-        entry.check_is_ours(server.get("command").and_then(|command| command.as_str()))?;
+        entry.check_same_program(server.get("command").and_then(|command| command.as_str()))?;
     }
     let known = server.get("args").and_then(|arguments| arguments.as_array());
     let known: Option<Vec<_>> = known.and_then(|words| words.iter().map(|word| word.as_str()).collect());
@@ -38,9 +39,9 @@ pub(super) fn with_entry(text: &str, entry: &Entry) -> anyhow::Result<String> {
 mod tests {
     use super::*;
 
-    fn entry() -> Entry {
+    fn entry() -> ServerEntry {
         let arguments = vec!["serve".to_owned(), "--plugin".to_owned(), "t=/t \"1\".wasm".to_owned()];
-        Entry { name: "tools".to_owned(), command: "/bin/cofferdam".to_owned(), arguments }
+        ServerEntry { name: "tools".to_owned(), command: "/bin/cofferdam".to_owned(), arguments }
     }
 
     const NEW: &str = "[mcp_servers.tools]\ncommand = \"/bin/cofferdam\"\nargs = [\"serve\", \"--plugin\", 't=/t \"1\".wasm']\n";
@@ -66,6 +67,6 @@ mod tests {
         let other = "[mcp_servers.tools]\ncommand = \"npx\"\n";
         let refused = with_entry(other, &entry()).unwrap_err().to_string();
         assert!(refused.contains("`tools` is another server there (npx)"), "{refused}");
-        assert!(with_entry("a = ", &entry()).unwrap_err().is::<UsageError>());
+        assert!(matches!(with_entry("a = ", &entry()), Err(Error::Invalid(_))));
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthChar as _;
 
 use super::keys::Key;
-use crate::print;
+use crate::printable;
 
 /// Longest text in bytes. More is not taken.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -215,7 +215,7 @@ impl Pen {
 
 /// A character as it is shown: what drives a terminal or is not seen is written as an escape.
 fn shown(c: char) -> String {
-    if c == '\t' { "    ".to_owned() } else { print::printable(c.encode_utf8(&mut [0; 4])).into_owned() }
+    if c == '\t' { "    ".to_owned() } else { printable(c.encode_utf8(&mut [0; 4])).into_owned() }
 }
 
 fn width(text: &str) -> usize {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::editor::Editor;
 use super::keys::{self, Key};
-use super::{Reads, Signal, Typed};
+use super::{Input, InputKind, Signal};
 
 /// Time without input before an answer counts. A question that has just appeared was not read yet, and what
 /// comes in this time was typed or pasted for something else.
@@ -13,7 +13,7 @@ pub(super) const QUIET: Duration = Duration::from_millis(300);
 
 /// One line that is being read.
 pub(super) struct Reading {
-    reads: Reads,
+    kind: InputKind,
     pub(super) editor: Editor,
     bytes: VecDeque<u8>,
     /// True if the bytes are pasted, as the terminal says.
@@ -40,18 +40,18 @@ pub(super) enum Step {
     /// The process is to get a signal.
     Raise(Signal),
     /// The line is complete.
-    Done(Typed),
+    Done(Input),
 }
 
 impl Reading {
-    pub(super) fn new(reads: Reads, prompt: &str, history: Vec<String>, now: Instant) -> Self {
+    pub(super) fn new(kind: InputKind, prompt: &str, history: Vec<String>, now: Instant) -> Self {
         Self {
-            reads,
+            kind,
             editor: Editor::new(prompt, history),
             bytes: VecDeque::new(),
             is_pasted: false,
             has_dropped_paste: false,
-            quiet_until: (reads != Reads::Prompt).then(|| now + QUIET),
+            quiet_until: (kind != InputKind::Prompt).then(|| now + QUIET),
             was_enter: false,
         }
     }
@@ -95,7 +95,7 @@ impl Reading {
             Key::Char(c) if self.editor.insert(c) => Step::Appended(c),
             Key::Quit => Step::Raise(Signal::Quit),
             Key::Suspend => Step::Raise(Signal::Suspend),
-            Key::EndOfInput if self.editor.text().is_empty() => Step::Done(Typed::End),
+            Key::EndOfInput if self.editor.text().is_empty() => Step::Done(Input::End),
             Key::EndOfInput => {
                 self.editor.press(Key::Delete);
                 Step::Draw
@@ -113,11 +113,11 @@ impl Reading {
         let c = match key {
             Key::Char(c) => c,
             Key::Tab => '\t',
-            Key::Enter | Key::LineFeed if self.reads == Reads::Prompt => '\n',
+            Key::Enter | Key::LineFeed if self.kind == InputKind::Prompt => '\n',
             Key::Enter | Key::LineFeed => ' ',
             _ => return Step::Wait,
         };
-        if self.reads == Reads::Choice {
+        if self.kind == InputKind::Choice {
             self.has_dropped_paste = true;
         } else {
             self.editor.insert(c);
@@ -142,27 +142,27 @@ impl Reading {
         if !self.bytes.is_empty() {
             return self.unmarked_paste(now);
         }
-        if self.reads == Reads::Prompt && self.editor.text().ends_with('\\') {
+        if self.kind == InputKind::Prompt && self.editor.text().ends_with('\\') {
             self.editor.press(Key::End);
             self.editor.press(Key::Backspace);
             self.editor.insert('\n');
             return Step::Draw;
         }
-        Step::Done(Typed::Line(self.editor.text().to_owned()))
+        Step::Done(Input::Line(self.editor.text().to_owned()))
     }
 
     /// More comes right behind the end of a line: a terminal that does not mark what is pasted has pasted several lines.
     fn unmarked_paste(&mut self, now: Instant) -> Step {
-        match self.reads {
-            Reads::Prompt => {
+        match self.kind {
+            InputKind::Prompt => {
                 self.editor.insert('\n');
                 Step::Draw
             }
-            Reads::Text => {
+            InputKind::Text => {
                 self.editor.insert(' ');
                 Step::Draw
             }
-            Reads::Choice => {
+            InputKind::Choice => {
                 let is_interrupted = self.bytes.contains(&INTERRUPT);
                 self.bytes.clear();
                 self.editor.clear();
@@ -183,9 +183,9 @@ mod tests {
     const QUESTION: &str = "Allow it? ";
 
     /// Takes what comes so many milliseconds after the question. Answers the steps that are no drawing.
-    fn steps(reads: Reads, comes: &[(u64, &str)]) -> Vec<Step> {
+    fn steps(kind: InputKind, comes: &[(u64, &str)]) -> Vec<Step> {
         let begin = Instant::now();
-        let mut reading = Reading::new(reads, QUESTION, Vec::new(), begin);
+        let mut reading = Reading::new(kind, QUESTION, Vec::new(), begin);
         let mut steps = Vec::new();
         for (millis, bytes) in comes {
             let now = begin + Duration::from_millis(*millis);
@@ -203,18 +203,18 @@ mod tests {
     }
 
     fn line(text: &str) -> Step {
-        Step::Done(Typed::Line(text.to_owned()))
+        Step::Done(Input::Line(text.to_owned()))
     }
 
     #[test]
     fn an_answer_counts_once_the_question_was_quiet_for_a_while() {
-        for reads in [Reads::Choice, Reads::Text] {
-            assert_eq!(steps(reads, &[(0, "y\r"), (299, "y\r")]), []);
-            assert_eq!(steps(reads, &[(300, "y\r")]), [line("y")]);
+        for kind in [InputKind::Choice, InputKind::Text] {
+            assert_eq!(steps(kind, &[(0, "y\r"), (299, "y\r")]), []);
+            assert_eq!(steps(kind, &[(300, "y\r")]), [line("y")]);
             // What trickles in keeps the question closed.
-            assert_eq!(steps(reads, &[(200, "y\r"), (450, "y\r"), (700, "y\r"), (1000, "n\r")]), [line("n")]);
+            assert_eq!(steps(kind, &[(200, "y\r"), (450, "y\r"), (700, "y\r"), (1000, "n\r")]), [line("n")]);
         }
-        assert_eq!(steps(Reads::Prompt, &[(0, "hello\r")]), [line("hello")]);
+        assert_eq!(steps(InputKind::Prompt, &[(0, "hello\r")]), [line("hello")]);
     }
 
     #[test]
@@ -222,30 +222,30 @@ mod tests {
         for paste in
             ["\u{1b}[200~y\r\u{1b}[201~", "\u{1b}[200~y\u{1b}[201~", "y\ry\r", "x\r\ny\r\n", "a\ny\n"]
         {
-            assert_eq!(steps(Reads::Choice, &[(400, paste)]), [Step::DroppedPaste], "{paste:?}");
+            assert_eq!(steps(InputKind::Choice, &[(400, paste)]), [Step::DroppedPaste], "{paste:?}");
             let comes = [(400, paste), (1000, "n\r")];
-            assert_eq!(steps(Reads::Choice, &comes), [Step::DroppedPaste, line("n")], "{paste:?}");
+            assert_eq!(steps(InputKind::Choice, &comes), [Step::DroppedPaste, line("n")], "{paste:?}");
         }
         // The rest of a paste without marks, a little later.
         let comes = [(400, "a\rb"), (600, "\ry\r"), (2000, "n\r")];
-        assert_eq!(steps(Reads::Choice, &comes), [Step::DroppedPaste, line("n")]);
+        assert_eq!(steps(InputKind::Choice, &comes), [Step::DroppedPaste, line("n")]);
     }
 
     #[test]
     fn a_pasted_block_is_one_prompt() {
         for paste in ["\u{1b}[200~a\rb\r\ny\u{1b}[201~\r", "a\rb\ry\r", "a\nb\ny\n", "a\r\nb\r\ny\r\n"] {
-            assert_eq!(steps(Reads::Prompt, &[(0, paste)]), [line("a\nb\ny")], "{paste:?}");
+            assert_eq!(steps(InputKind::Prompt, &[(0, paste)]), [line("a\nb\ny")], "{paste:?}");
         }
-        assert_eq!(steps(Reads::Text, &[(400, "\u{1b}[200~a\rb\u{1b}[201~\r")]), [line("a b")]);
-        assert_eq!(steps(Reads::Prompt, &[(0, "a\\\r"), (9, "b\r")]), [line("a\nb")]);
+        assert_eq!(steps(InputKind::Text, &[(400, "\u{1b}[200~a\rb\u{1b}[201~\r")]), [line("a b")]);
+        assert_eq!(steps(InputKind::Prompt, &[(0, "a\\\r"), (9, "b\r")]), [line("a\nb")]);
     }
 
     #[test]
     fn ctrl_c_counts_at_any_time() {
         let raised = Step::Raise(Signal::Interrupt);
-        assert_eq!(steps(Reads::Choice, &[(0, "y\r\u{3}")]), [raised]);
+        assert_eq!(steps(InputKind::Choice, &[(0, "y\r\u{3}")]), [raised]);
         let raised = Step::Raise(Signal::Interrupt);
-        assert_eq!(steps(Reads::Prompt, &[(0, "\u{1b}[200~\u{3}")]), [raised]);
-        assert_eq!(steps(Reads::Prompt, &[(0, "\u{4}")]), [Step::Done(Typed::End)]);
+        assert_eq!(steps(InputKind::Prompt, &[(0, "\u{1b}[200~\u{3}")]), [raised]);
+        assert_eq!(steps(InputKind::Prompt, &[(0, "\u{4}")]), [Step::Done(Input::End)]);
     }
 }

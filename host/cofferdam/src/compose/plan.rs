@@ -1,0 +1,76 @@
+//! The checked parts of a host, before anything is loaded.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cofferdam_files::FileAccessTools;
+
+use super::{PluginSpec, check_reach, deciding, plugin_specs};
+use crate::config::ConfigFile;
+use crate::granting::Values;
+use crate::{Error, Result, Selection, file_tools, servers, skill_tools};
+
+/// Configuration, plugins and file-access tools of a selection. None of them can write to a file that decides about grants.
+pub struct Plan {
+    /// The configuration, which was read once.
+    pub config: Option<ConfigFile>,
+    /// Plugins, which are not loaded.
+    pub specs: Vec<PluginSpec>,
+    /// File-access tools over the stores of the selection.
+    pub files: Option<Arc<FileAccessTools>>,
+    /// Paths that no tool may write to.
+    pub(crate) protected: Vec<PathBuf>,
+}
+
+impl Plan {
+    /// Reads the configuration and opens stores. `values` tells whether secrets and variables are read. No tool may write to
+    /// `protected`. A store of the selection that `previous` has too stays open.
+    ///
+    /// # Errors
+    /// The configuration is invalid, a store cannot be opened, or a tool could write to what decides about grants.
+    pub fn new(
+        selection: &Selection,
+        values: Values,
+        protected: &[PathBuf],
+        previous: Option<&FileAccessTools>,
+    ) -> Result<Self> {
+        let config = selection.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
+        let mut specs = plugin_specs(selection, config.as_ref(), values)?;
+        let protected = [protected, &skill_tools::directories(selection, config.as_ref())].concat();
+        specs.iter_mut().for_each(|spec| spec.protect(&protected));
+        check_reach(&specs)?;
+        let mut deciding = deciding(&specs);
+        deciding.extend_from_slice(&protected);
+        if let Some(file) = &config {
+            deciding.extend(servers::deciding_files(file));
+            deciding.push(file.path.clone());
+        }
+        let files =
+            file_tools::tools(selection.files.as_ref(), config.as_ref(), values, &deciding, previous)?;
+        Ok(Self { config, specs, files: files.map(Arc::new), protected })
+    }
+
+    /// Refuses a selection without any source of tools.
+    ///
+    /// # Errors
+    /// It names none.
+    pub fn require_tools(self, selection: &Selection) -> Result<Self> {
+        let config = self.config.as_ref();
+        let has_tools = !self.specs.is_empty()
+            || !selection.sources.is_empty()
+            || self.files.is_some()
+            || config.is_some_and(servers::are_named)
+            || skill_tools::are_named(selection, config);
+        if has_tools {
+            Ok(self)
+        } else {
+            Err(Error::invalid("no tools are named; name a plugin, a configuration or a store of files"))
+        }
+    }
+
+    /// Returns the paths that scripts of skills may not write to either: those of plugins and their configuration.
+    #[cfg(feature = "skills")]
+    pub(crate) fn protected_from_skills(&self) -> Vec<PathBuf> {
+        [self.protected.as_slice(), &deciding(&self.specs)].concat()
+    }
+}

@@ -1,0 +1,103 @@
+//! Bundles: a program and plugins in one file (`.mcpb`) that clients install.
+//!
+//! The same inputs make the same bytes. Secrets and directories stay out: the client asks the user who installs the bundle for them.
+
+mod archive;
+mod contents;
+mod manifest;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cofferdam_engine::Engine;
+use cofferdam_tool::ToolSource;
+
+use self::contents::Contents;
+use super::serve_command::check;
+use crate::compose::{self, Plan, ToolsetParts};
+use crate::config::edit::replace_file;
+use crate::error::Context as _;
+use crate::{Operator, Result, Selection, loading};
+
+/// Description of a bundle.
+#[derive(Debug, Clone)]
+pub struct BundleOptions {
+    /// Executable that the client starts.
+    pub program: PathBuf,
+    /// Name of the server.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// Purpose, in a sentence; the names of the tools if it is missing.
+    pub description: Option<String>,
+    /// Author; the name of the bundle if it is missing.
+    pub author: Option<String>,
+    /// Further flags for `serve`.
+    pub flags: Vec<String>,
+}
+
+/// A bundle in memory.
+pub struct Bundle {
+    bytes: Vec<u8>,
+    tools: usize,
+}
+
+impl Bundle {
+    /// Platform that the bundles of this program run on, in the words of the format.
+    pub const PLATFORM: &'static str = manifest::PLATFORM;
+
+    /// Packs the program and the plugins of the selection. They are loaded, which shows that they work.
+    ///
+    /// # Errors
+    /// The selection has something that another machine would not have, a plugin does not load, or a file cannot be read.
+    pub async fn pack(
+        engine: &Engine,
+        selection: &Selection,
+        options: &BundleOptions,
+        operator: &Operator,
+    ) -> Result<Self> {
+        let mut contents = match &selection.config {
+            Some(config) => Contents::of_config(config, selection)?,
+            None => Contents::of_files(selection)?,
+        };
+        let Plan { specs, files, .. } = check(selection)?;
+        let (mut plugins, mut parts) = (Vec::new(), ToolsetParts::default());
+        for spec in specs {
+            let (path, options) = (spec.path.clone(), spec.options.clone());
+            let plugin = Arc::new(loading::load_one(engine, path, options, operator).await?);
+            parts.plugins.push(spec.source(&plugin));
+            plugins.push(plugin);
+        }
+        parts.others.extend(files.map(|tools| tools as Arc<dyn ToolSource>));
+        contents.pin(&plugins)?;
+        let toolset = compose::toolset(parts, operator)?;
+        let tools: Vec<_> = toolset.definitions().cloned().collect();
+        let program = &options.program;
+        let program =
+            std::fs::read(program).with_context(|| format!("{} cannot be read", program.display()))?;
+        let manifest = manifest::manifest(options, &contents, &tools)?;
+        let bytes = archive::zip(&manifest, &program, &contents.files)
+            .map_err(|error| crate::Error::failed(format!("the bundle cannot be packed: {error}")))?;
+        Ok(Self { bytes, tools: tools.len() })
+    }
+
+    /// Writes the bundle in one step.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        replace_file(path, &self.bytes).with_context(|| format!("{} cannot be written", path.display()))
+    }
+
+    /// Returns the number of tools in the bundle.
+    #[must_use]
+    pub fn tools(&self) -> usize {
+        self.tools
+    }
+
+    /// Returns the size of the bundle in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+}

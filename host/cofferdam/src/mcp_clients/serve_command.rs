@@ -1,0 +1,174 @@
+//! The command line of `cofferdam serve` for the plugins of a selection.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use cofferdam_tool::FileAccess;
+
+use crate::compose::Plan;
+use crate::config::{ConfigFile, Offered, SecretSource, ValueSource};
+use crate::error::Context as _;
+use crate::granting::Values;
+use crate::{CacheDirectory, Error, Result, Selection, StoreLocation};
+
+/// Arguments of `cofferdam serve` that offer the plugins of a selection, from any working directory.
+#[derive(Debug, Clone)]
+pub struct ServeCommand {
+    arguments: Vec<String>,
+}
+
+impl ServeCommand {
+    /// Checks that the selection can be served, and makes every path in it absolute.
+    ///
+    /// # Errors
+    /// The selection has something that `serve` would refuse at its start, where the user would not see it; a path is not UTF-8.
+    pub fn new(selection: &Selection, cache: &CacheDirectory) -> Result<Self> {
+        check(selection)?;
+        let mut line = CommandLine::new();
+        if let Some(config) = &selection.config {
+            line.flag("--config", absolute(config)?);
+        }
+        for plugin in &selection.plugins {
+            line.flag("--plugin", format!("{}={}", plugin.to_name()?, absolute(&plugin.component)?));
+        }
+        for mount in &selection.mounts {
+            let location = absolute_location(&mount.location)?;
+            line.flag("--mount", store_argument(Some(&mount.name), &location, mount.access));
+        }
+        if let Some(files) = &selection.files {
+            let location = absolute_location(&files.location)?;
+            line.flag("--files", store_argument(files.name.as_deref(), &location, files.access));
+        }
+        line.limits(selection);
+        match cache {
+            CacheDirectory::At(directory) => line.flag("--cache-dir", absolute(directory)?),
+            CacheDirectory::None => line.arguments.push("--no-cache".to_owned()),
+            CacheDirectory::User => {}
+        }
+        Ok(Self { arguments: line.arguments })
+    }
+
+    /// Appends flags as they are.
+    #[must_use]
+    pub fn with_flags(mut self, flags: &[String]) -> Self {
+        self.arguments.extend_from_slice(flags);
+        self
+    }
+
+    /// Returns the arguments, `serve` first.
+    #[must_use]
+    pub fn into_arguments(self) -> Vec<String> {
+        self.arguments
+    }
+}
+
+/// Refuses what `serve` would refuse at its start.
+pub(super) fn check(selection: &Selection) -> Result<Plan> {
+    let plan = Plan::new(selection, Values::Leave, &[], None)?.require_tools(selection)?;
+    match plan.specs.iter().find(|spec| !spec.path.is_file()) {
+        Some(spec) => Err(Error::invalid(format!("there is no file {}", spec.path.display()))),
+        None => Ok(plan),
+    }
+}
+
+/// Builder of a command line.
+pub(super) struct CommandLine {
+    pub(super) arguments: Vec<String>,
+}
+
+impl CommandLine {
+    pub(super) fn new() -> Self {
+        Self { arguments: vec!["serve".to_owned()] }
+    }
+
+    pub(super) fn flag(&mut self, name: &str, value: String) {
+        self.arguments.extend([name.to_owned(), value]);
+    }
+
+    /// Adds the limits of the selection.
+    pub(super) fn limits(&mut self, selection: &Selection) {
+        if let Some(timeout) = selection.timeout {
+            self.flag("--timeout", format!("{}ms", timeout.as_millis()));
+        }
+        if let Some(bytes) = selection.memory_bytes_max {
+            self.flag("--memory", (bytes >> 20).to_string());
+        }
+    }
+}
+
+/// Returns a store in the form of `--mount` and `--files`.
+pub(super) fn store_argument(name: Option<&str>, location: &str, access: FileAccess) -> String {
+    let name = name.map(|name| format!("{name}=")).unwrap_or_default();
+    let access = match access {
+        FileAccess::ReadOnly => ":ro",
+        FileAccess::CreateOnly => ":create",
+        FileAccess::ReadWrite => "",
+    };
+    format!("{name}{location}{access}")
+}
+
+/// Returns a location as it is typed, which means the same in every working directory.
+pub(super) fn absolute_location(location: &StoreLocation) -> Result<String> {
+    match location {
+        StoreLocation::Directory(directory) => absolute(directory),
+        StoreLocation::Bucket(address) => Ok(address.clone()),
+        StoreLocation::Memory => Ok("memory".to_owned()),
+    }
+}
+
+/// Returns an absolute path as a string, the only form that files of clients can hold.
+pub(super) fn absolute(path: &Path) -> Result<String> {
+    let absolute =
+        std::path::absolute(path).with_context(|| format!("{} cannot be made absolute", path.display()))?;
+    absolute.into_os_string().into_string().map_err(|path| {
+        Error::invalid(format!(
+            "the path {} is not UTF-8, which files of clients cannot hold",
+            path.display()
+        ))
+    })
+}
+
+/// Returns the environment variables that a configuration takes values from. Clients start servers with few of their own.
+///
+/// # Errors
+/// The configuration is invalid.
+pub fn environment_variables(config: &Path) -> Result<BTreeSet<String>> {
+    let file = ConfigFile::read_ambient(config)?;
+    let secrets = file.config.secrets.values().filter_map(|source| match source.get_ref() {
+        SecretSource::Env(name) => Some(name.clone()),
+        _ => None,
+    });
+    let mut names: BTreeSet<String> = secrets.collect();
+    for server in file.config.servers.values() {
+        for source in server.sources().map_err(|(span, message)| file.error(span, message))? {
+            if let ValueSource::Env(name) = source {
+                names.insert(name);
+            }
+        }
+    }
+    let tables = file.config.plugins.values().map(|plugin| &plugin.grants).chain([&file.config.grants]);
+    for table in tables {
+        let mut offered = Offered::default();
+        table.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
+        for source in offered.env.values().chain(offered.config.values()) {
+            if let ValueSource::Env(name) = source {
+                names.insert(name.clone());
+            }
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stores_are_written_as_they_are_typed() {
+        let location = |typed| absolute_location(&StoreLocation::parse(typed)).unwrap();
+        assert_eq!(store_argument(Some("x"), &location("/a"), FileAccess::ReadOnly), "x=/a:ro");
+        assert_eq!(store_argument(None, &location("memory"), FileAccess::ReadWrite), "memory");
+        assert_eq!(store_argument(None, &location("s3://b/p"), FileAccess::CreateOnly), "s3://b/p:create");
+        assert!(Path::new(&location("a")).is_absolute());
+    }
+}
