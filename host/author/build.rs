@@ -1,13 +1,16 @@
-//! Packs the SDKs, the templates of new projects and the plugin interface into the crate: an author needs nothing but the binary.
+//! Packs the SDKs, the templates of new projects and the plugin interface into the crate: an author
+//! needs nothing but the binary.
 //!
-//! Writes one table of `(path, bytes)` per tree. Paths have `/` and are sorted, so that the binary does not depend on the file system.
+//! Writes one table of `(path, bytes)` per tree. Paths have `/` and are sorted, so that the binary
+//! does not depend on the file system.
 
 use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// What a checkout holds beside sources: results of builds, and tests that only this repository runs.
+/// What a checkout holds beside sources: results of builds, and tests that only this repository
+/// runs.
 const LEFT_OUT: [&str; 11] = [
     "tests",
     "target",
@@ -63,7 +66,8 @@ fn collect(
     println!("cargo::rerun-if-changed={}", folder.display());
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let name = entry.file_name().into_string().map_err(|name| format!("{name:?} is not UTF-8"))?;
+        let name =
+            entry.file_name().into_string().map_err(|name| format!("{name:?} is not UTF-8"))?;
         if LEFT_OUT.contains(&name.as_str()) {
             continue;
         }

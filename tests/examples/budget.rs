@@ -1,5 +1,5 @@
-//! A callback after each round of calls: here it ends the run when that has cost enough. What was done until then stays in
-//! the response.
+//! A callback after each round of calls: here it ends the run when that has cost enough. What was
+//! done until then stays in the response.
 //!
 //! A hard limit, which is an error, is `TokenBudget`.
 
@@ -36,8 +36,10 @@ async fn main() -> anyhow::Result<()> {
     let mut toolset = Toolset::new();
     toolset.add(Arc::new(functions))?;
     let model = ScriptedClient::read("script", SCRIPT.as_bytes())?;
-    let settings =
-        LoopSettings { iteration_completed: Some(Arc::new(stop_when_enough)), ..LoopSettings::default() };
+    let settings = LoopSettings {
+        iteration_completed: Some(Arc::new(stop_when_enough)),
+        ..LoopSettings::default()
+    };
     let agent = Agent::builder(model).tools(toolset).settings(settings).build()?;
     let response = agent.run("Look until something happens.").await?;
     println!("{} messages, and no answer: {:?}", response.messages.len(), response.text());

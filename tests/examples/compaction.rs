@@ -1,5 +1,5 @@
-//! A long run that is made shorter while it goes on: a model writes a summary, which takes the place of old messages. Calls and
-//! their results stay together, and the response keeps everything.
+//! A long run that is made shorter while it goes on: a model writes a summary, which takes the
+//! place of old messages. Calls and their results stay together, and the response keeps everything.
 
 #![expect(clippy::print_stdout, reason = "a program shows what came of it")]
 
@@ -28,13 +28,15 @@ const MESSAGES_KEPT: usize = 2;
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let page = Declaration::new("page", "The next page.", r#"{"type":"object","properties":{}}"#);
-    let functions = Functions::new("book").with(page, async |_, _| Ok(json!("blah ".repeat(150))))?;
+    let functions =
+        Functions::new("book").with(page, async |_, _| Ok(json!("blah ".repeat(150))))?;
     let mut toolset = Toolset::new();
     toolset.add(Arc::new(functions))?;
     let model = ScriptedClient::read("script", SCRIPT.as_bytes())?.recording();
     let summaries = ScriptedClient::read("summaries", SUMMARIES.as_bytes())?;
     let shorter = Compaction::new(summaries, BYTES_MAX, MESSAGES_KEPT);
-    let settings = LoopSettings { iteration_completed: Some(Arc::new(shorter)), ..LoopSettings::default() };
+    let settings =
+        LoopSettings { iteration_completed: Some(Arc::new(shorter)), ..LoopSettings::default() };
     let agent = Agent::builder(model.clone()).tools(toolset).settings(settings).build()?;
     let response = agent.run("What is the book about?").await?;
     for request in model.requests() {
@@ -42,7 +44,8 @@ async fn main() -> anyhow::Result<()> {
             .messages
             .iter()
             .map(|message| {
-                message.text().len() + message.results().map(|result| result.result.len()).sum::<usize>()
+                message.text().len()
+                    + message.results().map(|result| result.result.len()).sum::<usize>()
             })
             .sum();
         println!("{} messages, {bytes} bytes", request.messages.len());

@@ -14,7 +14,8 @@ const SCRIPT: &str = r#"
 "#;
 
 fn main() -> anyhow::Result<()> {
-    // A stranger's component is compiled in a process of its own, with limits: this program, started again.
+    // A stranger's component is compiled in a process of its own, with limits: this program,
+    // started again.
     cofferdam::init();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run())
 }

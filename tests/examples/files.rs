@@ -1,4 +1,5 @@
-//! An agent that works on files. It can read and write as it likes; before it deletes something, a person is asked.
+//! An agent that works on files. It can read and write as it likes; before it deletes something, a
+//! person is asked.
 
 #![expect(clippy::print_stdout, reason = "a program shows what came of it")]
 
@@ -16,7 +17,8 @@ const SCRIPT: &str = r#"
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    // In memory here. `DirectoryStore::open_ambient` is a directory that nobody leaves, `BucketStore` a bucket.
+    // In memory here. `DirectoryStore::open_ambient` is a directory that nobody leaves,
+    // `BucketStore` a bucket.
     let store = Arc::new(MemoryStore::new(Quota::default()));
     let files = FileAccessTools::new("workspace", store, FileAccessOptions::default())?;
     let instructions = files.instructions().unwrap_or_default().to_owned();
@@ -25,7 +27,8 @@ async fn main() -> anyhow::Result<()> {
 
     let model = ScriptedClient::read("script", SCRIPT.as_bytes())?;
     let agent = Agent::builder(model).instructions(instructions).tools(toolset).build()?;
-    // Turns that belong together. What waits for a person is recorded here, so that nothing else can be approved.
+    // Turns that belong together. What waits for a person is recorded here, so that nothing else
+    // can be approved.
     let session = Session::new();
     let mut response = agent.run("Write a plan, then tidy up.").session(&session).await?;
     loop {

@@ -61,14 +61,16 @@ async fn main() -> anyhow::Result<()> {
     });
     let add = Declaration::new("add", "Adds two numbers.", schema.to_string());
     let functions = Functions::new("math").with(add, async |arguments, _context| {
-        let number =
-            |name: &str| arguments.value().get(name).and_then(serde_json::Value::as_i64).unwrap_or_default();
+        let number = |name: &str| {
+            arguments.value().get(name).and_then(serde_json::Value::as_i64).unwrap_or_default()
+        };
         Ok(json!(number("a") + number("b")))
     })?;
     let mut toolset = Toolset::new();
     toolset.add(Arc::new(functions))?;
     let model = ScriptedClient::read("script", SCRIPT.as_bytes())?;
-    let agent = Agent::builder(model).tools(toolset).layer(Layer::function(Remember::default())).build()?;
+    let agent =
+        Agent::builder(model).tools(toolset).layer(Layer::function(Remember::default())).build()?;
     println!("model: {}", agent.run("Add.").await?.text());
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Tools of one's own: whatever can be listed and called is a `ToolSource`. For single functions there is `Functions`.
+//! Tools of one's own: whatever can be listed and called is a `ToolSource`. For single functions
+//! there is `Functions`.
 
 #![expect(clippy::print_stdout, reason = "a program shows what came of it")]
 
@@ -9,8 +10,8 @@ use async_trait::async_trait;
 use cofferdam_agent::{Agent, ScriptedClient};
 use cofferdam_tool::declaration::{Declaration, check_declarations};
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolFailure, ToolSource,
-    Toolset,
+    CallContext, CallRecord, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolFailure,
+    ToolSource, Toolset,
 };
 use serde_json::{Map, Value, json};
 
@@ -43,7 +44,8 @@ impl Prices {
     }
 
     fn price(&self, arguments: &Map<String, Value>) -> Outcome {
-        // Decoded by the schema before: the text "3" is the number 3, and what was left out has its default.
+        // Decoded by the schema before: the text "3" is the number 3, and what was left out has its
+        // default.
         let article = arguments.get("article").and_then(Value::as_str).unwrap_or_default();
         let pieces = arguments.get("pieces").and_then(Value::as_f64).unwrap_or(1.0);
         match self.prices.get(article) {

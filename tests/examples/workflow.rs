@@ -1,4 +1,5 @@
-//! A workflow of functions and an agent that asks a person, is stopped, and goes on from its checkpoint.
+//! A workflow of functions and an agent that asks a person, is stopped, and goes on from its
+//! checkpoint.
 
 #![expect(clippy::print_stdout, reason = "a program shows what came of it")]
 
@@ -16,8 +17,10 @@ const SCRIPT: &str = r#"{"text":"Tides rise and fall."}"#;
 
 fn workflow() -> anyhow::Result<Workflow> {
     let model = ScriptedClient::read("script", SCRIPT.as_bytes())?;
-    let writer =
-        AgentExecutor::new("writer", Agent::builder(model).instructions("Write a sentence.").build()?);
+    let writer = AgentExecutor::new(
+        "writer",
+        Agent::builder(model).instructions("Write a sentence.").build()?,
+    );
     let topic = executor_fn("topic", async |word: String, step: Step| {
         Ok(step.send(&format!("Write about {}.", word.to_lowercase()))?)
     });

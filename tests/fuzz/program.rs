@@ -14,7 +14,8 @@ fuzz_target!(
     init: {
         let name = std::env::var(TARGET_VARIABLE).expect("`cargo xtask fuzz` names a target");
         TARGET.get_or_init(|| cofferdam_fuzz::find(&name).expect("the target exists"));
-        // libFuzzer's hook ends the program at each panic. Those that the host catches are no findings.
+        // libFuzzer's hook ends the program at each panic. Those that the host catches are no
+        // findings.
         let _ = panic::take_hook();
     },
     |bytes: &[u8]| {

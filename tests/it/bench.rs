@@ -4,7 +4,8 @@ use std::process::Command;
 
 use cofferdam_tests::binary;
 
-/// Those that take little without optimisation. `extism` and what is compared with Python are left out where they are not built.
+/// Those that take little without optimisation. `extism` and what is compared with Python are left
+/// out where they are not built.
 const CHEAP: [&str; 12] = [
     "memory",
     "call-floor",

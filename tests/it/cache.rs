@@ -1,4 +1,5 @@
-//! Compiled code on disk: a second start compiles nothing, and a file that someone else wrote is not run.
+//! Compiled code on disk: a second start compiles nothing, and a file that someone else wrote is
+//! not run.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -24,8 +25,12 @@ async fn load(cache: &Path) -> Vec<LoadEvent> {
     let host = Host::with(config);
     let events = Events::default();
     let name = PluginName::new("guest").unwrap();
-    let options =
-        PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 };
+    let options = PluginOptions {
+        name,
+        grants: Grants::default(),
+        limits: Limits::default(),
+        retries_max: 0,
+    };
     let component = Component::from_file_ambient(guest("remember"));
     host.engine.load(&component, options, &events).await.expect("the guest loads");
     events.0.into_inner().unwrap()
@@ -93,8 +98,8 @@ fn options() -> PluginOptions {
     PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 }
 }
 
-/// Loads a guest with the index of the last start, in a new engine. Returns the events of the load, and whether the plugin came
-/// from the index.
+/// Loads a guest with the index of the last start, in a new engine. Returns the events of the load,
+/// and whether the plugin came from the index.
 async fn load_indexed(cache: &Path, component: &Path) -> (Vec<LoadEvent>, bool) {
     let mut config = config();
     config.cache_directory = Some(cache.to_owned());
@@ -129,7 +134,10 @@ async fn an_unchanged_component_comes_from_the_index() {
     std::fs::copy(guest("remember"), &component).unwrap();
     let (events, was_cached) = load_indexed(&cache, &component).await;
     assert!(compiled(&events) && !was_cached);
-    assert!(!load_indexed(&cache, &component).await.1, "what has just been written may still change unseen");
+    assert!(
+        !load_indexed(&cache, &component).await.1,
+        "what has just been written may still change unseen"
+    );
     tokio::time::sleep(Duration::from_millis(3100)).await;
     assert!(!load_indexed(&cache, &component).await.1);
     assert_eq!(load_indexed(&cache, &component).await, (vec![], true));

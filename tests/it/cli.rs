@@ -37,8 +37,15 @@ fn plugin(name: &str) -> String {
 
 #[test]
 fn a_value_goes_to_stdout_and_nothing_else_does() {
-    let call =
-        || run(&["call", "word_count", r#"{"text":"to be or not to be"}"#, "--plugin", &plugin("text")]);
+    let call = || {
+        run(&[
+            "call",
+            "word_count",
+            r#"{"text":"to be or not to be"}"#,
+            "--plugin",
+            &plugin("text"),
+        ])
+    };
     // The first time the component may have to be compiled, which is said on standard error.
     call();
     let ran = call();
@@ -63,8 +70,7 @@ fn each_kind_of_end_has_its_exit_code() {
 fn nothing_of_a_trap_goes_to_stdout() {
     let ran = run(&["call", "panic", r#"{"message":"secret"}"#, "--plugin", &plugin("crash")]);
     assert_eq!(ran.code, 3);
-    let shown =
-        r#"{"error":{"message":"An unexpected error occurred (Trap.Unreachable). Please try again."}}"#;
+    let shown = r#"{"error":{"message":"An unexpected error occurred (Trap.Unreachable). Please try again."}}"#;
     assert_eq!(ran.stdout, format!("{shown}\n"));
     assert!(ran.stderr.contains("Trap.Unreachable"), "{}", ran.stderr);
 }
@@ -97,7 +103,8 @@ fn arguments_come_from_the_line_a_file_or_standard_input() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.json");
     std::fs::write(&file, r#"{"text":"a b c"}"#).unwrap();
-    let from_file = run(&["call", "word_count", &format!("@{}", file.display()), "-p", &plugin("text")]);
+    let from_file =
+        run(&["call", "word_count", &format!("@{}", file.display()), "-p", &plugin("text")]);
     let stdin = Stdio::from(std::fs::File::open(&file).unwrap());
     let from_stdin = ran(command()
         .args(["call", "word_count", "-", "-p", &plugin("text")])
@@ -124,12 +131,17 @@ fn what_is_no_plugin_is_refused_in_one_line_that_names_the_file() {
     let zeros = std::fs::File::create(path("zeros.wasm")).unwrap();
     zeros.set_len(100_000_000).unwrap();
     std::fs::write(path("cut.wasm"), &whole[..whole.len() / 2]).unwrap();
-    std::fs::write(path("random.wasm"), (0..50_000u32).map(|n| ((n * 7919) >> 3) as u8).collect::<Vec<_>>())
-        .unwrap();
+    std::fs::write(
+        path("random.wasm"),
+        (0..50_000u32).map(|n| ((n * 7919) >> 3) as u8).collect::<Vec<_>>(),
+    )
+    .unwrap();
     std::fs::write(path("core.wasm"), wat::parse_str("(module)").unwrap()).unwrap();
     let unknown = r#"(component (import "my:own/thing@1.0.0" (instance (export "f" (func)))))"#;
     std::fs::write(path("unknown.wasm"), wat::parse_str(unknown).unwrap()).unwrap();
-    for name in ["zeros.wasm", "cut.wasm", "random.wasm", "core.wasm", "unknown.wasm", "missing.wasm", ""] {
+    for name in
+        ["zeros.wasm", "cut.wasm", "random.wasm", "core.wasm", "unknown.wasm", "missing.wasm", ""]
+    {
         let ran = run(&["inspect", &path(name)]);
         assert_eq!(ran.code, 4, "{name}: {}", ran.stderr);
         assert_eq!(ran.stdout, "");
@@ -143,7 +155,8 @@ fn inspect_says_what_a_component_can_do() {
     let ran = run(&["inspect", &plugin("connects")]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("opens network connections"), "{}", ran.stdout);
-    let json: Value = serde_json::from_str(&run(&["inspect", &plugin("csv"), "--json"]).stdout).unwrap();
+    let json: Value =
+        serde_json::from_str(&run(&["inspect", &plugin("csv"), "--json"]).stdout).unwrap();
     let capabilities: Vec<_> =
         json["capabilities"].as_array().unwrap().iter().map(|c| &c["capability"]).collect();
     assert!(capabilities.contains(&&json!("files")), "{capabilities:?}");
@@ -156,7 +169,13 @@ fn list_shows_every_tool_once() {
     for tool in ["word_count", "outline"] {
         assert!(ran.stdout.contains(tool), "{}", ran.stdout);
     }
-    let twice = run(&["list", "--plugin", &plugin("text"), "--plugin", &format!("again={}", plugin("text"))]);
+    let twice = run(&[
+        "list",
+        "--plugin",
+        &plugin("text"),
+        "--plugin",
+        &format!("again={}", plugin("text")),
+    ]);
     assert_eq!(twice.code, 0, "{}", twice.stderr);
     // By the names that they are called by: no plugin gets the bare one.
     for name in ["\n  text_word_count ", "\n  again_word_count "] {
@@ -198,7 +217,8 @@ fn an_error_in_a_configuration_has_line_and_column() {
     let ran = run(&["config", "check", &config]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("cofferdam.toml:6:22:"), "{}", ran.stderr);
-    let json: Value = serde_json::from_str(&run(&["config", "check", &config, "--json"]).stdout).unwrap();
+    let json: Value =
+        serde_json::from_str(&run(&["config", "check", &config, "--json"]).stdout).unwrap();
     assert_eq!((&json["ok"], &json["line"]), (&json!(false), &json!(6)));
 }
 
@@ -224,7 +244,15 @@ fn help_has_examples_and_exit_codes() {
 fn ctrl_c_stops_a_call() {
     use std::time::{Duration, Instant};
     let child = command()
-        .args(["call", "sleep", r#"{"ms":600000}"#, "--timeout", "5m", "--plugin", &plugin("crash")])
+        .args([
+            "call",
+            "sleep",
+            r#"{"ms":600000}"#,
+            "--timeout",
+            "5m",
+            "--plugin",
+            &plugin("crash"),
+        ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -265,7 +293,10 @@ fn a_script_shows_what_a_model_sees() {
     assert_eq!(texts.len(), 4);
     assert!(texts[0].contains("(Trap.Unreachable)"));
     assert_eq!(texts[1], r#"Error: Requested function "nothing" not found."#);
-    assert_eq!(texts[2], "Error: Argument parsing failed. Arguments for 'panic' are not a JSON object.");
+    assert_eq!(
+        texts[2],
+        "Error: Argument parsing failed. Arguments for 'panic' are not a JSON object."
+    );
     assert_eq!(texts[3], "ok");
 }
 
@@ -281,7 +312,13 @@ fn the_demos_script_works() {
     }
     let ran = run(&arguments);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let errors: Vec<_> = ran.stdout.lines().filter(|line| line.contains(r#""is_error":true"#)).collect();
-    assert_eq!(errors.len(), 3, "arguments that do not decode, a trap, a reported failure:\n{}", ran.stdout);
+    let errors: Vec<_> =
+        ran.stdout.lines().filter(|line| line.contains(r#""is_error":true"#)).collect();
+    assert_eq!(
+        errors.len(),
+        3,
+        "arguments that do not decode, a trap, a reported failure:\n{}",
+        ran.stdout
+    );
     assert!(errors[1].contains("(Trap.Unreachable)"), "{}", errors[1]);
 }

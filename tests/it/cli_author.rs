@@ -25,8 +25,12 @@ fn check(name: &str, more: &[&str]) -> (i32, Value) {
 }
 
 fn rules(report: &Value, key: &str) -> Vec<String> {
-    let mut rules: Vec<_> =
-        report[key].as_array().unwrap().iter().map(|r| r["rule"].as_str().unwrap().to_owned()).collect();
+    let mut rules: Vec<_> = report[key]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["rule"].as_str().unwrap().to_owned())
+        .collect();
     rules.sort();
     rules.dedup();
     rules
@@ -147,18 +151,33 @@ fn a_schema_is_shown_in_a_dialect() {
     assert_eq!(shown["required"], json!(["n", "s"]));
     assert_eq!(shown["properties"]["s"]["type"], json!(["string", "null"]));
     assert_eq!(stderr, "`/properties/s`: `default` becomes words: Default: \"x\"\n");
-    let tool =
-        ["args", "--tool", "word_count", "--plugin", &plugin("text"), "--dialect", "anthropic", "--json"];
+    let tool = [
+        "args",
+        "--tool",
+        "word_count",
+        "--plugin",
+        &plugin("text"),
+        "--dialect",
+        "anthropic",
+        "--json",
+    ];
     let (code, stdout, _) = run(&tool);
     let report: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!((code, &report["strict"], &report["dialect"]), (0, &json!(true), &json!("anthropic")));
+    assert_eq!(
+        (code, &report["strict"], &report["dialect"]),
+        (0, &json!(true), &json!("anthropic"))
+    );
 }
 
 #[test]
 fn usage_is_checked() {
-    let (code, _, stderr) = args(&json!({"properties": {"a": {"type": "x"}, "b": {"enum": []}}}), &["{}"]);
+    let (code, _, stderr) =
+        args(&json!({"properties": {"a": {"type": "x"}, "b": {"enum": []}}}), &["{}"]);
     assert_eq!(code, 2);
-    assert!(stderr.contains("/properties/a/type") && stderr.contains("/properties/b/enum"), "{stderr}");
+    assert!(
+        stderr.contains("/properties/a/type") && stderr.contains("/properties/b/enum"),
+        "{stderr}"
+    );
     assert_eq!(run(&["args", "{}"]).0, 2);
     assert_eq!(run(&["args", "--schema", "no/such.json"]).0, 2);
     assert_eq!(args(&count_schema(), &["--dialect", "gemini"]).0, 2);

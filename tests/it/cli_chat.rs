@@ -1,5 +1,6 @@
-//! `cofferdam chat` with scripted models and real tools, as a script or another program uses it. `terminal` is for people, `labels` for what information-flow labels do, `provider` for
-//! a model behind an address.
+//! `cofferdam chat` with scripted models and real tools, as a script or another program uses it.
+//! `terminal` is for people, `labels` for what information-flow labels do, `provider` for a model
+//! behind an address.
 
 mod labels;
 mod long;
@@ -43,7 +44,10 @@ impl Scene {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
-        command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).current_dir(self.folder.path());
+        command
+            .env_clear()
+            .env("COFFERDAM_CACHE_DIR", shared_cache())
+            .current_dir(self.folder.path());
         command.arg("chat").args(arguments).stdin(Stdio::null());
         command
     }
@@ -123,7 +127,12 @@ fn text_goes_to_stdout_and_calls_with_their_ends_to_stderr() {
     // The first time a component may have to be compiled, which is said on standard error.
     chat();
     let ran = chat();
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "I count.\nTwo words.\n"), "{}", ran.stderr);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "I count.\nTwo words.\n"),
+        "{}",
+        ran.stderr
+    );
     let said: Vec<_> = ran.stderr.lines().filter(|line| !line.starts_with("  (")).collect();
     assert_eq!(said[0], r#"> word_count {"text":"a b"}"#);
     assert!(said[1].starts_with("  ok, ") && said[1].ends_with(" ms"), "{}", ran.stderr);
@@ -147,7 +156,10 @@ fn the_transcript_is_the_history_and_a_line_about_the_end() {
     assert_eq!(roles, ["user", "assistant", "tool", "assistant", "-"], "{}", ran.stdout);
     assert_eq!(ran.results(), ["one\n"]);
     let usage = json!({"input": 40, "output": 7, "total": 47});
-    assert_eq!(lines[4], json!({"type": "end", "outcome": "answered", "error": null, "usage": usage}));
+    assert_eq!(
+        lines[4],
+        json!({"type": "end", "outcome": "answered", "error": null, "usage": usage})
+    );
 }
 
 #[test]
@@ -155,7 +167,11 @@ fn deleting_needs_approval_and_without_a_person_there_is_none() {
     let scene = Scene::new(&[deletes(), says("Done.")]);
     let refused = scene.chat(&["Tidy up.", "--files", "notes", "--json"]);
     assert_eq!(refused.code, Some(4), "{}", refused.stderr);
-    assert!(refused.stderr.contains("pass --approve file_access_delete_file or --yes"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("pass --approve file_access_delete_file or --yes"),
+        "{}",
+        refused.stderr
+    );
     let told = "Error: Tool call invocation was rejected by user. Nobody is there to approve it.";
     assert_eq!(refused.results(), [told]);
     assert_eq!(refused.lines().last().unwrap()["outcome"], "unapproved");
@@ -167,9 +183,14 @@ fn deleting_needs_approval_and_without_a_person_there_is_none() {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Done.\n"), "{}", ran.stderr);
         assert!(!scene.has("notes/a.md"));
     }
-    let unknown = scene.chat(&["Tidy up.", "--files", "notes", "--approve", "file_access_delete_fil"]);
+    let unknown =
+        scene.chat(&["Tidy up.", "--files", "notes", "--approve", "file_access_delete_fil"]);
     assert_eq!(unknown.code, Some(2));
-    assert!(unknown.stderr.contains("did you mean `file_access_delete_file`?"), "{}", unknown.stderr);
+    assert!(
+        unknown.stderr.contains("did you mean `file_access_delete_file`?"),
+        "{}",
+        unknown.stderr
+    );
 }
 
 #[test]
@@ -194,7 +215,8 @@ fn more_can_be_asked_about_than_what_sources_want() {
         ]}),
         says("ok"),
     ]);
-    let results = |ask: &str| scene.chat(&["Go.", "--files", "notes", "--json", "--ask", ask]).results();
+    let results =
+        |ask: &str| scene.chat(&["Go.", "--files", "notes", "--json", "--ask", ask]).results();
     assert!(!results("changes")[0].starts_with("Error"), "a tool that says it only reads runs");
     assert!(results("changes")[1].starts_with("Error: Tool call invocation was rejected"));
     assert!(results("always")[0].starts_with("Error: Tool call invocation was rejected"));
@@ -236,7 +258,8 @@ fn a_session_goes_on_in_the_next_process() {
         .collect();
     assert_eq!(histories.len(), 1);
     let history = std::fs::read_to_string(&histories[0]).unwrap();
-    let texts: Vec<Value> = history.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let texts: Vec<Value> =
+        history.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let texts: Vec<_> =
         texts.iter().map(|message| message["contents"][0]["text"].as_str().unwrap()).collect();
     assert_eq!(texts, ["My name is Ada.", "Hello.", "Who am I?", "Hello."]);
@@ -256,13 +279,21 @@ fn a_session_belongs_to_one_process_and_no_tool_writes_to_it() {
     std::thread::sleep(Duration::from_millis(200));
     let second = scene.chat(&[&["hi"], &session[..]].concat());
     assert_eq!(second.code, Some(2));
-    assert!(second.stderr.contains("the session `s` is in use by another process"), "{}", second.stderr);
+    assert!(
+        second.stderr.contains("the session `s` is in use by another process"),
+        "{}",
+        second.stderr
+    );
     first.kill().unwrap();
     first.wait().unwrap();
     for files in [&["--files", "."][..], &["--files", "kept"]] {
         let ran = scene.chat(&[&["hi"], &session[..], files].concat());
         assert_eq!(ran.code, Some(2));
-        assert!(ran.stderr.contains("use another directory, or this one for reading only"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("use another directory, or this one for reading only"),
+            "{}",
+            ran.stderr
+        );
     }
     let text = plugin("text");
     let mounted = scene.chat(&[&["hi"], &session[..], &["-p", &text, "-m", "all=."]].concat());
@@ -285,7 +316,8 @@ fn what_is_allowed_for_always_is_allowed_to_one_component() {
         scene.chat(&[&["Count.", "-p", component], &session[..]].concat())
     };
     let allow = |rule: Value| {
-        let state = json!({"type": "session", "session_id": "s", "state": {"standing_approvals": [rule]}});
+        let state =
+            json!({"type": "session", "session_id": "s", "state": {"standing_approvals": [rule]}});
         std::fs::write(scene.path("kept/s.session.json"), state.to_string()).unwrap();
     };
     // A rule of an earlier version is about a name.
@@ -336,7 +368,11 @@ fn a_model_that_gives_no_reply_has_an_exit_code() {
     assert_eq!(ran.stderr, "error: the model gives no reply: the key is not known\n");
     assert_eq!(ran.lines().pop().unwrap()["outcome"], "no_reply");
     let over = Scene::new(&[]).chat(&["hi"]);
-    assert!(over.stderr.contains("the script model.jsonl is over: all 0 of its replies"), "{}", over.stderr);
+    assert!(
+        over.stderr.contains("the script model.jsonl is over: all 0 of its replies"),
+        "{}",
+        over.stderr
+    );
 }
 
 #[test]
@@ -349,9 +385,19 @@ fn lines_of_a_pipe_are_turns_of_one_conversation() {
         ran(child.wait_with_output().unwrap())
     };
     let ended = talk("one\\\nmore\n\ntwo\n/quit\nthree\n");
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "first\nsecond\n"), "{}", ended.stderr);
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (Some(0), "first\nsecond\n"),
+        "{}",
+        ended.stderr
+    );
     let failed = talk("one\ntwo\nthree\nfour\n");
-    assert_eq!((failed.code, failed.stdout.as_str()), (Some(4), "first\nsecond\n"), "{}", failed.stderr);
+    assert_eq!(
+        (failed.code, failed.stdout.as_str()),
+        (Some(4), "first\nsecond\n"),
+        "{}",
+        failed.stderr
+    );
 }
 
 #[test]
@@ -385,7 +431,10 @@ fn what_is_wrong_with_the_choice_of_a_model_is_said() {
         (&["hi"][..], "no model is named; pass --model PROVIDER:MODEL"),
         (&["hi", "--model", "openai:"], "`openai:` names no model"),
         (&["hi", "--model", "opnai:x"], "`opnai:x` names no provider"),
-        (&["hi", "--model", "mine"], "`mine` would be a model of a configuration, and none is named"),
+        (
+            &["hi", "--model", "mine"],
+            "`mine` would be a model of a configuration, and none is named",
+        ),
         (&["hi", "--model", "openai:x"], "there is no key for openai: set OPENAI_API_KEY"),
         (&["hi", "--model", "anthropic:x"], "there is no key for anthropic: set ANTHROPIC_API_KEY"),
         (&["hi", "--model", "script:none"], "the script none: "),
@@ -393,8 +442,14 @@ fn what_is_wrong_with_the_choice_of_a_model_is_said() {
             &["hi", "--model", "script:bad.jsonl"],
             "bad.jsonl:2: not a reply of a scripted model: unknown field",
         ),
-        (&["hi", "--model", "script:model.jsonl", "--base-url", "http://a"], "--base-url is for providers"),
-        (&["hi", "--model", "script:model.jsonl", "--tool-choice", "nope"], "there is no tool called 'nope'"),
+        (
+            &["hi", "--model", "script:model.jsonl", "--base-url", "http://a"],
+            "--base-url is for providers",
+        ),
+        (
+            &["hi", "--model", "script:model.jsonl", "--tool-choice", "nope"],
+            "there is no tool called 'nope'",
+        ),
         (&["hi", "--model", "script:model.jsonl", "--system", "@none"], "none cannot be read: "),
     ] {
         let ran = scene.run(arguments);
@@ -418,12 +473,20 @@ fn models_of_a_configuration_are_used_and_checked() {
         "{}",
         missing.stderr
     );
-    let check =
-        || ran(Command::new(binary()).args(["config", "check"]).arg(scene.path("c.toml")).output().unwrap());
+    let check = || {
+        ran(Command::new(binary())
+            .args(["config", "check"])
+            .arg(scene.path("c.toml"))
+            .output()
+            .unwrap())
+    };
     assert!(check().stdout.contains("demo  script:"), "{}", check().stdout);
     let one = "provider = \"openai\"\nmodel = \"m\"\n";
     for (models, message) in [
-        ("[models.a]\nprovider = \"opnai\"\nmodel = \"m\"\n".to_owned(), ":2:12: unknown variant `opnai`"),
+        (
+            "[models.a]\nprovider = \"opnai\"\nmodel = \"m\"\n".to_owned(),
+            ":2:12: unknown variant `opnai`",
+        ),
         (format!("[models.a]\n{one}key = \"sk-123\"\n"), ":4:7: write { secret = \"NAME\" }"),
         (
             format!("[models.a]\n{one}key = {{ secret = \"k\" }}\n"),

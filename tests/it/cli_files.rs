@@ -11,7 +11,11 @@ use crate::script;
 /// Runs the binary with `arguments` in `folder`: exit code, standard output, standard error.
 fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(binary());
-    command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).stdin(Stdio::null()).current_dir(folder);
+    command
+        .env_clear()
+        .env("COFFERDAM_CACHE_DIR", shared_cache())
+        .stdin(Stdio::null())
+        .current_dir(folder);
     let output = command.args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
@@ -36,7 +40,9 @@ fn the_file_access_tools_work_on_a_directory() {
     assert_eq!(call("file_access_save_file", save).1, "File 'd/new.txt' saved.\n");
     assert_eq!(std::fs::read_to_string(folder.path().join("work/d/new.txt")).unwrap(), "x");
     let escape = json!({"file_name": "../out.txt", "content": "x"});
-    assert!(call("file_access_save_file", escape).1.contains("must not contain '.' or '..' segments"));
+    assert!(
+        call("file_access_save_file", escape).1.contains("must not contain '.' or '..' segments")
+    );
     assert!(!folder.path().join("out.txt").exists());
 }
 
@@ -45,7 +51,8 @@ fn a_store_that_is_only_read_has_no_tools_that_write() {
     let folder = folder();
     let (code, stdout, _) = run(folder.path(), &["list", "--files", "work:ro", "--json"]);
     let tools: Value = serde_json::from_str(&stdout).unwrap();
-    let names: Vec<_> = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let names: Vec<_> =
+        tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!((code, names.len()), (0, 4), "{names:?}");
     let save = json!({"file_name": "a", "content": "x"}).to_string();
     let (code, _, stderr) =
@@ -56,8 +63,8 @@ fn a_store_that_is_only_read_has_no_tools_that_write() {
 #[test]
 fn a_dry_run_shows_the_changes_of_a_plugin_and_makes_none() {
     let folder = folder();
-    let script =
-        json!({"script": "write /data/notes.md new; write /data/b x; create_dir /data/e"}).to_string();
+    let script = json!({"script": "write /data/notes.md new; write /data/b x; create_dir /data/e"})
+        .to_string();
     let files = guest("files").display().to_string();
     let arguments = ["call", "files", &script, "--plugin", &files, "--mount", "data=work"];
     let (code, stdout, stderr) = run(folder.path(), &[&arguments[..], &["--dry-run"]].concat());
@@ -117,13 +124,18 @@ fn what_names_no_store_is_refused_with_the_form() {
 fn a_configuration_has_stores_of_several_kinds() {
     let folder = folder();
     let files = guest("files").display().to_string();
-    let plugin = format!("[plugins.files]\ncomponent = {files:?}\ngrants.files.s = \"read-write\"\n");
+    let plugin =
+        format!("[plugins.files]\ncomponent = {files:?}\ngrants.files.s = \"read-write\"\n");
     let run = |store: &str, arguments: &[&str]| {
-        std::fs::write(folder.path().join("cofferdam.toml"), format!("[stores.s]\n{store}\n{plugin}"))
-            .unwrap();
+        std::fs::write(
+            folder.path().join("cofferdam.toml"),
+            format!("[stores.s]\n{store}\n{plugin}"),
+        )
+        .unwrap();
         run(folder.path(), &[arguments, &["--config", "cofferdam.toml"]].concat())
     };
-    let script = json!({"script": "write /s/a 1234; write /s/b 123456789; read /s/a; list /s"}).to_string();
+    let script =
+        json!({"script": "write /s/a 1234; write /s/b 123456789; read /s/a; list /s"}).to_string();
     let call = ["call", "files", script.as_str()];
     let (code, stdout, _) = run("memory = true\nquota.bytes-max = 10", &call);
     assert_eq!((code, stdout.as_str()), (0, "done; error: os 29; 1234; a b\n"));
@@ -151,8 +163,9 @@ fn a_configuration_has_stores_of_several_kinds() {
 #[test]
 fn plugins_of_one_configuration_share_its_stores() {
     let folder = folder();
-    let component =
-        |name: &str| format!("[plugins.{name}]\ncomponent = {:?}\n", guest(name).display().to_string());
+    let component = |name: &str| {
+        format!("[plugins.{name}]\ncomponent = {:?}\n", guest(name).display().to_string())
+    };
     let text = format!(
         "[stores.s]\ndirectory = \"work\"\n{}grants.files.s = \"read-only\"\ngrants.tools = [\"files\"]\n{}grants.files.s = \"read-write\"\n",
         component("stores"),
@@ -186,15 +199,20 @@ fn what_was_in_a_directory_before_does_not_count() {
     let folder = folder();
     let work = folder.path().join("work");
     std::fs::File::create(work.join("large.bin")).unwrap().set_len(100 << 20).unwrap();
-    let edit = json!({"file_name": "notes.md", "old_string": "two", "new_string": "two and a half"});
-    assert_eq!(tool(folder.path(), "file_access_replace", &edit), "Replaced 1 occurrence(s) in 'notes.md'.");
+    let edit =
+        json!({"file_name": "notes.md", "old_string": "two", "new_string": "two and a half"});
+    assert_eq!(
+        tool(folder.path(), "file_access_replace", &edit),
+        "Replaced 1 occurrence(s) in 'notes.md'."
+    );
     let save = json!({"file_name": "new.md", "content": "x"});
     assert_eq!(tool(folder.path(), "file_access_save_file", &save), "File 'new.md' saved.");
     // A quota that is written down counts everything, unless it says that it does not.
     let limited = |quota: &str, content: &str| {
         let config = format!("[files.w]\ndirectory = \"work\"\n{quota}\n");
         std::fs::write(folder.path().join("cofferdam.toml"), config).unwrap();
-        let save = json!({"file_name": "new.md", "content": content, "overwrite": true}).to_string();
+        let save =
+            json!({"file_name": "new.md", "content": content, "overwrite": true}).to_string();
         let config = ["--config", "cofferdam.toml"];
         let (_, stdout, _) =
             run(folder.path(), &[&["call", "file_access_save_file", &save], &config[..]].concat());
@@ -246,7 +264,15 @@ fn several_stores_of_the_configuration_are_directories_with_rules() {
     assert_eq!(names(call("file_access_list_files", json!({}))), ["code", "docs"]);
     assert_eq!(
         names(call("file_access_list_files", json!({"recursive": true}))),
-        ["code", "code/src", "code/vendor", "docs", "code/notes.md", "code/vendor/v.rs", "docs/a.md"]
+        [
+            "code",
+            "code/src",
+            "code/vendor",
+            "docs",
+            "code/notes.md",
+            "code/vendor/v.rs",
+            "docs/a.md"
+        ]
     );
     let found = call("file_access_search_files", json!({"regex_pattern": "secret"}));
     let found: Vec<Value> = serde_json::from_str(&found).unwrap();
@@ -256,19 +282,26 @@ fn several_stores_of_the_configuration_are_directories_with_rules() {
     assert_eq!(read("docs/a.md"), "no secret");
     assert_eq!(read("code/src/.env"), "File 'code/src/.env' not found.");
     assert!(read("a.md").contains("Paths must start with one of 'code/', 'docs/'."));
-    let save = |name: &str| call("file_access_save_file", json!({"file_name": name, "content": "x"}));
+    let save =
+        |name: &str| call("file_access_save_file", json!({"file_name": name, "content": "x"}));
     assert_eq!(save("code/new.rs"), "File 'code/new.rs' saved.");
     assert!(save("code/.git/hook").ends_with("this path is not available."));
     assert!(save("code/vendor/new.rs").ends_with("this path is read-only."));
     assert!(save("docs/b.md").ends_with("the store is read-only."));
-    assert!(!folder.path().join("work/.git/hook").exists() && !folder.path().join("docs/b.md").exists());
+    assert!(
+        !folder.path().join("work/.git/hook").exists() && !folder.path().join("docs/b.md").exists()
+    );
     let edit = json!({"file_name": "code/vendor/v.rs", "old_string": "no", "new_string": "yes"});
     assert!(call("file_access_replace", edit).ends_with("this path is read-only."));
-    assert_eq!(std::fs::read_to_string(folder.path().join("work/vendor/v.rs")).unwrap(), "secret? no");
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("work/vendor/v.rs")).unwrap(),
+        "secret? no"
+    );
     // The store that holds the configuration must not be written to.
-    for files in
-        ["[files.all]\ndirectory = \".\"\n", "[stores.s]\ndirectory = \".\"\n[files.all]\nstore = \"s\"\n"]
-    {
+    for files in [
+        "[files.all]\ndirectory = \".\"\n",
+        "[stores.s]\ndirectory = \".\"\n[files.all]\nstore = \"s\"\n",
+    ] {
         std::fs::write(folder.path().join("cofferdam.toml"), files).unwrap();
         let (code, _, stderr) = run(folder.path(), &["list", "--config", "cofferdam.toml"]);
         assert_eq!(code, 2, "{stderr}");
@@ -284,7 +317,8 @@ fn names_that_cannot_be_shown_are_counted_and_those_with_a_colon_work() {
     let folder = folder();
     let work = folder.path().join("work");
     std::fs::create_dir(work.join("logs")).unwrap();
-    for name in [&b"logs/2024-01-01T10:00:00.log"[..], b"aux.c", b"logs/trail.", b"bad\xff\x1b[31m"] {
+    for name in [&b"logs/2024-01-01T10:00:00.log"[..], b"aux.c", b"logs/trail.", b"bad\xff\x1b[31m"]
+    {
         std::fs::write(work.join(std::ffi::OsStr::from_bytes(name)), "needle\n").unwrap();
     }
     let listed = tool(folder.path(), "file_access_list_files", &json!({"recursive": true}));
@@ -297,15 +331,20 @@ fn names_that_cannot_be_shown_are_counted_and_those_with_a_colon_work() {
         "3 entries are not shown: 'aux.c' ('aux.c' is a reserved device name), 'bad\\xff\\u{1b}[31m' (The name is not UTF-8), \
          'logs/trail.' (Path segments must not end with a dot or a space)."
     );
-    let found = tool(folder.path(), "file_access_search_files", &json!({"regex_pattern": "needle"}));
+    let found =
+        tool(folder.path(), "file_access_search_files", &json!({"regex_pattern": "needle"}));
     let found: Vec<Value> = serde_json::from_str(&found).unwrap();
     assert_eq!((found.len(), &found[1]["not_shown"]), (2, &json!(3)));
-    let edit =
-        json!({"file_name": "logs/2024-01-01T10:00:00.log", "old_string": "needle", "new_string": "hay"});
+    let edit = json!({"file_name": "logs/2024-01-01T10:00:00.log", "old_string": "needle", "new_string": "hay"});
     assert!(tool(folder.path(), "file_access_replace", &edit).starts_with("Replaced 1"));
-    assert_eq!(std::fs::read_to_string(work.join("logs/2024-01-01T10:00:00.log")).unwrap(), "hay\n");
+    assert_eq!(
+        std::fs::read_to_string(work.join("logs/2024-01-01T10:00:00.log")).unwrap(),
+        "hay\n"
+    );
     let drive = json!({"file_name": "C:\\x", "content": ""});
-    assert!(tool(folder.path(), "file_access_save_file", &drive).contains("Paths must be relative"));
+    assert!(
+        tool(folder.path(), "file_access_save_file", &drive).contains("Paths must be relative")
+    );
 }
 
 #[test]
@@ -315,9 +354,19 @@ fn long_files_are_written_and_long_lines_read_in_parts() {
         let arguments = json!({"file_name": "long", "content": content, "append": true});
         tool(folder.path(), "file_access_save_file", &arguments)
     };
-    assert_eq!(part(&"é".repeat(300_000)), "Added 600000 bytes to 'long', which has 600000 bytes now.");
-    assert_eq!(part(&"é".repeat(300_000)), "Added 600000 bytes to 'long', which has 1200000 bytes now.");
-    let lines = tool(folder.path(), "file_access_read_lines", &json!({"file_name": "long", "start_line": 1}));
+    assert_eq!(
+        part(&"é".repeat(300_000)),
+        "Added 600000 bytes to 'long', which has 600000 bytes now."
+    );
+    assert_eq!(
+        part(&"é".repeat(300_000)),
+        "Added 600000 bytes to 'long', which has 1200000 bytes now."
+    );
+    let lines = tool(
+        folder.path(),
+        "file_access_read_lines",
+        &json!({"file_name": "long", "start_line": 1}),
+    );
     assert!(lines.contains("read it in parts with file_access_read_file and offset=0"), "{lines}");
     let mut read = String::new();
     let mut offset = json!(0);
@@ -349,7 +398,11 @@ fn a_bucket_that_fails_is_explained_to_the_operator_alone() {
 
     for (status, told, expected) in [
         ("403 Forbidden", "its service denied access", "access was denied; check the access key"),
-        ("404 Not Found", "its bucket was not found", "there is no such bucket; check the bucket's name"),
+        (
+            "404 Not Found",
+            "its bucket was not found",
+            "there is no such bucket; check the bucket's name",
+        ),
     ] {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -371,8 +424,10 @@ fn a_bucket_that_fails_is_explained_to_the_operator_alone() {
             command.env("AWS_ENDPOINT_URL", format!("http://{address}"));
             command.env("AWS_ACCESS_KEY_ID", "AKIAKEY").env("AWS_SECRET_ACCESS_KEY", "very-secret");
             let arguments = arguments.to_string();
-            let output =
-                command.args(["call", tool, &arguments, "--files", "s3://reports/x"]).output().unwrap();
+            let output = command
+                .args(["call", tool, &arguments, "--files", "s3://reports/x"])
+                .output()
+                .unwrap();
             let stdout = String::from_utf8(output.stdout).unwrap();
             let stderr = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.code(), Some(4), "{tool}: {stdout}{stderr}");

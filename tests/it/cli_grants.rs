@@ -1,4 +1,5 @@
-//! The binary and permissions: what a person sees before granting, and how grants are given and taken away.
+//! The binary and permissions: what a person sees before granting, and how grants are given and
+//! taken away.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,11 @@ fn run_with(arguments: &[&str], env: &[(&str, &str)]) -> Ran {
         .stdin(Stdio::null());
     let output = command.args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    Ran {
+        code: output.status.code().unwrap(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
 }
 
 fn run(arguments: &[&str]) -> Ran {
@@ -98,7 +103,11 @@ fn inspect_shows_what_is_asked_offered_and_granted() {
     // Without a configuration nothing is offered.
     let stranger = run(&["inspect", &folder.path("tool.wasm").display().to_string()]);
     assert_eq!(row(&stranger.stdout, "environment LANG"), ["yes", "-", "-"]);
-    assert!(stranger.stdout.contains("- http:GET https://api.example.com/v1"), "{}", stranger.stdout);
+    assert!(
+        stranger.stdout.contains("- http:GET https://api.example.com/v1"),
+        "{}",
+        stranger.stdout
+    );
     let list = run(&["list", "--grants", "--json", "--config", &folder.config]);
     let json: Value = serde_json::from_str(&list.stdout).unwrap();
     assert!(json[0]["grants"].as_array().unwrap().len() >= 7, "{json}");
@@ -125,7 +134,11 @@ fn a_grant_is_written_used_and_taken_away_again() {
     let revoked = run(&["revoke", "tool", "env:LANG", "--config", &folder.config]);
     assert_eq!(revoked.code, 0, "{}", revoked.stderr);
     assert_eq!(folder.call("env", r#"{"name":"LANG"}"#, &[("LANG", "de_DE")]).stdout.trim(), "");
-    assert_eq!(run(&["revoke", "tool", "env:LANG", "--config", &folder.config]).code, 2, "it is gone");
+    assert_eq!(
+        run(&["revoke", "tool", "env:LANG", "--config", &folder.config]).code,
+        2,
+        "it is gone"
+    );
     assert!(folder.text().starts_with(&before), "{}", folder.text());
 }
 
@@ -151,7 +164,8 @@ fn a_refusal_names_the_line_that_would_grant_it() {
     let folder = Folder::new("", "");
     let called = folder.call("secret", r#"{"name":"github"}"#, &[]);
     assert_eq!((called.code, called.stdout.trim()), (0, ""));
-    let line = format!("to grant it: cofferdam grant tool 'secret:github' --config {}", folder.config);
+    let line =
+        format!("to grant it: cofferdam grant tool 'secret:github' --config {}", folder.config);
     assert!(called.stderr.contains(&line), "{}", called.stderr);
 }
 
@@ -166,26 +180,35 @@ fn secrets_come_from_variables_and_private_files_and_show_nowhere() {
          [secrets]\ngithub = { env = \"GITHUB_TOKEN\" }\ndb = { file = \"db.key\" }\n",
     );
     std::fs::write(folder.path("db.key"), format!("{secret}\n")).unwrap();
-    std::fs::set_permissions(folder.path("db.key"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    std::fs::set_permissions(folder.path("db.key"), std::fs::Permissions::from_mode(0o644))
+        .unwrap();
     let env = [("GITHUB_TOKEN", "ghp_0123456789")];
     let open = folder.call("leak", r#"{"name":"github","way":"return"}"#, &env);
     assert_eq!(open.code, 2);
     assert!(open.stderr.contains("chmod 600"), "{}", open.stderr);
-    std::fs::set_permissions(folder.path("db.key"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::set_permissions(folder.path("db.key"), std::fs::Permissions::from_mode(0o600))
+        .unwrap();
     for name in ["github", "none"] {
         for way in ["return", "print", "panic", "fail"] {
             let arguments = format!(r#"{{"name":"{name}","way":"{way}"}}"#);
             for more in ["--json", "--verbose"] {
                 let env = [env[0], ("COFFERDAM_LOG", "trace")];
-                let ran = run_with(&["call", "leak", &arguments, more, "--config", &folder.config], &env);
+                let ran =
+                    run_with(&["call", "leak", &arguments, more, "--config", &folder.config], &env);
                 let written = format!("{}{}", ran.stdout, ran.stderr);
-                assert!(!written.contains("ghp_0123456789") && !written.contains(secret), "{written}");
+                assert!(
+                    !written.contains("ghp_0123456789") && !written.contains(secret),
+                    "{written}"
+                );
                 assert!(written.contains("[secret "), "{name} {way} {more}: {written}");
             }
         }
     }
     assert!(!contains_bytes(folder.folder.path(), begun, b"ghp_0123456789"));
-    assert!(contains_bytes(folder.folder.path(), begun, secret.as_bytes()), "the file of the secret itself");
+    assert!(
+        contains_bytes(folder.folder.path(), begun, secret.as_bytes()),
+        "the file of the secret itself"
+    );
     assert!(!contains_bytes(&shared_cache(), begun, secret.as_bytes()));
     // Looking needs no secret.
     assert_eq!(run(&["list", "--config", &folder.config]).code, 0);
@@ -222,7 +245,11 @@ fn a_change_of_a_plugin_needs_consent() {
     assert_eq!(asks.code, 4);
     assert!(asks.stderr.contains("+ asks secret:github"), "{}", asks.stderr);
     assert!(asks.stderr.contains("cofferdam approve tool --config"), "{}", asks.stderr);
-    assert_eq!(run(&["approve", "tool", "--config", &folder.config]).code, 4, "in a pipe nobody can agree");
+    assert_eq!(
+        run(&["approve", "tool", "--config", &folder.config]).code,
+        4,
+        "in a pipe nobody can agree"
+    );
     assert_eq!(folder.call("names", "{}", &[]).code, 4);
     let approved = run(&["approve", "tool", "--yes", "--config", &folder.config]);
     assert_eq!(approved.code, 0, "{}", approved.stderr);
@@ -254,7 +281,8 @@ fn a_change_of_a_plugin_needs_consent() {
     assert!(other.stderr.contains("component sha256:"), "{}", other.stderr);
 
     // Who builds plugins can switch it off.
-    std::fs::write(&folder.config, "[plugins.tool]\ncomponent = \"tool.wasm\"\npin = false\n").unwrap();
+    std::fs::write(&folder.config, "[plugins.tool]\ncomponent = \"tool.wasm\"\npin = false\n")
+        .unwrap();
     assert_eq!(folder.call("names", "{}", &[]).code, 0);
 }
 
@@ -264,7 +292,8 @@ fn a_manifest_is_embedded_and_read() {
     std::fs::remove_file(folder.path("tool.toml")).unwrap();
     std::fs::write(folder.path("plugin.toml"), ASKS).unwrap();
     let path = |name: &str| folder.path(name).display().to_string();
-    let embedded = run(&["embed", &path("tool.wasm"), &path("plugin.toml"), "--output", &path("with.wasm")]);
+    let embedded =
+        run(&["embed", &path("tool.wasm"), &path("plugin.toml"), "--output", &path("with.wasm")]);
     assert_eq!(embedded.code, 0, "{}", embedded.stderr);
     let inspected = run(&["inspect", &path("with.wasm")]);
     assert!(inspected.stdout.contains("- secret:github"), "{}", inspected.stdout);
@@ -329,7 +358,10 @@ fn at_a_terminal_a_person_is_asked_once_always_or_no() {
     assert!(always.contains("de_DE") && always.contains("written to"), "{always}");
     assert_ne!(folder.text(), before);
     let asked_no_more = at_a_terminal(&folder, &call, &[]);
-    assert!(asked_no_more.contains("de_DE") && !asked_no_more.contains("Grant it?"), "{asked_no_more}");
+    assert!(
+        asked_no_more.contains("de_DE") && !asked_no_more.contains("Grant it?"),
+        "{asked_no_more}"
+    );
 }
 
 #[test]
@@ -337,13 +369,17 @@ fn without_input_nothing_is_granted_and_what_would_be_asked_is_named() {
     let folder = Folder::new("[permissions]\nenv = [\"LANG\"]\n", "");
     let call = ["call", "env", r#"{"name":"LANG"}"#, "--config", &folder.config, "--no-input"];
     let shown = at_a_terminal(&folder, &call, &[]);
-    assert!(shown.contains("--no-input was given:\r\n  read the environment variable LANG"), "{shown}");
+    assert!(
+        shown.contains("--no-input was given:\r\n  read the environment variable LANG"),
+        "{shown}"
+    );
     assert!(!shown.contains("Grant it?") && !shown.contains("de_DE"), "{shown}");
 }
 
 #[test]
 fn all_that_a_manifest_asks_for_is_one_decision() {
-    let asks = "[permissions]\nenv = [\"LANG\"]\nclock = \"precise\"\nhttp = [\"https://a.example/\"]\n";
+    let asks =
+        "[permissions]\nenv = [\"LANG\"]\nclock = \"precise\"\nhttp = [\"https://a.example/\"]\n";
     let folder = Folder::new(asks, "");
     let call = ["call", "env", r#"{"name":"LANG"}"#, "--config", &folder.config];
     let shown = at_a_terminal(&folder, &call, &[("Grant all of it?", "a\n")]);
@@ -365,13 +401,19 @@ fn all_that_a_manifest_asks_for_is_one_decision() {
     ];
     let shown = at_a_terminal(&folder, &call, &answers);
     assert!(shown.contains("de_DE"), "{shown}");
-    assert!(folder.text().contains("LANG") && !folder.text().contains("a.example"), "{}", folder.text());
+    assert!(
+        folder.text().contains("LANG") && !folder.text().contains("a.example"),
+        "{}",
+        folder.text()
+    );
 }
 
 #[test]
 fn a_store_of_the_configuration_is_not_asked_for_and_what_is_typed_is_used_and_written() {
-    let folder =
-        Folder::new("[permissions]\nfiles.notes = \"read-only\"\n", "[stores.notes]\ndirectory = \"mine\"\n");
+    let folder = Folder::new(
+        "[permissions]\nfiles.notes = \"read-only\"\n",
+        "[stores.notes]\ndirectory = \"mine\"\n",
+    );
     std::fs::create_dir(folder.path("mine")).unwrap();
     std::fs::write(folder.path("mine/of-the-configuration"), "").unwrap();
     std::fs::copy(guest("files"), folder.path("tool.wasm")).unwrap();
@@ -402,7 +444,8 @@ fn a_directory_that_decides_about_grants_is_not_taken_at_a_prompt_either() {
     let folder = Folder::new("[permissions]\nfiles.all = \"read-write\"\n", "");
     let before = folder.text();
     let answers = [("Grant it?", "a\n"), ("Directory for /all: ", ".\n")];
-    let shown = at_a_terminal(&folder, &["call", "names", "{}", "--config", &folder.config], &answers);
+    let shown =
+        at_a_terminal(&folder, &["call", "names", "{}", "--config", &folder.config], &answers);
     assert!(shown.contains("decides what a plugin may do"), "{shown}");
     assert_eq!(folder.text(), before, "what is refused is not written");
 }
@@ -441,7 +484,11 @@ fn what_decides_about_grants_is_protected_where_it_is_named_and_where_it_is() {
         let config = folder.path(config).display().to_string();
         let ran = run(&["call", "env", "{}", "--config", &config]);
         assert_eq!(ran.code, 2, "{what}: {} {}", ran.stdout, ran.stderr);
-        assert!(ran.stderr.contains("which decides what a plugin may do"), "{what}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("which decides what a plugin may do"),
+            "{what}: {}",
+            ran.stderr
+        );
     };
     let text = |component: &str| {
         let (mnt, component) = (folder.path("mnt"), folder.path(component));
@@ -459,7 +506,8 @@ fn what_decides_about_grants_is_protected_where_it_is_named_and_where_it_is() {
     symlink("../mnt/lock", folder.path("conf/real.lock")).unwrap();
     refused("conf/real.toml", "a linked lock");
     std::fs::remove_file(folder.path("conf/real.lock")).unwrap();
-    // The manifest lies beside the name of the component, which is a link on the way to another one.
+    // The manifest lies beside the name of the component, which is a link on the way to another
+    // one.
     symlink("../mnt/two.wasm", folder.path("parts/one.wasm")).unwrap();
     symlink("../tool.wasm", folder.path("mnt/two.wasm")).unwrap();
     std::fs::write(folder.path("conf/linked.toml"), text("parts/one.wasm")).unwrap();
@@ -501,7 +549,11 @@ fn files_that_never_end_are_refused_and_fifos_are_not_waited_for() {
             &["serve", "--http", "0", "--token-file", &endless, "--plugin", &component],
         ] {
             let mut child = Command::new(binary());
-            child.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).args(arguments).stdin(Stdio::null());
+            child
+                .env_clear()
+                .env("COFFERDAM_CACHE_DIR", shared_cache())
+                .args(arguments)
+                .stdin(Stdio::null());
             child.env("GOOGLE_APPLICATION_CREDENTIALS", &endless);
             let mut child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
             let since = std::time::Instant::now();
@@ -517,7 +569,8 @@ fn files_that_never_end_are_refused_and_fifos_are_not_waited_for() {
             };
             assert!(status.code().is_some_and(|code| code != 0), "{arguments:?}: {status}");
             let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
-            let is_named = ["regular file", "not hold a token"].iter().any(|reason| said.contains(reason));
+            let is_named =
+                ["regular file", "not hold a token"].iter().any(|reason| said.contains(reason));
             assert!(is_named, "{arguments:?}: {said}");
         }
     }
@@ -534,7 +587,10 @@ fn processes_that_accept_plugins_at_once_lose_no_pin() {
     let others = (0..400).map(|number| {
         let tools: serde_json::Map<_, _> =
             (0..5).map(|tool| (format!("tool{tool}"), Value::from("x".repeat(500)))).collect();
-        (format!("other{number}"), serde_json::json!({ "component": "sha256:0", "asks": [], "tools": tools }))
+        (
+            format!("other{number}"),
+            serde_json::json!({ "component": "sha256:0", "asks": [], "tools": tools }),
+        )
     });
     let others: serde_json::Map<_, _> = others.collect();
     let lock = folder.path("cofferdam.lock");
@@ -579,7 +635,9 @@ fn processes_that_grant_at_once_lose_no_grant() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let written = std::fs::read_to_string(&folder.config).unwrap();
-    let lost: Vec<_> =
-        names.iter().filter(|name| !written.contains(&format!("[plugins.{name}.grants]"))).collect();
+    let lost: Vec<_> = names
+        .iter()
+        .filter(|name| !written.contains(&format!("[plugins.{name}.grants]")))
+        .collect();
     assert!(lost.is_empty(), "lost: {lost:?}");
 }

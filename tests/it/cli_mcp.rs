@@ -26,7 +26,11 @@ fn run(folder: &Path, arguments: &[&str]) -> Ran {
         .stdin(Stdio::null());
     let output = command.args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    Ran {
+        code: output.status.code().unwrap(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
 }
 
 /// A folder with a plugin, its name without links.
@@ -80,17 +84,22 @@ fn each_host_is_told_in_its_own_form_with_absolute_paths() {
         assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap(), wanted, "{host}");
     }
     let codex = config(&folder, "codex", &["--name", "reports"]).stdout;
-    let quoted = |words: &[String]| words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>();
+    let quoted =
+        |words: &[String]| words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>();
     let binary = binary().display().to_string();
     let words = quoted(&arguments(&folder));
-    let wanted = format!("[mcp_servers.reports]\ncommand = \"{binary}\"\nargs = [{}]\n", words.join(", "));
+    let wanted =
+        format!("[mcp_servers.reports]\ncommand = \"{binary}\"\nargs = [{}]\n", words.join(", "));
     assert_eq!(codex, wanted);
     let goose = config(&folder, "goose", &["--", "--receipts", "full"]).stdout;
     assert!(
         goose.starts_with("extensions:\n  cofferdam:\n    enabled: true\n    type: \"stdio\"\n"),
         "{goose}"
     );
-    assert!(goose.contains(&format!("    args: [{},\"--receipts\",\"full\"]\n", words.join(","))), "{goose}");
+    assert!(
+        goose.contains(&format!("    args: [{},\"--receipts\",\"full\"]\n", words.join(","))),
+        "{goose}"
+    );
 }
 
 #[test]
@@ -103,7 +112,8 @@ fn what_serve_would_refuse_is_refused_before_a_host_is_told() {
         (&["--config", "none.toml"], "none.toml"),
         (&["--plugin", "text.wasm", "--name", "a.b"], "a server's name has"),
     ] {
-        let ran = run(&folder, &[&["mcp", "config", "--host", "claude", "--write"], arguments].concat());
+        let ran =
+            run(&folder, &[&["mcp", "config", "--host", "claude", "--write"], arguments].concat());
         assert_eq!(ran.code, 2, "{}", ran.stderr);
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
     }
@@ -122,13 +132,20 @@ fn an_entry_is_put_where_each_host_looks() {
         let printed = config(&folder, host, &[]).stdout;
         let ran = config(&folder, host, &["--write"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
-        assert!(ran.stderr.contains(&format!("{place} was made, with `cofferdam` in it")), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains(&format!("{place} was made, with `cofferdam` in it")),
+            "{}",
+            ran.stderr
+        );
         assert_eq!(std::fs::read_to_string(folder.join(place)).unwrap(), printed, "{host}");
         let again = config(&folder, host, &["--write"]);
         assert!(again.stderr.contains("nothing was changed"), "{}", again.stderr);
         assert_eq!(std::fs::read_to_string(folder.join(place)).unwrap(), printed, "{host}");
     }
-    assert!(!folder.join(".mcp.json.before-cofferdam").exists(), "nothing was changed, nothing is kept");
+    assert!(
+        !folder.join(".mcp.json.before-cofferdam").exists(),
+        "nothing was changed, nothing is kept"
+    );
 }
 
 #[test]
@@ -159,14 +176,22 @@ fn comments_and_other_servers_are_never_lost() {
     let (_keep, folder) = folder();
     for (host, before, words) in [
         ("vscode", "{\n  // mine\n  servers: {}\n}\n", "it is not JSON with comments"),
-        ("claude", "{\"mcpServers\": {\"cofferdam\": {\"command\": \"npx\"}}}", "another server there (npx)"),
+        (
+            "claude",
+            "{\"mcpServers\": {\"cofferdam\": {\"command\": \"npx\"}}}",
+            "another server there (npx)",
+        ),
         ("codex", "[mcp_servers.cofferdam]\nurl = \"https://a.example\"\n", "another server there"),
         ("goose", "extensions: {a: {}}\n", "paste what it prints under `extensions:`"),
     ] {
         std::fs::write(folder.join("file"), before).unwrap();
         let ran = config(&folder, host, &["--write", "file"]);
         assert_eq!(ran.code, 2, "{}", ran.stderr);
-        assert!(ran.stderr.contains(words) && ran.stderr.contains("file is left as it is"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains(words) && ran.stderr.contains("file is left as it is"),
+            "{}",
+            ran.stderr
+        );
         assert_eq!(std::fs::read_to_string(folder.join("file")).unwrap(), before);
     }
     assert!(!folder.join("file.before-cofferdam").exists());
@@ -209,9 +234,12 @@ fn a_bundle_holds_everything_but_secrets_and_is_the_same_each_time() {
     std::fs::write(folder.join("text.toml"), "[permissions]\nsecrets = [\"gh\"]\n").unwrap();
     let mut bundles = Vec::new();
     for output in ["a.mcpb", "b.mcpb"] {
-        let flags = ["--name", "words", "--release", "1.2.0", "--author", "A. Person", "--timeout", "5s"];
-        let ran =
-            run(&folder, &[&["mcp", "bundle", output, "--config", "cofferdam.toml"], &flags[..]].concat());
+        let flags =
+            ["--name", "words", "--release", "1.2.0", "--author", "A. Person", "--timeout", "5s"];
+        let ran = run(
+            &folder,
+            &[&["mcp", "bundle", output, "--config", "cofferdam.toml"], &flags[..]].concat(),
+        );
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         assert!(ran.stderr.contains(&format!("{output} holds 3 tools")), "{}", ran.stderr);
         bundles.push(std::fs::read(folder.join(output)).unwrap());
@@ -253,9 +281,13 @@ fn a_bundle_holds_everything_but_secrets_and_is_the_same_each_time() {
     }
     let call = |code: i32| {
         let mut command = Command::new(binary());
-        command.env_clear().env("GITHUB_TOKEN", "a-long-secret").env("COFFERDAM_CACHE_DIR", shared_cache());
+        command
+            .env_clear()
+            .env("GITHUB_TOKEN", "a-long-secret")
+            .env("COFFERDAM_CACHE_DIR", shared_cache());
         let call = ["call", "word_count", "{\"text\":\"a b\"}", "--config", "cofferdam.toml"];
-        let ran = command.args(call).current_dir(there.path()).stdin(Stdio::null()).output().unwrap();
+        let ran =
+            command.args(call).current_dir(there.path()).stdin(Stdio::null()).output().unwrap();
         assert_eq!(ran.status.code(), Some(code), "{}", String::from_utf8_lossy(&ran.stderr));
     };
     call(0);
@@ -286,7 +318,9 @@ fn directories_of_a_bundle_are_chosen_by_the_one_who_installs_it() {
     assert_eq!(manifest["server"]["mcp_config"]["args"], arguments);
     assert_eq!(manifest["user_config"]["data"]["type"], "directory");
     assert_eq!(manifest["user_config"].as_object().unwrap().len(), 2);
-    assert!(!String::from_utf8_lossy(&files["manifest.json"].1).contains(&folder.display().to_string()));
+    assert!(
+        !String::from_utf8_lossy(&files["manifest.json"].1).contains(&folder.display().to_string())
+    );
 }
 
 #[test]
@@ -296,8 +330,11 @@ fn what_a_bundle_cannot_carry_is_refused() {
         ("[secrets]\ndb = { file = \"db.key\" }\n", "which a bundle does not carry"),
         ("[stores.notes]\ndirectory = \"reports\"\n", "a directory of this machine"),
     ] {
-        std::fs::write(folder.join("c.toml"), format!("{table}[plugins.t]\ncomponent = \"text.wasm\"\n"))
-            .unwrap();
+        std::fs::write(
+            folder.join("c.toml"),
+            format!("{table}[plugins.t]\ncomponent = \"text.wasm\"\n"),
+        )
+        .unwrap();
         let ran = run(&folder, &["mcp", "bundle", "x.mcpb", "--config", "c.toml"]);
         assert_eq!(ran.code, 2, "{}", ran.stderr);
         assert!(ran.stderr.contains(words) && ran.stderr.contains("c.toml:2:"), "{}", ran.stderr);

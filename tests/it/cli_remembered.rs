@@ -1,5 +1,5 @@
-//! Grants for always to components of `--plugin`: remembered per user and component, listed, taken back, and out of reach of
-//! every tool.
+//! Grants for always to components of `--plugin`: remembered per user and component, listed, taken
+//! back, and out of reach of every tool.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -74,9 +74,15 @@ fn always_is_remembered_listed_and_taken_back() {
     let once = folder.at_a_terminal(&CALL, &[(QUESTION, "o\n")]);
     assert!(once.contains("de_DE") && !folder.grants().exists(), "{once}");
     let always = folder.at_a_terminal(&CALL, &[(QUESTION, "a\n")]);
-    assert!(always.contains("de_DE") && always.contains("cofferdam revoke --remembered sha256:"), "{always}");
+    assert!(
+        always.contains("de_DE") && always.contains("cofferdam revoke --remembered sha256:"),
+        "{always}"
+    );
     assert_eq!(folder.grants().metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(folder.path("state/cofferdam").metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(
+        folder.path("state/cofferdam").metadata().unwrap().permissions().mode() & 0o777,
+        0o700
+    );
     for _ in 0..2 {
         let again = folder.at_a_terminal(&CALL, &[]);
         assert!(again.contains("de_DE") && !again.contains("Grant it?"), "{again}");
@@ -85,7 +91,9 @@ fn always_is_remembered_listed_and_taken_back() {
     let (code, listed) = folder.run(&["grant", "--list"]);
     assert!(code == 0 && listed.contains("  tool\n  env:LANG"), "{listed}");
     let digest = listed.split_whitespace().next().unwrap().to_owned();
-    for (wrong, why) in [("sha", "expected a component file"), ("0000000000", "nothing is remembered")] {
+    for (wrong, why) in
+        [("sha", "expected a component file"), ("0000000000", "nothing is remembered")]
+    {
         let (code, said) = folder.run(&["revoke", "--remembered", wrong]);
         assert!(code == 2 && said.contains(why), "{said}");
     }
@@ -107,10 +115,16 @@ fn a_changed_component_is_asked_about_again() {
     assert!(!asked.contains("de_DE"), "{asked}");
     // Nor does the same component get more than it was granted.
     std::fs::copy(guest("granted"), folder.path("tool.wasm")).unwrap();
-    std::fs::write(folder.path("tool.toml"), "[permissions]\nenv = [\"LANG\"]\nclock = \"precise\"\n")
-        .unwrap();
+    std::fs::write(
+        folder.path("tool.toml"),
+        "[permissions]\nenv = [\"LANG\"]\nclock = \"precise\"\n",
+    )
+    .unwrap();
     let more = folder.at_a_terminal(&CALL, &[(QUESTION, "n\n")]);
-    assert!(more.contains("de_DE") && more.contains("clock") && !more.contains("variable LANG"), "{more}");
+    assert!(
+        more.contains("de_DE") && more.contains("clock") && !more.contains("variable LANG"),
+        "{more}"
+    );
 }
 
 #[test]
@@ -121,12 +135,16 @@ fn a_directory_is_remembered_as_it_is() {
         std::fs::write(folder.path(directory).join(file), "").unwrap();
     }
     let call = ["call", "files", r#"{"script":"list /notes"}"#, "--plugin", "tool.wasm"];
-    let shown = folder.at_a_terminal(&call, &[(QUESTION, "a\n"), ("Directory for /notes: ", "mine\n")]);
+    let shown =
+        folder.at_a_terminal(&call, &[(QUESTION, "a\n"), ("Directory for /notes: ", "mine\n")]);
     let again = folder.at_a_terminal(&call, &[]);
     assert!(shown.contains("as-typed") && again.contains("as-typed"), "{shown}{again}");
     let listed = folder.run(&["grant", "--list"]).1;
     let directory = folder.path("mine").canonicalize().unwrap();
-    assert!(listed.contains(&format!("files:notes=read-only in {}", directory.display())), "{listed}");
+    assert!(
+        listed.contains(&format!("files:notes=read-only in {}", directory.display())),
+        "{listed}"
+    );
 
     // Another directory of that name was granted to nobody.
     std::fs::rename(folder.path("mine"), folder.path("moved")).unwrap();
@@ -141,12 +159,15 @@ fn nothing_that_can_write_the_grants_is_mounted() {
     let refusal = "grants.json, which decides what a plugin may do";
     std::fs::create_dir(folder.path("state")).unwrap();
     let call = ["call", "files", r#"{"script":"list /all"}"#, "--plugin", "tool.wasm"];
-    let shown = folder.at_a_terminal(&call, &[(QUESTION, "a\n"), ("Directory for /all: ", "state\n")]);
+    let shown =
+        folder.at_a_terminal(&call, &[(QUESTION, "a\n"), ("Directory for /all: ", "state\n")]);
     assert!(shown.contains(refusal), "{shown}");
     assert!(!folder.grants().exists(), "what is refused is not remembered");
     // The file need not be there, nor its directory.
-    for flags in [["--mount", "data=state"], ["--mount", "data=state:create"], ["--files", "state"]] {
-        let (code, said) = folder.run(&[&["list", "--plugin", "tool.wasm"], flags.as_slice()].concat());
+    for flags in [["--mount", "data=state"], ["--mount", "data=state:create"], ["--files", "state"]]
+    {
+        let (code, said) =
+            folder.run(&[&["list", "--plugin", "tool.wasm"], flags.as_slice()].concat());
         assert!(code == 2 && said.contains(refusal), "{flags:?}: {said}");
     }
     assert_eq!(folder.run(&["list", "--plugin", "tool.wasm", "--mount", "data=state:ro"]).0, 0);
@@ -154,7 +175,8 @@ fn nothing_that_can_write_the_grants_is_mounted() {
     // A directory that was granted before it held the file of the grants.
     let outer = folder.path("outer");
     std::fs::create_dir(&outer).unwrap();
-    let granted = folder.at_a_terminal(&call, &[(QUESTION, "a\n"), ("Directory for /all: ", "outer\n")]);
+    let granted =
+        folder.at_a_terminal(&call, &[(QUESTION, "a\n"), ("Directory for /all: ", "outer\n")]);
     assert!(folder.grants().is_file(), "{granted}");
     std::fs::rename(folder.path("state"), outer.join("state")).unwrap();
     let mut moved = folder.command(&call);
@@ -171,13 +193,16 @@ fn a_server_remembers_too_and_gives_a_changed_component_nothing() {
         let mut command = folder.command(&["serve", "--plugin", "tool.wasm"]);
         Pipe::of(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))
     };
-    let count =
-        |pipe: &mut Pipe, id: &str| pipe.ask(&asked(id, "word_count", json!({ "text": "a b" }), None));
+    let count = |pipe: &mut Pipe, id: &str| {
+        pipe.ask(&asked(id, "word_count", json!({ "text": "a b" }), None))
+    };
     let mut pipe = serve();
     let question = count(&mut pipe, "1");
     assert_eq!(question["result"]["resultType"], "input_required", "{question}");
-    let answer = json!({ "cofferdam.grant": { "action": "accept", "content": { "grant": "always" } } });
-    let done = pipe.ask(&asked("2", "word_count", json!({ "text": "a b" }), Some((&question, answer))));
+    let answer =
+        json!({ "cofferdam.grant": { "action": "accept", "content": { "grant": "always" } } });
+    let done =
+        pipe.ask(&asked("2", "word_count", json!({ "text": "a b" }), Some((&question, answer))));
     assert_eq!(done["result"]["structuredContent"]["words"], 2, "{done}");
     drop(pipe);
 

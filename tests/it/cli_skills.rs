@@ -1,5 +1,5 @@
-//! The binary and skills: what `skills list` and `skills check` say, scripts in the sandbox, approval in `chat`, and what an MCP
-//! client is offered.
+//! The binary and skills: what `skills list` and `skills check` say, scripts in the sandbox,
+//! approval in `chat`, and what an MCP client is offered.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,7 +12,11 @@ use crate::wire::Pipe;
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary());
-    command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).stdin(Stdio::null()).current_dir(folder);
+    command
+        .env_clear()
+        .env("COFFERDAM_CACHE_DIR", shared_cache())
+        .stdin(Stdio::null())
+        .current_dir(folder);
     command.args(arguments);
     command
 }
@@ -30,7 +34,8 @@ fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
     std::fs::write(path, content).unwrap();
 }
 
-/// A script that answers with a text; its tool is called `run` and takes `args`, or a month of its own.
+/// A script that answers with a text; its tool is called `run` and takes `args`, or a month of its
+/// own.
 fn script(takes: &str) -> Vec<u8> {
     let definition = Definition { input_schema: takes.into(), ..Definition::new("run") };
     let answer = Answer::Contents(vec![Item::Text(b"42")]);
@@ -38,7 +43,8 @@ fn script(takes: &str) -> Vec<u8> {
 }
 
 const ARGS: &str = r#"{"type":"object","properties":{"args":{}}}"#;
-const MONTH: &str = r#"{"type":"object","properties":{"month":{"type":"string"}},"required":["month"]}"#;
+const MONTH: &str =
+    r#"{"type":"object","properties":{"month":{"type":"string"}},"required":["month"]}"#;
 
 /// A folder `skills` with one skill.
 fn folder() -> tempfile::TempDir {
@@ -57,7 +63,8 @@ fn list_shows_skills_and_says_what_was_passed_over() {
     let folder = folder();
     write(folder.path(), "skills/wrong/SKILL.md", "---\nname: other\ndescription: d\n---\n");
     let (code, stdout, stderr) = run(folder.path(), &["skills", "list", "skills"]);
-    let lines = "NAME    RESOURCES  SCRIPTS  DESCRIPTION\nreport  1          2 of 3   Writes reports.\n";
+    let lines =
+        "NAME    RESOURCES  SCRIPTS  DESCRIPTION\nreport  1          2 of 3   Writes reports.\n";
     assert_eq!((code, stdout.as_str()), (0, lines), "{stderr}");
     assert_eq!(
         stderr,
@@ -97,17 +104,25 @@ fn check_names_every_problem_its_file_and_what_to_do() {
     let (code, stdout, stderr) = run(folder.path(), &["skills", "check", "skills"]);
     assert_eq!(code, 0, "{stdout}{stderr}");
     assert!(
-        stdout.contains("skills/report/scripts/total.wasm: runs the tool `run`, which takes `args`\n"),
+        stdout.contains(
+            "skills/report/scripts/total.wasm: runs the tool `run`, which takes `args`\n"
+        ),
         "{stdout}"
     );
     assert!(
-        stdout.contains("scripts/month.wasm: runs the tool `run`, which takes arguments of its own\n"),
+        stdout.contains(
+            "scripts/month.wasm: runs the tool `run`, which takes arguments of its own\n"
+        ),
         "{stdout}"
     );
     assert!(stdout.contains("old.py: is a script that this host does not run\n"), "{stdout}");
     assert!(stdout.ends_with("1 skill, 0 problems\n"), "{stdout}");
 
-    write(folder.path(), "skills/twice/SKILL.md", "---\nname: twice\nname: twice\ndescription: d\n---\n");
+    write(
+        folder.path(),
+        "skills/twice/SKILL.md",
+        "---\nname: twice\nname: twice\ndescription: d\n---\n",
+    );
     write(folder.path(), "skills/report/latin1.txt", b"caf\xe9");
     write(folder.path(), "skills/report/broken.wasm", "not a component");
     let (code, stdout, _) = run(folder.path(), &["skills", "check", "skills", "--json"]);
@@ -115,7 +130,10 @@ fn check_names_every_problem_its_file_and_what_to_do() {
     assert_eq!((code, &report["ok"]), (4, &json!(false)));
     let problems = report["problems"].as_array().unwrap();
     let files: Vec<_> = problems.iter().map(|problem| problem["file"].as_str().unwrap()).collect();
-    assert_eq!(files, ["skills/twice/SKILL.md", "skills/report/latin1.txt", "skills/report/broken.wasm"]);
+    assert_eq!(
+        files,
+        ["skills/twice/SKILL.md", "skills/report/latin1.txt", "skills/report/broken.wasm"]
+    );
     assert_eq!(problems[0]["message"], "line 3 of `SKILL.md`: the key `name` is there twice");
     assert_eq!(problems[0]["suggestion"], "keep one of the two");
     assert!(problems.iter().all(|problem| problem["suggestion"].is_string()), "{report}");
@@ -127,11 +145,17 @@ fn check_of_a_folder_without_skills_and_of_no_folder() {
     std::fs::create_dir(folder.path().join("empty")).unwrap();
     let (code, stdout, _) = run(folder.path(), &["skills", "check", "empty"]);
     assert_eq!(code, 4);
-    assert!(stdout.contains("  empty: there is no skill here\n    put a SKILL.md into"), "{stdout}");
+    assert!(
+        stdout.contains("  empty: there is no skill here\n    put a SKILL.md into"),
+        "{stdout}"
+    );
     for command in ["check", "list"] {
         let (code, _, stderr) = run(folder.path(), &["skills", command, "gone"]);
         assert_eq!(code, 2, "{stderr}");
-        assert!(stderr.starts_with("error: skills: cannot open the directory `gone`: "), "{stderr}");
+        assert!(
+            stderr.starts_with("error: skills: cannot open the directory `gone`: "),
+            "{stderr}"
+        );
     }
 }
 
@@ -144,24 +168,31 @@ fn a_person_can_call_the_tools_and_scripts_run_in_the_sandbox() {
     let (code, stdout, stderr) = call("load_skill", json!({"skill_name": "Report"}));
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stdout.contains("# Report\n\n\n<available_resources>\n  <resource name=\"references/columns.md\"/>"),
+        stdout.contains(
+            "# Report\n\n\n<available_resources>\n  <resource name=\"references/columns.md\"/>"
+        ),
         "{stdout}"
     );
     let month = "  <script name=\"scripts/month.wasm\">\n    <parameters_schema>{\"properties\":";
     assert!(stdout.contains("  <script name=\"scripts/total.wasm\"/>"), "{stdout}");
     assert!(
         stdout.contains(month)
-            || stdout.contains("<script name=\"scripts/month.wasm\">\n    <parameters_schema>{\"type\":"),
+            || stdout.contains(
+                "<script name=\"scripts/month.wasm\">\n    <parameters_schema>{\"type\":"
+            ),
         "{stdout}"
     );
     let total = json!({"skill_name": "report", "script_name": "scripts/total.wasm", "args": ["a"]});
     assert_eq!(call("run_skill_script", total).1, "42\n");
-    let month = |args| json!({"skill_name": "report", "script_name": "scripts/month.wasm", "args": args});
+    let month =
+        |args| json!({"skill_name": "report", "script_name": "scripts/month.wasm", "args": args});
     assert_eq!(call("run_skill_script", month(json!({"month": "2026-01"}))).1, "42\n");
     let (code, stdout, _) = call("run_skill_script", month(json!({})));
-    let missing = json!({"error": {"message": "Required argument 'month' was not supplied to 'run'."}});
+    let missing =
+        json!({"error": {"message": "Required argument 'month' was not supplied to 'run'."}});
     assert_eq!((code, serde_json::from_str::<Value>(&stdout).unwrap()), (1, missing));
-    let (code, stdout, _) = call("read_skill_resource", json!({"skill_name": "x", "resource_name": "y"}));
+    let (code, stdout, _) =
+        call("read_skill_resource", json!({"skill_name": "x", "resource_name": "y"}));
     assert_eq!((code, stdout.as_str()), (1, "Error: Skill 'x' not found.\n"));
 }
 
@@ -169,7 +200,8 @@ fn a_person_can_call_the_tools_and_scripts_run_in_the_sandbox() {
 fn the_sample_skill_is_valid_and_its_script_reads_the_skills_own_list() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["SKILL.md", "references/style.md", "references/words.txt"] {
-        let text = std::fs::read(root().join("sample-tools/skills/release-notes").join(name)).unwrap();
+        let text =
+            std::fs::read(root().join("sample-tools/skills/release-notes").join(name)).unwrap();
         write(folder.path(), &format!("skills/release-notes/{name}"), text);
     }
     let script = std::fs::read(guest("release_notes")).unwrap();
@@ -198,7 +230,8 @@ fn chat(folder: &Path, more: &[&str]) -> (i32, String, String) {
     ];
     let script: String = lines.iter().map(|line| format!("{line}\n")).collect();
     write(folder, "model.jsonl", script);
-    let arguments = [&["chat", "Report!", "--model", "script:model.jsonl", "--json"], more].concat();
+    let arguments =
+        [&["chat", "Report!", "--model", "script:model.jsonl", "--json"], more].concat();
     run(folder, &arguments)
 }
 
@@ -208,7 +241,8 @@ fn a_model_loads_a_skill_when_a_person_agrees() {
     let (code, _, stderr) = chat(folder.path(), &["--skills", "skills"]);
     assert_eq!(code, 4, "{stderr}");
     assert!(stderr.contains("`load_skill` was not called: it needs approval"), "{stderr}");
-    let (code, stdout, stderr) = chat(folder.path(), &["--skills", "skills", "--approve", "load_skill"]);
+    let (code, stdout, stderr) =
+        chat(folder.path(), &["--skills", "skills", "--approve", "load_skill"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("<available_resources>"), "{stdout}");
 }
@@ -216,7 +250,8 @@ fn a_model_loads_a_skill_when_a_person_agrees() {
 #[test]
 fn a_configuration_names_skills_and_frees_their_tools() {
     let folder = folder();
-    let config = "[skills]\ndirectories = [\"skills\"]\nfree = [\"load_skill\", \"read_skill_resource\"]\n";
+    let config =
+        "[skills]\ndirectories = [\"skills\"]\nfree = [\"load_skill\", \"read_skill_resource\"]\n";
     write(folder.path(), "cofferdam.toml", config);
     let (code, stdout, stderr) = chat(folder.path(), &["--config", "cofferdam.toml"]);
     assert_eq!(code, 0, "{stderr}");
@@ -234,7 +269,10 @@ fn a_configuration_names_skills_and_frees_their_tools() {
     write(folder.path(), "cofferdam.toml", "[skills]\nfree = [\"everything\"]\n");
     let (code, _, stderr) = run(folder.path(), &["config", "check", "cofferdam.toml"]);
     assert_eq!(code, 2, "{stderr}");
-    assert!(stderr.contains("`everything` is none of the tools of skills: load_skill,"), "{stderr}");
+    assert!(
+        stderr.contains("`everything` is none of the tools of skills: load_skill,"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -250,8 +288,10 @@ fn no_tool_may_write_where_skills_are() {
 #[test]
 fn an_mcp_client_is_offered_tools_prompts_and_resources() {
     let folder = folder();
-    let mut served = command(folder.path(), &["serve", "--skills", "skills", "--approvals", "client"]);
-    let mut pipe = Pipe::of(served.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let mut served =
+        command(folder.path(), &["serve", "--skills", "skills", "--approvals", "client"]);
+    let mut pipe =
+        Pipe::of(served.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()));
     let listed = pipe.modern("tools/list", json!({}));
     let tools = listed["result"]["tools"].as_array().unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
@@ -266,7 +306,10 @@ fn an_mcp_client_is_offered_tools_prompts_and_resources() {
     assert_eq!(prompts["result"]["prompts"][0]["name"], "report", "{prompts}");
     let prompt = pipe.modern("prompts/get", json!({"name": "report"}));
     let text = prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap();
-    assert!(text.starts_with("---\nname: report\n") && text.contains("<available_scripts>"), "{text}");
+    assert!(
+        text.starts_with("---\nname: report\n") && text.contains("<available_scripts>"),
+        "{text}"
+    );
 
     let resources = pipe.modern("resources/list", json!({}));
     let uris: Vec<_> = resources["result"]["resources"]
@@ -276,11 +319,15 @@ fn an_mcp_client_is_offered_tools_prompts_and_resources() {
         .map(|r| r["uri"].as_str().unwrap())
         .collect();
     assert_eq!(uris, ["skill://report/SKILL.md", "skill://report/references/columns.md"]);
-    let read = pipe.modern("resources/read", json!({"uri": "skill://report/references/columns.md"}));
+    let read =
+        pipe.modern("resources/read", json!({"uri": "skill://report/references/columns.md"}));
     assert_eq!(read["result"]["contents"][0]["text"], "COLUMNS", "{read}");
-    for uri in
-        ["skill://report/scripts/old.py", "skill://report/../x", "skill://REPORT/SKILL.md", "skill://report"]
-    {
+    for uri in [
+        "skill://report/scripts/old.py",
+        "skill://report/../x",
+        "skill://REPORT/SKILL.md",
+        "skill://report",
+    ] {
         let refused = pipe.modern("resources/read", json!({"uri": uri}));
         assert!(refused.get("error").is_some(), "{uri}: {refused}");
     }

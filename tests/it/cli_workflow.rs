@@ -1,4 +1,5 @@
-//! `cofferdam workflow` with scripted models: what is printed, how it ends, and what a run leaves behind.
+//! `cofferdam workflow` with scripted models: what is printed, how it ends, and what a run leaves
+//! behind.
 
 mod labels;
 
@@ -49,7 +50,10 @@ impl Scene {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
-        command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).current_dir(self.folder.path());
+        command
+            .env_clear()
+            .env("COFFERDAM_CACHE_DIR", shared_cache())
+            .current_dir(self.folder.path());
         command.arg("workflow").args(arguments).stdin(Stdio::null());
         command
     }
@@ -160,7 +164,12 @@ fn a_run_that_nobody_answers_waits_in_its_checkpoint() {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), printed), "{}", ran.stderr);
     }
     let again = scene.run(&["--checkpoints", "runs", "--resume"]);
-    assert_eq!((again.code, again.stdout.as_str()), (Some(0), ""), "the last one is done: {}", again.stderr);
+    assert_eq!(
+        (again.code, again.stdout.as_str()),
+        (Some(0), ""),
+        "the last one is done: {}",
+        again.stderr
+    );
 }
 
 #[test]
@@ -211,7 +220,12 @@ fn a_killed_process_loses_no_more_than_the_superstep_that_was_running() {
         std::fs::read_dir(scene.path("runs/w")).map_or(0, |entries| {
             entries
                 .filter(|entry| {
-                    entry.as_ref().unwrap().path().extension().is_some_and(|ending| ending == "json")
+                    entry
+                        .as_ref()
+                        .unwrap()
+                        .path()
+                        .extension()
+                        .is_some_and(|ending| ending == "json")
                 })
                 .count()
         })
@@ -246,13 +260,17 @@ fn json_is_events_and_an_end() {
     assert_eq!(failed.code, Some(0));
     scene.script("a", &[]);
     let failed = scene.run(&["x", "--json"]);
-    assert_eq!((failed.code, failed.lines().last().unwrap()["outcome"].as_str()), (Some(4), Some("failed")));
+    assert_eq!(
+        (failed.code, failed.lines().last().unwrap()["outcome"].as_str()),
+        (Some(4), Some("failed"))
+    );
     assert!(failed.stderr.contains("the executor `a` failed: the script"), "{}", failed.stderr);
 }
 
 #[test]
 fn agents_have_the_tools_that_they_name_and_approvals_are_requests() {
-    let deletes = json!({"calls": [{"tool": "file_access_delete_file", "arguments": {"file_name": "a.md"}}]});
+    let deletes =
+        json!({"calls": [{"tool": "file_access_delete_file", "arguments": {"file_name": "a.md"}}]});
     let scene = Scene::new(
         "agents:\n  a: {model: 'script:a.jsonl', tools: [file_access_delete_file]}\n",
         &[("a", &[deletes.clone(), says("done")])],
@@ -263,22 +281,37 @@ fn agents_have_the_tools_that_they_name_and_approvals_are_requests() {
     let paused = scene.run(&flags);
     assert_eq!(paused.code, Some(4));
     assert!(
-        paused
-            .stderr
-            .contains("the agent `a` wants to call `file_access_delete_file` with {\"file_name\":\"a.md\"}"),
+        paused.stderr.contains(
+            "the agent `a` wants to call `file_access_delete_file` with {\"file_name\":\"a.md\"}"
+        ),
         "{}",
         paused.stderr
     );
     let refused = scene.run(&[&flags[..], &["--answer", "a-1=no"]].concat());
-    assert_eq!((refused.code, scene.path("notes/a.md").exists()), (Some(0), true), "{}", refused.stderr);
+    assert_eq!(
+        (refused.code, scene.path("notes/a.md").exists()),
+        (Some(0), true),
+        "{}",
+        refused.stderr
+    );
     let approved = scene.run(&[&flags[..], &["--approve", "file_access_delete_file"]].concat());
-    assert_eq!((approved.code, scene.path("notes/a.md").exists()), (Some(0), false), "{}", approved.stderr);
+    assert_eq!(
+        (approved.code, scene.path("notes/a.md").exists()),
+        (Some(0), false),
+        "{}",
+        approved.stderr
+    );
     // A tool that is not named is not there.
     scene.write("w.yaml", "agents:\n  a: {model: 'script:a.jsonl'}\n");
     scene.script("a", &[deletes, says("done")]);
     std::fs::write(scene.path("notes/a.md"), "x").unwrap();
     let without = scene.run(&[&flags[..], &["--yes"]].concat());
-    assert_eq!((without.code, scene.path("notes/a.md").exists()), (Some(0), true), "{}", without.stderr);
+    assert_eq!(
+        (without.code, scene.path("notes/a.md").exists()),
+        (Some(0), true),
+        "{}",
+        without.stderr
+    );
 }
 
 #[test]
@@ -315,14 +348,20 @@ fn agents_work_together_in_the_known_ways() {
     ] {
         scene.write("w.yaml", &format!("{agents}orchestration: {orchestration}\n"));
         let ran = scene.run(&["x"]);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), shown), "{orchestration}: {}", ran.stderr);
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (Some(0), shown),
+            "{orchestration}: {}",
+            ran.stderr
+        );
     }
     scene.script("a", &[json!({"calls": [{"tool": "handoff_to_b"}]})]);
     scene.script("b", &[says("What?"), says("There.")]);
     scene.write("w.yaml", &format!("{agents}orchestration: handoff\n"));
     let ran = scene.run(&["x", "--answer", "b-1=Tea.", "--answer", "b-2="]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "What?\nThere.\n"), "{}", ran.stderr);
-    let ledger = json!({"is_request_satisfied": true, "is_in_loop": false, "is_progress_being_made": true});
+    let ledger =
+        json!({"is_request_satisfied": true, "is_in_loop": false, "is_progress_being_made": true});
     scene.script("a", &[says("facts"), says("plan"), says(&ledger.to_string()), says("Final.")]);
     scene.write("w.yaml", &format!("{agents}orchestration: {{kind: magentic, planner: a}}\n"));
     let ran = scene.run(&["x"]);
@@ -343,7 +382,8 @@ fn what_is_wrong_with_a_file_has_a_place() {
             .starts_with(":2:7: unknown field `modell`, expected one of model,")
     );
     assert!(
-        wrong("agents:\n  a: {}\norchestration: pipeline\n").starts_with(":3:1: unknown variant `pipeline`")
+        wrong("agents:\n  a: {}\norchestration: pipeline\n")
+            .starts_with(":3:1: unknown variant `pipeline`")
     );
     assert!(wrong("agents:\n  a: {\n").starts_with(":"));
     assert_eq!(
@@ -388,7 +428,11 @@ fn a_loop_without_end_ends() {
     );
     let ran = scene.run(&["x"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), "1\n2\n"));
-    assert!(ran.stderr.ends_with("error: Runner did not converge after 2 iterations.\n"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.ends_with("error: Runner did not converge after 2 iterations.\n"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(scene.run(&["x", "--max-iterations", "1"]).stdout, "1\n");
 }
 
@@ -416,7 +460,8 @@ fn what_the_page_shows_is_what_happens() {
     scene.write("w.yaml", &block("yaml"));
     assert_eq!(scene.ran(&["graph", "w.yaml"]).stdout, block("mermaid"));
     let example =
-        std::fs::read_to_string(cofferdam_tests::root().join("tests/examples/workflow.rs")).unwrap();
+        std::fs::read_to_string(cofferdam_tests::root().join("tests/examples/workflow.rs"))
+            .unwrap();
     let shown = block("rust");
     assert!(
         shown.lines().all(|line| example.contains(line.trim())),

@@ -38,7 +38,9 @@ impl Asker for Person {
         tokio::time::sleep(self.takes).await;
         let usual = questions.iter().map(|question| match question.kind {
             QuestionKind::Elicitation => json!({"action": "accept", "content": {"name": "Ada"}}),
-            QuestionKind::Sampling => json!({"role": "assistant", "content": {"type": "text", "text": "4"}}),
+            QuestionKind::Sampling => {
+                json!({"role": "assistant", "content": {"type": "text", "text": "4"}})
+            }
             QuestionKind::Roots => json!({"roots": [{"uri": "file:///work", "name": "work"}]}),
         });
         let usual = Ok(usual.collect());
@@ -66,7 +68,8 @@ async fn host(kinds: &[QuestionKind], limits: Limits) -> Host {
         ..Grants::default()
     };
     let mut host = Host::new();
-    let options = PluginOptions { name: PluginName::new("stores").unwrap(), grants, limits, retries_max: 0 };
+    let options =
+        PluginOptions { name: PluginName::new("stores").unwrap(), grants, limits, retries_max: 0 };
     let component = Component::from_file_ambient(guest("stores"));
     let plugin = host.engine.load(&component, options, &()).await.unwrap();
     host.add(plugin);
@@ -96,11 +99,13 @@ fn told(completion: &Completion) -> Vec<String> {
 async fn several_questions_are_put_at_once_and_answered_in_order() {
     let host = with_everything().await;
     let person = Arc::new(Person::default());
-    let steps: &[&[&str]] = &[&["ask", "sample", r#"{"maxTokens":5}"#, "form", "Who?", SCHEMA, "roots"]];
+    let steps: &[&[&str]] =
+        &[&["ask", "sample", r#"{"maxTokens":5}"#, "form", "Who?", SCHEMA, "roots"]];
     let completion = run(&host, steps, &asking(&person)).await;
     let [answers] = <[String; 1]>::try_from(told(&completion)).unwrap();
-    let places: Vec<_> =
-        ["Message(", "Accepted(", "Ada", "Roots(", "file:///work"].map(|part| answers.find(part)).into();
+    let places: Vec<_> = ["Message(", "Accepted(", "Ada", "Roots(", "file:///work"]
+        .map(|part| answers.find(part))
+        .into();
     assert!(places.is_sorted() && places[0].is_some(), "{answers}");
     let asked = person.asked.lock().unwrap();
     let parameters: Vec<_> =
@@ -120,15 +125,19 @@ async fn several_questions_are_put_at_once_and_answered_in_order() {
 async fn a_question_without_a_grant_is_denied_and_recorded() {
     let host = host(&[QuestionKind::Roots], Limits::default()).await;
     let person = Arc::new(Person::default());
-    let steps: &[&[&str]] = &[&["ask", "roots", "form", "Who?", SCHEMA], &["ask", "roots"], &["can_ask"]];
+    let steps: &[&[&str]] =
+        &[&["ask", "roots", "form", "Who?", SCHEMA], &["ask", "roots"], &["can_ask"]];
     let completion = run(&host, steps, &asking(&person)).await;
     let answers = told(&completion);
     assert!(answers[0].starts_with("Error::Denied"), "{}", answers[0]);
-    assert!(answers[0].contains("`ask:form`") && answers[0].contains("cofferdam grant stores ask:form"));
+    assert!(
+        answers[0].contains("`ask:form`") && answers[0].contains("cofferdam grant stores ask:form")
+    );
     assert!(answers[1].starts_with("[Answer::Roots"), "{}", answers[1]);
     // Roots are granted, and this person has none.
     assert_eq!(answers[2], "[false, false, false]");
-    let refused: Vec<_> = completion.record.refused.iter().map(|refusal| &refusal.capability).collect();
+    let refused: Vec<_> =
+        completion.record.refused.iter().map(|refusal| &refusal.capability).collect();
     assert_eq!(refused, ["ask:form"]);
     assert_eq!(person.asked.lock().unwrap().len(), 1, "what is denied reaches nobody");
 }
@@ -140,7 +149,10 @@ async fn who_can_be_asked_is_known_before() {
     assert_eq!(told(&run(&host, &[&["can_ask"]], &asking(&person)).await), ["[true, true, false]"]);
     let nobody = CallContext::new("c");
     let steps: &[&[&str]] = &[&["can_ask"], &["ask", "form", "Who?", SCHEMA]];
-    assert_eq!(told(&run(&host, steps, &nobody).await), ["[false, false, false]", "Error::Unsupported"]);
+    assert_eq!(
+        told(&run(&host, steps, &nobody).await),
+        ["[false, false, false]", "Error::Unsupported"]
+    );
 }
 
 #[tokio::test]
@@ -151,7 +163,10 @@ async fn a_tool_that_another_tool_has_called_asks_and_tells_nobody() {
     let context = CallContext { log: Some(Arc::clone(&listener) as _), ..asking(&person) };
     let steps: &[&[&str]] = &[&["call", "stores", &inner], &["ask", "roots"]];
     let answers = told(&run(&host, steps, &context).await);
-    assert_eq!(script::answers(&answers[0]), ["[false, false, false]", "Error::Unsupported", "logged"]);
+    assert_eq!(
+        script::answers(&answers[0]),
+        ["[false, false, false]", "Error::Unsupported", "logged"]
+    );
     assert!(answers[1].contains("file:///work"), "{}", answers[1]);
     assert!(listener.0.lock().unwrap().is_empty());
 }
@@ -164,7 +179,10 @@ async fn what_the_client_says_in_place_of_an_answer_is_an_error_of_the_guest() {
         (Err(NotAsked::Unsupported(QuestionKind::Elicitation)), "Error::Unsupported"),
         (Err(NotAsked::Failed("no".into())), r#"Error::Failed("the client did not answer: no")"#),
         (Ok(vec![]), r#"Error::Failed("the client did not answer every question")"#),
-        (Ok(vec![json!({"action": "wave"})]), r#"Error::Failed("the client's answer is none of MCP")"#),
+        (
+            Ok(vec![json!({"action": "wave"})]),
+            r#"Error::Failed("the client's answer is none of MCP")"#,
+        ),
         (Ok(vec![json!({"action": "decline"})]), "[Answer::Declined]"),
         (Ok(vec![json!({"action": "cancel"})]), "[Answer::Cancelled]"),
         (
@@ -196,8 +214,15 @@ async fn a_call_may_ask_so_much_and_no_more() {
     let answers = told(&completion);
     assert_eq!(answers[0].matches("Answer::Roots").count(), 63);
     let limit = r#"Error::Limit("a call may ask 64 questions")"#;
-    assert_eq!((answers[1].as_str(), answers[5].as_str(), answers[6].as_str()), (limit, limit, "[]"));
-    assert!(answers[2].starts_with("Error::Limit(\"a question has at most 65536 bytes"), "{}", answers[2]);
+    assert_eq!(
+        (answers[1].as_str(), answers[5].as_str(), answers[6].as_str()),
+        (limit, limit, "[]")
+    );
+    assert!(
+        answers[2].starts_with("Error::Limit(\"a question has at most 65536 bytes"),
+        "{}",
+        answers[2]
+    );
     assert!(answers[3].starts_with("Error::Invalid("), "{}", answers[3]);
     assert!(answers[4].starts_with("[Answer::Roots"), "{}", answers[4]);
     assert_eq!(completion.record.questions, 64);
@@ -235,7 +260,10 @@ async fn the_wall_clock_stands_still_while_a_person_thinks() {
     let left: u64 = answers[1].parse().unwrap();
     assert!((1..=1500).contains(&left), "{left}");
     let phases = completion.record.phases;
-    assert!(phases.asking >= Duration::from_secs(3) && phases.run < Duration::from_secs(3), "{phases:?}");
+    assert!(
+        phases.asking >= Duration::from_secs(3) && phases.run < Duration::from_secs(3),
+        "{phases:?}"
+    );
     // After the answer it goes on and ends the call.
     let context = asking(&person);
     let asks_and_spins = run(&host, &[&["ask", "roots"], &["spin"]], &context);
@@ -259,7 +287,8 @@ async fn cancellation_and_the_callers_deadline_end_a_call_that_waits_for_an_answ
     assert_eq!(ended.record.outcome, "cancelled");
     let soon = tokio::time::Instant::now() + Duration::from_millis(300);
     let context = CallContext { deadline: Some(soon), ..asking(&slow()) };
-    let late = tokio::time::timeout(Duration::from_secs(60), run(&host, &[&["ask", "roots"]], &context));
+    let late =
+        tokio::time::timeout(Duration::from_secs(60), run(&host, &[&["ask", "roots"]], &context));
     assert_eq!(late.await.expect("it ends").record.outcome, "cancelled");
 }
 
@@ -269,11 +298,15 @@ async fn secrets_stay_out_of_questions_and_of_what_is_logged() {
     let (person, listener) = (Arc::new(Person::default()), Arc::new(Listener::default()));
     let context = CallContext { log: Some(Arc::clone(&listener) as _), ..asking(&person) };
     let schema = r#"{"type":"object","properties":{"open sesame":{"type":"string"}}}"#;
-    let steps: &[&[&str]] = &[&["ask", "form", "Is it open sesame?", schema], &["log", "open sesame"]];
+    let steps: &[&[&str]] =
+        &[&["ask", "form", "Is it open sesame?", schema], &["log", "open sesame"]];
     told(&run(&host, steps, &context).await);
     let asked = format!("{:?}", person.asked.lock().unwrap());
     assert!(!asked.contains("open sesame") && asked.contains("[secret key]"), "{asked}");
-    assert_eq!(*listener.0.lock().unwrap(), [("c".into(), LogLevel::Warning, "[secret key]".into())]);
+    assert_eq!(
+        *listener.0.lock().unwrap(),
+        [("c".into(), LogLevel::Warning, "[secret key]".into())]
+    );
 }
 
 #[tokio::test]
@@ -281,7 +314,8 @@ async fn what_a_call_logs_has_limits() {
     let host = host(&[], Limits::default()).await;
     let log = async |steps: &[&[&str]]| {
         let listener = Arc::new(Listener::default());
-        let context = CallContext { log: Some(Arc::clone(&listener) as _), ..CallContext::new("c") };
+        let context =
+            CallContext { log: Some(Arc::clone(&listener) as _), ..CallContext::new("c") };
         told(&run(&host, steps, &context).await);
         let lines = listener.0.lock().unwrap();
         lines.iter().map(|(_, _, line)| line.len()).collect::<Vec<_>>()
@@ -294,7 +328,8 @@ async fn what_a_call_logs_has_limits() {
     told(&run(&host, &[&["log", "x"]], &CallContext::new("c")).await);
 }
 
-/// The plugin with the tools of the conformance suite, with everything that its manifest asks for but the store.
+/// The plugin with the tools of the conformance suite, with everything that its manifest asks for
+/// but the store.
 async fn conformance() -> Host {
     let mut host = Host::new();
     host.grants.ask = QuestionKind::ALL.into();
@@ -312,8 +347,14 @@ async fn a_tool_written_with_the_sdk_asks_what_it_needs() {
     };
     assert_eq!(answer("test_input_required_result_elicitation", "{}").await, "Hello, Ada!");
     assert_eq!(answer("test_sampling", r#"{"prompt":"2 + 2"}"#).await, "LLM response: 4");
-    assert_eq!(answer("test_input_required_result_list_roots", "{}").await, "Client roots: file:///work");
-    assert_eq!(answer("test_input_required_result_multiple_inputs", "{}").await, "All inputs received");
+    assert_eq!(
+        answer("test_input_required_result_list_roots", "{}").await,
+        "Client roots: file:///work"
+    );
+    assert_eq!(
+        answer("test_input_required_result_multiple_inputs", "{}").await,
+        "All inputs received"
+    );
     assert_eq!(
         answer("test_elicitation_sep1330_enums", "{}").await,
         r#"Elicitation completed: action=accept, content={"name":"Ada"}"#
@@ -324,8 +365,10 @@ async fn a_tool_written_with_the_sdk_asks_what_it_needs() {
         "Questions that were answered: 2"
     );
     let asked = person.asked.lock().unwrap();
-    let names: Vec<Vec<_>> =
-        asked.iter().map(|round| round.iter().map(|question| question.name.as_str()).collect()).collect();
+    let names: Vec<Vec<_>> = asked
+        .iter()
+        .map(|round| round.iter().map(|question| question.name.as_str()).collect())
+        .collect();
     assert_eq!(
         names,
         [
@@ -354,11 +397,23 @@ async fn resources_and_schemas_come_out_as_they_were_written() {
     };
     assert_eq!(contents[2], resource);
     let definitions = host.toolset().definitions();
-    let schema = definitions.into_iter().find(|d| d.name.as_str() == "json_schema_2020_12_tool").unwrap();
-    let keys: Vec<_> = schema.input.published().as_object().unwrap().keys().map(String::as_str).collect();
+    let schema =
+        definitions.into_iter().find(|d| d.name.as_str() == "json_schema_2020_12_tool").unwrap();
+    let keys: Vec<_> =
+        schema.input.published().as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(
         keys,
-        ["$schema", "type", "$defs", "properties", "allOf", "if", "then", "else", "additionalProperties"]
+        [
+            "$schema",
+            "type",
+            "$defs",
+            "properties",
+            "allOf",
+            "if",
+            "then",
+            "else",
+            "additionalProperties"
+        ]
     );
     assert_eq!(schema.input.published()["$defs"]["address"]["$anchor"], "addressDef");
 }

@@ -1,4 +1,5 @@
-//! Calls that race for one file: each is made as a whole or not at all, whatever its guest makes of a refused write.
+//! Calls that race for one file: each is made as a whole or not at all, whatever its guest makes of
+//! a refused write.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +9,9 @@ use cofferdam_files::{
     DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Quota, StorePath, WriteMode,
 };
 use cofferdam_tests::{Host, guest};
-use cofferdam_tool::{CallContext, Completion, FileAccess, Limits, MountName, PluginName, ToolName, Toolset};
+use cofferdam_tool::{
+    CallContext, Completion, FileAccess, Limits, MountName, PluginName, ToolName, Toolset,
+};
 use serde_json::json;
 
 use crate::script;
@@ -24,8 +27,11 @@ impl Scene {
     async fn new(store: Arc<dyn FileStore>, retries_max: u32) -> Self {
         let (host, mut toolset) = (Host::new(), Toolset::new());
         for (name, tools) in [("files", vec![]), ("stores", vec!["files"])] {
-            let mount =
-                Mount::new(MountName::new("data").unwrap(), Arc::clone(&store), FileAccess::ReadWrite);
+            let mount = Mount::new(
+                MountName::new("data").unwrap(),
+                Arc::clone(&store),
+                FileAccess::ReadWrite,
+            );
             let tools = tools.into_iter().map(|tool| ToolName::new(tool).unwrap()).collect();
             let options = PluginOptions {
                 name: PluginName::new(name).unwrap(),
@@ -51,7 +57,8 @@ impl Scene {
         self.call("files", &files(script)).await
     }
 
-    /// Makes a call that waits for a change of `flag`, and commits a longer `log` together with one until the call has ended.
+    /// Makes a call that waits for a change of `flag`, and commits a longer `log` together with one
+    /// until the call has ended.
     async fn beaten(&self, tool: &'static str, arguments: String) -> Completion {
         let toolset = Arc::clone(&self.toolset);
         let call = tokio::spawn(async move {
@@ -61,7 +68,8 @@ impl Scene {
             if call.is_finished() {
                 break;
             }
-            let winner = self.run(&format!("append /data/log winner; write /data/flag {number}")).await;
+            let winner =
+                self.run(&format!("append /data/log winner; write /data/flag {number}")).await;
             assert_eq!(winner.record.outcome, "ok", "{:?}", winner.outcome);
         }
         call.await.unwrap()
@@ -90,8 +98,7 @@ fn directory(folder: &Path) -> Arc<dyn FileStore> {
 }
 
 /// Opens `log`, works until somebody has changed it, and goes on after the append that is refused.
-const LOSER: &str =
-    "write /data/before x; open ra /data/log; await_change /data/flag; put 0 loser; write /data/after x";
+const LOSER: &str = "write /data/before x; open ra /data/log; await_change /data/flag; put 0 loser; write /data/after x";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_write_decides_how_a_call_ends_whatever_its_guest_makes_of_it() {
@@ -99,9 +106,15 @@ async fn a_refused_write_decides_how_a_call_ends_whatever_its_guest_makes_of_it(
     for store in [memory(), directory(folder.path())] {
         let scene = Scene::new(store, 0).await;
         // The guest ends well, reports a failure of its own, or traps.
-        for (end, guest_end) in [("", "ok"), ("; fail", "failure"), ("; trap", "Trap.Unreachable")] {
+        for (end, guest_end) in [("", "ok"), ("; fail", "failure"), ("; trap", "Trap.Unreachable")]
+        {
             let ended = scene.beaten("files", files(&format!("{LOSER}{end}"))).await;
-            assert_eq!(ended.record.error_type.as_deref(), Some("Conflict"), "{end}: {:?}", ended.outcome);
+            assert_eq!(
+                ended.record.error_type.as_deref(),
+                Some("Conflict"),
+                "{end}: {:?}",
+                ended.outcome
+            );
             let detail = ended.record.detail.unwrap();
             assert!(detail.ends_with(&format!("its guest ended as `{guest_end}`")), "{detail}");
             assert_eq!((ended.record.files.len(), ended.record.attempts), (0, 1));
@@ -125,7 +138,8 @@ async fn an_inner_call_that_loses_is_undone_and_told_to_the_outer_one() {
     assert_eq!(scene.content("outer").await.as_deref(), Some("x"));
 }
 
-/// Races `count` calls that read, work, append to one file and write another one, and says how they ended.
+/// Races `count` calls that read, work, append to one file and write another one, and says how they
+/// ended.
 async fn race(scene: &Scene, count: usize) -> Vec<Completion> {
     let calls = (0..count).map(|number| {
         let toolset = Arc::clone(&scene.toolset);
@@ -154,10 +168,19 @@ async fn each_of_many_racing_calls_is_made_as_a_whole_or_not_at_all() {
         for (number, ended) in ends.iter().enumerate() {
             let is_ok = ended.record.outcome == "ok";
             if !is_ok {
-                assert_eq!(ended.record.error_type.as_deref(), Some("Conflict"), "{:?}", ended.outcome);
+                assert_eq!(
+                    ended.record.error_type.as_deref(),
+                    Some("Conflict"),
+                    "{:?}",
+                    ended.outcome
+                );
             }
             let has_file = scene.content(&format!("own-{number}")).await.is_some();
-            assert_eq!((has_file, log.contains(&format!("<{number}>"))), (is_ok, is_ok), "{number}");
+            assert_eq!(
+                (has_file, log.contains(&format!("<{number}>"))),
+                (is_ok, is_ok),
+                "{number}"
+            );
         }
         let conflicts = ends.iter().filter(|ended| ended.record.outcome != "ok").count();
         assert!((1..60).contains(&conflicts), "{conflicts}");
@@ -176,8 +199,8 @@ async fn calls_that_lose_are_made_again_as_often_as_the_plugin_is_configured() {
     assert!(ends.iter().any(|ended| ended.record.attempts > 1));
 }
 
-/// Makes a call in one process while another process changes the same file, of a configuration with `retries`. Returns the
-/// answer and what is in the file.
+/// Makes a call in one process while another process changes the same file, of a configuration with
+/// `retries`. Returns the answer and what is in the file.
 fn raced_by_a_process(retries: u32) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
@@ -203,7 +226,8 @@ fn raced_by_a_process(retries: u32) -> (String, String) {
         if answered.is_finished() {
             break;
         }
-        // The first attempts lose; a later one, if one is made, waits for the flag and finds the log as it was.
+        // The first attempts lose; a later one, if one is made, waits for the flag and finds the
+        // log as it was.
         let log = if number < 40 { "append /data/log winner; " } else { "" };
         winner.call("files", json!({ "script": format!("{log}write /data/flag {number}") }));
         std::thread::sleep(std::time::Duration::from_millis(25));

@@ -1,11 +1,12 @@
-//! The test vectors of the contract: one JSON object per line, a file per area (see `tests/conformance/README.md`).
+//! The test vectors of the contract: one JSON object per line, a file per area (see
+//! `tests/conformance/README.md`).
 //!
 //! The vendored rows are run by default, and every row of the areas in [`COMPLETE`] must pass. With
-//! `COFFERDAM_VECTORS` set, the directory it names is run instead and the numbers are printed without judging them,
-//! so that rows nobody has seen yet can be tried on any build.
+//! `COFFERDAM_VECTORS` set, the directory it names is run instead and the numbers are printed
+//! without judging them, so that rows nobody has seen yet can be tried on any build.
 //!
-//! A row that a runner cannot interpret fails: an operation, a word or a key of `expect` that is not known must not
-//! pass by being skipped. A panic fails the row that caused it and no other.
+//! A row that a runner cannot interpret fails: an operation, a word or a key of `expect` that is
+//! not known must not pass by being skipped. A panic fails the row that caused it and no other.
 
 mod agent;
 mod agent_approvals;
@@ -115,20 +116,24 @@ impl Row {
 
     fn parse(line: &str) -> Result<Self, String> {
         let value = deep_value(line).map_err(|error| error.to_string())?;
-        let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (id, op) = (text("id"), text("op"));
         let expect = value.get("expect").cloned().filter(|_| !id.is_empty());
         Ok(Self { id, op, expect: expect.ok_or("a row needs `id` and `expect`")?, value })
     }
 }
 
-/// Parses JSON that may be nested deeper than the parser takes at once, as rows about nesting are: member by member then.
+/// Parses JSON that may be nested deeper than the parser takes at once, as rows about nesting are:
+/// member by member then.
 fn deep_value(text: &str) -> Result<Value, serde_json::Error> {
     let error = match serde_json::from_str(text) {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
-    let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(text) else { return Err(error) };
+    let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(text) else {
+        return Err(error);
+    };
     members.into_iter().map(|(name, value)| Ok((name, deep_value(value.get())?))).collect()
 }
 
@@ -139,11 +144,14 @@ pub(crate) fn same(left: &Value, right: &Value) -> bool {
             left == right || (left.is_f64() || right.is_f64()) && left.as_f64() == right.as_f64()
         }
         (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+            left.len() == right.len()
+                && left.iter().zip(right).all(|(left, right)| same(left, right))
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
-                && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| same(left, right)))
+                && left
+                    .iter()
+                    .all(|(name, left)| right.get(name).is_some_and(|right| same(left, right)))
         }
         _ => left == right,
     }
@@ -151,7 +159,11 @@ pub(crate) fn same(left: &Value, right: &Value) -> bool {
 
 /// An error unless the values are the same; `what` names them.
 pub(crate) fn expect_same(what: &str, expected: &Value, got: &Value) -> Result<(), String> {
-    if same(expected, got) { Ok(()) } else { Err(format!("{what}: expected {expected}, got {got}")) }
+    if same(expected, got) {
+        Ok(())
+    } else {
+        Err(format!("{what}: expected {expected}, got {got}"))
+    }
 }
 
 #[derive(Default)]
@@ -179,7 +191,11 @@ fn rows() {
     }
     for area in COMPLETE {
         let failures = areas.get(*area).map(|tally| tally.failures.len());
-        assert_eq!(failures, Some(0), "rows of `{area}` that fail; none means that there are no rows");
+        assert_eq!(
+            failures,
+            Some(0),
+            "rows of `{area}` that fail; none means that there are no rows"
+        );
     }
 }
 

@@ -10,8 +10,9 @@ use cofferdam_tool::record::MemoryRefusal;
 use cofferdam_tool::{CallContext, Completion, FileAccess, Limits, MountName, Outcome};
 use tokio_util::sync::CancellationToken;
 
-/// How late an end may come, on a machine that also runs other tests. The figure that users are promised is measured on
-/// an idle machine by `cofferdam-bench`; here a guest that is not stopped at all must fail the test.
+/// How late an end may come, on a machine that also runs other tests. The figure that users are
+/// promised is measured on an idle machine by `cofferdam-bench`; here a guest that is not stopped
+/// at all must fail the test.
 const LATE_MAX: Duration = Duration::from_secs(2);
 
 async fn crash() -> Host {
@@ -30,7 +31,12 @@ async fn ends_as(tool: &str, arguments: &str, error_type: &str) -> Completion {
     ends_within_as(Limits::default(), tool, arguments, error_type).await
 }
 
-async fn ends_within_as(limits: Limits, tool: &str, arguments: &str, error_type: &str) -> Completion {
+async fn ends_within_as(
+    limits: Limits,
+    tool: &str,
+    arguments: &str,
+    error_type: &str,
+) -> Completion {
     let host = crash_within(limits).await;
     let completion = host.call(tool, arguments).await;
     assert_shown(&completion, error_type);
@@ -53,7 +59,11 @@ fn assert_shown(completion: &Completion, error_type: &str) {
 #[tokio::test]
 async fn a_panic_is_an_unreachable_and_its_message_stays_here() {
     let completion = ends_as("panic", r#"{"message":"secret"}"#, "Trap.Unreachable").await;
-    assert!(completion.record.stderr_tail.contains("secret"), "{:?}", completion.record.stderr_tail);
+    assert!(
+        completion.record.stderr_tail.contains("secret"),
+        "{:?}",
+        completion.record.stderr_tail
+    );
     assert!(completion.record.backtrace.is_some());
 }
 
@@ -103,12 +113,14 @@ async fn a_result_that_is_too_large() {
     assert_eq!(largest.record.outcome, "ok", "exactly the limit passes (RES-18)");
 }
 
-/// A result that is much too large is refused before it is copied, whatever the plugin may write: the host never learns its length.
+/// A result that is much too large is refused before it is copied, whatever the plugin may write:
+/// the host never learns its length.
 #[tokio::test]
 async fn a_result_is_measured_before_it_is_copied() {
     let mut host = Host::new();
     let store: Arc<dyn FileStore> = Arc::new(MemoryStore::new(Quota::default()));
-    host.grants.mounts = vec![Mount::new(MountName::new("data").unwrap(), store, FileAccess::ReadWrite)];
+    host.grants.mounts =
+        vec![Mount::new(MountName::new("data").unwrap(), store, FileAccess::ReadWrite)];
     host.load("crash").await;
     for (bytes, is_copied) in [(1_048_577, true), (4_000_000, false), (40_000_000, false)] {
         let completion = host.call("huge_output", &format!(r#"{{"bytes":{bytes}}}"#)).await;
@@ -154,9 +166,17 @@ async fn a_busy_loop_times_out() {
 async fn a_busy_loop_uses_up_its_cpu_time() {
     let limits = Limits { cpu_ms_max: 50, ..Limits::default() };
     let completion = ends_within_as(limits, "spin", "{}", "CpuLimit").await;
-    assert_eq!(completion.outcome.transient(), Some(false), "trying again would only burn as much again");
+    assert_eq!(
+        completion.outcome.transient(),
+        Some(false),
+        "trying again would only burn as much again"
+    );
     assert!(completion.record.cpu >= Duration::from_millis(50), "{:?}", completion.record.cpu);
-    assert!(completion.record.cpu < Duration::from_millis(50) + LATE_MAX, "{:?}", completion.record.cpu);
+    assert!(
+        completion.record.cpu < Duration::from_millis(50) + LATE_MAX,
+        "{:?}",
+        completion.record.cpu
+    );
 }
 
 #[tokio::test]
@@ -208,7 +228,9 @@ async fn a_capability_that_is_withheld_is_refused_and_recorded() {
         "ok",
         "the guest sees an error and goes on (RES-10)"
     );
-    let [refused] = &completion.record.refused[..] else { panic!("{:?}", completion.record.refused) };
+    let [refused] = &completion.record.refused[..] else {
+        panic!("{:?}", completion.record.refused)
+    };
     assert!(refused.capability.starts_with("wasi:sockets/"), "{refused:?}");
     assert_eq!(refused.times, 1);
 }

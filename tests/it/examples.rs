@@ -8,7 +8,8 @@ fn run(name: &str, arguments: &[&str]) -> String {
     let program = binary().with_file_name(format!("example-{name}"));
     // A host that is not told otherwise keeps compiled code in the user's cache.
     let cache = root().join("target/tests/user-cache");
-    let output = Command::new(program).args(arguments).env("XDG_CACHE_HOME", cache).output().unwrap();
+    let output =
+        Command::new(program).args(arguments).env("XDG_CACHE_HOME", cache).output().unwrap();
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -16,12 +17,16 @@ fn run(name: &str, arguments: &[&str]) -> String {
 #[test]
 fn embedding_the_host_gives_a_model_sandboxed_tools() {
     let shown = run("embed", &[&guest("text").display().to_string()]);
-    assert!(shown.starts_with("tool: {\"words\":6,") && shown.ends_with("model: Six words.\n"), "{shown}");
+    assert!(
+        shown.starts_with("tool: {\"words\":6,") && shown.ends_with("model: Six words.\n"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn an_agent_with_files_asks_before_it_deletes() {
-    let wish = "the model wants to call file_access_delete_file with {\"file_name\":\"plan.md\"}: no";
+    let wish =
+        "the model wants to call file_access_delete_file with {\"file_name\":\"plan.md\"}: no";
     assert_eq!(run("files", &[]), format!("{wish}\nmodel: The file stays.\n"));
 }
 

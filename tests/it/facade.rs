@@ -22,7 +22,8 @@ impl Observer for Notes {
 fn of_config(folder: &Path, config: &str) -> HostBuilder {
     let path = folder.join("cofferdam.toml");
     std::fs::write(&path, config).unwrap();
-    let compiler = Compiler::Child { program: binary(), arguments: vec!["cofferdam-compile-child".into()] };
+    let compiler =
+        Compiler::Child { program: binary(), arguments: vec!["cofferdam-compile-child".into()] };
     Host::builder().config_file(path).compiler(compiler).cache_directory(folder.join("cache"))
 }
 
@@ -67,7 +68,10 @@ async fn a_plugin_that_does_not_load_leaves_the_others_and_a_note() {
     let notes = Arc::new(Notes::default());
     let host = of_config(folder.path(), &config).observer(Arc::clone(&notes) as Arc<dyn Observer>);
     let host = host.build().await.unwrap();
-    assert_eq!(host.call("word_count", json!({"text": "a b"})).await.unwrap().value().unwrap()["words"], 2);
+    assert_eq!(
+        host.call("word_count", json!({"text": "a b"})).await.unwrap().value().unwrap()["words"],
+        2
+    );
     let names: Vec<_> = host.unavailable().iter().map(|plugin| plugin.name.to_string()).collect();
     assert_eq!(names, ["gone"]);
     let notes = notes.0.lock().unwrap().join("\n");

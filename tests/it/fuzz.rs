@@ -1,4 +1,5 @@
-//! The seeds of the fuzz targets, replayed without a fuzzer (`cargo xtask fuzz` searches from there on).
+//! The seeds of the fuzz targets, replayed without a fuzzer (`cargo xtask fuzz` searches from there
+//! on).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +11,8 @@ use cofferdam_tests::root;
 fn every_seed_keeps_the_rules() {
     for target in TARGETS {
         let folder = root().join("tests/fuzz/seeds").join(target.name);
-        let seeds: Vec<_> = fs::read_dir(&folder).unwrap().map(|seed| seed.unwrap().path()).collect();
+        let seeds: Vec<_> =
+            fs::read_dir(&folder).unwrap().map(|seed| seed.unwrap().path()).collect();
         assert!(!seeds.is_empty(), "{} has no seeds", target.name);
         for seed in seeds {
             (target.check)(&fs::read(&seed).unwrap());

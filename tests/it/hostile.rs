@@ -1,8 +1,10 @@
-//! The hostile suite: every attack that somebody thought of, in one list, each with the end that it must have.
+//! The hostile suite: every attack that somebody thought of, in one list, each with the end that it
+//! must have.
 //!
-//! An attack is a row of a family. Its test launches it on an engine of its own, compares the end, and then makes an honest
-//! call on the same engine: whatever an attack did, that call has to give the right value. What is lost without a crash
-//! (memory, descriptors, threads) shows in `resources`, which launches a thousand attacks in one process.
+//! An attack is a row of a family. Its test launches it on an engine of its own, compares the end,
+//! and then makes an honest call on the same engine: whatever an attack did, that call has to give
+//! the right value. What is lost without a crash (memory, descriptors, threads) shows in
+//! `resources`, which launches a thousand attacks in one process.
 //!
 //! | where | whose harm it is |
 //! |---|---|
@@ -10,8 +12,9 @@
 //! | a module in the text format (`super::module`) | what no compiler emits: realloc, post-return, lying lengths |
 //! | bytes | what is not even a component |
 //!
-//! Attacks on what is granted need grants, stores and servers, and are tests where those are: tricks with paths, links, quotas
-//! and special files in `mounts`, egress in `network`, plugins that change between loads in `cli_grants`.
+//! Attacks on what is granted need grants, stores and servers, and are tests where those are:
+//! tricks with paths, links, quotas and special files in `mounts`, egress in `network`, plugins
+//! that change between loads in `cli_grants`.
 //!
 //! A new attack is a new row. A new family is a file and an entry in `FAMILIES`.
 

@@ -1,8 +1,9 @@
-//! File APIs of other languages, with components that their own toolchains make: stdio and POSIX functions in C, `open`, `os`
-//! and what is built on them in Python.
+//! File APIs of other languages, with components that their own toolchains make: stdio and POSIX
+//! functions in C, `open`, `os` and what is built on them in Python.
 //!
-//! Most steps are the same for every language; so are their answers. Each test runs over a store in memory and over a
-//! directory, and looks into the store afterwards. A guest that is not built is left out, but not in CI.
+//! Most steps are the same for every language; so are their answers. Each test runs over a store in
+//! memory and over a directory, and looks into the store afterwards. A guest that is not built is
+//! left out, but not in CI.
 
 mod c;
 mod python;
@@ -12,7 +13,8 @@ use std::sync::Arc;
 
 use cofferdam_engine::Mount;
 use cofferdam_files::{
-    DirectoryOptions, DirectoryStore, EntryKind, FileStore, MemoryStore, Quota, Scope, StorePath, WriteMode,
+    DirectoryOptions, DirectoryStore, EntryKind, FileStore, MemoryStore, Quota, Scope, StorePath,
+    WriteMode,
 };
 use cofferdam_tests::{Host, root};
 use cofferdam_tool::{Completion, FileAccess, MountName, Outcome, Output};
@@ -26,7 +28,8 @@ const PYTHON: &str = "files_python";
 /// Held while a guest is loaded, which may compile it.
 static LOADING: Mutex<()> = Mutex::const_new(());
 
-/// A guest with a store behind `/data` that it may change, and one behind `/look` that it may only read.
+/// A guest with a store behind `/data` that it may change, and one behind `/look` that it may only
+/// read.
 struct Case {
     host: Host,
     store: Arc<dyn FileStore>,
@@ -39,7 +42,10 @@ struct Case {
 fn is_built(guest: &str) -> bool {
     let is_built = root().join("target/plugins").join(format!("{guest}.wasm")).is_file();
     if !is_built {
-        assert!(std::env::var_os("CI").is_none(), "{guest} is not built: run `cargo xtask guests` first");
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "{guest} is not built: run `cargo xtask guests` first"
+        );
         // Not by a macro: what these print is not shown for a test that passes.
         let _ = writeln!(
             std::io::stderr(),
@@ -90,7 +96,8 @@ fn mount(name: &str, store: Arc<dyn FileStore>, access: FileAccess) -> Mount {
 }
 
 impl Case {
-    /// The error of a write for which there is no room. The C library below Python does not ask why a stream has failed.
+    /// The error of a write for which there is no room. The C library below Python does not ask why
+    /// a stream has failed.
     fn full(&self) -> &'static str {
         if self.name.starts_with(C) { "EFBIG" } else { "EIO" }
     }
@@ -110,7 +117,8 @@ impl Case {
 
     /// Runs steps in one call, words with a space between, and compares each answer.
     async fn check(&self, steps: &[(&str, &str)]) {
-        let words: Vec<Vec<&str>> = steps.iter().map(|(step, _)| step.split(' ').collect()).collect();
+        let words: Vec<Vec<&str>> =
+            steps.iter().map(|(step, _)| step.split(' ').collect()).collect();
         let answers = self.answers(&words).await;
         assert_eq!(answers.len(), steps.len());
         for ((step, expected), answer) in steps.iter().zip(answers) {
@@ -196,9 +204,15 @@ async fn streams_work_in_every_mode() {
             ("show /data/b", "313200000078"),
         ])
         .await;
-        assert_eq!(case.shown().await, "a=one\nT\0\0\0-end appended=new b=12\0\0\0x new=", "{}", case.name);
+        assert_eq!(
+            case.shown().await,
+            "a=one\nT\0\0\0-end appended=new b=12\0\0\0x new=",
+            "{}",
+            case.name
+        );
         // What a call has left is cut by the next one.
-        case.check(&[("open w /data/b", "0"), ("close 0", "done"), ("status /data/b", "file 0")]).await;
+        case.check(&[("open w /data/b", "0"), ("close 0", "done"), ("status /data/b", "file 0")])
+            .await;
         assert_eq!(case.text("b").await, "", "{}", case.name);
     }
 }
@@ -379,8 +393,12 @@ async fn quotas_are_errors_of_the_step_that_meets_them() {
         counts: cofferdam_files::QuotaCounts::Total,
     };
     for case in everywhere(quota).await {
-        case.check(&[("make /data/d", "done"), ("make /data/d/e", "done"), ("make /data/d/e/f", "EDQUOT")])
-            .await;
+        case.check(&[
+            ("make /data/d", "done"),
+            ("make /data/d/e", "done"),
+            ("make /data/d/e/f", "EDQUOT"),
+        ])
+        .await;
         let forty = "0123456789012345678901234567890123456789";
         let put = format!("os_write 0 {forty}");
         case.check(&[
@@ -400,7 +418,8 @@ async fn quotas_are_errors_of_the_step_that_meets_them() {
 async fn what_a_buffer_holds_back_fails_when_it_is_written() {
     let quota = Quota { file_bytes_max: 4, ..Quota::default() };
     for case in everywhere(quota).await {
-        case.check(&[("open w /data/a", "0"), ("put 0 12345", "done"), ("close 0", case.full())]).await;
+        case.check(&[("open w /data/a", "0"), ("put 0 12345", "done"), ("close 0", case.full())])
+            .await;
         case.check(&[("status /data/a", "file 0")]).await;
     }
 }
@@ -408,7 +427,8 @@ async fn what_a_buffer_holds_back_fails_when_it_is_written() {
 #[tokio::test]
 async fn a_call_that_fails_leaves_nothing() {
     for case in everywhere(Quota::default()).await {
-        case.check(&[("open w /data/kept", "0"), ("put 0 text", "done"), ("close 0", "done")]).await;
+        case.check(&[("open w /data/kept", "0"), ("put 0 text", "done"), ("close 0", "done")])
+            .await;
         for (end, outcome) in [("fail", "failure"), ("crash", "error")] {
             let steps = [
                 vec!["make", "/data/d"],

@@ -28,7 +28,8 @@ fn component(wat: &str) -> Vec<u8> {
 #[tokio::test]
 async fn what_is_no_component() {
     assert!(refusal(component("(module)")).await.contains("core module"));
-    for bytes in [vec![], vec![0; 100_000], b"hello, this is text".to_vec(), b"\x7fELF\x02\x01\x01".to_vec()]
+    for bytes in
+        [vec![], vec![0; 100_000], b"hello, this is text".to_vec(), b"\x7fELF\x02\x01\x01".to_vec()]
     {
         refusal(bytes).await;
     }
@@ -45,7 +46,8 @@ async fn a_component_that_is_cut_off_anywhere() {
 
 #[tokio::test]
 async fn imports_that_nobody_knows() {
-    let bytes = component(r#"(component (import "my:own/thing@1.0.0" (instance (export "f" (func)))))"#);
+    let bytes =
+        component(r#"(component (import "my:own/thing@1.0.0" (instance (export "f" (func)))))"#);
     let error = refusal(bytes).await;
     assert_eq!(error, "imports `my:own/thing@1.0.0`, which Cofferdam does not offer");
 }
@@ -65,7 +67,10 @@ async fn imports_that_are_only_types_ask_for_nothing() {
 #[tokio::test]
 async fn a_component_without_tools() {
     let error = refusal(component("(component)")).await;
-    assert!(error.starts_with("exports neither `cofferdam:plugin/tools@0.1.0` nor a function"), "{error}");
+    assert!(
+        error.starts_with("exports neither `cofferdam:plugin/tools@0.1.0` nor a function"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
-//! Ten thousand frames made by damaging real traffic, on standard input and over HTTP. Whatever they are, the server goes on,
-//! answers what can be answered with a code of its protocol, and keeps its memory.
+//! Ten thousand frames made by damaging real traffic, on standard input and over HTTP. Whatever
+//! they are, the server goes on, answers what can be answered with a code of its protocol, and
+//! keeps its memory.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ const FRAMES: usize = 10_000;
 const ROUND: usize = 250;
 /// What the memory of the server may have grown by over the last three quarters of the frames.
 const GROWTH_BYTES_MAX: u64 = 24 << 20;
-/// The codes that JSON-RPC and MCP have for what is wrong with a request. An internal error is none of them.
+/// The codes that JSON-RPC and MCP have for what is wrong with a request. An internal error is none
+/// of them.
 const CODES: [i64; 8] = [-32700, -32600, -32601, -32602, -32020, -32021, -32022, -32002];
 
 /// Numbers that look random and are the same in every run (splitmix64).
@@ -38,7 +40,8 @@ impl Dice {
     }
 }
 
-/// What a client says in a session of either revision, and what a server answers: a peer can send that as well.
+/// What a client says in a session of either revision, and what a server answers: a peer can send
+/// that as well.
 fn traffic() -> Vec<Value> {
     let mut pipe = Pipe::start(&["served", "text"], &[]);
     let mut said = vec![
@@ -59,7 +62,8 @@ fn traffic() -> Vec<Value> {
     let answers: Vec<_> = said.iter().map(|frame| pipe.ask(frame)).collect();
     let mut pipe = Pipe::start(&["served", "text"], &[]);
     let info = json!({ "name": "wire", "version": "1" });
-    let params = json!({ "protocolVersion": LEGACY, "capabilities": { "roots": {} }, "clientInfo": info });
+    let params =
+        json!({ "protocolVersion": LEGACY, "capabilities": { "roots": {} }, "clientInfo": info });
     let old = [
         json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }),
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }),
@@ -78,7 +82,8 @@ fn traffic() -> Vec<Value> {
         "notifications/progress",
         "notifications/roots/list_changed",
     ] {
-        let params = json!({ "requestId": "zzz", "progressToken": 1, "progress": 1, "reason": "no" });
+        let params =
+            json!({ "requestId": "zzz", "progressToken": 1, "progress": 1, "reason": "no" });
         said.push(json!({ "jsonrpc": "2.0", "method": notification, "params": params }));
     }
     said
@@ -217,8 +222,9 @@ fn kind(message: &Value) -> String {
         assert!(message.get("error").is_none() && message.get("id").is_some(), "{message}");
         return "result".to_owned();
     }
-    let code =
-        message["error"]["code"].as_i64().unwrap_or_else(|| panic!("no message of a server: {message}"));
+    let code = message["error"]["code"]
+        .as_i64()
+        .unwrap_or_else(|| panic!("no message of a server: {message}"));
     assert!(CODES.contains(&code), "{message}");
     assert!(message["error"]["message"].is_string(), "{message}");
     for path in ["/src/", ".rs", "/home", "/tmp", "panicked"] {
@@ -285,7 +291,8 @@ fn ten_thousand_damaged_bodies_do_not_disturb_a_server_on_http() {
     let mut before = None;
     for number in 1..=FRAMES {
         let frame = damaged(&mut dice, &traffic);
-        // Half of them with head lines that fit what can still be read of the body, the others with those of another one.
+        // Half of them with head lines that fit what can still be read of the body, the others with
+        // those of another one.
         let fitting = serde_json::from_slice(&frame).unwrap_or(Value::Null);
         let head = if dice.below(2) == 0 { &fitting } else { dice.choose(&traffic) };
         let answer = http.post(&printable(&head_of(head)), &frame);

@@ -1,4 +1,5 @@
-//! Guests made of a core module in the text format: traps that no compiler emits, and answers given to the byte.
+//! Guests made of a core module in the text format: traps that no compiler emits, and answers given
+//! to the byte.
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,8 @@ use wit_parser::Resolve;
 const TEXTS: u32 = 1024;
 /// Size of a definition: four strings, two of them optional, and five hints.
 const DEFINITION_BYTES: u32 = 60;
-/// Size of a content item: its case, and for the largest one a string, an optional string, a case and a string.
+/// Size of a content item: its case, and for the largest one a string, an optional string, a case
+/// and a string.
 const CONTENT_BYTES: u32 = 36;
 
 /// A plugin with one tool, `t`, that takes no arguments, unless it declares something else.
@@ -65,7 +67,12 @@ pub(crate) enum Answer<'a> {
     /// Items of a success.
     Contents(Vec<Item<'a>>),
     /// A failure.
-    Failure { message: &'a str, suggestion: Option<&'a str>, transient: Option<bool>, value: Option<&'a str> },
+    Failure {
+        message: &'a str,
+        suggestion: Option<&'a str>,
+        transient: Option<bool>,
+        value: Option<&'a str>,
+    },
 }
 
 /// An item of a success, as bytes: they need not be UTF-8.
@@ -96,7 +103,8 @@ impl Module<'_> {
         );
         let package = resolve.push_str("module.wit", &world).expect("the world of a test");
         let world = resolve.select_world(&[package], None).expect("the package has one world");
-        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");
+        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
+            .expect("metadata");
         let mut encoder = ComponentEncoder::default();
         encoder.validate(false).module(&module).expect("a module of the world");
         encoder.encode().expect("a component")
@@ -230,7 +238,10 @@ impl Memory {
                 self.words(at, &[1]);
                 self.words(at + 4, &message);
                 self.words(at + 12, &suggestion);
-                self.put(at + 24, &[u8::from(transient.is_some()), u8::from(*transient == Some(true))]);
+                self.put(
+                    at + 24,
+                    &[u8::from(transient.is_some()), u8::from(*transient == Some(true))],
+                );
                 self.words(at + 28, &value);
             }
         }

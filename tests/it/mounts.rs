@@ -1,4 +1,5 @@
-//! Files of a guest: what it can do to a mount with its standard library, what it cannot, and what is left of a call.
+//! Files of a guest: what it can do to a mount with its standard library, what it cannot, and what
+//! is left of a call.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,8 +8,8 @@ use std::time::Duration;
 
 use cofferdam_engine::Mount;
 use cofferdam_files::{
-    DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Quota, QuotaCounts, Scope, SpillOptions,
-    StorePath, WriteMode,
+    DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Quota, QuotaCounts, Scope,
+    SpillOptions, StorePath, WriteMode,
 };
 use cofferdam_tests::Host;
 use cofferdam_tool::permission::LimitsAsked;
@@ -63,7 +64,9 @@ impl Directory {
 
 fn open(directory: &Path, quota: Quota) -> Arc<dyn FileStore> {
     let options = DirectoryOptions { quota, is_durable: false, ..DirectoryOptions::default() };
-    Arc::new(DirectoryStore::open_ambient(directory, options).expect("the directory can be mounted"))
+    Arc::new(
+        DirectoryStore::open_ambient(directory, options).expect("the directory can be mounted"),
+    )
 }
 
 async fn host(store: Arc<dyn FileStore>, access: FileAccess) -> Host {
@@ -108,11 +111,17 @@ async fn both(quota: Quota) -> [(Host, Option<TempDir>); 2] {
     [(memory, None), (directory, Some(folder))]
 }
 
-/// The C library of WASI does not ask why a stream has failed: whatever the code, it is an input/output error.
+/// The C library of WASI does not ask why a stream has failed: whatever the code, it is an
+/// input/output error.
 const FULL: &str = "error: os 29";
 
-const SMALL: Quota =
-    Quota { bytes_max: 100, entries_max: 6, file_bytes_max: 60, depth_max: 4, counts: QuotaCounts::Total };
+const SMALL: Quota = Quota {
+    bytes_max: 100,
+    entries_max: 6,
+    file_bytes_max: 60,
+    depth_max: 4,
+    counts: QuotaCounts::Total,
+};
 
 #[tokio::test]
 async fn the_standard_library_works_on_every_store() {
@@ -218,8 +227,13 @@ async fn quotas_hold_exactly_against_every_trick() {
         )
         .await;
         // The store below has kept the same books.
-        check(&host, &[("list /data", "0 1 2 3 4 b"), ("create_new /data/x", "error: QuotaExceeded")]).await;
-        let all = "remove_file /data/0; remove_file /data/1; remove_file /data/2; remove_file /data/3";
+        check(
+            &host,
+            &[("list /data", "0 1 2 3 4 b"), ("create_new /data/x", "error: QuotaExceeded")],
+        )
+        .await;
+        let all =
+            "remove_file /data/0; remove_file /data/1; remove_file /data/2; remove_file /data/3";
         assert_eq!(answers(&host, all).await, "done; done; done; done");
         check(&host, &[("deep /data 9", "4 QuotaExceeded"), ("fill /data/b 60", "done")]).await;
         check(&host, &[("fill /data/4 41", FULL), ("size /data/4", "0")]).await;
@@ -229,8 +243,7 @@ async fn quotas_hold_exactly_against_every_trick() {
 #[tokio::test]
 async fn a_file_that_is_deleted_while_it_is_open_gives_its_room_back() {
     for (host, _folder) in both(SMALL).await {
-        let script =
-            "open rwc /data/a; cut 0 60; remove_file /data/a; open rwc /data/b; cut 1 60; fill /data/c 40";
+        let script = "open rwc /data/a; cut 0 60; remove_file /data/a; open rwc /data/b; cut 1 60; fill /data/c 40";
         assert_eq!(answers(&host, script).await, "0; done; done; 1; done; done");
         check(&host, &[("list /data", "b c"), ("append /data/c x", FULL)]).await;
     }
@@ -267,8 +280,9 @@ async fn changes_that_are_too_large_for_memory_go_to_disk() {
     host.grants.mounts = vec![mount("data", open(folder.path(), unlimited), FileAccess::ReadWrite)];
     host.load("files").await;
     let bytes = 100 << 20;
-    let script =
-        format!("fill /data/large {bytes}; size /data/large; write /data/small x; fill /data/more {bytes}");
+    let script = format!(
+        "fill /data/large {bytes}; size /data/large; write /data/small x; fill /data/more {bytes}"
+    );
     assert_eq!(answers(&host, &script).await, format!("done; {bytes}; done; {FULL}"));
     assert_eq!(std::fs::metadata(folder.path().join("large")).unwrap().len(), bytes);
     assert_eq!(std::fs::read_dir(spilled.path()).unwrap().count(), 0);
@@ -302,7 +316,8 @@ async fn names_are_those_of_stores() {
     .await;
     for outside in ["/data/../etc/passwd", "/data/d/../../x", "/etc/passwd", "../x", "/data/.."] {
         let answer =
-            answers(&scene.host, &format!("read {outside}; write {outside} x; list {outside}")).await;
+            answers(&scene.host, &format!("read {outside}; write {outside} x; list {outside}"))
+                .await;
         assert_eq!(answer.matches("error: ").count(), 3, "{outside}: {answer}");
     }
     assert_eq!(scene.shown(), "d/ d/a=x");
@@ -320,13 +335,23 @@ async fn links_that_are_there_are_refused_and_invisible() {
         symlink(target, scene.inside(name)).unwrap();
     }
     let before = scene.shown();
-    for path in ["/data/f", "/data/dir/a", "/data/out/passwd", "/data/passwd", "/data/loop", "/data/dir/new"]
-    {
+    for path in [
+        "/data/f",
+        "/data/dir/a",
+        "/data/out/passwd",
+        "/data/passwd",
+        "/data/loop",
+        "/data/dir/new",
+    ] {
         let script = format!(
             "read {path}; write {path} x; append {path} x; remove_file {path}; size {path}; rename {path} /data/n; \
              rename /data/d/a {path}; create_dir {path}; set_len {path} 0"
         );
-        assert_eq!(answers(&scene.host, &script).await, ["error: PermissionDenied"; 9].join("; "), "{path}");
+        assert_eq!(
+            answers(&scene.host, &script).await,
+            ["error: PermissionDenied"; 9].join("; "),
+            "{path}"
+        );
     }
     // Nor can a directory be removed in which a link is left.
     symlink("a", scene.inside("d/link")).unwrap();
@@ -355,7 +380,8 @@ async fn pipes_and_devices_block_nothing() {
         assert!(made.success());
     }
     let calls = (0..200).map(|_| "read /data/pipe").collect::<Vec<_>>().join("; ");
-    let answer = tokio::time::timeout(Duration::from_secs(20), answers(&scene.host, &calls)).await.unwrap();
+    let answer =
+        tokio::time::timeout(Duration::from_secs(20), answers(&scene.host, &calls)).await.unwrap();
     assert_eq!(answer, ["error: NotFound"; 200].join("; "));
     check(
         &scene.host,
@@ -418,14 +444,19 @@ async fn the_record_lists_what_was_changed() {
     let scene = Directory::new().await;
     check(
         &scene.host,
-        &[("write /data/a old", "done"), ("write /data/b gone", "done"), ("create_dir /data/m", "done")],
+        &[
+            ("write /data/a old", "done"),
+            ("write /data/b gone", "done"),
+            ("create_dir /data/m", "done"),
+        ],
     )
     .await;
     let script = "write /data/a newer; remove_file /data/b; create_dir /data/d; write /data/d/c x; read /data/a; \
                   write /data/t x; remove_file /data/t; rename /data/m /data/n";
     let record = run(&scene.host, script).await.record;
-    let line =
-        |change: &FileChange| format!("{} {:?} {} {}", change.mount, change.what, change.path, change.bytes);
+    let line = |change: &FileChange| {
+        format!("{} {:?} {} {}", change.mount, change.what, change.path, change.bytes)
+    };
     let lines: Vec<_> = record.files.iter().map(line).collect();
     let expected = [
         "data Changed a 5",
@@ -473,7 +504,8 @@ async fn a_read_only_mount_refuses_every_change() {
     std::fs::create_dir(scene.inside("d")).unwrap();
     std::fs::write(scene.inside("a"), "hello").unwrap();
     let before = scene.shown();
-    check(&scene.host, &[("read /data/a", "hello"), ("list /data", "a d/"), ("scan /data/a", "5")]).await;
+    check(&scene.host, &[("read /data/a", "hello"), ("list /data", "a d/"), ("scan /data/a", "5")])
+        .await;
     let changes = "write /data/a x; append /data/a x; write /data/new x; create_new /data/new; set_len /data/a 0; \
                    create_dir /data/x; remove_file /data/a; remove_dir /data/d; rename /data/a /data/b";
     let answer = answers(&scene.host, changes).await;
@@ -484,8 +516,12 @@ async fn a_read_only_mount_refuses_every_change() {
 #[tokio::test]
 async fn a_file_that_is_open_for_reading_cannot_be_written() {
     let scene = Directory::new().await;
-    let steps =
-        [("write /data/a x", "done"), ("open r /data/a", "0"), ("put 0 y", "error"), ("cut 0 0", "error")];
+    let steps = [
+        ("write /data/a x", "done"),
+        ("open r /data/a", "0"),
+        ("put 0 y", "error"),
+        ("cut 0 0", "error"),
+    ];
     let (script, _) = expect(&steps);
     let answer = answers(&scene.host, &script).await;
     assert_eq!(answer.matches("error: ").count(), 2, "{answer}");
@@ -555,7 +591,8 @@ async fn descriptors_and_listings_are_limited() {
     let folder = tempfile::tempdir().unwrap();
     let mut host = Host::new();
     host.limits.handles_max = 40;
-    host.grants.mounts = vec![mount("data", open(folder.path(), Quota::default()), FileAccess::ReadWrite)];
+    host.grants.mounts =
+        vec![mount("data", open(folder.path(), Quota::default()), FileAccess::ReadWrite)];
     host.load("files").await;
     let hoard = ["open rwc /data/a"; 60].join("; ");
     assert_eq!(run(&host, &hoard).await.record.error_type.as_deref(), Some("HandleLimit"));
@@ -564,7 +601,8 @@ async fn descriptors_and_listings_are_limited() {
     assert!(!answers(&host, &polite).await.contains("error"));
 }
 
-/// Another thread swaps a directory for a link to a secret while a guest reads by that path. Slow on a busy machine.
+/// Another thread swaps a directory for a link to a secret while a guest reads by that path. Slow
+/// on a busy machine.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn swapping_a_directory_for_a_link_shows_a_guest_nothing_outside() {
@@ -577,11 +615,13 @@ async fn swapping_a_directory_for_a_link_shows_a_guest_nothing_outside() {
     std::os::unix::fs::symlink("../secret", inside("link")).unwrap();
     let mut host = Host::new();
     host.limits.wall_ms_max = 120_000;
-    host.grants.mounts = vec![mount("data", open(&inside(""), Quota::default()), FileAccess::ReadWrite)];
+    host.grants.mounts =
+        vec![mount("data", open(&inside(""), Quota::default()), FileAccess::ReadWrite)];
     host.load("files").await;
     let is_over = Arc::new(AtomicBool::new(false));
     let swapper = std::thread::spawn({
-        let (is_over, one, two, spare) = (Arc::clone(&is_over), inside("d"), inside("link"), inside("spare"));
+        let (is_over, one, two, spare) =
+            (Arc::clone(&is_over), inside("d"), inside("link"), inside("spare"));
         move || {
             let mut swaps = 0_u64;
             while !is_over.load(Ordering::Relaxed) {

@@ -26,7 +26,8 @@ struct Names {
 
 impl Names {
     fn new(answers: &[&[&str]]) -> Arc<Self> {
-        let answers = answers.iter().map(|answer| answer.iter().map(|text| text.parse().unwrap()).collect());
+        let answers =
+            answers.iter().map(|answer| answer.iter().map(|text| text.parse().unwrap()).collect());
         let mut answers: Vec<_> = answers.collect();
         answers.reverse();
         Arc::new(Self { answers: Mutex::new(answers), lookups: AtomicUsize::new(0) })
@@ -50,7 +51,9 @@ impl Resolver for Names {
 fn grant(rule: &str, addresses: &[&str], headers: &[&str]) -> HttpGrant {
     let mut grant = HttpGrant::from(rule.parse::<HttpRule>().unwrap());
     grant.addresses.extend(
-        addresses.iter().map(|text| text.parse::<cofferdam_tool::permission::AddressRange>().unwrap()),
+        addresses
+            .iter()
+            .map(|text| text.parse::<cofferdam_tool::permission::AddressRange>().unwrap()),
     );
     grant.headers = headers.iter().map(|text| text.parse().unwrap()).collect();
     grant
@@ -75,7 +78,8 @@ async fn host_with(grants: Vec<HttpGrant>, network: ClientConfig) -> Host {
 
 /// A host that lets the guest send what `rules` say.
 async fn host(rules: &[&str]) -> Host {
-    host_with(rules.iter().map(|rule| grant(rule, &[], &[])).collect(), ClientConfig::default()).await
+    host_with(rules.iter().map(|rule| grant(rule, &[], &[])).collect(), ClientConfig::default())
+        .await
 }
 
 /// What the guest says, and the record.
@@ -127,7 +131,12 @@ async fn a_granted_request_is_answered() {
     assert!(answer.contains("x-one: 1\r\nx-one: 2\r\n"), "{answer}");
     assert!(answer.contains(&format!("host: {}\r\n", server.address)), "{answer}");
     assert!(answer.contains("5\r\nhello\r\n0\r\n\r\n"), "{answer}");
-    assert_eq!((record.hosts.len(), record.hosts[0].host.as_str()), (1, "127.0.0.1"), "{:?}", record.hosts);
+    assert_eq!(
+        (record.hosts.len(), record.hosts[0].host.as_str()),
+        (1, "127.0.0.1"),
+        "{:?}",
+        record.hosts
+    );
     assert_eq!((record.hosts[0].port, record.hosts[0].requests), (server.port(), 1));
     assert_eq!(record.http_sent_bytes, server.requests()[0].len() as u64);
     assert!(record.http_received_bytes > record.http_sent_bytes, "{record:?}");
@@ -161,7 +170,8 @@ async fn bodies_stream_both_ways() {
     let server = Server::start().await;
     let host = host(&[&server.url("/")]).await;
     let (answer, record) =
-        ask(&host, &[("method", "POST"), ("url", &server.url("/fine")), ("bytes", "1000000")]).await;
+        ask(&host, &[("method", "POST"), ("url", &server.url("/fine")), ("bytes", "1000000")])
+            .await;
     assert!(answer.ends_with("fine"), "{answer}");
     assert_eq!(server.requests()[0].matches('x').count(), 1_000_000);
     assert!(record.http_sent_bytes > 1_000_000);
@@ -186,7 +196,8 @@ async fn without_a_grant_nothing_is_sent_and_the_person_is_told_what_would_grant
 async fn a_grant_is_for_its_method_scheme_host_port_and_path_alone() {
     let server = Server::start().await;
     let other = Server::start().await;
-    let host = host(&[&format!("GET http://{}/api", server.address), "https://*.example.com/"]).await;
+    let host =
+        host(&[&format!("GET http://{}/api", server.address), "https://*.example.com/"]).await;
     let (answer, _) = get(&host, &server.url("/api/x")).await;
     assert!(answer.starts_with("200\n"), "{answer}");
     let port = server.port();
@@ -225,7 +236,11 @@ async fn a_url_that_could_be_read_in_two_ways_is_none() {
     let port = server.port();
     for (method, url, error) in [
         ("GET", format!("http://user@127.0.0.1:{port}/"), "ErrorCode::HttpRequestUriInvalid"),
-        ("GET", format!("http://a.example:80@127.0.0.1:{port}/"), "ErrorCode::HttpRequestUriInvalid"),
+        (
+            "GET",
+            format!("http://a.example:80@127.0.0.1:{port}/"),
+            "ErrorCode::HttpRequestUriInvalid",
+        ),
         ("GET", format!("http://2130706433:{port}/"), "ErrorCode::HttpRequestUriInvalid"),
         ("GET", format!("http://0x7f000001:{port}/"), "ErrorCode::HttpRequestUriInvalid"),
         ("GET", format!("http://0x7f.1:{port}/"), "ErrorCode::HttpRequestUriInvalid"),
@@ -303,7 +318,8 @@ async fn a_wildcard_is_not_a_grant_of_addresses() {
 async fn the_address_that_was_checked_is_the_one_that_is_connected() {
     let server = Server::start().await;
     let url = format!("http://server.test:{}/fine", server.port());
-    // Whoever looked a second time would come to 127.0.0.2, where nobody listens and which nobody granted.
+    // Whoever looked a second time would come to 127.0.0.2, where nobody listens and which nobody
+    // granted.
     let names = Names::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
     let host = named(&names, &["127.0.0.1"]).await;
     let (answer, _) = get(&host, &url).await;
@@ -352,14 +368,18 @@ async fn a_header_cannot_become_another_message() {
         ("connection: upgrade", "header connection: HeaderError::Forbidden"),
         ("upgrade: websocket", "header upgrade: HeaderError::Forbidden"),
         ("proxy-authorization: x", "header proxy-authorization: HeaderError::Forbidden"),
-        ("content-length: 1|content-length: 2", "header content-length: HeaderError::InvalidSyntax"),
+        (
+            "content-length: 1|content-length: 2",
+            "header content-length: HeaderError::InvalidSyntax",
+        ),
         ("content-length: +1", "header content-length: HeaderError::InvalidSyntax"),
     ] {
         let (answer, _) = ask(&host, &[("url", &server.url("/echo")), ("headers", headers)]).await;
         assert_eq!(answer, format!("error: {error}"), "{headers}");
     }
     assert_eq!(server.open_most(), 0);
-    // A length that is not that of the body ends the request, and the server gets no second one out of the rest.
+    // A length that is not that of the body ends the request, and the server gets no second one out
+    // of the rest.
     let smuggled = [
         ("method", "POST"),
         ("url", &server.url("/early")),
@@ -367,7 +387,11 @@ async fn a_header_cannot_become_another_message() {
         ("body", "abcGET /smuggled HTTP/1.1"),
     ];
     ask(&host, &smuggled).await;
-    assert!(server.requests().iter().all(|request| !request.contains("smuggled")), "{:?}", server.requests());
+    assert!(
+        server.requests().iter().all(|request| !request.contains("smuggled")),
+        "{:?}",
+        server.requests()
+    );
 }
 
 #[tokio::test]
@@ -386,7 +410,8 @@ async fn an_answer_is_given_as_it_came_without_what_belongs_to_the_connection() 
 fn proxies_in_the_environment_are_ignored() {
     let mut again = std::process::Command::new(std::env::current_exe().unwrap());
     again.args(["--exact", "network::a_granted_request_is_answered"]);
-    for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
+    for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+    {
         again.env(name, "http://127.0.0.1:1");
     }
     let output = again.output().unwrap();

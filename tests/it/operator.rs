@@ -1,4 +1,5 @@
-//! An operator at a terminal, who reads before typing. `script` is between them and the program, so that it has a real one.
+//! An operator at a terminal, who reads before typing. `script` is between them and the program, so
+//! that it has a real one.
 
 use std::io::{Read, Write};
 use std::path::Path;

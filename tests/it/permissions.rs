@@ -17,7 +17,10 @@ fn generous() -> Grants {
     let text = |text: &str| SecretText::new(text);
     Grants {
         env: BTreeMap::from([("LANG".to_owned(), text("de")), ("TOKEN".to_owned(), text(SECRET))]),
-        config: BTreeMap::from([("units".to_owned(), text("metric")), ("other".to_owned(), text("x"))]),
+        config: BTreeMap::from([
+            ("units".to_owned(), text("metric")),
+            ("other".to_owned(), text("x")),
+        ]),
         secrets: BTreeMap::from([
             ("github".to_owned(), text(SECRET)),
             ("bound".to_owned(), text("0123456789")),
@@ -58,15 +61,15 @@ async fn a_plugin_without_a_manifest_gets_what_is_offered() {
     let host = host(None, generous()).await;
     assert_eq!(value(&host, "env", json!({"name": "LANG"})).await, json!("de"));
     assert_eq!(value(&host, "config", json!({"key": "units"})).await, json!("metric"));
-    let mut names: Vec<String> = serde_json::from_value(value(&host, "names", json!({})).await).unwrap();
+    let mut names: Vec<String> =
+        serde_json::from_value(value(&host, "names", json!({})).await).unwrap();
     names.sort();
     assert_eq!(names, ["LANG", "TOKEN", "other", "units"]);
 }
 
 #[tokio::test]
 async fn a_manifest_is_a_bound_of_its_own() {
-    let manifest =
-        "[permissions]\nenv = [\"LANG\", \"HOME\"]\nconfig = [\"units\"]\n[limits]\nwall-ms-max = 1234\n";
+    let manifest = "[permissions]\nenv = [\"LANG\", \"HOME\"]\nconfig = [\"units\"]\n[limits]\nwall-ms-max = 1234\n";
     let host = host(Some(manifest), generous()).await;
     assert_eq!(value(&host, "names", json!({})).await, json!(["LANG", "units"]));
     let refused = call(&host, "secret", json!({"name": "github"})).await;
@@ -130,7 +133,8 @@ async fn clocks_are_coarse_unless_a_precise_one_is_granted() {
     let steps = async |clock| {
         let grants = Grants { clock, ..Grants::default() };
         let host = host(Some("[permissions]\nclock = \"precise\"\n"), grants).await;
-        let steps: Vec<u64> = serde_json::from_value(value(&host, "steps", json!({})).await).unwrap();
+        let steps: Vec<u64> =
+            serde_json::from_value(value(&host, "steps", json!({})).await).unwrap();
         let date: u64 = serde_json::from_value(value(&host, "date", json!({})).await).unwrap();
         (steps, date)
     };
@@ -146,8 +150,11 @@ async fn clocks_are_coarse_unless_a_precise_one_is_granted() {
 
 #[tokio::test]
 async fn a_clock_that_is_not_asked_for_stays_coarse() {
-    let host =
-        host(Some("[permissions]\n"), Grants { clock: ClockPrecision::Precise, ..Grants::default() }).await;
+    let host = host(
+        Some("[permissions]\n"),
+        Grants { clock: ClockPrecision::Precise, ..Grants::default() },
+    )
+    .await;
     let steps: Vec<u64> = serde_json::from_value(value(&host, "steps", json!({})).await).unwrap();
     assert!(steps.iter().all(|step| step % 1_000_000 == 0), "{steps:?}");
 }
@@ -188,8 +195,8 @@ async fn limits_are_lowered_by_the_plugin_and_by_the_call() {
 #[tokio::test]
 async fn a_plugin_can_set_itself_an_instruction_budget() {
     let mut host = Host::new();
-    let component =
-        Component::from_file_ambient(guest("crash")).with_manifest("[limits]\nfuel-max = 1000000\n");
+    let component = Component::from_file_ambient(guest("crash"))
+        .with_manifest("[limits]\nfuel-max = 1000000\n");
     let plugin = host.try_load(&component).await.unwrap();
     host.add(plugin);
     let ended = host.call("spin", "{}").await;
@@ -224,8 +231,8 @@ async fn a_component_of_the_sdk_carries_its_manifest() {
 #[tokio::test]
 async fn a_manifest_that_breaks_a_rule_refuses_the_plugin() {
     let host = Host::new();
-    let component =
-        Component::from_file_ambient(guest("granted")).with_manifest("[permissions]\nnetwork = true\n");
+    let component = Component::from_file_ambient(guest("granted"))
+        .with_manifest("[permissions]\nnetwork = true\n");
     let error = host.try_load(&component).await.err().unwrap();
     assert!(matches!(error, LoadError::Manifest(_)), "{error}");
     assert!(error.to_string().contains("2:1: unknown field `network`"), "{error}");

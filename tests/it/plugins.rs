@@ -1,5 +1,6 @@
-//! Plugins as their authors make them: every SDK's conformance plugin, every sample tool with its cases, and the way from
-//! `cofferdam new` to a tool that is called. What is built by a toolchain that is not there is left out, but not in CI.
+//! Plugins as their authors make them: every SDK's conformance plugin, every sample tool with its
+//! cases, and the way from `cofferdam new` to a tool that is called. What is built by a toolchain
+//! that is not there is left out, but not in CI.
 
 mod dev;
 mod docs;
@@ -22,7 +23,8 @@ struct Ended {
     stderr: String,
 }
 
-/// The binary in a directory, with the cache of all tests and the toolchains that xtask has installed.
+/// The binary in a directory, with the cache of all tests and the toolchains that xtask has
+/// installed.
 fn cofferdam(directory: &Path, arguments: &[&str]) -> Ended {
     run(Command::new(binary()).args(arguments).current_dir(directory))
 }
@@ -45,8 +47,8 @@ fn run(command: &mut Command) -> Ended {
 /// The PATH with the toolchains that xtask installs.
 fn path() -> std::ffi::OsString {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
-    let installed =
-        ["venv/bin", "npm/node_modules/.bin"].map(|folder| root().join("target/languages").join(folder));
+    let installed = ["venv/bin", "npm/node_modules/.bin"]
+        .map(|folder| root().join("target/languages").join(folder));
     std::env::join_paths(installed.into_iter().chain(std::env::split_paths(&inherited))).unwrap()
 }
 
@@ -56,10 +58,15 @@ fn built(name: &str) -> Option<PathBuf> {
     if component.is_file() {
         return Some(component);
     }
-    assert!(std::env::var_os("CI").is_none(), "{name} is not built: run `cargo xtask guests` first");
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "{name} is not built: run `cargo xtask guests` first"
+    );
     // Not by a macro: what these print is not shown for a test that passes.
-    let _ =
-        writeln!(std::io::stderr(), "SKIPPED: {name} is not built; `cargo xtask guests` says what it needs");
+    let _ = writeln!(
+        std::io::stderr(),
+        "SKIPPED: {name} is not built; `cargo xtask guests` says what it needs"
+    );
     None
 }
 
@@ -69,7 +76,8 @@ fn passes(component: &Path, cases: &Path, language: Option<&str>) -> usize {
     let mut arguments = vec!["test", component, "--cases", cases, "--json"];
     arguments.extend(language.into_iter().flat_map(|language| ["--language", language]));
     let ended = cofferdam(&root(), &arguments);
-    let lines: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> =
+        ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let failed: Vec<_> = lines.iter().filter(|line| line["ok"] != true).collect();
     assert!(failed.is_empty() && ended.code == 0, "{component}: {failed:#?}\n{}", ended.stderr);
     lines.len()
@@ -108,7 +116,10 @@ fn every_sample_tool_passes_its_cases() {
             let cases = folder.join("cases.jsonl");
             let name = folder.file_name().unwrap().to_str().unwrap();
             if !cases.is_file() {
-                assert!(!folder.join("plugin.toml").is_file() || language == "rust", "{name} has no cases");
+                assert!(
+                    !folder.join("plugin.toml").is_file() || language == "rust",
+                    "{name} has no cases"
+                );
                 continue;
             }
             if let Some(component) = built(name) {
@@ -120,8 +131,9 @@ fn every_sample_tool_passes_its_cases() {
     assert!(count > 0 || std::env::var_os("CI").is_none());
 }
 
-/// Instances start where their component was made to, one after another and at the same time: what a runtime does as it starts must not
-/// depend on how fast the machine is. (Go ends when its first look at the clock is zero.)
+/// Instances start where their component was made to, one after another and at the same time: what
+/// a runtime does as it starts must not depend on how fast the machine is. (Go ends when its first
+/// look at the clock is zero.)
 #[tokio::test]
 async fn a_thousand_warm_calls_in_every_language_all_end_well() {
     for language in LANGUAGES {
@@ -135,7 +147,11 @@ async fn a_thousand_warm_calls_in_every_language_all_end_well() {
         let calls = if language == "python" { 100 } else { 1000 };
         for call in 0..calls {
             let completion = host.call("word", "{}").await;
-            assert_eq!(completion.record.outcome, "ok", "{language}, call {call}: {:?}", completion.record);
+            assert_eq!(
+                completion.record.outcome, "ok",
+                "{language}, call {call}: {:?}",
+                completion.record
+            );
         }
     }
 }

@@ -13,10 +13,15 @@ async fn call(plugin: &str, tool: &str, arguments: Value, folder: &std::path::Pa
     let options = DirectoryOptions { is_read_only: true, ..DirectoryOptions::default() };
     let store = Arc::new(DirectoryStore::open_ambient(folder, options).unwrap());
     let mut host = Host::new();
-    host.grants.mounts = vec![Mount::new(MountName::new("data").unwrap(), store, FileAccess::ReadOnly)];
+    host.grants.mounts =
+        vec![Mount::new(MountName::new("data").unwrap(), store, FileAccess::ReadOnly)];
     host.load(plugin).await;
     let completion = host.call(tool, &arguments.to_string()).await;
-    assert_eq!(completion.record.outcome, "ok", "{tool}: {:?} {:?}", completion.outcome, completion.record);
+    assert_eq!(
+        completion.record.outcome, "ok",
+        "{tool}: {:?} {:?}",
+        completion.outcome, completion.record
+    );
     let text = completion.outcome.shown().unwrap().text();
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
@@ -28,9 +33,11 @@ async fn call_text(tool: &str, arguments: Value) -> Value {
 
 #[tokio::test]
 async fn text_tools() {
-    let counted = call_text("word_count", json!({"text": "to be or not to be", "min_length": 3})).await;
+    let counted =
+        call_text("word_count", json!({"text": "to be or not to be", "min_length": 3})).await;
     assert!(counted.to_string().contains('1'), "{counted}");
-    let lines = call_text("lines_matching", json!({"text": "one\ntwo\nthree", "pattern": "^t"})).await;
+    let lines =
+        call_text("lines_matching", json!({"text": "one\ntwo\nthree", "pattern": "^t"})).await;
     assert!(lines.to_string().contains("three"), "{lines}");
     let diff = call_text("diff", json!({"before": "a\nb\n", "after": "a\nc\n"})).await;
     assert!(diff.as_str().unwrap().contains("-b"), "{diff}");
@@ -39,7 +46,8 @@ async fn text_tools() {
 #[tokio::test]
 async fn csv_tools_on_a_mounted_file() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("sales.csv"), "city,amount\nUlm,1.5\nBonn,2\nUlm,4\n").unwrap();
+    std::fs::write(folder.path().join("sales.csv"), "city,amount\nUlm,1.5\nBonn,2\nUlm,4\n")
+        .unwrap();
     let schema = call("csv", "schema", json!({"file": "/data/sales.csv"}), folder.path()).await;
     assert!(schema.to_string().contains("amount"), "{schema}");
     let groups = call(

@@ -45,7 +45,9 @@ async fn concurrent_calls_do_not_see_each_other() {
     let calls: Vec<_> = (0..64)
         .map(|_| {
             let host = Arc::clone(&host);
-            tokio::spawn(async move { host.call("remember", "{}").await.outcome.shown().unwrap().text() })
+            tokio::spawn(async move {
+                host.call("remember", "{}").await.outcome.shown().unwrap().text()
+            })
         })
         .collect();
     // More calls than the pool has places: the rest waits for its turn.
@@ -59,9 +61,12 @@ fn mount(directory: &std::path::Path, access: FileAccess) -> Mount {
 }
 
 fn mount_as(name: &str, directory: &std::path::Path, access: FileAccess) -> Mount {
-    let options =
-        DirectoryOptions { is_read_only: access == FileAccess::ReadOnly, ..DirectoryOptions::default() };
-    let store = DirectoryStore::open_ambient(directory, options).expect("the directory can be mounted");
+    let options = DirectoryOptions {
+        is_read_only: access == FileAccess::ReadOnly,
+        ..DirectoryOptions::default()
+    };
+    let store =
+        DirectoryStore::open_ambient(directory, options).expect("the directory can be mounted");
     Mount::new(MountName::new(name).unwrap(), Arc::new(store), access)
 }
 
@@ -76,7 +81,9 @@ async fn a_mount_shows_its_files_and_nothing_else() {
 
     let outline = host.call("outline", r#"{"file":"/data/a.md"}"#).await;
     assert_eq!(outline.record.outcome, "ok", "{:?}", outline.outcome);
-    for outside in ["/etc/passwd", "/data/../etc/passwd", "/data/link.md", "/data/../../etc/passwd", "a.md"] {
+    for outside in
+        ["/etc/passwd", "/data/../etc/passwd", "/data/link.md", "/data/../../etc/passwd", "a.md"]
+    {
         let arguments = serde_json::json!({ "file": outside }).to_string();
         let ended = host.call("outline", &arguments).await;
         assert_eq!(ended.record.outcome, "failure", "{outside}: {:?}", ended.outcome);
@@ -89,7 +96,8 @@ async fn a_mount_cannot_reach_the_cache() {
     let mut host = Host::new();
     for exposed in [shared_cache(), shared_cache().parent().unwrap().to_owned()] {
         host.grants.mounts = vec![mount(&exposed, FileAccess::ReadOnly)];
-        let error = host.try_load(&Component::from_file_ambient(guest("crash"))).await.err().unwrap();
+        let error =
+            host.try_load(&Component::from_file_ambient(guest("crash"))).await.err().unwrap();
         assert!(matches!(error, LoadError::MountExposesCache { .. }), "{error}");
     }
 }
@@ -120,7 +128,8 @@ async fn a_guest_can_work_on_files_and_cannot_plant_links() {
     assert!(act(&host, "symlink", "../outside", "/data/link").await.starts_with("error"));
     assert!(act(&host, "symlink", "b.txt", "/data/link").await.starts_with("error"));
     assert!(act(&host, "link", "/data/b.txt", "/data/hard").await.starts_with("error"));
-    let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let names: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["b.txt"]);
 }
 
@@ -138,7 +147,8 @@ async fn a_read_only_mount_cannot_be_changed() {
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "hello");
 }
 
-/// A mount inside another one, replaced through the outer one between two calls: the inner mount stays what it was.
+/// A mount inside another one, replaced through the outer one between two calls: the inner mount
+/// stays what it was.
 #[tokio::test]
 async fn a_mount_cannot_be_moved_by_way_of_another_one() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
 //! Many calls at once: who runs, who waits, and what one may cost the others.
 //!
-//! Times are printed and only bounded so far that a hang or a wait for somebody else's work fails: other tests run at the
-//! same time. The figures that users are promised come from `cofferdam-bench`.
+//! Times are printed and only bounded so far that a hang or a wait for somebody else's work fails:
+//! other tests run at the same time. The figures that users are promised come from
+//! `cofferdam-bench`.
 
 #![expect(clippy::print_stdout, reason = "what was measured, for whoever asks with --nocapture")]
 
@@ -19,7 +20,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How late an end or an answer may come: far less than the work of the others, far more than on an idle machine.
+/// How late an end or an answer may come: far less than the work of the others, far more than on an
+/// idle machine.
 const LATE_MAX: Duration = Duration::from_millis(500);
 
 /// The two kinds of runtime that a host is embedded in: the binary's own, and that of a server.
@@ -72,7 +74,9 @@ fn cores() -> usize {
 
 async fn runaways_and_others() {
     // With CPU time for half of them, so that both limits are met.
-    let host = host(pool_of(16), Limits { wall_ms_max: 2_000, cpu_ms_max: 600, ..Limits::default() }).await;
+    let host =
+        host(pool_of(16), Limits { wall_ms_max: 2_000, cpu_ms_max: 600, ..Limits::default() })
+            .await;
     let (mut runaways, cancelled) = (JoinSet::new(), CancellationToken::new());
     for _ in 0..cores() + 2 {
         spawn(&mut runaways, &host, "spin", "{}", &CallContext::new("runaway"));

@@ -4,7 +4,8 @@ use serde_json::json;
 
 /// The arguments of a call that takes `steps`.
 pub(crate) fn arguments(steps: &[&[&str]]) -> String {
-    json!({ "script": steps.iter().map(|words| step(words)).collect::<Vec<_>>().join(";") }).to_string()
+    json!({ "script": steps.iter().map(|words| step(words)).collect::<Vec<_>>().join(";") })
+        .to_string()
 }
 
 /// One step.

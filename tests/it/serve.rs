@@ -1,5 +1,5 @@
-//! `cofferdam serve`, line by line and byte by byte. What clients make of it is tried with the official ones, by
-//! `cargo xtask mcp`.
+//! `cofferdam serve`, line by line and byte by byte. What clients make of it is tried with the
+//! official ones, by `cargo xtask mcp`.
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
@@ -14,13 +14,19 @@ fn initialized(pipe: &mut Pipe) -> Value {
     let params = json!({
         "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": { "name": "wire", "version": "1" },
     });
-    let answer = pipe.ask(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
+    let answer =
+        pipe.ask(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
     pipe.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     answer
 }
 
 fn names(answer: &Value) -> Vec<&str> {
-    answer["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+    answer["result"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect()
 }
 
 #[test]
@@ -32,7 +38,10 @@ fn the_revision_without_a_handshake_is_spoken() {
     let listed = pipe.modern("tools/list", json!({}));
     assert_eq!(names(&listed).len(), 4, "{listed}");
     assert_eq!(listed["result"]["resultType"], "complete");
-    assert!(listed["result"]["ttlMs"].is_u64() && listed["result"]["cacheScope"].is_string(), "{listed}");
+    assert!(
+        listed["result"]["ttlMs"].is_u64() && listed["result"]["cacheScope"].is_string(),
+        "{listed}"
+    );
     let echoed = pipe.call("echo", json!({ "message": "hi", "number": 3 }));
     let value = json!({ "echoed": { "message": "hi", "number": 3 } });
     assert_eq!(echoed["result"]["structuredContent"], value, "{echoed}");
@@ -44,7 +53,10 @@ fn the_revision_without_a_handshake_is_spoken() {
     ahead["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
     let refused = pipe.ask(&ahead);
     assert_eq!(refused["error"]["code"], -32022, "{refused}");
-    assert!(refused["error"]["data"]["supported"].as_array().unwrap().contains(&json!(MODERN)), "{refused}");
+    assert!(
+        refused["error"]["data"]["supported"].as_array().unwrap().contains(&json!(MODERN)),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -60,7 +72,11 @@ fn the_revision_with_a_handshake_is_spoken() {
     let echoed = pipe.ask(
         &json!({ "jsonrpc": "2.0", "id": 9007199254740993_u64, "method": "tools/call", "params": params }),
     );
-    assert_eq!(echoed["result"]["structuredContent"], json!({ "echoed": { "message": "hi" } }), "{echoed}");
+    assert_eq!(
+        echoed["result"]["structuredContent"],
+        json!({ "echoed": { "message": "hi" } }),
+        "{echoed}"
+    );
     let gone = pipe.ask(&json!({ "jsonrpc": "2.0", "id": 3, "method": "no/such" }));
     assert_eq!(gone["error"]["code"], -32601, "{gone}");
 }
@@ -68,11 +84,13 @@ fn the_revision_with_a_handshake_is_spoken() {
 /// Collects what clients and model APIs refuse in a schema.
 fn unportable(at: &str, value: &Value, found: &mut Vec<String>) {
     if let Value::Object(members) = value {
-        if members.get("type").is_some_and(|kind| kind == "array") && !members.contains_key("items") {
+        if members.get("type").is_some_and(|kind| kind == "array") && !members.contains_key("items")
+        {
             found.push(format!("{at}: an array without items"));
         }
         if let Some(format) = members.get("format").and_then(Value::as_str)
-            && (format.trim_start_matches('u').starts_with("int") || matches!(format, "float" | "double"))
+            && (format.trim_start_matches('u').starts_with("int")
+                || matches!(format, "float" | "double"))
         {
             found.push(format!("{at}: {format}"));
         }
@@ -115,9 +133,15 @@ fn schemas_are_listed_with_the_keywords_that_every_client_takes() {
     let other = refused(&mut pipe, json!({ "kind": "triangle" }));
     assert!(other.contains(&format!("'value.kind' must be one of {kinds}.")), "{other}");
     let bare = refused(&mut pipe, json!("dot"));
-    assert!(bare.contains(&format!("Expected an object with 'kind', which is one of {kinds}.")), "{bare}");
+    assert!(
+        bare.contains(&format!("Expected an object with 'kind', which is one of {kinds}.")),
+        "{bare}"
+    );
     let circle = refused(&mut pipe, json!({ "kind": "circle" }));
-    assert!(circle.contains("Required argument 'value.value' was not supplied to 'figures'."), "{circle}");
+    assert!(
+        circle.contains("Required argument 'value.value' was not supplied to 'figures'."),
+        "{circle}"
+    );
 
     let (exact, _pipe) = listed(&["--schemas", "exact"]);
     let mut found = Vec::new();
@@ -140,16 +164,26 @@ fn mistakes_of_a_model_are_results_and_mistakes_of_a_client_are_errors() {
     };
     assert_eq!(failed(&pipe.call("nobody", json!({}))), "Tool nobody not found");
     assert!(failed(&pipe.call("echo", json!({ "number": 1 }))).contains("message"));
-    assert!(failed(&pipe.call("echo", json!({ "message": "hi", "number": "many" }))).contains("number"));
+    assert!(
+        failed(&pipe.call("echo", json!({ "message": "hi", "number": "many" }))).contains("number")
+    );
     let envelope: Value = serde_json::from_str(&failed(&pipe.call("refuse", json!({})))).unwrap();
     assert_eq!(envelope["error"]["message"], "there is no such row");
     assert!(failed(&pipe.call("divide_by_zero", json!({}))).contains("Trap.IntegerDivideByZero"));
 
-    let code = |answer: Value| answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("{answer}"));
-    assert_eq!(code(pipe.modern("tools/call", json!({ "name": "echo", "arguments": [1] }))), -32602);
+    let code =
+        |answer: Value| answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("{answer}"));
+    assert_eq!(
+        code(pipe.modern("tools/call", json!({ "name": "echo", "arguments": [1] }))),
+        -32602
+    );
     assert_eq!(code(pipe.modern("tools/call", json!({ "arguments": {} }))), -32602);
     assert_eq!(code(pipe.modern("tools/list", json!({ "cursor": "nonsense" }))), -32602);
-    assert_eq!(code(pipe.modern("prompts/list", json!({}))), -32601, "what is not declared is not there");
+    assert_eq!(
+        code(pipe.modern("prompts/list", json!({}))),
+        -32601,
+        "what is not declared is not there"
+    );
     assert_eq!(code(pipe.modern("tools/delete", json!({}))), -32601);
     // Nothing that decides about plugins is a tool.
     let listed = pipe.modern("tools/list", json!({}));
@@ -170,7 +204,10 @@ fn progress_comes_before_the_answer() {
         before.iter().filter(|message| message["method"] == "notifications/progress").collect();
     assert!(steps.len() >= 2 && steps.len() == before.len(), "{before:?}");
     for (step, next) in steps.iter().zip(steps.iter().skip(1)) {
-        assert!(step["params"]["progress"].as_f64() < next["params"]["progress"].as_f64(), "{before:?}");
+        assert!(
+            step["params"]["progress"].as_f64() < next["params"]["progress"].as_f64(),
+            "{before:?}"
+        );
     }
     for step in steps {
         assert_eq!(
@@ -189,14 +226,17 @@ fn a_call_that_is_cancelled_gets_no_answer_and_ends() {
     assert!(pipe.call("echo", json!({ "message": "beside them" }))["result"].is_object());
     for number in 0..3 {
         let params = json!({ "requestId": format!("endless-{number}"), "reason": "enough" });
-        let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+        let cancel =
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
         pipe.send(cancel.to_string().as_bytes());
     }
     // A process whose guests have ended uses no time.
     let ticks = |pid: u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        // After the name: state, parent, …, user time and system time as the 12th and 13th. Some others are below zero.
-        let fields = stat.rsplit(") ").next().unwrap().split(' ').map(|field| field.parse().unwrap_or(0));
+        // After the name: state, parent, …, user time and system time as the 12th and 13th. Some
+        // others are below zero.
+        let fields =
+            stat.rsplit(") ").next().unwrap().split(' ').map(|field| field.parse().unwrap_or(0));
         let fields: Vec<u64> = fields.collect();
         fields[11] + fields[12]
     };
@@ -235,7 +275,8 @@ fn the_end_of_input_ends_the_process() {
 fn answers_to_what_was_asked_before_the_end_of_input_come() {
     let mut pipe = Pipe::start(&["served"], &[]);
     for number in 0..20 {
-        let echo = call(&format!("echo-{number}"), "echo", &json!({ "message": "hi", "number": number }));
+        let echo =
+            call(&format!("echo-{number}"), "echo", &json!({ "message": "hi", "number": number }));
         pipe.send(echo.to_string().as_bytes());
     }
     let (code, rest, _) = pipe.end();
@@ -251,10 +292,12 @@ fn answers_to_what_was_asked_before_the_end_of_input_come() {
 
 #[test]
 fn a_client_that_reads_slowly_gets_whole_answers_after_the_end_of_input() {
-    // More than a pipe holds, from a pipe and from a file: the server writes to either in another way.
+    // More than a pipe holds, from a pipe and from a file: the server writes to either in another
+    // way.
     let requests: String = (0..8)
         .map(|number| {
-            call(&number.to_string(), "echo", &json!({ "message": "x".repeat(20_000) })).to_string() + "\n"
+            call(&number.to_string(), "echo", &json!({ "message": "x".repeat(20_000) })).to_string()
+                + "\n"
         })
         .collect();
     let folder = tempfile::tempdir().unwrap();
@@ -273,7 +316,11 @@ fn a_client_that_reads_slowly_gets_whole_answers_after_the_end_of_input() {
         std::thread::sleep(Duration::from_millis(2500));
         let output = child.wait_with_output().unwrap();
         let answers = String::from_utf8(output.stdout).unwrap();
-        assert_eq!((answers.lines().count(), output.status.code()), (8, Some(0)), "from a file: {from_file}");
+        assert_eq!(
+            (answers.lines().count(), output.status.code()),
+            (8, Some(0)),
+            "from a file: {from_file}"
+        );
         for line in answers.lines() {
             let answer: Value = serde_json::from_str(line).unwrap();
             assert_eq!(answer["result"]["isError"], false, "{answer}");
@@ -305,7 +352,10 @@ fn http_wants_the_token_that_only_its_owner_can_read() {
     let echo = call("1", "echo", &json!({ "message": "hi" }));
     let answer = http.ask(&echo);
     assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(answer.json()["result"]["structuredContent"], json!({ "echoed": { "message": "hi" } }));
+    assert_eq!(
+        answer.json()["result"]["structuredContent"],
+        json!({ "echoed": { "message": "hi" } })
+    );
     let body = echo.to_string();
     for token in ["", "Authorization: Bearer wrong\r\n", "Authorization: Basic eDp5\r\n"] {
         let head = format!(
@@ -317,7 +367,10 @@ fn http_wants_the_token_that_only_its_owner_can_read() {
         );
         let refused = http.send(&head, body.as_bytes());
         assert_eq!(refused.status, 401, "{token:?}: {refused:?}");
-        assert!(refused.head.to_ascii_lowercase().contains("www-authenticate: bearer"), "{refused:?}");
+        assert!(
+            refused.head.to_ascii_lowercase().contains("www-authenticate: bearer"),
+            "{refused:?}"
+        );
     }
 }
 
@@ -326,11 +379,13 @@ fn a_page_on_another_site_cannot_call_a_tool() {
     let http = Http::start(&["served"]);
     let echo = call("1", "echo", &json!({ "message": "hi" }));
     let head = head_of(&echo);
-    // As a browser sends them for `fetch`, from a page elsewhere and through a name that was pointed here.
+    // As a browser sends them for `fetch`, from a page elsewhere and through a name that was
+    // pointed here.
     let browser = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\nSec-Fetch-Mode: \
                    cors\r\nSec-Fetch-Site: cross-site\r\n";
     for origin in ["https://evil.example", "http://evil.example:1234", "null", "file://"] {
-        let refused = http.post(&format!("{head}{browser}Origin: {origin}\r\n"), echo.to_string().as_bytes());
+        let refused =
+            http.post(&format!("{head}{browser}Origin: {origin}\r\n"), echo.to_string().as_bytes());
         assert_eq!(refused.status, 403, "{origin}: {refused:?}");
         assert!(!refused.body.contains("echoed"), "{refused:?}");
         let lines = refused.head.to_ascii_lowercase();
@@ -358,8 +413,11 @@ fn a_page_on_another_site_cannot_call_a_tool() {
 #[test]
 fn the_end_of_input_ends_an_open_subscription() {
     let mut pipe = Pipe::start(&["served"], &[]);
-    let listen =
-        request("sub", "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
+    let listen = request(
+        "sub",
+        "subscriptions/listen",
+        json!({ "notifications": { "toolsListChanged": true } }),
+    );
     pipe.send(listen.to_string().as_bytes());
     while pipe.next()["method"] != "notifications/subscriptions/acknowledged" {}
     let (code, rest, took) = pipe.end();
@@ -423,7 +481,9 @@ fn the_log_holds_what_the_sdk_logs_only_if_it_is_named() {
         let mut command = crate::wire::command(&["served"], &[]);
         let mut pipe = Pipe::of(command.env("COFFERDAM_LOG", filter));
         initialized(&mut pipe);
-        pipe.send(br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}"#);
+        pipe.send(
+            br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}"#,
+        );
         pipe.ask(&json!({"jsonrpc": "2.0", "id": 78, "method": "ping"}));
         let said = pipe.errors_at_end().join("\n");
         assert_eq!(said.contains("rmcp"), is_named, "{filter}: {said}");

@@ -51,8 +51,11 @@ fn wait_for(pipe: &mut Pipe, method: &str) -> Value {
 fn a_changed_plugin_is_swapped_and_whoever_listens_is_told() {
     let folder = Folder::with("text");
     let mut pipe = folder.serve(&[]);
-    let listen =
-        request("sub", "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
+    let listen = request(
+        "sub",
+        "subscriptions/listen",
+        json!({ "notifications": { "toolsListChanged": true } }),
+    );
     pipe.send(listen.to_string().as_bytes());
     wait_for(&mut pipe, "notifications/subscriptions/acknowledged");
     assert!(names(&pipe.modern("tools/list", json!({}))).contains(&"word_count".to_owned()));
@@ -104,7 +107,12 @@ fn a_call_in_flight_ends_on_the_plugin_that_it_began_with() {
 }
 
 /// A call by a client that can ask a person, with what the person has answered.
-pub(crate) fn asked(id: &str, tool: &str, arguments: Value, answers: Option<(&Value, Value)>) -> Value {
+pub(crate) fn asked(
+    id: &str,
+    tool: &str,
+    arguments: Value,
+    answers: Option<(&Value, Value)>,
+) -> Value {
     let mut frame = call(id, tool, &arguments);
     frame["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
         json!({ "elicitation": { "form": {} } });
@@ -127,18 +135,23 @@ fn a_person_is_asked_once_for_what_a_plugin_lacks() {
         let mut pipe = folder.serve(&[]);
         let text = json!({ "text": "a b" });
         // Who cannot be asked is not.
-        assert_eq!(pipe.call("word_count", text.clone())["result"]["structuredContent"]["words"], 2);
+        assert_eq!(
+            pipe.call("word_count", text.clone())["result"]["structuredContent"]["words"],
+            2
+        );
         let question = pipe.ask(&asked("1", "word_count", text.clone(), None));
         let form = &question["result"]["inputRequests"]["cofferdam.grant"]["params"];
         assert!(form["message"].as_str().unwrap().contains("clock:precise"), "{question}");
-        let answer = json!({ "cofferdam.grant": { "action": "accept", "content": { "grant": choice } } });
+        let answer =
+            json!({ "cofferdam.grant": { "action": "accept", "content": { "grant": choice } } });
 
         // An answer that nobody asked for is none.
         let mut unasked = asked("2", "word_count", text.clone(), None);
         unasked["params"]["inputResponses"] = answer.clone();
         assert_eq!(pipe.ask(&unasked)["result"]["resultType"], "input_required");
         // Nor is one to another call.
-        let other = asked("3", "word_count", json!({ "text": "c" }), Some((&question, answer.clone())));
+        let other =
+            asked("3", "word_count", json!({ "text": "c" }), Some((&question, answer.clone())));
         assert_eq!(pipe.ask(&other)["error"]["code"], -32602);
 
         let done = pipe.ask(&asked("4", "word_count", text.clone(), Some((&question, answer))));
@@ -164,12 +177,15 @@ fn a_tool_that_needs_approval_asks_through_the_client() {
     );
 
     assert_ne!(pipe.call("file_access_save_file", save.clone())["result"]["isError"], true);
-    for (action, allow) in [("decline", Value::Null), ("accept", json!(false)), ("accept", json!(true))] {
+    for (action, allow) in
+        [("decline", Value::Null), ("accept", json!(false)), ("accept", json!(true))]
+    {
         let tool = "file_access_delete_file";
         let question = pipe.ask(&asked("q", tool, delete.clone(), None));
         let form = &question["result"]["inputRequests"]["cofferdam.approval"]["params"];
         assert!(form["message"].as_str().unwrap().contains("a.txt"), "{question}");
-        let answer = json!({ "cofferdam.approval": { "action": action, "content": { "allow": allow } } });
+        let answer =
+            json!({ "cofferdam.approval": { "action": action, "content": { "allow": allow } } });
         let done = pipe.ask(&asked("a", tool, delete.clone(), Some((&question, answer))));
         assert_eq!(done["result"]["isError"] == json!(true), allow != json!(true), "{done}");
     }
@@ -184,14 +200,20 @@ fn a_client_can_ask_for_a_dry_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().display().to_string();
     let mut pipe = Pipe::start(&[], &["--files", &path]);
-    let mut frame = call("1", "file_access_save_file", &json!({ "file_name": "a.txt", "content": "x\n" }));
+    let mut frame =
+        call("1", "file_access_save_file", &json!({ "file_name": "a.txt", "content": "x\n" }));
     frame["params"]["_meta"]["cofferdam/dryRun"] = json!(true);
     let shown = pipe.ask(&frame);
     let change = &shown["result"]["_meta"]["cofferdam/dryRun"]["changes"][0];
-    assert_eq!((&change["file"], &change["what"]), (&json!("workspace/a.txt"), &json!("created")), "{shown}");
+    assert_eq!(
+        (&change["file"], &change["what"]),
+        (&json!("workspace/a.txt"), &json!("created")),
+        "{shown}"
+    );
     assert!(change["diff"].as_str().unwrap().contains("+x"), "{shown}");
     assert!(!folder.path().join("a.txt").exists());
-    let made = pipe.call("file_access_save_file", json!({ "file_name": "a.txt", "content": "x\n" }));
+    let made =
+        pipe.call("file_access_save_file", json!({ "file_name": "a.txt", "content": "x\n" }));
     assert!(made["result"]["_meta"].get("cofferdam/dryRun").is_none(), "{made}");
     assert!(folder.path().join("a.txt").exists());
 }
@@ -213,7 +235,10 @@ fn approvals_depend_on_tool_and_path() {
     let save = |name: &str| json!({ "file_name": name, "content": "x" });
     assert!(!is_refused("file_access_save_file", save("drafts/a")));
     assert!(is_refused("file_access_save_file", save("final/a")));
-    assert!(is_refused("file_access_save_file", save("./final/a")), "no path, and no way around the rule");
+    assert!(
+        is_refused("file_access_save_file", save("./final/a")),
+        "no path, and no way around the rule"
+    );
     assert!(is_refused("file_access_save_file", save("Final\\\\a")));
     assert!(!is_refused("file_access_delete_file", json!({ "file_name": "drafts/a" })));
     assert!(is_refused("file_access_delete_file", json!({ "file_name": "other" })));
@@ -252,7 +277,8 @@ fn tools_are_chosen_by_name_and_by_toolset() {
     let mut all = Pipe::start(&[], &["--config", &config]);
     let listed = names(&all.modern("tools/list", json!({})));
     assert!(
-        listed.contains(&"text_word_count".to_owned()) && listed.contains(&"again_word_count".to_owned()),
+        listed.contains(&"text_word_count".to_owned())
+            && listed.contains(&"again_word_count".to_owned()),
         "{listed:?}"
     );
     assert!(!listed.contains(&"word_count".to_owned()));

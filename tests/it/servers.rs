@@ -1,5 +1,5 @@
-//! Remote MCP servers in a configuration, through the binary. The remote server is the binary itself, so that both directions
-//! are tried.
+//! Remote MCP servers in a configuration, through the binary. The remote server is the binary
+//! itself, so that both directions are tried.
 
 mod login;
 mod proxy;
@@ -22,7 +22,8 @@ struct Ran {
 
 impl Ran {
     fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("{}{}", self.stdout, self.stderr))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|_| panic!("{}{}", self.stdout, self.stderr))
     }
 }
 
@@ -63,14 +64,23 @@ impl Scene {
     fn run(&self, arguments: &[&str]) -> Ran {
         let output = self.command(arguments).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Ran { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        Ran {
+            code: output.status.code().unwrap(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
     }
 
     fn check(&self) -> Ran {
         let mut command = Command::new(binary());
-        let output = command.env_clear().args(["config", "check"]).arg(self.config()).output().unwrap();
+        let output =
+            command.env_clear().args(["config", "check"]).arg(self.config()).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Ran { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        Ran {
+            code: output.status.code().unwrap(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
     }
 }
 
@@ -89,20 +99,28 @@ fn names(listed: &Value) -> Vec<&str> {
 
 #[test]
 fn tools_of_a_server_are_listed_and_called_like_those_of_plugins() {
-    let scene = Scene::new(&format!("{}[plugins.text]\ncomponent = {:?}\n", far("served"), guest("text")));
+    let scene =
+        Scene::new(&format!("{}[plugins.text]\ncomponent = {:?}\n", far("served"), guest("text")));
     let listed = scene.run(&["list"]);
     assert_eq!(listed.code, 0, "{}", listed.stderr);
     assert!(listed.stdout.contains("\nfar  (server)\n  echo"), "{}", listed.stdout);
     let listed = scene.run(&["list", "--json"]).json();
     let echo = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "echo").unwrap();
-    assert_eq!((&echo["server"], &echo["input_schema"]["required"]), (&json!("far"), &json!(["message"])));
+    assert_eq!(
+        (&echo["server"], &echo["input_schema"]["required"]),
+        (&json!("far"), &json!(["message"]))
+    );
     assert_eq!(echo["plugin"], Value::Null);
 
     let called = scene.run(&["call", "echo", r#"{"message":"hi","more":1}"#, "--json"]);
     assert_eq!(called.code, 0, "{}", called.stderr);
     let called = called.json();
     assert_eq!(called["result"], json!({"echoed": {"message": "hi"}}), "{called}");
-    assert_eq!(called["record"]["dropped"], json!(["more"]), "what is not declared does not leave: {called}");
+    assert_eq!(
+        called["record"]["dropped"],
+        json!(["more"]),
+        "what is not declared does not leave: {called}"
+    );
 
     let failed = scene.run(&["call", "refuse", "{}"]);
     assert_eq!(failed.code, 1, "{}", failed.stderr);
@@ -123,7 +141,8 @@ fn tools_of_a_server_are_listed_and_called_like_those_of_plugins() {
     .unwrap();
     let played = scene.run(&["play", scene.path("script").to_str().unwrap()]);
     assert!(
-        played.stdout.contains(r#"{"echoed":{"message":"far"}}"#) && played.stdout.contains("\"words\":2"),
+        played.stdout.contains(r#"{"echoed":{"message":"far"}}"#)
+            && played.stdout.contains("\"words\":2"),
         "{}{}",
         played.stdout,
         played.stderr
@@ -167,7 +186,8 @@ fn a_server_that_is_not_there_keeps_nobody_else_away() {
     let config = "[servers.gone]\nurl = \"http://127.0.0.1:9/mcp\"\n[servers.silent]\ncommand = [\"false\"]\n\
                   [servers.slow]\ncommand = [\"sleep\", \"60\"]\nlimits = { connect-ms-max = 300 }\n";
     let config = format!("{config}env = {{ PATH = \"/usr/bin:/bin\" }}\n");
-    let config = config.replace("[\"false\"]\n", "[\"false\"]\nenv = { PATH = \"/usr/bin:/bin\" }\n");
+    let config =
+        config.replace("[\"false\"]\n", "[\"false\"]\nenv = { PATH = \"/usr/bin:/bin\" }\n");
     let scene = Scene::new(&format!("{config}[plugins.text]\ncomponent = {:?}\n", guest("text")));
     let listed = scene.run(&["list"]);
     assert_eq!(listed.code, 0, "{}", listed.stderr);
@@ -183,19 +203,31 @@ fn a_server_that_is_not_there_keeps_nobody_else_away() {
     assert_eq!(scene.run(&["call", "word_count", r#"{"text":"a"}"#]).code, 0);
     let missing = scene.run(&["call", "far_tool"]);
     assert_eq!(missing.code, 4);
-    assert!(missing.stderr.contains("it may be a tool of `gone`, `silent`, `slow`"), "{}", missing.stderr);
+    assert!(
+        missing.stderr.contains("it may be a tool of `gone`, `silent`, `slow`"),
+        "{}",
+        missing.stderr
+    );
 }
 
 #[test]
 fn allowed_tools_and_a_prefix_make_the_names() {
-    let scene = Scene::new(&format!("{}tools = [\"echo\", \"nosuch\"]\nprefix = \"up.\"\n", far("served")));
+    let scene =
+        Scene::new(&format!("{}tools = [\"echo\", \"nosuch\"]\nprefix = \"up.\"\n", far("served")));
     assert_eq!(names(&scene.run(&["list", "--json"]).json()), ["up_echo"]);
     assert_eq!(scene.run(&["call", "up_echo", r#"{"message":"hi"}"#]).code, 0);
     assert_eq!(scene.run(&["call", "echo", r#"{"message":"hi"}"#]).code, 2);
     // Names that two sources have get that of their source.
-    let scene = Scene::new(&format!("{}[plugins.near]\ncomponent = {:?}\n", far("served"), guest("served")));
+    let scene = Scene::new(&format!(
+        "{}[plugins.near]\ncomponent = {:?}\n",
+        far("served"),
+        guest("served")
+    ));
     let listed = scene.run(&["list", "--json"]).json();
-    assert!(names(&listed).contains(&"far_echo") && names(&listed).contains(&"near_echo"), "{listed}");
+    assert!(
+        names(&listed).contains(&"far_echo") && names(&listed).contains(&"near_echo"),
+        "{listed}"
+    );
     assert_eq!(scene.run(&["call", "far_echo", r#"{"message":"hi"}"#]).code, 0);
 }
 
@@ -223,7 +255,8 @@ fn what_needs_approval_is_not_called_without() {
 
 #[test]
 fn a_plugin_calls_a_tool_of_a_server_that_it_was_granted() {
-    let plugin = |grants: &str| format!("[plugins.stores]\ncomponent = {:?}\n{grants}", guest("stores"));
+    let plugin =
+        |grants: &str| format!("[plugins.stores]\ncomponent = {:?}\n{grants}", guest("stores"));
     let inner = r#"{"message":"inner"}"#;
     let arguments = crate::script::arguments(&[&["call", "echo", inner]]);
     let answer = |scene: &Scene| {
@@ -251,7 +284,10 @@ fn a_configuration_that_is_wrong_says_where() {
             ":2:7: secrets are sent over https",
         ),
         ("[servers.a]\ncommand = []\n", ":2:11: write the program"),
-        ("[servers.a]\ncommand = [\"x\"]\nheaders = { A = \"b\" }\n", ":3:13: a program gets no headers"),
+        (
+            "[servers.a]\ncommand = [\"x\"]\nheaders = { A = \"b\" }\n",
+            ":3:13: a program gets no headers",
+        ),
         ("[servers.a]\nurl = \"https://a.example\"\nenv = { A = \"b\" }\n", ":3:9: `env` is for"),
         (
             "[servers.a]\nurl = \"https://a.example\"\nheaders = { A = { secret = \"x\" } }\n",
@@ -265,7 +301,10 @@ fn a_configuration_that_is_wrong_says_where() {
             "[servers.a]\nurl = \"https://a.example\"\nlimits = { wall-ms-max = 0 }\n",
             ":1:1: server `a`: a limit of 0",
         ),
-        ("[servers.a]\nurl = \"https://a.example\"\napproval = \"maybe\"\n", ":3:12: write \"always\""),
+        (
+            "[servers.a]\nurl = \"https://a.example\"\napproval = \"maybe\"\n",
+            ":3:12: write \"always\"",
+        ),
         ("[servers.'a b']\nurl = \"https://a.example\"\n", "server `a b`: "),
     ] {
         let checked = Scene::new(config).check();
@@ -332,7 +371,11 @@ fn no_plugin_may_write_the_program_of_a_server() {
         std::fs::write(scene.config(), config("read-write")).unwrap();
         let checked = scene.check();
         assert_eq!(checked.code, 2, "{line}: {}", checked.stdout);
-        assert!(checked.stderr.contains("which decides what a plugin may do"), "{}", checked.stderr);
+        assert!(
+            checked.stderr.contains("which decides what a plugin may do"),
+            "{}",
+            checked.stderr
+        );
         std::fs::write(scene.config(), config("read-only")).unwrap();
         assert_eq!(scene.check().code, 0);
     }

@@ -49,7 +49,10 @@ async fn every_operation_works_and_the_standard_library_sees_the_same_files() {
         (&["read", "data", "d/a.txt", "99", "4"], ""),
         (&["list", "data", "", "", "recursive"], "directory d, file b.md, file d/a.txt"),
         (&["list", "data", "", "*.md", "recursive"], "file b.md"),
-        (&["search", "data", "", "^.*eins$"], "b.md [1:# eins], d/a.txt [1:eins|3:drei Eins] false"),
+        (
+            &["search", "data", "", "^.*eins$"],
+            "b.md [1:# eins], d/a.txt [1:eins|3:drei Eins] false",
+        ),
         (&["search", "data", "", "eins", "*.md"], "b.md [1:# eins] false"),
         (&["replace", "data", "b.md", "new"], "done"),
         (&["create_directory", "data", "e/f"], "done"),
@@ -107,7 +110,10 @@ async fn errors_say_what_a_tool_can_act_on() {
 #[tokio::test]
 async fn the_access_of_a_mount_holds_here_too() {
     let store = memory(Quota::default());
-    store.write(&StorePath::file("a").unwrap(), b"secret".to_vec(), WriteMode::Create).await.unwrap();
+    store
+        .write(&StorePath::file("a").unwrap(), b"secret".to_vec(), WriteMode::Create)
+        .await
+        .unwrap();
     let reading = host(&store, FileAccess::ReadOnly).await;
     let steps: &[&[&str]] = &[
         &["stores"],
@@ -118,7 +124,10 @@ async fn the_access_of_a_mount_holds_here_too() {
         &["create_directory", "data", "d"],
     ];
     let refused = "read-only";
-    assert_eq!(answers(&reading, steps).await, ["data false", "secret", refused, refused, refused, refused]);
+    assert_eq!(
+        answers(&reading, steps).await,
+        ["data false", "secret", refused, refused, refused, refused]
+    );
     let creating = host(&store, FileAccess::CreateOnly).await;
     let steps: &[&[&str]] = &[
         &["stores"],
@@ -171,7 +180,10 @@ async fn sessions_can_have_a_directory_of_their_own() {
 async fn what_a_guest_asks_for_is_not_allocated_before_it_is_known_to_fit() {
     let quota = Quota { bytes_max: u64::MAX, file_bytes_max: u64::MAX, ..Quota::default() };
     let store = memory(quota);
-    store.write(&StorePath::file("a").unwrap(), vec![b'x'; 100 << 20], WriteMode::Create).await.unwrap();
+    store
+        .write(&StorePath::file("a").unwrap(), vec![b'x'; 100 << 20], WriteMode::Create)
+        .await
+        .unwrap();
     let host = host(&store, FileAccess::ReadOnly).await;
     let limit = "limit: the changes of one call may take 83886080 bytes of memory at most.";
     assert_eq!(

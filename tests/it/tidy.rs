@@ -1,5 +1,5 @@
-//! Rules about this repository that no compiler checks. Each says how much it looked at, so that a rule which looks at
-//! nothing fails.
+//! Rules about this repository that no compiler checks. Each says how much it looked at, so that a
+//! rule which looks at nothing fails.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,9 +22,11 @@ fn files() -> Vec<PathBuf> {
 }
 
 fn sources() -> Vec<(PathBuf, String)> {
-    let rust = files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "rs"));
-    let read: Vec<_> =
-        rust.map(|path| (path.clone(), std::fs::read_to_string(root().join(&path)).unwrap())).collect();
+    let rust =
+        files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "rs"));
+    let read: Vec<_> = rust
+        .map(|path| (path.clone(), std::fs::read_to_string(root().join(&path)).unwrap()))
+        .collect();
     assert!(read.len() > 50, "only {} source files found", read.len());
     read
 }
@@ -34,8 +36,10 @@ fn members() -> Vec<(String, String)> {
     let workspace = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let (_, rest) = workspace.split_once("members = [").unwrap();
     let (list, _) = rest.split_once(']').unwrap();
-    let folders =
-        list.split(',').map(|entry| entry.trim().trim_matches('"')).filter(|entry| !entry.is_empty());
+    let folders = list
+        .split(',')
+        .map(|entry| entry.trim().trim_matches('"'))
+        .filter(|entry| !entry.is_empty());
     let members: Vec<_> = folders
         .map(|folder| {
             let manifest = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
@@ -60,7 +64,8 @@ fn dependencies(manifest: &str) -> Vec<&str> {
     names
 }
 
-/// The only members that may depend on a library; all others may not, those included that are added later.
+/// The only members that may depend on a library; all others may not, those included that are added
+/// later.
 #[test]
 fn heavy_libraries_are_named_in_one_place() {
     let allowed = [
@@ -97,11 +102,16 @@ fn crate_roots_stay_small() {
         let text = std::fs::read_to_string(root().join(crate_root)).unwrap();
         let exports = text.split("pub use ").skip(1).filter_map(|export| export.split(';').next());
         let names = |export: &str| match export.split_once('{') {
-            Some((_, list)) => list.split(',').filter(|name| name.contains(char::is_alphanumeric)).count(),
+            Some((_, list)) => {
+                list.split(',').filter(|name| name.contains(char::is_alphanumeric)).count()
+            }
             None => 1,
         };
         let count: usize = exports.map(names).sum();
-        assert!((1..=names_max).contains(&count), "{crate_root} exports {count} names; at most {names_max}");
+        assert!(
+            (1..=names_max).contains(&count),
+            "{crate_root} exports {count} names; at most {names_max}"
+        );
     }
 }
 
@@ -164,23 +174,27 @@ fn no_test_is_switched_off() {
 #[test]
 fn the_environment_is_read_by_the_binary_and_the_facade_only() {
     let is_test = |path: &Path| {
-        let is_below_tests =
-            path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "examples");
+        let is_below_tests = path
+            .components()
+            .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "examples");
         is_below_tests
             || path.ends_with("tests.rs")
             || path.ends_with("build.rs")
             || path.starts_with("host/files/src/testing")
-            // Configurations name variables, and the child process is told by its arguments what it is.
+            // Configurations name variables, and the child process is told by its arguments what it
+            // is.
             || path.starts_with("host/cofferdam")
             // TERM tells what the terminal understands.
             || path.starts_with("host/terminal")
     };
-    let host = |path: &Path| path.starts_with("host") && !path.starts_with("host/cli") && !is_test(path);
+    let host =
+        |path: &Path| path.starts_with("host") && !path.starts_with("host/cli") && !is_test(path);
     let mut looked_at = 0;
     for (path, text) in sources().into_iter().filter(|(path, _)| host(path)) {
         looked_at += 1;
         // Examples in documentation are programs.
-        let text: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        let text: String =
+            text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
         for reading in ["env::var", "env::current_dir", "env::args", "println!"] {
             assert!(!text.contains(reading), "{} uses {reading}", path.display());
         }
@@ -190,7 +204,8 @@ fn the_environment_is_read_by_the_binary_and_the_facade_only() {
 
 #[test]
 fn every_unsafe_block_is_in_a_place_that_is_listed() {
-    // The engine loads machine code and gives pages of its pool back, and the binary those of the allocator; the crash tool breaks rules on purpose.
+    // The engine loads machine code and gives pages of its pool back, and the binary those of the
+    // allocator; the crash tool breaks rules on purpose.
     let listed = [
         "host/engine/src/engine_pool/code.rs",
         "host/cli/src/memory.rs",
@@ -203,7 +218,10 @@ fn every_unsafe_block_is_in_a_place_that_is_listed() {
     for (path, text) in sources() {
         let name = path.display().to_string();
         let uses = text.lines().any(|line| line.contains(concat!("unsafe", " {")));
-        assert!(!uses || listed.iter().any(|place| name.starts_with(place)), "{name} uses unsafe code");
+        assert!(
+            !uses || listed.iter().any(|place| name.starts_with(place)),
+            "{name} uses unsafe code"
+        );
     }
 }
 
@@ -211,8 +229,14 @@ fn every_unsafe_block_is_in_a_place_that_is_listed() {
 fn no_path_of_a_machine_is_in_the_tree() {
     for path in files() {
         let Ok(text) = std::fs::read_to_string(root().join(&path)) else { continue };
-        for folder in [concat!("/ro", "ot/."), concat!("/wo", "rk/main"), concat!("/wo", "rk/shared")] {
-            assert!(!text.contains(folder), "{} names a folder of a machine: {folder}", path.display());
+        for folder in
+            [concat!("/ro", "ot/."), concat!("/wo", "rk/main"), concat!("/wo", "rk/shared")]
+        {
+            assert!(
+                !text.contains(folder),
+                "{} names a folder of a machine: {folder}",
+                path.display()
+            );
         }
     }
 }

@@ -9,7 +9,9 @@ use cofferdam_files::{
     FileAccessOptions, FileAccessTools, FileStore, MemoryStore, Quota, StorePath, WriteMode,
 };
 use cofferdam_tests::{Host, guest};
-use cofferdam_tool::{CallContext, Completion, FileAccess, Limits, MountName, PluginName, ToolName, Toolset};
+use cofferdam_tool::{
+    CallContext, Completion, FileAccess, Limits, MountName, PluginName, ToolName, Toolset,
+};
 use serde_json::json;
 
 use crate::script;
@@ -22,7 +24,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// `access` is what the plugin that calls may do with the store; the one that is called may write.
+    /// `access` is what the plugin that calls may do with the store; the one that is called may
+    /// write.
     async fn new(tools: &[&str], access: FileAccess) -> Self {
         let store: Arc<dyn FileStore> = Arc::new(MemoryStore::new(Quota::default()));
         let mut scene = Self { host: Host::new(), toolset: Toolset::new(), store };
@@ -76,15 +79,20 @@ fn files(script: &str) -> String {
 
 #[tokio::test]
 async fn only_granted_tools_are_listed_and_called() {
-    let scene = Scene::new(&["ok", "file_access_read_file", "not_there"], FileAccess::ReadWrite).await;
-    let answers = scene.answers(&[&["tools"], &["call", "ok", "{}"], &["call", "abort", "{}"]]).await;
+    let scene =
+        Scene::new(&["ok", "file_access_read_file", "not_there"], FileAccess::ReadWrite).await;
+    let answers =
+        scene.answers(&[&["tools"], &["call", "ok", "{}"], &["call", "abort", "{}"]]).await;
     assert_eq!(answers, ["ok file_access_read_file", "ok", "Error::UnknownTool"]);
     let completion = scene.run(&[&["call", "abort", "{}"]], &CallContext::new("c")).await;
     let refused: Vec<_> =
         completion.record.refused.iter().map(|refusal| refusal.capability.as_str()).collect();
     assert_eq!(refused, ["tool:abort"]);
     let ungranted = Scene::new(&[], FileAccess::ReadWrite).await;
-    assert_eq!(ungranted.answers(&[&["tools"], &["call", "ok", "{}"]]).await, ["", "Error::UnknownTool"]);
+    assert_eq!(
+        ungranted.answers(&[&["tools"], &["call", "ok", "{}"]]).await,
+        ["", "Error::UnknownTool"]
+    );
 }
 
 #[tokio::test]
@@ -102,8 +110,12 @@ async fn every_way_in_which_an_inner_call_can_end_is_told_and_recorded() {
     assert!(answers[2].starts_with("Error::Ended(\"Trap."), "{}", answers[2]);
     assert!(answers[3].starts_with("Error::"), "{}", answers[3]);
     let completion = scene.run(steps, &CallContext::new("outer")).await;
-    let inner: Vec<_> =
-        completion.record.inner.iter().map(|record| (record.call_id.as_str(), record.outcome)).collect();
+    let inner: Vec<_> = completion
+        .record
+        .inner
+        .iter()
+        .map(|record| (record.call_id.as_str(), record.outcome))
+        .collect();
     assert_eq!(inner[..3], [("outer.1", "ok"), ("outer.2", "failure"), ("outer.3", "error")]);
 }
 
@@ -116,12 +128,22 @@ async fn inner_calls_take_part_in_the_transaction_of_the_outer_one() {
         &["call", "files", &files("write /data/a one; create_dir /data/d")],
         &["read", "data", "a"],
         &["call", "file_access_save_file", r#"{"file_name":"d/b","content":"two"}"#],
-        &["call", "file_access_replace", r#"{"file_name":"a","old_string":"one","new_string":"1"}"#],
+        &[
+            "call",
+            "file_access_replace",
+            r#"{"file_name":"a","old_string":"one","new_string":"1"}"#,
+        ],
         &["call", "files", &files("read /data/a; read /data/d/b")],
         &["create", "data", "c", "x"],
     ];
-    let expected =
-        ["done; done", "one", "File 'd/b' saved.", "Replaced 1 occurrence(s) in 'a'.", "1; two", "read-only"];
+    let expected = [
+        "done; done",
+        "one",
+        "File 'd/b' saved.",
+        "Replaced 1 occurrence(s) in 'a'.",
+        "1; two",
+        "read-only",
+    ];
     // A call that ends badly takes the changes of its inner calls with it.
     for end in ["trap", "fail"] {
         let ended = scene.run(&[work, &[&[end]]].concat(), &CallContext::new("c")).await;
@@ -193,8 +215,11 @@ async fn calls_can_only_be_so_deep_in_each_other() {
     for _ in 0..6 {
         arguments = script::arguments(&[&["call", "stores", &arguments]]);
     }
-    let called =
-        scene.toolset.call("stores", Some(arguments.as_bytes()), &CallContext::new("c")).await.unwrap();
+    let called = scene
+        .toolset
+        .call("stores", Some(arguments.as_bytes()), &CallContext::new("c"))
+        .await
+        .unwrap();
     let mut text = called.outcome.shown().unwrap().text();
     let mut depth = 0;
     while text != "Error::TooDeep" {
@@ -219,7 +244,11 @@ async fn many_calls_that_wait_for_inner_ones_do_not_wait_for_ever() {
         .map(|_| {
             let (scene, inner) = (Arc::clone(&scene), inner.clone());
             tokio::spawn(async move {
-                scene.run(&[&["call", "stores", &inner]], &CallContext::new("c")).await.record.outcome
+                scene
+                    .run(&[&["call", "stores", &inner]], &CallContext::new("c"))
+                    .await
+                    .record
+                    .outcome
             })
         })
         .collect();

@@ -46,8 +46,12 @@ async fn load(component: &Component, cache: &Path) -> (Plugin, Vec<LoadEvent>) {
     config.cache_directory = Some(cache.to_owned());
     let host = Host::with(config);
     let name = PluginName::new("guest").unwrap();
-    let options =
-        PluginOptions { name, grants: host.grants.clone(), limits: host.limits.clone(), retries_max: 0 };
+    let options = PluginOptions {
+        name,
+        grants: host.grants.clone(),
+        limits: host.limits.clone(),
+        retries_max: 0,
+    };
     let events = Events::default();
     let plugin = host.engine.load(component, options, &events).await.expect("the component loads");
     (plugin, events.0.into_inner().unwrap())
@@ -62,12 +66,16 @@ fn tool(plugin: &Plugin, name: &str) -> ToolDefinition {
 #[tokio::test]
 async fn functions_are_named_and_the_interface_only_where_it_is_needed() {
     let host = echo().await;
-    let names: Vec<_> = host.toolset().definitions().map(|definition| definition.name.to_string()).collect();
+    let names: Vec<_> =
+        host.toolset().definitions().map(|definition| definition.name.to_string()).collect();
     for name in ["greet_all", "nested_options", "permission_sets", "ends_count", "clock_count"] {
         assert!(names.iter().any(|found| found == name), "{name} is not in {names:?}");
     }
     assert!(!names.iter().any(|name| name == "count"));
-    assert_eq!(value(&host, "greet_all", &json!({"names": ["Ann", "Bo"]})).await, "Hello, Ann, Bo!");
+    assert_eq!(
+        value(&host, "greet_all", &json!({"names": ["Ann", "Bo"]})).await,
+        "Hello, Ann, Bo!"
+    );
 }
 
 #[tokio::test]
@@ -75,15 +83,27 @@ async fn a_result_at_the_top_is_the_outcome() {
     let ok = |text: &str| (text.to_owned(), "ok".to_owned());
     let failure = |error: Value| (json!({ "error": error }).to_string(), "failure".to_owned());
     assert_eq!(shown("text", json!({"text": "hi", "fail": false})).await, ok("hi"));
-    assert_eq!(shown("text", json!({"text": "no", "fail": true})).await, failure(json!({"message": "no"})));
+    assert_eq!(
+        shown("text", json!({"text": "no", "fail": true})).await,
+        failure(json!({"message": "no"}))
+    );
     assert_eq!(shown("nothing", json!({})).await, ok(""));
     assert_eq!(shown("bare_error", json!({"fail": false})).await, ok(""));
     let no_message = json!({"message": "The tool reported a failure without a message."});
     assert_eq!(shown("bare_error", json!({"fail": true})).await, failure(no_message));
     let suggested = json!({"message": "no such order", "suggestion": "list orders"});
-    assert_eq!(shown("record_error", json!({"suggestion": "list orders"})).await, failure(suggested));
-    assert_eq!(shown("record_error", json!({})).await, failure(json!({"message": "no such order"})));
-    assert_eq!(shown("detailed_error", json!({})).await, failure(json!({"message": "refused", "code": 7})));
+    assert_eq!(
+        shown("record_error", json!({"suggestion": "list orders"})).await,
+        failure(suggested)
+    );
+    assert_eq!(
+        shown("record_error", json!({})).await,
+        failure(json!({"message": "no such order"}))
+    );
+    assert_eq!(
+        shown("detailed_error", json!({})).await,
+        failure(json!({"message": "refused", "code": 7}))
+    );
     let reason = json!({"kind": "not-found", "value": "x"});
     assert_eq!(shown("variant_error", json!({})).await, failure(reason));
 }
@@ -109,7 +129,11 @@ async fn errors_are_typed_as_for_any_plugin() {
     let (text, _) = shown("long_text", json!({"length": 1_048_576})).await;
     assert_eq!(text.len(), 1_048_576, "exactly the limit passes (RES-18)");
     let (text, _) = shown("blob", json!({"length": 786_432})).await;
-    assert_eq!(text.len(), 1_048_576, "what host calls may take over is enough for the largest result");
+    assert_eq!(
+        text.len(),
+        1_048_576,
+        "what host calls may take over is enough for the largest result"
+    );
     // More than may be copied for a result of that length: it is refused before.
     ends_as("blob", json!({"length": 20_000_000}), "OutputLimit").await;
 }

@@ -16,8 +16,7 @@ impl Folder {
         let folder = Self(tempfile::tempdir().unwrap());
         folder.put("text", &std::fs::read(guest("text")).unwrap());
         folder.put("broken", b"no component");
-        let config =
-            "[plugins.text]\ncomponent = \"text.wasm\"\n[plugins.broken]\ncomponent = \"broken.wasm\"\n";
+        let config = "[plugins.text]\ncomponent = \"text.wasm\"\n[plugins.broken]\ncomponent = \"broken.wasm\"\n";
         std::fs::write(folder.config(), config).unwrap();
         folder
     }
@@ -32,10 +31,14 @@ impl Folder {
         std::fs::rename(fresh, self.0.path().join(format!("{name}.wasm"))).unwrap();
     }
 
-    /// Runs a command with the configuration; answers exit code, standard output and standard error.
+    /// Runs a command with the configuration; answers exit code, standard output and standard
+    /// error.
     fn run(&self, arguments: &[&str]) -> (i32, String, String) {
         let mut command = Command::new(binary());
-        command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).stdin(std::process::Stdio::null());
+        command
+            .env_clear()
+            .env("COFFERDAM_CACHE_DIR", shared_cache())
+            .stdin(std::process::Stdio::null());
         let output = command.args(arguments).arg("--config").arg(self.config()).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
@@ -84,13 +87,21 @@ fn a_changed_plugin_is_unavailable_until_it_is_approved_and_comes_back_without_a
 fn a_plugin_that_never_loaded_is_named_where_its_tool_is_called() {
     let folder = Folder::new();
     let script = folder.0.path().join("script.jsonl");
-    std::fs::write(&script, "{\"calls\":[{\"tool\":\"schema\",\"arguments\":{}}]}\n{\"text\":\"done\"}\n")
-        .unwrap();
+    std::fs::write(
+        &script,
+        "{\"calls\":[{\"tool\":\"schema\",\"arguments\":{}}]}\n{\"text\":\"done\"}\n",
+    )
+    .unwrap();
     let script = script.display().to_string();
     let model = format!("script:{script}");
-    for arguments in [&["call", "schema", "{}"][..], &["play", &script], &["chat", "hi", "--model", &model]] {
+    for arguments in
+        [&["call", "schema", "{}"][..], &["play", &script], &["chat", "hi", "--model", &model]]
+    {
         let (_, _, stderr) = folder.run(arguments);
-        assert!(stderr.contains("it may be a tool of `broken`, left out"), "{arguments:?}: {stderr}");
+        assert!(
+            stderr.contains("it may be a tool of `broken`, left out"),
+            "{arguments:?}: {stderr}"
+        );
     }
 }
 
@@ -114,7 +125,10 @@ fn a_broken_plugin_comes_back_when_its_file_is_mended() {
 fn inspect_shows_a_component_that_traps_while_it_lists_its_tools() {
     let component = guest("list_traps");
     let mut command = Command::new(binary());
-    command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache()).stdin(std::process::Stdio::null());
+    command
+        .env_clear()
+        .env("COFFERDAM_CACHE_DIR", shared_cache())
+        .stdin(std::process::Stdio::null());
     let output = command.arg("inspect").arg(component).output().unwrap();
     let (stdout, stderr) =
         (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());

@@ -1,4 +1,5 @@
-//! No tests: a server that speaks MCP, and raw bytes to and from it. No SDK of MCP is between them and the server.
+//! No tests: a server that speaks MCP, and raw bytes to and from it. No SDK of MCP is between them
+//! and the server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +11,8 @@ use std::time::{Duration, Instant};
 use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::{Value, json};
 
-/// How long an answer may take on a busy machine. A test that waits that long has found something that hangs.
+/// How long an answer may take on a busy machine. A test that waits that long has found something
+/// that hangs.
 pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// The revision without a handshake.
@@ -86,7 +88,8 @@ impl Pipe {
     pub(crate) fn of(command: &mut Command) -> Self {
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
-        let (output, errors) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
+        let (output, errors) =
+            (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
         Self { child, input, output, errors, requests: 0 }
     }
 
@@ -100,11 +103,14 @@ impl Pipe {
         self.child.id()
     }
 
-    /// Sends bytes and a line feed. A server that has ended is found out by whoever waits for an answer.
+    /// Sends bytes and a line feed. A server that has ended is found out by whoever waits for an
+    /// answer.
     pub(crate) fn send(&mut self, frame: &[u8]) {
         let input = self.input.as_mut().unwrap();
-        let _ended =
-            input.write_all(frame).and_then(|()| input.write_all(b"\n")).and_then(|()| input.flush());
+        let _ended = input
+            .write_all(frame)
+            .and_then(|()| input.write_all(b"\n"))
+            .and_then(|()| input.flush());
     }
 
     /// The next line, which has to be JSON.
@@ -118,7 +124,8 @@ impl Pipe {
                 panic!("the server has ended with {status}: {}", said.join("\n"));
             }
         };
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON on standard output: {line}"))
+        serde_json::from_str(&line)
+            .unwrap_or_else(|_| panic!("not JSON on standard output: {line}"))
     }
 
     /// Everything that comes until the answer to `id`, and that answer.
@@ -172,7 +179,8 @@ impl Pipe {
         self.errors.iter().collect()
     }
 
-    /// Ends the input and gives the exit code, what was still said on standard output, and how long it took.
+    /// Ends the input and gives the exit code, what was still said on standard output, and how long
+    /// it took.
     pub(crate) fn end(mut self) -> (Option<i32>, Vec<String>, Duration) {
         let started = Instant::now();
         drop(self.input.take());
@@ -224,7 +232,9 @@ impl Http {
         let errors = lines(child.stderr.take().unwrap());
         let mut said = Vec::new();
         let address = loop {
-            let Ok(line) = errors.recv_timeout(ANSWER_MAX) else { panic!("it does not listen: {said:?}") };
+            let Ok(line) = errors.recv_timeout(ANSWER_MAX) else {
+                panic!("it does not listen: {said:?}")
+            };
             if let Some(url) = line.strip_prefix("listening on http://") {
                 break url.strip_suffix("/mcp").unwrap().parse().unwrap();
             }
@@ -252,7 +262,11 @@ impl Http {
         let _refused = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
         let mut bytes = Vec::new();
         if let Err(error) = stream.read_to_end(&mut bytes) {
-            assert!(!bytes.is_empty(), "no answer to {head:?} {:?}: {error}", String::from_utf8_lossy(body));
+            assert!(
+                !bytes.is_empty(),
+                "no answer to {head:?} {:?}: {error}",
+                String::from_utf8_lossy(body)
+            );
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));

@@ -1,5 +1,5 @@
-//! What the end-to-end tests and the benchmarks share: where the built guests and the binary are, and a host to run
-//! them on.
+//! What the end-to-end tests and the benchmarks share: where the built guests and the binary are,
+//! and a host to run them on.
 
 #![expect(
     clippy::expect_used,
@@ -18,7 +18,10 @@ use cofferdam_tool::{CallContext, Completion, Limits, PluginName, Refused, Tools
 /// The root of the repository.
 #[must_use]
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies below the root").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the package lies below the root")
+        .to_owned()
 }
 
 /// A component that `cargo xtask guests` has built.
@@ -39,7 +42,8 @@ pub fn guest(name: &str) -> PathBuf {
 #[must_use]
 pub fn binary() -> PathBuf {
     let this = std::env::current_exe().expect("a running program has a path");
-    let beside = this.ancestors().skip(1).map(|folder| folder.join("cofferdam")).find(|path| path.is_file());
+    let beside =
+        this.ancestors().skip(1).map(|folder| folder.join("cofferdam")).find(|path| path.is_file());
     beside.expect("the binary is missing: run `cargo build -p cofferdam-cli` first")
 }
 
@@ -54,11 +58,13 @@ pub fn config() -> EngineConfig {
     config
 }
 
-/// Gives what the allocator of the tests has freed back to the system, as a program that embeds the host can.
+/// Gives what the allocator of the tests has freed back to the system, as a program that embeds the
+/// host can.
 fn give_back_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "the allocator has no other interface")]
-    // SAFETY: takes the allocator's own locks and touches only free memory. Any thread may call it at any time.
+    // SAFETY: takes the allocator's own locks and touches only free memory. Any thread may call it
+    // at any time.
     unsafe {
         libc::malloc_trim(0);
     }
@@ -76,7 +82,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host without plugins. All hosts of one test run share a cache, so that each guest is compiled once.
+    /// A host without plugins. All hosts of one test run share a cache, so that each guest is
+    /// compiled once.
     ///
     /// # Panics
     /// When the engine does not start.
@@ -95,7 +102,12 @@ impl Host {
     #[must_use]
     pub fn with(config: EngineConfig) -> Self {
         let engine = Engine::new(config).expect("the engine starts");
-        Self { engine, limits: Limits::default(), grants: Grants::default(), toolset: Toolset::new() }
+        Self {
+            engine,
+            limits: Limits::default(),
+            grants: Grants::default(),
+            toolset: Toolset::new(),
+        }
     }
 
     /// Loads a built guest as a plugin of the same name.
@@ -133,10 +145,18 @@ impl Host {
     ///
     /// # Panics
     /// When the name is none.
-    pub async fn try_load_as(&self, name: &str, component: &Component) -> Result<Plugin, LoadError> {
+    pub async fn try_load_as(
+        &self,
+        name: &str,
+        component: &Component,
+    ) -> Result<Plugin, LoadError> {
         let name = PluginName::new(name).expect("a name for a plugin");
-        let options =
-            PluginOptions { name, grants: self.grants.clone(), limits: self.limits.clone(), retries_max: 0 };
+        let options = PluginOptions {
+            name,
+            grants: self.grants.clone(),
+            limits: self.limits.clone(),
+            retries_max: 0,
+        };
         self.engine.load(component, options, &()).await
     }
 
@@ -181,6 +201,7 @@ impl Default for Host {
 #[must_use]
 pub fn shared_cache() -> PathBuf {
     let path = root().join("target/test-cache");
-    std::fs::create_dir_all(path.parent().expect("the path has a parent")).expect("target can be created");
+    std::fs::create_dir_all(path.parent().expect("the path has a parent"))
+        .expect("target can be created");
     path
 }

@@ -12,7 +12,8 @@ const EXTISM_TARGET: &str = "target/extism";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// One JSON object per line: name, ours, reference, ratio, spread; or name, amount, unit, spread
+    /// One JSON object per line: name, ours, reference, ratio, spread; or name, amount, unit,
+    /// spread
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
     /// A table in Markdown, as in docs/performance.md
@@ -27,34 +28,48 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
-    let wants = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
-    if options.only.is_empty() || options.only.iter().any(|name| !WITHOUT_CALLS.contains(&name.as_str())) {
+    let wants =
+        |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
+    if options.only.is_empty()
+        || options.only.iter().any(|name| !WITHOUT_CALLS.contains(&name.as_str()))
+    {
         guests::build()?;
         if wants("extism") {
             build_extism();
         }
         section("building in release mode");
-        cargo(&["build", "--release", "--package", "cofferdam-cli", "--package", "cofferdam-bench"])?;
+        cargo(&[
+            "build",
+            "--release",
+            "--package",
+            "cofferdam-cli",
+            "--package",
+            "cofferdam-bench",
+        ])?;
     } else {
         cargo(&["build", "--release", "--package", "cofferdam-bench", "--no-default-features"])?;
     }
     section("measuring");
-    let flags = [(options.json, "--json"), (options.markdown, "--markdown"), (options.quick, "--quick")];
+    let flags =
+        [(options.json, "--json"), (options.markdown, "--markdown"), (options.quick, "--quick")];
     let mut arguments: Vec<_> =
         flags.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag)).collect();
     for name in &options.only {
         arguments.extend(["--only", name]);
     }
-    // Not by `cargo run`, which would select one package, and build the engine once more with its features.
+    // Not by `cargo run`, which would select one package, and build the engine once more with its
+    // features.
     command(text(&release("cofferdam-bench"))?, &arguments).run(&root())
 }
 
-/// What cannot be built is left out: it needs a newer compiler than the host, and another 300 crates.
+/// What cannot be built is left out: it needs a newer compiler than the host, and another 300
+/// crates.
 fn build_extism() {
     section("building extism, which is compared with");
     let build = |more: &[&str]| {
         let target = text(&root().join(EXTISM_TARGET))?.to_owned();
-        let arguments = [&["build", "--release", "--locked", "--target-dir", &target], more].concat();
+        let arguments =
+            [&["build", "--release", "--locked", "--target-dir", &target], more].concat();
         // The toolchain that runs this would be taken before the one that the folder names.
         command("cargo", &arguments).without("RUSTUP_TOOLCHAIN").run(&root().join(EXTISM))
     };

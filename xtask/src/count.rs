@@ -1,8 +1,9 @@
-//! How many instructions a call takes, by callgrind: a figure that is the same on a busy machine, and so a limit that a test can
-//! hold.
+//! How many instructions a call takes, by callgrind: a figure that is the same on a busy machine,
+//! and so a limit that a test can hold.
 //!
-//! A program that makes N calls is counted twice, with two numbers of calls; the difference is what the calls took, without the
-//! start. `tests/bench/counts.toml` has the figures of a debug build, and how much each may grow.
+//! A program that makes N calls is counted twice, with two numbers of calls; the difference is what
+//! the calls took, without the start. `tests/bench/counts.toml` has the figures of a debug build,
+//! and how much each may grow.
 
 mod filter;
 
@@ -16,10 +17,12 @@ use crate::packages::text;
 use crate::run::{command, is_ci, root, section};
 use crate::{guests, toolchains};
 
-/// Figures in the file of counts: the instructions of a call on raw wasmtime, and those that the host adds. How much each may grow, in
-/// hundredths. The host's part varies more from run to run, being the difference of two counts.
+/// Figures in the file of counts: the instructions of a call on raw wasmtime, and those that the
+/// host adds. How much each may grow, in hundredths. The host's part varies more from run to run,
+/// being the difference of two counts.
 const FIGURES: [(&str, u64); 2] = [("floor", 10), ("added", 50)];
-/// The more calls, the less it counts that compiling takes some instructions more or less from run to run.
+/// The more calls, the less it counts that compiling takes some instructions more or less from run
+/// to run.
 const CALLS: [u64; 2] = [100, 600];
 const COUNTS: &str = "tests/bench/counts.toml";
 const FOLDER: &str = "target/count";
@@ -29,7 +32,8 @@ pub(crate) struct Options {
     /// Write what was counted into the file
     #[arg(long)]
     update: bool,
-    /// Count in this `cofferdam-bench`, such as one that was built in release mode, and compare with nothing
+    /// Count in this `cofferdam-bench`, such as one that was built in release mode, and compare
+    /// with nothing
     #[arg(long, value_name = "FILE", conflicts_with = "update")]
     program: Option<PathBuf>,
 }
@@ -75,14 +79,16 @@ fn figures(program: &Path) -> anyhow::Result<[u64; FIGURES.len()]> {
     Ok([floor, ours.saturating_sub(floor)])
 }
 
-/// Builds the program as the tests do. An optimised build would take as long as everything else, and a change shows in either.
+/// Builds the program as the tests do. An optimised build would take as long as everything else,
+/// and a change shows in either.
 fn build() -> anyhow::Result<PathBuf> {
     guests::build()?;
     crate::build()?;
     Ok(root().join("target/debug/cofferdam-bench"))
 }
 
-/// The same for a run of all tests. Where the counter is missing it is installed in CI, and said anywhere else.
+/// The same for a run of all tests. Where the counter is missing it is installed in CI, and said
+/// anywhere else.
 pub(crate) fn for_tests() -> anyhow::Result<()> {
     if !toolchains::has_valgrind() {
         if !is_ci() {
@@ -119,11 +125,21 @@ fn total(program: &Path, side: &str, calls: u64) -> anyhow::Result<u64> {
     let out = folder.join(format!("{side}-{calls}"));
     let out_file = format!("--callgrind-out-file={}", text(&out)?);
     let calls = calls.to_string();
-    let arguments =
-        ["--tool=callgrind", "--quiet", &out_file, text(program)?, "--count", side, "--calls", &calls];
+    let arguments = [
+        "--tool=callgrind",
+        "--quiet",
+        &out_file,
+        text(program)?,
+        "--count",
+        side,
+        "--calls",
+        &calls,
+    ];
     command("valgrind", &arguments).called("valgrind").run(&root())?;
     let written = fs::read_to_string(&out)?;
     let totals = written.lines().find_map(|line| line.strip_prefix("totals: "));
-    let Some(totals) = totals else { bail!("callgrind has written no totals into {}", out.display()) };
+    let Some(totals) = totals else {
+        bail!("callgrind has written no totals into {}", out.display())
+    };
     Ok(totals.trim().parse()?)
 }

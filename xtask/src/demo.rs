@@ -1,4 +1,5 @@
-//! The main job on real input: a scripted model works with sandboxed tools on this repository's own files.
+//! The main job on real input: a scripted model works with sandboxed tools on this repository's own
+//! files.
 
 use anyhow::Context;
 
@@ -11,14 +12,17 @@ const SCRIPT: &str = "sample-tools/demo/script.jsonl";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Show the sample tools in Python, JavaScript, TypeScript, Go, C and C++ as well, where their toolchains are installed
+    /// Show the sample tools in Python, JavaScript, TypeScript, Go, C and C++ as well, where their
+    /// toolchains are installed
     #[arg(long)]
     all: bool,
 }
 
 /// Builds the host and the plugins, and plays the script.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
-    section("this takes some minutes the first time: compiling the host, which holds a compiler itself");
+    section(
+        "this takes some minutes the first time: compiling the host, which holds a compiler itself",
+    );
     // Not as the tests build it: they want benchmarks, examples and features of other packages too.
     cargo(&["build", "--package", "cofferdam-cli"])?;
     guests::build_samples()?;
@@ -26,10 +30,18 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     section("a stranger's component: what does it ask for?");
     cofferdam(&["inspect", "target/plugins/markdown.wasm"])?;
 
-    section("a scripted model works on files of this repository, mounted read-only as /docs and /data");
+    section(
+        "a scripted model works on files of this repository, mounted read-only as /docs and /data",
+    );
     let plugin_paths = PLUGINS.map(|name| format!("target/plugins/{name}.wasm"));
-    let mut play =
-        vec!["play", SCRIPT, "--mount", "docs=docs:ro", "--mount", "data=sample-tools/demo/data:ro"];
+    let mut play = vec![
+        "play",
+        SCRIPT,
+        "--mount",
+        "docs=docs:ro",
+        "--mount",
+        "data=sample-tools/demo/data:ro",
+    ];
     for path in &plugin_paths {
         play.extend(["--plugin", path]);
     }
@@ -90,12 +102,24 @@ const SAMPLES: [SampleCall; 10] = [
         r#"{"file":"/data/release/SHA256SUMS"}"#,
         Some("sample-tools/c/checksum/fixtures"),
     ),
-    ("similar", "closest", r#"{"name":"--verison","names":["--verbose","--version","--quiet"]}"#, None),
-    ("image", "image_info", r#"{"file":"/data/turned.jpg"}"#, Some("sample-tools/cpp/image/fixtures")),
+    (
+        "similar",
+        "closest",
+        r#"{"name":"--verison","names":["--verbose","--version","--quiet"]}"#,
+        None,
+    ),
+    (
+        "image",
+        "image_info",
+        r#"{"file":"/data/turned.jpg"}"#,
+        Some("sample-tools/cpp/image/fixtures"),
+    ),
 ];
 
 fn in_other_languages() -> anyhow::Result<()> {
-    section("tools in Python, JavaScript, TypeScript, Go, C and C++, as far as their toolchains are here");
+    section(
+        "tools in Python, JavaScript, TypeScript, Go, C and C++, as far as their toolchains are here",
+    );
     for (plugin, tool, arguments, directory) in SAMPLES {
         let component = format!("target/plugins/{plugin}.wasm");
         if !root().join(&component).is_file() {

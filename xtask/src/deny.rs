@@ -1,4 +1,5 @@
-//! Dependencies: licences, bans, sources and known vulnerabilities, by `cargo deny` and `deny.toml`.
+//! Dependencies: licences, bans, sources and known vulnerabilities, by `cargo deny` and
+//! `deny.toml`.
 
 use std::process::{Command, Stdio};
 
@@ -9,8 +10,8 @@ use crate::run::{cargo, is_ci, root, section};
 /// The version that is installed where there is none.
 const VERSION: &str = "0.20.2";
 
-/// Checks the dependency tree. Where cargo-deny is missing, CI installs it, which takes some minutes; anywhere else that
-/// is said and nothing is checked.
+/// Checks the dependency tree. Where cargo-deny is missing, CI installs it, which takes some
+/// minutes; anywhere else that is said and nothing is checked.
 pub(crate) fn run() -> anyhow::Result<()> {
     if !is_installed() {
         if !is_ci() {
@@ -28,12 +29,14 @@ pub(crate) fn run() -> anyhow::Result<()> {
     advisories()
 }
 
-/// The database of advisories is fetched over the network. Not reaching it is no reason to stop a build; finding
-/// something in it is.
+/// The database of advisories is fetched over the network. Not reaching it is no reason to stop a
+/// build; finding something in it is.
 fn advisories() -> anyhow::Result<()> {
     section("dependencies: known vulnerabilities");
     if !deny(&["fetch", "db"])?.success() {
-        section("known vulnerabilities are NOT checked: the database of advisories cannot be reached");
+        section(
+            "known vulnerabilities are NOT checked: the database of advisories cannot be reached",
+        );
         return Ok(());
     }
     if !deny(&["--all-features", "--offline", "check", "advisories"])?.success() {
@@ -48,6 +51,10 @@ fn deny(arguments: &[&str]) -> anyhow::Result<std::process::ExitStatus> {
 
 fn is_installed() -> bool {
     let mut version = Command::new("cargo");
-    version.args(["deny", "--version"]).current_dir(root()).stdout(Stdio::null()).stderr(Stdio::null());
+    version
+        .args(["deny", "--version"])
+        .current_dir(root())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     version.status().is_ok_and(|status| status.success())
 }

@@ -1,7 +1,8 @@
 //! Runs the fuzz targets of `tests/fuzz` under libFuzzer, on the toolchain of the repository.
 //!
-//! Coverage is an LLVM pass that stable compilers have as well. Only the crates of this workspace get it: cargo runs this program
-//! in place of rustc for them (`RUSTC_WORKSPACE_WRAPPER`), so that what they depend on is not compiled a second time.
+//! Coverage is an LLVM pass that stable compilers have as well. Only the crates of this workspace
+//! get it: cargo runs this program in place of rustc for them (`RUSTC_WORKSPACE_WRAPPER`), so that
+//! what they depend on is not compiled a second time.
 
 use std::fs;
 use std::io::Write as _;
@@ -67,7 +68,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let known = targets()?;
     if options.list {
         let mut out = std::io::stdout().lock();
-        return known.iter().try_for_each(|name| writeln!(out, "{name}")).context("cannot write the list");
+        return known
+            .iter()
+            .try_for_each(|name| writeln!(out, "{name}"))
+            .context("cannot write the list");
     }
     let names = match &options.target {
         Some(name) if known.contains(name) => vec![name.clone()],
@@ -77,7 +81,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     crate::guests::build()?;
     let program = build()?;
     if let (Some(file), [name]) = (&options.input, &*names) {
-        let file = fs::canonicalize(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let file =
+            fs::canonicalize(file).with_context(|| format!("cannot read {}", file.display()))?;
         return command(&program.display().to_string(), &[&file.display().to_string()])
             .env(TARGET, name)
             .run(&root());
@@ -101,7 +106,8 @@ fn has_cpp() -> bool {
     version.status().is_ok_and(|status| status.success())
 }
 
-/// Names of the targets: those of the folders of seeds. A test compares them with the table of the crate.
+/// Names of the targets: those of the folders of seeds. A test compares them with the table of the
+/// crate.
 fn targets() -> anyhow::Result<Vec<String>> {
     let seeds = root().join("tests/fuzz/seeds");
     let mut names = Vec::new();
@@ -115,8 +121,10 @@ fn targets() -> anyhow::Result<Vec<String>> {
 /// Builds the program that runs a target.
 fn build() -> anyhow::Result<PathBuf> {
     section("building the fuzz targets");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    // The path, not `current_exe`: a build of the workspace may have replaced the file that this process was started from.
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    // The path, not `current_exe`: a build of the workspace may have replaced the file that this
+    // process was started from.
     let wrapper = target.join("debug").join(format!("xtask{}", std::env::consts::EXE_SUFFIX));
     let program = ["--features", "cofferdam-fuzz/libfuzzer", "--example", "fuzz"];
     command("cargo", &[&["build", "--workspace"], &program[..]].concat())
@@ -166,10 +174,12 @@ fn fuzz(program: &Path, name: &str, seconds: u64) -> anyhow::Result<String> {
     let folder = root().join("target/fuzz");
     let (corpus, findings) = (folder.join("corpus").join(name), folder.join("findings"));
     for directory in [&corpus, &findings] {
-        fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        fs::create_dir_all(directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
     }
     let log = folder.join(format!("{name}.log"));
-    let output = fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+    let output =
+        fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut child = Command::new(program);
     child
         .env(TARGET, name)
@@ -213,7 +223,9 @@ fn seeds(name: &str, folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     let seeds = folder.join("components");
     fs::create_dir_all(&seeds).with_context(|| format!("cannot make {}", seeds.display()))?;
     let plugins = root().join("target/plugins");
-    for entry in fs::read_dir(&plugins).with_context(|| format!("cannot read {}", plugins.display()))? {
+    for entry in
+        fs::read_dir(&plugins).with_context(|| format!("cannot read {}", plugins.display()))?
+    {
         let entry = entry?;
         if entry.metadata()?.len() <= SEED_BYTES_MAX {
             fs::copy(entry.path(), seeds.join(entry.file_name()))?;
@@ -228,7 +240,8 @@ fn summary(report: &str) -> String {
         let rest = line.and_then(|line| line.split(mark).nth(1)).unwrap_or_default();
         rest.split_whitespace().next().unwrap_or("?").to_owned()
     };
-    let units = after(report.lines().find(|line| line.contains("number_of_executed_units:")), "units:");
+    let units =
+        after(report.lines().find(|line| line.contains("number_of_executed_units:")), "units:");
     let edges = after(report.lines().rev().find(|line| line.contains(" cov: ")), " cov: ");
     format!("{units} inputs, {edges} edges")
 }

@@ -1,4 +1,5 @@
-//! Builds guests: the sample tools, the programs that misbehave, and the components with typed exports.
+//! Builds guests: the sample tools, the programs that misbehave, and the components with typed
+//! exports.
 //!
 //! The components end up as `target/plugins/<name>.wasm`.
 
@@ -70,7 +71,8 @@ pub(crate) fn build_samples() -> anyhow::Result<()> {
     WORKSPACES.iter().filter(|workspace| workspace.folder == SAMPLES).try_for_each(Workspace::build)
 }
 
-/// Checks every guest with clippy, in the profile of the build: both use the same procedural macros.
+/// Checks every guest with clippy, in the profile of the build: both use the same procedural
+/// macros.
 pub(crate) fn lint() -> anyhow::Result<()> {
     add_target()?;
     for workspace in WORKSPACES {
@@ -100,7 +102,14 @@ impl Workspace {
     /// Builds the components and collects them.
     fn build(&self) -> anyhow::Result<()> {
         section(&format!("building the guests in {}", self.folder));
-        self.cargo(&["build", "--workspace", "--release", "--target", TARGET, self.targets.flag()])?;
+        self.cargo(&[
+            "build",
+            "--workspace",
+            "--release",
+            "--target",
+            TARGET,
+            self.targets.flag(),
+        ])?;
         collect(&root().join(BUILD_DIR).join(TARGET).join(self.targets.folder()), &plugins()?)
     }
 
@@ -121,7 +130,8 @@ pub(crate) fn plugins() -> anyhow::Result<PathBuf> {
 }
 
 fn collect(from: &Path, to: &Path) -> anyhow::Result<()> {
-    let entries = fs::read_dir(from).with_context(|| format!("nothing was built in {}", from.display()))?;
+    let entries =
+        fs::read_dir(from).with_context(|| format!("nothing was built in {}", from.display()))?;
     for entry in entries {
         let path = entry?.path();
         // Cargo keeps a second copy of an example whose name ends in a dash and a hash.
@@ -149,7 +159,9 @@ fn add_target() -> anyhow::Result<()> {
         .args(["target", "list", "--installed"])
         .current_dir(root())
         .output()
-        .context("cannot run rustup; install it, or add the target wasm32-wasip2 to your toolchain")?;
+        .context(
+            "cannot run rustup; install it, or add the target wasm32-wasip2 to your toolchain",
+        )?;
     if String::from_utf8_lossy(&installed.stdout).lines().any(|line| line == TARGET) {
         return Ok(());
     }

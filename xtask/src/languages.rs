@@ -1,7 +1,9 @@
-//! Builds guests of other languages than Rust that use no SDK: typed exports over the file API of the language.
+//! Builds guests of other languages than Rust that use no SDK: typed exports over the file API of
+//! the language.
 //!
-//! A toolchain that is missing is installed in CI. Anywhere else that is said in a line, the component is not there, and the
-//! tests that need it say so too. Nothing is built again that was built from the same sources by the same recipe.
+//! A toolchain that is missing is installed in CI. Anywhere else that is said in a line, the
+//! component is not there, and the tests that need it say so too. Nothing is built again that was
+//! built from the same sources by the same recipe.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,7 +76,8 @@ fn inputs(language: &Language) -> anyhow::Result<String> {
     let mut text = language.recipe.join("\n");
     for source in language.sources.iter().chain([&WIT]) {
         text.push_str(
-            &fs::read_to_string(root().join(source)).with_context(|| format!("cannot read {source}"))?,
+            &fs::read_to_string(root().join(source))
+                .with_context(|| format!("cannot read {source}"))?,
         );
     }
     Ok(text)
@@ -101,8 +104,15 @@ fn text_of(path: &Path) -> anyhow::Result<&str> {
 
 // C
 
-const C_OPTIONS: [&str; 7] =
-    ["--target=wasm32-wasi", "-mexec-model=reactor", "-std=gnu17", "-Os", "-Wall", "-Wextra", "-Werror"];
+const C_OPTIONS: [&str; 7] = [
+    "--target=wasm32-wasi",
+    "-mexec-model=reactor",
+    "-std=gnu17",
+    "-Os",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+];
 
 /// The C library speaks the first preview of WASI; rustc's linker brings the adapter to the second.
 fn build_c(to: &Path) -> anyhow::Result<()> {
@@ -112,7 +122,8 @@ fn build_c(to: &Path) -> anyhow::Result<()> {
     let search = format!("-B{tools}/gcc-ld");
     let linker = format!("-fuse-ld={tools}/wasm-component-ld");
     let linker_options = format!("-Wl,--wasi-adapter,reactor,--component-type,{WIT},--strip-all");
-    let files = [&search, &linker, &linker_options, "-o", text_of(to)?, "tests/languages/c/files.c"];
+    let files =
+        [&search, &linker, &linker_options, "-o", text_of(to)?, "tests/languages/c/files.c"];
     command(CLANG, &[&C_OPTIONS[..], &files].concat()).run(&root())
 }
 

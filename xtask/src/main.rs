@@ -1,4 +1,5 @@
-//! The project's own commands. `cargo xtask demo` and `cargo xtask test` need nothing but this repository and rustup.
+//! The project's own commands. `cargo xtask demo` and `cargo xtask test` need nothing but this
+//! repository and rustup.
 
 mod bench;
 mod count;
@@ -35,7 +36,8 @@ enum Command {
     Demo(demo::Options),
     /// Build everything that the tests need and run all of them
     Test,
-    /// Run the conformance rows and print `area: passed/total`; COFFERDAM_VECTORS names another directory of rows
+    /// Run the conformance rows and print `area: passed/total`; COFFERDAM_VECTORS names another
+    /// directory of rows
     Conformance,
     /// Format, clippy with warnings denied, documentation, dependencies
     Lint,
@@ -43,20 +45,24 @@ enum Command {
     Deny,
     /// What CI runs: lint, then test
     Ci,
-    /// Build the sample tools, the conformance plugins and the test programs, those of other languages too where their toolchains are installed
+    /// Build the sample tools, the conformance plugins and the test programs, those of other
+    /// languages too where their toolchains are installed
     Guests,
-    /// Start a server that speaks S3 and run the tests of bucket stores on it; installs the server into target/s3
+    /// Start a server that speaks S3 and run the tests of bucket stores on it; installs the server
+    /// into target/s3
     S3 {
         /// Only start the server and say where it is
         #[arg(long)]
         serve: bool,
     },
-    /// Run the official clients of MCP and its conformance suite against this server; installs them into target/mcp
+    /// Run the official clients of MCP and its conformance suite against this server; installs them
+    /// into target/mcp
     Mcp {
         /// Only this
         part: Option<mcp::Part>,
     },
-    /// Run the clients of model providers against servers of others; installs those into target/models
+    /// Run the clients of model providers against servers of others; installs those into
+    /// target/models
     Models,
     /// Measure the host against the floor and print ratios; builds what is compared with
     Bench(bench::Options),
@@ -89,7 +95,9 @@ fn run(command: Command) -> anyhow::Result<()> {
             projects::build()
         }
         Command::S3 { serve } => s3::run(serve),
-        Command::Mcp { part } => guests::build().and_then(|()| build()).and_then(|()| mcp::run(part)),
+        Command::Mcp { part } => {
+            guests::build().and_then(|()| build()).and_then(|()| mcp::run(part))
+        }
         Command::Models => models::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
@@ -125,8 +133,8 @@ fn test() -> anyhow::Result<()> {
     conformance()
 }
 
-/// Builds the binary together with all tests. Selecting packages one by one would select other features of what they
-/// share, and build the WebAssembly engine once more for each.
+/// Builds the binary together with all tests. Selecting packages one by one would select other
+/// features of what they share, and build the WebAssembly engine once more for each.
 fn build() -> anyhow::Result<()> {
     cargo(&["build", "--workspace", "--bins", "--tests"])
 }
@@ -158,8 +166,11 @@ fn lint() -> anyhow::Result<()> {
     cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
     guests::lint()?;
     section("documentation");
-    run::command("cargo", &["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"])
-        .env("RUSTDOCFLAGS", "--deny warnings")
-        .run(&root())?;
+    run::command(
+        "cargo",
+        &["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"],
+    )
+    .env("RUSTDOCFLAGS", "--deny warnings")
+    .run(&root())?;
     deny::run()
 }

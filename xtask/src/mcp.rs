@@ -1,7 +1,8 @@
-//! MCP by the measure of others: the official conformance suite, and the official clients, against this server.
+//! MCP by the measure of others: the official conformance suite, and the official clients, against
+//! this server.
 //!
-//! Both are programs for Node and Python, installed into `target/mcp`. In CI always; anywhere else by `cargo xtask mcp`, and
-//! `cargo xtask test` runs them if that was done.
+//! Both are programs for Node and Python, installed into `target/mcp`. In CI always; anywhere else
+//! by `cargo xtask mcp`, and `cargo xtask test` runs them if that was done.
 
 mod clients;
 mod conformance;

@@ -1,7 +1,8 @@
-//! Servers that speak the interfaces of model providers and were not written here, for the tests of the clients.
+//! Servers that speak the interfaces of model providers and were not written here, for the tests of
+//! the clients.
 //!
-//! They are programs for Node, installed into `target/models`; the tests start them. In CI always; anywhere else by
-//! `cargo xtask models`, and `cargo xtask test` uses them if that was done.
+//! They are programs for Node, installed into `target/models`; the tests start them. In CI always;
+//! anywhere else by `cargo xtask models`, and `cargo xtask test` uses them if that was done.
 
 use crate::packages::{Installed, Packages, text};
 use crate::run::{command, has_python, is_ci, root, section};

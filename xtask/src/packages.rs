@@ -1,4 +1,5 @@
-//! Programs of others for the tests, for Node and Python, in exact versions. Node itself comes as a Python package.
+//! Programs of others for the tests, for Node and Python, in exact versions. Node itself comes as a
+//! Python package.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,8 +32,8 @@ impl Packages {
     /// What a run before has installed, if it is what is wanted by now.
     pub(crate) fn installed(&self) -> anyhow::Result<Option<Installed>> {
         let folder = root().join(self.folder);
-        let is_wanted =
-            fs::read_to_string(folder.join("installed")).is_ok_and(|text| Some(text) == self.wanted().ok());
+        let is_wanted = fs::read_to_string(folder.join("installed"))
+            .is_ok_and(|text| Some(text) == self.wanted().ok());
         if !is_wanted {
             return Ok(None);
         }
@@ -48,8 +49,10 @@ impl Packages {
         section(&format!("installing {} into {}", self.what, self.folder));
         let folder = root().join(self.folder);
         fs::create_dir_all(folder.join("npm"))?;
-        command("python3", &["-m", "venv", "--clear", &format!("{}/venv", self.folder)]).run(&root())?;
-        let pip = ["install", "--quiet", "--disable-pip-version-check", "--requirement", self.python];
+        command("python3", &["-m", "venv", "--clear", &format!("{}/venv", self.folder)])
+            .run(&root())?;
+        let pip =
+            ["install", "--quiet", "--disable-pip-version-check", "--requirement", self.python];
         command(&format!("{}/venv/bin/pip", self.folder), &pip).run(&root())?;
         let wheel = wheel_of_node(&folder)?;
         let node = wheel.join("bin/node");
@@ -58,7 +61,8 @@ impl Packages {
             copy_if_changed(&root().join(file), &folder.join("npm").join(name))?;
         }
         let npm = wheel.join("lib/node_modules/npm/bin/npm-cli.js");
-        let install = [text(&npm)?, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+        let install =
+            [text(&npm)?, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
         command(text(&node)?, &install).run(&folder.join("npm"))?;
         fs::write(folder.join("node"), text(&node)?)?;
         fs::write(folder.join("installed"), self.wanted()?)?;
@@ -69,7 +73,9 @@ impl Packages {
     fn wanted(&self) -> anyhow::Result<String> {
         let files = self.node.into_iter().chain([self.python]);
         files
-            .map(|file| fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}")))
+            .map(|file| {
+                fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"))
+            })
             .collect()
     }
 }

@@ -1,7 +1,9 @@
-//! Builds the plugins that are projects of `cofferdam build`: those of `guest-sdk/conformance` and the sample tools in other
-//! languages than Rust. What is built is what an author would build, by the command that an author types.
+//! Builds the plugins that are projects of `cofferdam build`: those of `guest-sdk/conformance` and
+//! the sample tools in other languages than Rust. What is built is what an author would build, by
+//! the command that an author types.
 //!
-//! The components end up as `target/plugins/<name>.wasm`. Nothing is built again that was built from the same files.
+//! The components end up as `target/plugins/<name>.wasm`. Nothing is built again that was built
+//! from the same files.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
@@ -18,7 +20,8 @@ use crate::run::{command, root, section};
 use crate::toolchains::{Toolchain, path};
 
 /// Results of builds, beside sources.
-const WRITTEN: [&str; 7] = ["dist", "target", "node_modules", "__pycache__", ".cofferdam", ".venv", "vendor"];
+const WRITTEN: [&str; 7] =
+    ["dist", "target", "node_modules", "__pycache__", ".cofferdam", ".venv", "vendor"];
 
 /// A folder that `cofferdam build` makes a component of.
 struct Project {
@@ -52,12 +55,14 @@ pub(crate) fn build() -> anyhow::Result<()> {
         };
         // What was built from something else is worse than nothing.
         if component.is_file() {
-            fs::remove_file(&component).with_context(|| format!("cannot remove {}", component.display()))?;
+            fs::remove_file(&component)
+                .with_context(|| format!("cannot remove {}", component.display()))?;
         }
         if is_ready {
             project.build(&component)?;
             fs::create_dir_all(root().join("target/languages"))?;
-            fs::write(&stamp, digest).with_context(|| format!("cannot write {}", stamp.display()))?;
+            fs::write(&stamp, digest)
+                .with_context(|| format!("cannot write {}", stamp.display()))?;
         }
     }
     Ok(())
@@ -82,7 +87,9 @@ fn projects() -> anyhow::Result<Vec<Project>> {
 
 fn folders(parent: &str) -> anyhow::Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
-    for entry in fs::read_dir(root().join(parent)).with_context(|| format!("cannot read {parent}"))? {
+    for entry in
+        fs::read_dir(root().join(parent)).with_context(|| format!("cannot read {parent}"))?
+    {
         let entry = entry?;
         if entry.path().join("plugin.toml").is_file() {
             folders.push(Path::new(parent).join(entry.file_name()));
@@ -114,7 +121,8 @@ impl Project {
         let folder = root().join(&self.folder);
         let path = path();
         let path = path.to_str().context("the PATH is not UTF-8")?;
-        if fs::read_to_string(folder.join("package.json")).is_ok_and(|text| text.contains("\"dependencies\""))
+        if fs::read_to_string(folder.join("package.json"))
+            .is_ok_and(|text| text.contains("\"dependencies\""))
         {
             // Not `ci`: a lock file lacks the packages of platforms that their publisher left out.
             let install = ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"];
@@ -160,7 +168,9 @@ fn hash_tree(folder: &Path, hasher: &mut DefaultHasher) -> anyhow::Result<()> {
         if path.is_dir() {
             hash_tree(&path, hasher)?;
         } else {
-            fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?.hash(hasher);
+            fs::read(&path)
+                .with_context(|| format!("cannot read {}", path.display()))?
+                .hash(hasher);
         }
     }
     Ok(())
@@ -177,8 +187,9 @@ struct Package {
     manifest_path: PathBuf,
 }
 
-/// Takes the sources of a C library out of the crate that carries them, which `amalgamation/Cargo.lock` pins. They are a quarter of
-/// a million lines of somebody else's and not a part of this repository.
+/// Takes the sources of a C library out of the crate that carries them, which
+/// `amalgamation/Cargo.lock` pins. They are a quarter of a million lines of somebody else's and not
+/// a part of this repository.
 fn vendor(folder: &Path) -> anyhow::Result<()> {
     let manifest = folder.join("amalgamation/Cargo.toml");
     let metadata = Command::new("cargo")

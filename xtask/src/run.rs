@@ -30,7 +30,8 @@ pub(crate) fn has_python() -> bool {
 
 /// A program that was built in release mode.
 pub(crate) fn release(name: &str) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     target.join("release").join(name)
 }
 

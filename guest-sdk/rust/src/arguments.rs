@@ -1,7 +1,7 @@
 //! Arguments on their way from JSON to parameters.
 //!
-//! The host has decoded them by the published schema, so nothing here should fail. A host that breaks its word, and a
-//! unit test, get a failure in words and never a panic.
+//! The host has decoded them by the published schema, so nothing here should fail. A host that
+//! breaks its word, and a unit test, get a failure in words and never a panic.
 
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
@@ -26,12 +26,13 @@ impl Arguments {
         let mut deserializer = Deserializer::from_str(text);
         // The host lets 128 levels through, one more than this reader would.
         deserializer.disable_recursion_limit();
-        let values =
-            Map::deserialize(&mut deserializer).and_then(|values| deserializer.end().map(|()| values));
+        let values = Map::deserialize(&mut deserializer)
+            .and_then(|values| deserializer.end().map(|()| values));
         match values {
             Ok(values) => Ok(Self { tool, values }),
             Err(_) => {
-                Err(ToolFailure::new(format!("Arguments for '{tool}' are not a JSON object.")).permanent())
+                Err(ToolFailure::new(format!("Arguments for '{tool}' are not a JSON object."))
+                    .permanent())
             }
         }
     }
@@ -44,7 +45,8 @@ impl Arguments {
     pub fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, ToolFailure> {
         let value = self.supplied(name);
         let missing = value.is_none();
-        T::deserialize(value.unwrap_or(Value::Null)).map_err(|error| self.failure(name, missing, &error))
+        T::deserialize(value.unwrap_or(Value::Null))
+            .map_err(|error| self.failure(name, missing, &error))
     }
 
     /// Takes an argument out, or the default if it is not there.
@@ -52,7 +54,11 @@ impl Arguments {
     /// # Errors
     ///
     /// If the value is there and no `T`.
-    pub fn take_or<T: DeserializeOwned>(&mut self, name: &str, default: fn() -> T) -> Result<T, ToolFailure> {
+    pub fn take_or<T: DeserializeOwned>(
+        &mut self,
+        name: &str,
+        default: fn() -> T,
+    ) -> Result<T, ToolFailure> {
         match self.supplied(name) {
             None => Ok(default()),
             Some(value) => T::deserialize(value).map_err(|error| self.failure(name, false, &error)),

@@ -1,7 +1,8 @@
 //! The call that is being served.
 //!
 //! A component that uses nothing of this does not import `cofferdam:plugin/call`. In a unit test
-//! progress goes to the [`testing::Host`](crate::testing::Host), and there is no session and no end to the time.
+//! progress goes to the [`testing::Host`](crate::testing::Host), and there is no session and no end
+//! to the time.
 
 use std::time::Duration;
 
@@ -23,14 +24,15 @@ pub fn time_left() -> Duration {
     Duration::from_millis(host::time_left_ms())
 }
 
-/// Whether the caller has given up. The host stops a cancelled call by itself, soon; a tool that asks can stop sooner.
+/// Whether the caller has given up. The host stops a cancelled call by itself, soon; a tool that
+/// asks can stop sooner.
 #[must_use]
 pub fn cancelled() -> bool {
     host::cancelled()
 }
 
-/// Says how far the call has come, in a unit of the tool's own. `done` should not fall. The host may leave reports out
-/// when they come too fast.
+/// Says how far the call has come, in a unit of the tool's own. `done` should not fall. The host
+/// may leave reports out when they come too fast.
 ///
 /// ```
 /// # let (row, rows) = (3, 10);

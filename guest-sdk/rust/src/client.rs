@@ -1,11 +1,13 @@
-//! The one who made the call: an MCP client with its person and its model, or a person at a terminal.
+//! The one who made the call: an MCP client with its person and its model, or a person at a
+//! terminal.
 //!
-//! Each kind of question needs a grant, which the manifest of the plugin asks for: `ask = ["form", "sample", "roots"]`. Logging
-//! needs none. Many clients can be asked nothing: look first with [`can_ask`], and do without.
+//! Each kind of question needs a grant, which the manifest of the plugin asks for:
+//! `ask = ["form", "sample", "roots"]`. Logging needs none. Many clients can be asked nothing: look
+//! first with [`can_ask`], and do without.
 //!
-//! Some clients cannot be asked in the middle of a call. For those the host ends the call when it asks, and **runs it again
-//! from its beginning** when the answers are there; earlier questions are then answered at once. So do the same up to the
-//! last question each time, and act afterwards.
+//! Some clients cannot be asked in the middle of a call. For those the host ends the call when it
+//! asks, and **runs it again from its beginning** when the answers are there; earlier questions are
+//! then answered at once. So do the same up to the last question each time, and act afterwards.
 //!
 //! ```
 //! # use cofferdam_sdk::ToolFailure;
@@ -62,8 +64,9 @@ enum Request {
 }
 
 impl Question {
-    /// A form for a person: why this is asked, and a JSON Schema of an object whose properties are texts, numbers, truth values,
-    /// or choices of texts. Never a way to ask for a password or a key: the client shows and may keep what is typed.
+    /// A form for a person: why this is asked, and a JSON Schema of an object whose properties are
+    /// texts, numbers, truth values, or choices of texts. Never a way to ask for a password or a
+    /// key: the client shows and may keep what is typed.
     #[must_use]
     pub fn form(message: impl Into<String>, schema: Value) -> Self {
         Self { name: None, request: Request::Form { message: message.into(), schema } }
@@ -81,8 +84,8 @@ impl Question {
         Self { name: None, request: Request::Roots }
     }
 
-    /// With a name: 1 to 64 characters out of `A-Z a-z 0-9 _ -`, unique within the call. Some clients show it. The host finds one
-    /// where there is none.
+    /// With a name: 1 to 64 characters out of `A-Z a-z 0-9 _ -`, unique within the call. Some
+    /// clients show it. The host finds one where there is none.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..self }
@@ -127,7 +130,8 @@ pub struct Root {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nobody can be asked this: the client has no such thing, there is no client, or the caller is another tool.
+    /// Nobody can be asked this: the client has no such thing, there is no client, or the caller is
+    /// another tool.
     Unsupported,
     /// The plugin has no grant for it. The text names the permission and says how to grant it.
     Denied(String),
@@ -145,8 +149,8 @@ pub fn can_ask(kind: Kind) -> bool {
     host::can_ask(kind)
 }
 
-/// Asks a person to fill in a form. `schema` is a JSON Schema: an object whose properties are texts, numbers, truth values, or
-/// choices of texts.
+/// Asks a person to fill in a form. `schema` is a JSON Schema: an object whose properties are
+/// texts, numbers, truth values, or choices of texts.
 ///
 /// # Errors
 /// [`Error`].
@@ -167,7 +171,8 @@ pub fn sample(prompt: &str, tokens_max: u32) -> Result<String, Error> {
     text(&answer).ok_or_else(mismatch)
 }
 
-/// Asks the client's model with all that MCP's `sampling/createMessage` has, and gives the whole result.
+/// Asks the client's model with all that MCP's `sampling/createMessage` has, and gives the whole
+/// result.
 ///
 /// # Errors
 /// [`Error`].
@@ -198,7 +203,8 @@ pub fn ask(question: Question) -> Result<Answer, Error> {
     answers.pop().ok_or_else(mismatch)
 }
 
-/// Asks several questions at once and gives the answers in the same order. A call may ask 64 questions in all.
+/// Asks several questions at once and gives the answers in the same order. A call may ask 64
+/// questions in all.
 ///
 /// # Errors
 /// [`Error`]; then none of the answers is there.
@@ -206,7 +212,8 @@ pub fn ask_all(questions: Vec<Question>) -> Result<Vec<Answer>, Error> {
     host::ask(questions)
 }
 
-/// The text of a model's message: of its one item, or of several items together. `None` if there is no text.
+/// The text of a model's message: of its one item, or of several items together. `None` if there is
+/// no text.
 #[must_use]
 pub fn text(message: &Value) -> Option<String> {
     let content = message.get("content")?;
@@ -284,9 +291,9 @@ mod host {
             client::Answer::Declined => Answer::Form(Reply::Declined),
             client::Answer::Cancelled => Answer::Form(Reply::Cancelled),
             client::Answer::Message(message) => Answer::Message(json(message)?),
-            client::Answer::Roots(roots) => {
-                Answer::Roots(roots.into_iter().map(|root| Root { uri: root.uri, name: root.name }).collect())
-            }
+            client::Answer::Roots(roots) => Answer::Roots(
+                roots.into_iter().map(|root| Root { uri: root.uri, name: root.name }).collect(),
+            ),
         })
     }
 
@@ -317,14 +324,20 @@ mod tests {
         let message = |content: Value| json!({"role": "assistant", "content": content});
         let item = |words: &str| json!({"type": "text", "text": words});
         assert_eq!(text(&message(item("a"))).as_deref(), Some("a"));
-        assert_eq!(text(&message(json!([item("a"), {"type": "image"}, item("b")]))).as_deref(), Some("a\nb"));
+        assert_eq!(
+            text(&message(json!([item("a"), {"type": "image"}, item("b")]))).as_deref(),
+            Some("a\nb")
+        );
         assert_eq!(text(&message(json!({"type": "image"}))), None);
         assert_eq!(text(&json!({})), None);
     }
 
     #[test]
     fn a_reply_is_read_as_a_type() {
-        assert_eq!(Reply::Accepted(json!({"n": 1})).read::<Value>().unwrap(), Some(json!({"n": 1})));
+        assert_eq!(
+            Reply::Accepted(json!({"n": 1})).read::<Value>().unwrap(),
+            Some(json!({"n": 1}))
+        );
         assert_eq!(Reply::Declined.read::<Value>().unwrap(), None);
         assert!(Reply::Accepted(json!("x")).read::<u8>().is_err());
     }

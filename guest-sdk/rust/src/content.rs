@@ -11,7 +11,8 @@ use crate::ToolFailure;
 pub enum Content {
     /// Text for the model.
     Text(String),
-    /// JSON text. It is handed on as it is; the host refuses what is not JSON (`InvalidResult`). [`Content::json`] writes it.
+    /// JSON text. It is handed on as it is; the host refuses what is not JSON (`InvalidResult`).
+    /// [`Content::json`] writes it.
     Json(String),
     /// Bytes with a media type.
     Blob(Blob),
@@ -21,7 +22,8 @@ pub enum Content {
     Link(Link),
 }
 
-/// The value that a model sees of a result: null, a text, or a JSON value; several items as an array of such values.
+/// The value that a model sees of a result: null, a text, or a JSON value; several items as an
+/// array of such values.
 pub(crate) fn value(contents: Vec<Content>) -> serde_json::Result<Value> {
     let mut values = contents.into_iter().map(of_item).collect::<serde_json::Result<Vec<_>>>()?;
     Ok(match values.len() {
@@ -38,7 +40,9 @@ fn of_item(content: Content) -> serde_json::Result<Value> {
         Content::Blob(blob) => json!({"media_type": blob.media_type, "bytes": blob.data.len()}),
         Content::Resource(Resource { uri, media_type, body }) => match body {
             ResourceBody::Text(text) => json!({"uri": uri, "media_type": media_type, "text": text}),
-            ResourceBody::Blob(data) => json!({"uri": uri, "media_type": media_type, "bytes": data.len()}),
+            ResourceBody::Blob(data) => {
+                json!({"uri": uri, "media_type": media_type, "bytes": data.len()})
+            }
         },
         Content::Link(Link { uri, name, media_type }) => {
             json!({"uri": uri, "name": name, "media_type": media_type})

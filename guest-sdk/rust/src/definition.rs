@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::{Arguments, Content, ToolFailure};
 
-/// Something a model can call. `#[tool]` implements it; by hand it is worth it for a schema that is not known from types.
+/// Something a model can call. `#[tool]` implements it; by hand it is worth it for a schema that is
+/// not known from types.
 pub trait Tool {
     /// 1 to 128 characters out of `A-Z a-z 0-9 _ . -`, unique within the plugin.
     const NAME: &'static str;

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 /// A failure that the tool reports in words, so that the model can correct itself.
 ///
-/// Every standard error becomes one, so `?` works in a function that returns `Result<_, ToolFailure>`. (For that reason
-/// it is no [`std::error::Error`] itself.)
+/// Every standard error becomes one, so `?` works in a function that returns
+/// `Result<_, ToolFailure>`. (For that reason it is no [`std::error::Error`] itself.)
 ///
 /// ```
 /// # use cofferdam_sdk::ToolFailure;
@@ -38,7 +38,12 @@ impl ToolFailure {
     /// What went wrong: what was expected and what was found.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Self(Box::new(Parts { message: message.into(), suggestion: None, transient: None, value: None }))
+        Self(Box::new(Parts {
+            message: message.into(),
+            suggestion: None,
+            transient: None,
+            value: None,
+        }))
     }
 
     /// What the model could do instead.
@@ -62,8 +67,8 @@ impl ToolFailure {
         self
     }
 
-    /// An error value that the model sees instead of message and suggestion. One that cannot be written as JSON is left
-    /// out, so that the message is still there.
+    /// An error value that the model sees instead of message and suggestion. One that cannot be
+    /// written as JSON is left out, so that the message is still there.
     #[must_use]
     pub fn value(mut self, value: impl Serialize) -> Self {
         self.0.value = serde_json::to_value(value).ok();

@@ -1,13 +1,15 @@
 //! The file stores that were granted to the plugin, without a file system between.
 //!
-//! The standard library sees the same stores: one called `data` is the directory `/data`, and `std::fs` is the way to go
-//! for most tools. This module adds what a file system has not: search at the host's speed, globs, exclusive creation
-//! and replacement of whole files in one step, and errors that say which limit was met.
+//! The standard library sees the same stores: one called `data` is the directory `/data`, and
+//! `std::fs` is the way to go for most tools. This module adds what a file system has not: search
+//! at the host's speed, globs, exclusive creation and replacement of whole files in one step, and
+//! errors that say which limit was met.
 //!
-//! The changes of a call become visible to others together when the tool has succeeded. If it fails, none remain.
+//! The changes of a call become visible to others together when the tool has succeeded. If it
+//! fails, none remain.
 //!
-//! A component that uses nothing of this does not import `cofferdam:plugin/files`. In a unit test the stores are
-//! those of a [`testing::Host`](crate::testing::Host).
+//! A component that uses nothing of this does not import `cofferdam:plugin/files`. In a unit test
+//! the stores are those of a [`testing::Host`](crate::testing::Host).
 //!
 //! ```
 //! use cofferdam_sdk::files::{Query, Store};
@@ -63,7 +65,8 @@ pub struct Entry {
     pub kind: Kind,
 }
 
-/// What to search for. Case does not count and directories below are searched, unless it says otherwise.
+/// What to search for. Case does not count and directories below are searched, unless it says
+/// otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     pattern: String,
@@ -116,7 +119,8 @@ pub enum Error {
     InvalidPattern(String),
     /// Content that should be text is none.
     NotText,
-    /// The store cannot be reached, or somebody else has changed the file meanwhile. Trying again may help.
+    /// The store cannot be reached, or somebody else has changed the file meanwhile. Trying again
+    /// may help.
     Unavailable,
 }
 
@@ -143,7 +147,8 @@ impl Store {
     /// The whole content of a file.
     ///
     /// # Errors
-    /// [`Error::NotFound`], also for a directory; [`Error::Limit`] when it is larger than a call may hold.
+    /// [`Error::NotFound`], also for a directory; [`Error::Limit`] when it is larger than a call
+    /// may hold.
     pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
         self.read_range(path, 0, u64::MAX)
     }
@@ -172,7 +177,8 @@ impl Store {
         host::create(&self.name, path, content.as_ref())
     }
 
-    /// Writes a whole file in one step, whether it is there or not, and creates missing directories above it.
+    /// Writes a whole file in one step, whether it is there or not, and creates missing directories
+    /// above it.
     ///
     /// # Errors
     /// [`Error::WrongType`], [`Error::Limit`], [`Error::ReadOnly`].
@@ -196,7 +202,8 @@ impl Store {
         host::create_directory(&self.name, path)
     }
 
-    /// The children of a directory: directories first, then files, each bytewise by name. A missing directory has none.
+    /// The children of a directory: directories first, then files, each bytewise by name. A missing
+    /// directory has none.
     ///
     /// # Errors
     /// [`Error::InvalidPath`], [`Error::Limit`].
@@ -204,8 +211,8 @@ impl Store {
         host::list(&self.name, directory, None, false)
     }
 
-    /// Everything below a directory whose path matches `glob`: `*`, `?`, `**`, `[ab]`, `{a,b}`, case ignored; a pattern
-    /// without `/` is compared with the last part of the path.
+    /// Everything below a directory whose path matches `glob`: `*`, `?`, `**`, `[ab]`, `{a,b}`,
+    /// case ignored; a pattern without `/` is compared with the last part of the path.
     ///
     /// # Errors
     /// As for [`list`](Self::list), and [`Error::InvalidPattern`].
@@ -223,7 +230,8 @@ impl Store {
 }
 
 impl Query {
-    /// A search for `pattern`, in the syntax of the Rust `regex` crate, matched per line; at most 256 characters.
+    /// A search for `pattern`, in the syntax of the Rust `regex` crate, matched per line; at most
+    /// 256 characters.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self { pattern: pattern.into(), glob: None, is_case_sensitive: false, is_recursive: true }
     }
@@ -285,7 +293,12 @@ mod host {
         Ok(Stat { kind: stat.type_.into(), bytes: stat.size })
     }
 
-    pub(super) fn read(store: &str, path: &str, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
+    pub(super) fn read(
+        store: &str,
+        path: &str,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, Error> {
         Ok(files::read(store, path, offset, length)?)
     }
 
@@ -372,7 +385,12 @@ mod host {
         stores(|stores| stores.stat(store, path))
     }
 
-    pub(super) fn read(store: &str, path: &str, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
+    pub(super) fn read(
+        store: &str,
+        path: &str,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, Error> {
         stores(|stores| stores.read(store, path, offset, length))
     }
 

@@ -1,5 +1,5 @@
-//! The component's side of `wit/`. Definitions and results are turned into what the interface speaks; decisions are made
-//! elsewhere.
+//! The component's side of `wit/`. Definitions and results are turned into what the interface
+//! speaks; decisions are made elsewhere.
 
 use crate::plugin::{Entry, Plugin, call};
 use crate::{Blob, Content, Definition, Link, Resource, ResourceBody, ToolFailure};
@@ -29,7 +29,10 @@ impl<P: Plugin> Guest for P {
         P::TOOLS.iter().map(|tool: &Entry| (tool.definition)().into()).collect()
     }
 
-    fn call_tool(name: String, arguments_json: String) -> Result<Vec<types::Content>, types::Failure> {
+    fn call_tool(
+        name: String,
+        arguments_json: String,
+    ) -> Result<Vec<types::Content>, types::Failure> {
         let contents = call(P::TOOLS, &name, &arguments_json)?;
         Ok(contents.into_iter().map(Into::into).collect())
     }
@@ -59,7 +62,9 @@ impl From<Content> for types::Content {
         match content {
             Content::Text(text) => Self::Text(text),
             Content::Json(json) => Self::Json(json),
-            Content::Blob(Blob { media_type, data }) => Self::Blob(types::Blob { media_type, data }),
+            Content::Blob(Blob { media_type, data }) => {
+                Self::Blob(types::Blob { media_type, data })
+            }
             Content::Resource(Resource { uri, media_type, body }) => {
                 let body = match body {
                     ResourceBody::Text(text) => types::ResourceBody::Text(text),

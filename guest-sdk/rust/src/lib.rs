@@ -25,12 +25,13 @@
 //! # }
 //! ```
 //!
-//! [`tool`] says what can be a parameter and a result, [`plugin!`] makes the component, [`testing`] calls a tool as the
-//! host does, without a host. A component imports what its tools use and nothing else: a tool that never asks for
-//! [`call::progress`] gives a component that could not report any.
+//! [`tool`] says what can be a parameter and a result, [`plugin!`] makes the component, [`testing`]
+//! calls a tool as the host does, without a host. A component imports what its tools use and
+//! nothing else: a tool that never asks for [`call::progress`] gives a component that could not
+//! report any.
 //!
-//! Nothing here panics on what a model can send. A panic in a tool ends the call, and all that the model learns is
-//! `Trap.Unreachable`: return a [`ToolFailure`] for what can go wrong.
+//! Nothing here panics on what a model can send. A panic in a tool ends the call, and all that the
+//! model learns is `Trap.Unreachable`: return a [`ToolFailure`] for what can go wrong.
 
 mod arguments;
 pub mod call;
@@ -59,14 +60,15 @@ pub use {schemars, serde, serde_json};
 
 /// Makes a tool of a function.
 ///
-/// The function stays what it was and can be called and tested like any other. Beside it appears a type of the same
-/// name that implements [`Tool`]; `use text::word_count` brings both. A module of that name cannot stand beside them: leave
-/// the tool in its module and pass the path, `plugin!(word_count::word_count)`.
+/// The function stays what it was and can be called and tested like any other. Beside it appears a
+/// type of the same name that implements [`Tool`]; `use text::word_count` brings both. A module of
+/// that name cannot stand beside them: leave the tool in its module and pass the path,
+/// `plugin!(word_count::word_count)`.
 ///
 /// # What the model sees
 ///
-/// The doc comment of the function is the description of the tool. It is required: a model knows nothing else of the
-/// tool. The doc comment of a parameter is the description of that argument.
+/// The doc comment of the function is the description of the tool. It is required: a model knows
+/// nothing else of the tool. The doc comment of a parameter is the description of that argument.
 ///
 /// | parameter | the model may |
 /// |---|---|
@@ -75,9 +77,10 @@ pub use {schemars, serde, serde_json};
 /// | `#[tool(default = …)] name: T` | leave it out or send null: the default |
 /// | `#[tool(default)] name: T` | the same with `T::default()` |
 ///
-/// `T` is anything that owns its value and implements `serde::Deserialize` and [`schemars::JsonSchema`]: derive both for
-/// structs and enums of your own (and `serde::Serialize` to use one with a default). Their doc comments are published
-/// too. The host checks and converts what the model sent before the tool runs.
+/// `T` is anything that owns its value and implements `serde::Deserialize` and
+/// [`schemars::JsonSchema`]: derive both for structs and enums of your own (and `serde::Serialize`
+/// to use one with a default). Their doc comments are published too. The host checks and converts
+/// what the model sent before the tool runs.
 ///
 /// # What a function may return
 ///
@@ -95,10 +98,10 @@ pub use {schemars, serde, serde_json};
 ///
 /// - `name`: instead of the function's name.
 /// - `title`: a short name for people.
-/// - `read_only` to `long_running`: hints, see [`Annotations`]. `read_only` is `read_only = true`; a hint that is not
-///   given is unknown.
-/// - `output_schema`: publishes the schema of the return type, which then implements [`schemars::JsonSchema`]. The host
-///   checks each result against it.
+/// - `read_only` to `long_running`: hints, see [`Annotations`]. `read_only` is `read_only = true`;
+///   a hint that is not given is unknown.
+/// - `output_schema`: publishes the schema of the return type, which then implements
+///   [`schemars::JsonSchema`]. The host checks each result against it.
 pub use cofferdam_sdk_macros::tool;
 
 /// What the macros expand to. Not for use by hand, and free to change.

@@ -17,11 +17,11 @@ use crate::{Arguments, Content, Definition, Tool, ToolFailure};
 /// # fn main() {}
 /// ```
 ///
-/// With `; manifest = "plugin.toml"` at the end the file of that name, next to `Cargo.toml`, becomes a part of the component:
-/// it says which files, hosts, secrets and limits the tools need.
+/// With `; manifest = "plugin.toml"` at the end the file of that name, next to `Cargo.toml`,
+/// becomes a part of the component: it says which files, hosts, secrets and limits the tools need.
 ///
-/// The crate is a `cdylib` and is built with `cargo build --release --target wasm32-wasip2`. On other targets the macro
-/// checks and exports nothing, so that `cargo test` works.
+/// The crate is a `cdylib` and is built with `cargo build --release --target wasm32-wasip2`. On
+/// other targets the macro checks and exports nothing, so that `cargo test` works.
 #[macro_export]
 macro_rules! plugin {
     () => {
@@ -85,14 +85,19 @@ impl Entry {
 
 /// Runs the tool of that name.
 #[cfg_attr(not(any(target_arch = "wasm32", test)), expect(dead_code, reason = "a component calls"))]
-pub(crate) fn call(tools: &[Entry], name: &str, arguments: &str) -> Result<Vec<Content>, ToolFailure> {
+pub(crate) fn call(
+    tools: &[Entry],
+    name: &str,
+    arguments: &str,
+) -> Result<Vec<Content>, ToolFailure> {
     let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
         return Err(ToolFailure::new(format!("this plugin has no tool `{name}`")).permanent());
     };
     (tool.call)(Arguments::parse(tool.name, arguments)?)
 }
 
-/// Fails to compile where a host would refuse the plugin: more than 128 tools, or two names that differ at most by case.
+/// Fails to compile where a host would refuse the plugin: more than 128 tools, or two names that
+/// differ at most by case.
 pub const fn check_names(tools: &[Entry]) {
     assert!(tools.len() <= 128, "a plugin has at most 128 tools");
     let mut rest = tools;

@@ -1,10 +1,14 @@
 //! From what a function returns to what the host gets.
 //!
-//! Rust picks an inherent method before a trait's method of the same name. That is how one spelling in generated code
-//! treats `Result`, `String` and the other special types apart from every `Serialize` type, which no trait could do
-//! without specialization. It works because the types are known where the macro is expanded.
+//! Rust picks an inherent method before a trait's method of the same name. That is how one spelling
+//! in generated code treats `Result`, `String` and the other special types apart from every
+//! `Serialize` type, which no trait could do without specialization. It works because the types are
+//! known where the macro is expanded.
 
-#![expect(missing_docs, reason = "hidden, and all methods of a name do one thing for different types")]
+#![expect(
+    missing_docs,
+    reason = "hidden, and all methods of a name do one thing for different types"
+)]
 
 use std::marker::PhantomData;
 

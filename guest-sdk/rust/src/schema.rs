@@ -1,7 +1,8 @@
 //! JSON Schemas from types.
 //!
-//! Schemas are written out in place: several model APIs mishandle `$ref`. Only a type that contains itself is left in
-//! `$defs`. What [`tidy`] changes makes a schema easier on models and hosts and describes the same values.
+//! Schemas are written out in place: several model APIs mishandle `$ref`. Only a type that contains
+//! itself is left in `$defs`. What [`tidy`] changes makes a schema easier on models and hosts and
+//! describes the same values.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
@@ -27,7 +28,11 @@ impl ObjectSchema {
     /// The schema of a tool without parameters.
     #[must_use]
     pub fn new() -> Self {
-        Self { generator: settings().into_generator(), properties: Map::new(), required: Vec::new() }
+        Self {
+            generator: settings().into_generator(),
+            properties: Map::new(),
+            required: Vec::new(),
+        }
     }
 
     /// A property that has to be there unless it accepts null.
@@ -40,13 +45,24 @@ impl ObjectSchema {
     }
 
     /// A property that may be left out.
-    pub fn defaulted<T: JsonSchema + Serialize>(&mut self, name: &str, description: &str, default: T) {
+    pub fn defaulted<T: JsonSchema + Serialize>(
+        &mut self,
+        name: &str,
+        description: &str,
+        default: T,
+    ) {
         let schema = self.generator.subschema_for::<T>();
         // A default that is not JSON cannot be published; the guest still fills it in.
         self.insert(name, description, schema, serde_json::to_value(default).ok());
     }
 
-    fn insert(&mut self, name: &str, description: &str, mut schema: Schema, default: Option<Value>) {
+    fn insert(
+        &mut self,
+        name: &str,
+        description: &str,
+        mut schema: Schema,
+        default: Option<Value>,
+    ) {
         if !description.is_empty() {
             schema.insert("description".to_owned(), description.into());
         }
@@ -109,15 +125,17 @@ fn fix_size_format(schema: &mut Map<String, Value>) {
     schema.insert("format".to_owned(), format.into());
 }
 
-/// An enum whose members have doc comments comes as `oneOf` with one branch per member. As a plain `enum` it is
-/// understood by more models, and a wrong word gets the list of right ones as its answer. The comments move to the
-/// description.
+/// An enum whose members have doc comments comes as `oneOf` with one branch per member. As a plain
+/// `enum` it is understood by more models, and a wrong word gets the list of right ones as its
+/// answer. The comments move to the description.
 fn join_documented_members(schema: &mut Map<String, Value>) {
     let Some(branches) = schema.get("oneOf").and_then(Value::as_array) else { return };
     let mut members = Vec::new();
     let mut lines = Vec::new();
     for branch in branches {
-        let (Some("string"), Some(words)) = (branch["type"].as_str(), words(branch)) else { return };
+        let (Some("string"), Some(words)) = (branch["type"].as_str(), words(branch)) else {
+            return;
+        };
         if let (Some(description), [word]) = (branch["description"].as_str(), words.as_slice()) {
             lines.push(format!("- `{}`: {description}", word.as_str().unwrap_or_default()));
         }
@@ -143,22 +161,28 @@ fn words(branch: &Value) -> Option<Vec<Value>> {
     }
 }
 
-/// Whether null fits a schema, so that the argument may be left out. A reference counts as no: the type that it stands
-/// for contains itself and is a struct or an enum with content.
+/// Whether null fits a schema, so that the argument may be left out. A reference counts as no: the
+/// type that it stands for contains itself and is a struct or an enum with content.
 fn accepts_null(schema: &Value) -> bool {
     let null = Value::Null;
     match schema {
         Value::Bool(everything) => *everything,
-        Value::Object(object) => match (object.get("type"), object.get("enum"), object.get("const")) {
-            (Some(Value::Array(types)), ..) => types.contains(&json!("null")),
-            (Some(one), ..) => one == "null",
-            (None, Some(members), _) => members.as_array().is_some_and(|members| members.contains(&null)),
-            (None, None, Some(only)) => only.is_null(),
-            (None, None, None) => match object.get("anyOf").or_else(|| object.get("oneOf")) {
-                Some(branches) => branches.as_array().is_some_and(|it| it.iter().any(accepts_null)),
-                None => !object.contains_key("$ref") && !object.contains_key("allOf"),
-            },
-        },
+        Value::Object(object) => {
+            match (object.get("type"), object.get("enum"), object.get("const")) {
+                (Some(Value::Array(types)), ..) => types.contains(&json!("null")),
+                (Some(one), ..) => one == "null",
+                (None, Some(members), _) => {
+                    members.as_array().is_some_and(|members| members.contains(&null))
+                }
+                (None, None, Some(only)) => only.is_null(),
+                (None, None, None) => match object.get("anyOf").or_else(|| object.get("oneOf")) {
+                    Some(branches) => {
+                        branches.as_array().is_some_and(|it| it.iter().any(accepts_null))
+                    }
+                    None => !object.contains_key("$ref") && !object.contains_key("allOf"),
+                },
+            }
+        }
         _ => false,
     }
 }

@@ -13,10 +13,12 @@
 //! assert_eq!(testing::definition::<add>().input_schema["required"], json!(["a"]));
 //! ```
 //!
-//! A [`Host`] in memory grants stores, secrets, other tools and a client. Without one nothing is granted and nobody listens.
+//! A [`Host`] in memory grants stores, secrets, other tools and a client. Without one nothing is
+//! granted and nobody listens.
 //!
-//! Missing arguments get their defaults here as they do in the host. What else the host does with what a model sends
-//! (converting `"2"` to 2, checking it against the schema, dropping unknown keys) does not happen.
+//! Missing arguments get their defaults here as they do in the host. What else the host does with
+//! what a model sends (converting `"2"` to 2, checking it against the schema, dropping unknown
+//! keys) does not happen.
 
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod host;
@@ -30,9 +32,10 @@ use serde_json::Value;
 
 use crate::{Arguments, Content, Definition, Tool, ToolFailure, content};
 
-/// Calls a tool and gives the value that the model would see: null, a text, or a JSON value; several items come as an
-/// array of such values, and a blob as its media type and its length, `{"media_type": …, "bytes": …}`; a resource with a text as `{"uri": …,
-/// "media_type": …, "text": …}`, a link as `{"uri": …, "name": …, "media_type": …}`.
+/// Calls a tool and gives the value that the model would see: null, a text, or a JSON value;
+/// several items come as an array of such values, and a blob as its media type and its length,
+/// `{"media_type": …, "bytes": …}`; a resource with a text as
+/// `{"uri": …, "media_type": …, "text": …}`, a link as `{"uri": …, "name": …, "media_type": …}`.
 ///
 /// # Errors
 ///

@@ -1,10 +1,11 @@
 //! Other tools that were granted to the plugin.
 //!
-//! A tool that is called runs with its own grants and limits, in a sandbox of its own. What it changes in files belongs to the
-//! call that made it: if that fails, nothing of it remains. Tools that need a person's approval cannot be called.
+//! A tool that is called runs with its own grants and limits, in a sandbox of its own. What it
+//! changes in files belongs to the call that made it: if that fails, nothing of it remains. Tools
+//! that need a person's approval cannot be called.
 //!
-//! A component that uses nothing of this does not import `cofferdam:plugin/toolbox`. In a unit test the tools are
-//! those of a [`testing::Host`](crate::testing::Host).
+//! A component that uses nothing of this does not import `cofferdam:plugin/toolbox`. In a unit test
+//! the tools are those of a [`testing::Host`](crate::testing::Host).
 //!
 //! ```
 //! # fn tool() -> Result<i64, cofferdam_sdk::ToolFailure> {
@@ -31,7 +32,8 @@ pub enum Error {
     InvalidArguments(String),
     /// The tool reported a failure.
     Failed(ToolFailure),
-    /// The tool ended without an answer; the text is the name of the error type, for example `Trap.Unreachable`.
+    /// The tool ended without an answer; the text is the name of the error type, for example
+    /// `Trap.Unreachable`.
     Ended(String),
     /// Calls are nested too deeply.
     TooDeep,
@@ -45,7 +47,8 @@ pub fn granted() -> Vec<(String, String)> {
     host::granted()
 }
 
-/// Calls a tool and gives its value as a model would see it: null, a text or a JSON value; several items come as an array.
+/// Calls a tool and gives its value as a model would see it: null, a text or a JSON value; several
+/// items come as an array.
 ///
 /// # Errors
 /// [`Error`]. Each becomes a [`ToolFailure`] with `?`.
@@ -134,7 +137,8 @@ mod host {
             Some(false) => told.permanent(),
             None => told,
         };
-        let value = failure.value.and_then(|value| serde_json::from_str::<serde_json::Value>(&value).ok());
+        let value =
+            failure.value.and_then(|value| serde_json::from_str::<serde_json::Value>(&value).ok());
         match value {
             Some(value) => told.value(value),
             None => told,
@@ -149,7 +153,10 @@ mod host {
     use crate::testing::host;
 
     pub(super) fn granted() -> Vec<(String, String)> {
-        host::tool_names().into_iter().map(|name| (name, "A tool of the test.".to_owned())).collect()
+        host::tool_names()
+            .into_iter()
+            .map(|name| (name, "A tool of the test.".to_owned()))
+            .collect()
     }
 
     pub(super) fn call(name: &str, arguments_json: &str) -> Result<Vec<Content>, Error> {

@@ -14,7 +14,8 @@ use crate::{
     SystemClock, TokenBudget,
 };
 
-/// A model, its tools, and everything around them. Clones are the same agent; it has no state of its own.
+/// A model, its tools, and everything around them. Clones are the same agent; it has no state of
+/// its own.
 #[derive(Clone)]
 pub struct Agent {
     pub(crate) parts: Arc<Parts>,
@@ -71,7 +72,8 @@ pub enum InvalidAgent {
         /// The name.
         name: String,
     },
-    /// A tool of the agent's own is refused by the rules for declarations; that this does not happen is tested.
+    /// A tool of the agent's own is refused by the rules for declarations; that this does not
+    /// happen is tested.
     #[error(transparent)]
     Declaration(#[from] DeclarationError),
 }
@@ -116,7 +118,8 @@ impl Agent {
         Ok(Self { parts: Arc::new(parts) })
     }
 
-    /// A run: from new messages to an answer. Nothing happens until it is awaited or its stream is read.
+    /// A run: from new messages to an answer. Nothing happens until it is awaited or its stream is
+    /// read.
     pub fn run(&self, messages: impl IntoMessages) -> Run {
         Run::new(self.clone(), messages.into_messages())
     }
@@ -129,7 +132,8 @@ impl AgentBuilder {
         self
     }
 
-    /// What the model is told before everything else. What the sources of the tools say about them comes after it.
+    /// What the model is told before everything else. What the sources of the tools say about them
+    /// comes after it.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.parts.instructions = Some(text.into());
         self
@@ -141,7 +145,8 @@ impl AgentBuilder {
         self
     }
 
-    /// A function that the caller of a run calls itself: the model is told of it, and a call ends the loop (`LOOP-26`).
+    /// A function that the caller of a run calls itself: the model is told of it, and a call ends
+    /// the loop (`LOOP-26`).
     pub fn declare(mut self, definition: ToolDefinition) -> Self {
         let declared = self.parts.declared.iter().cloned().chain([Arc::new(definition)]);
         self.parts.declared = declared.collect();
@@ -184,21 +189,22 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds middleware that belongs to the client: outside of the agent's and the run's (`MW-3`). Agent middleware has no such
-    /// level and counts as the agent's.
+    /// Adds middleware that belongs to the client: outside of the agent's and the run's (`MW-3`).
+    /// Agent middleware has no such level and counts as the agent's.
     pub fn client_layer(mut self, layer: Layer) -> Self {
         self.parts.client_layers.push(layer);
         self
     }
 
-    /// Leaves failures of tools as errors instead of showing them to the model as results (`RES-21`): every failure is
-    /// `Error: Function failed.` then. For tests.
+    /// Leaves failures of tools as errors instead of showing them to the model as results
+    /// (`RES-21`): every failure is `Error: Function failed.` then. For tests.
     pub fn without_failure_conversion(mut self) -> Self {
         self.converts_failures = false;
         self
     }
 
-    /// Sets the guard that decides about the calls of all runs, in place of one that was set before.
+    /// Sets the guard that decides about the calls of all runs, in place of one that was set
+    /// before.
     pub fn guard(mut self, guard: impl Guard + 'static) -> Self {
         self.parts.guard = Arc::new(guard);
         self
@@ -222,13 +228,16 @@ impl AgentBuilder {
     /// What cannot work is refused here and not at the first run.
     pub fn build(mut self) -> Result<Agent, InvalidAgent> {
         self.parts.settings.check()?;
-        let mut ids: Vec<_> = self.parts.providers.iter().map(|provider| provider.source_id()).collect();
+        let mut ids: Vec<_> =
+            self.parts.providers.iter().map(|provider| provider.source_id()).collect();
         ids.sort_unstable();
         if let Some([id, _]) = ids.array_windows().find(|[first, second]| first == second) {
             return Err(InvalidAgent::DuplicateProvider { source_id: (*id).to_owned() });
         }
         let declared = self.parts.declared.iter().map(|definition| definition.name.as_str());
-        if let Some(name) = declared.clone().find(|name| self.parts.toolset.definition(name).is_ok()) {
+        if let Some(name) =
+            declared.clone().find(|name| self.parts.toolset.definition(name).is_ok())
+        {
             return Err(InvalidAgent::DuplicateTool { name: name.to_owned() });
         }
         self.parts.guard_tools = self.parts.guard.definitions()?;

@@ -16,9 +16,10 @@ use crate::{FunctionCall, Session};
 
 /// Which calls of a model a person has to approve.
 ///
-/// The strictest wins: a call is asked for if its source says so ([`ToolSource::needs_approval`]), as the file-access tools do
-/// of deleting, or if the mode for its tool does. What was allowed for always in a session is not asked for again, except
-/// where the mode of the tool itself is [`ApprovalMode::Always`].
+/// The strictest wins: a call is asked for if its source says so ([`ToolSource::needs_approval`]),
+/// as the file-access tools do of deleting, or if the mode for its tool does. What was allowed for
+/// always in a session is not asked for again, except where the mode of the tool itself is
+/// [`ApprovalMode::Always`].
 ///
 /// [`ToolSource::needs_approval`]: cofferdam_tool::ToolSource::needs_approval
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,8 +37,8 @@ pub enum ApprovalMode {
     /// Only if the tool's source says so.
     #[default]
     Never,
-    /// Unless the tool's author says that it changes nothing. An author who lies gets past this: it is for tools of people
-    /// one trusts.
+    /// Unless the tool's author says that it changes nothing. An author who lies gets past this: it
+    /// is for tools of people one trusts.
     ByAnnotation,
 }
 
@@ -67,7 +68,8 @@ impl Approvals {
             return true;
         }
         let arguments = (!call.arguments.is_empty()).then_some(call.arguments.as_bytes());
-        let is_needed = self.is_by_mode(tool) || toolset.needs_approval_for(tool.name.as_str(), arguments);
+        let is_needed =
+            self.is_by_mode(tool) || toolset.needs_approval_for(tool.name.as_str(), arguments);
         let is_allowed = || {
             let origin = toolset.origin(&call.name);
             session.zip(origin).is_some_and(|(session, origin)| is_allowed(session, call, &origin))

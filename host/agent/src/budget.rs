@@ -52,7 +52,9 @@ impl TokenBudget {
     /// A budget inside this one.
     #[must_use]
     pub fn inner(&self, limits: BudgetLimits) -> Self {
-        Self { inner: Arc::new(Inner { limits, used: Mutex::default(), outer: Some(self.clone()) }) }
+        Self {
+            inner: Arc::new(Inner { limits, used: Mutex::default(), outer: Some(self.clone()) }),
+        }
     }
 
     /// What was used so far.
@@ -68,8 +70,8 @@ impl TokenBudget {
         }
     }
 
-    /// Whether there is something left, here and in all outer budgets. Equal is exceeded; total is compared first, then
-    /// input, then output.
+    /// Whether there is something left, here and in all outer budgets. Equal is exceeded; total is
+    /// compared first, then input, then output.
     ///
     /// # Errors
     /// The first limit that is reached, from the inside out.

@@ -14,15 +14,17 @@ pub use request::{ChatOptions, ChatRequest, ToolMode};
 
 /// A model behind some provider's interface.
 ///
-/// A client makes one request per call and knows nothing of loops: function calls in a reply are data. It stops when
-/// [`ChatRequest::cancellation`] says so, with [`ChatErrorKind::Cancelled`], and also when its future or stream is
-/// dropped. No key, header or address with a key in it is in any error or log.
+/// A client makes one request per call and knows nothing of loops: function calls in a reply are
+/// data. It stops when [`ChatRequest::cancellation`] says so, with [`ChatErrorKind::Cancelled`],
+/// and also when its future or stream is dropped. No key, header or address with a key in it is in
+/// any error or log.
 #[async_trait]
 pub trait ChatClient: Send + Sync {
     /// What the model is called, for records.
     fn model(&self) -> &str;
 
-    /// Whether the service keeps the conversation by itself, so that no history is needed (`SES-4`).
+    /// Whether the service keeps the conversation by itself, so that no history is needed
+    /// (`SES-4`).
     fn keeps_conversation(&self) -> bool {
         false
     }
@@ -33,7 +35,8 @@ pub trait ChatClient: Send + Sync {
     /// [`ChatError`] if there is none.
     async fn reply(&self, request: ChatRequest) -> Result<Reply, ChatError>;
 
-    /// One reply, piece by piece. Putting the pieces together ([`ReplyBuilder`]) gives what [`reply`](Self::reply) gives.
+    /// One reply, piece by piece. Putting the pieces together ([`ReplyBuilder`]) gives what
+    /// [`reply`](Self::reply) gives.
     ///
     /// # Errors
     /// [`ChatError`] if the reply does not begin; later errors are in the stream and end it.

@@ -1,8 +1,9 @@
-//! Which functions a model is told of, and whether it may or must call them (`CHOICE-1` to `CHOICE-15`).
+//! Which functions a model is told of, and whether it may or must call them (`CHOICE-1` to
+//! `CHOICE-15`).
 //!
-//! A [`ChoiceBehavior`] is asked before every request of a run and answers with a [`ChoiceConfiguration`]. It is made in code
-//! or read from JSON or YAML, by itself or in a prompt file ([`PromptSettings`]). It decides and does nothing: the loop
-//! advertises, calls and refuses.
+//! A [`ChoiceBehavior`] is asked before every request of a run and answers with a
+//! [`ChoiceConfiguration`]. It is made in code or read from JSON or YAML, by itself or in a prompt
+//! file ([`PromptSettings`]). It decides and does nothing: the loop advertises, calls and refuses.
 
 mod depth;
 mod error;
@@ -24,13 +25,15 @@ pub use registry::{FunctionRegistry, RegisteredFunction};
 
 use crate::{ChatOptions, LoopSettings, Message, ToolMode};
 
-/// From this request of a run on nothing is invoked automatically (`CHOICE-13`): a model that still calls by then does not
-/// stop by itself.
+/// From this request of a run on nothing is invoked automatically (`CHOICE-13`): a model that still
+/// calls by then does not stop by itself.
 pub const AUTO_INVOKED_REQUESTS_MAX: usize = 128;
-/// In this many auto-invoked calls, one inside the other, nothing more is invoked automatically (`CHOICE-13`).
+/// In this many auto-invoked calls, one inside the other, nothing more is invoked automatically
+/// (`CHOICE-13`).
 pub const AUTO_INVOKED_NESTING_MAX: usize = 128;
 
-/// Which functions a model is told of, and whether it may or must call them. Clones are cheap for what is read from text.
+/// Which functions a model is told of, and whether it may or must call them. Clones are cheap for
+/// what is read from text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChoiceBehavior {
     kind: ChoiceKind,
@@ -56,7 +59,8 @@ pub enum ChoiceKind {
 pub struct ChoiceOptions {
     /// Whether the host runs several calls of one reply together.
     pub allow_concurrent_invocation: bool,
-    /// Whether the model may return several calls in one reply; `None` is the provider's own default.
+    /// Whether the model may return several calls in one reply; `None` is the provider's own
+    /// default.
     pub allow_parallel_calls: Option<bool>,
     /// Whether the provider is asked to keep to the schema.
     pub allow_strict_schema_adherence: bool,
@@ -80,7 +84,8 @@ pub struct ChoiceContext<'a> {
 pub struct ChoiceConfiguration {
     /// Whether the model may, must or must not call.
     pub choice: ChoiceKind,
-    /// The functions that are advertised, in this order; `None` if there are none, and never an empty list.
+    /// The functions that are advertised, in this order; `None` if there are none, and never an
+    /// empty list.
     pub functions: Option<Vec<RegisteredFunction>>,
     /// Whether calls are made; otherwise they go back to the caller (`CHOICE-15`).
     pub auto_invoke: bool,
@@ -90,7 +95,13 @@ pub struct ChoiceConfiguration {
 
 impl ChoiceBehavior {
     fn new(kind: ChoiceKind) -> Self {
-        Self { kind, functions: None, instances: None, auto_invoke: true, options: ChoiceOptions::default() }
+        Self {
+            kind,
+            functions: None,
+            instances: None,
+            auto_invoke: true,
+            options: ChoiceOptions::default(),
+        }
     }
 
     /// The model decides; every function is advertised.
@@ -118,15 +129,17 @@ impl ChoiceBehavior {
         self
     }
 
-    /// Supplies functions that need not be registered, for calls that the caller makes (`CHOICE-5`). Unless
-    /// [`functions`](Self::functions) says otherwise, exactly these are advertised.
+    /// Supplies functions that need not be registered, for calls that the caller makes
+    /// (`CHOICE-5`). Unless [`functions`](Self::functions) says otherwise, exactly these are
+    /// advertised.
     #[must_use]
     pub fn instances(mut self, functions: impl IntoIterator<Item = RegisteredFunction>) -> Self {
         self.instances = Some(functions.into_iter().collect());
         self
     }
 
-    /// Whether calls are made, or go back to the caller. On by default; never on for [`none`](Self::none) (`CHOICE-4`).
+    /// Whether calls are made, or go back to the caller. On by default; never on for
+    /// [`none`](Self::none) (`CHOICE-4`).
     #[must_use]
     pub fn auto_invoke(mut self, auto_invoke: bool) -> Self {
         self.auto_invoke = auto_invoke;
@@ -154,12 +167,17 @@ impl ChoiceBehavior {
     /// What counts for one request.
     ///
     /// # Errors
-    /// [`ChoiceError`] if a listed function is not there, or calls are to be made and there is nothing to call (`CHOICE-5`).
-    pub fn configure(&self, context: &ChoiceContext<'_>) -> Result<ChoiceConfiguration, ChoiceError> {
+    /// [`ChoiceError`] if a listed function is not there, or calls are to be made and there is
+    /// nothing to call (`CHOICE-5`).
+    pub fn configure(
+        &self,
+        context: &ChoiceContext<'_>,
+    ) -> Result<ChoiceConfiguration, ChoiceError> {
         let is_called_already = self.kind == ChoiceKind::Required && context.request_index > 0;
-        let functions = if is_called_already { Vec::new() } else { self.advertised(context.registry)? };
-        let is_within_limits =
-            context.request_index < AUTO_INVOKED_REQUESTS_MAX && context.depth < AUTO_INVOKED_NESTING_MAX;
+        let functions =
+            if is_called_already { Vec::new() } else { self.advertised(context.registry)? };
+        let is_within_limits = context.request_index < AUTO_INVOKED_REQUESTS_MAX
+            && context.depth < AUTO_INVOKED_NESTING_MAX;
         Ok(ChoiceConfiguration {
             choice: self.kind,
             functions: Some(functions).filter(|functions| !functions.is_empty()),
@@ -198,7 +216,9 @@ impl ChoiceBehavior {
                 }
             }
             (None, None) => {
-                return Ok(registry.map(|registry| registry.functions().to_vec()).unwrap_or_default());
+                return Ok(registry
+                    .map(|registry| registry.functions().to_vec())
+                    .unwrap_or_default());
             }
         }
         Ok(advertised)
@@ -216,7 +236,8 @@ impl ChoiceBehavior {
             return Err(ChoiceError::NotAvailable { name: name.to_string() });
         }
         let instances = self.instances.as_deref().unwrap_or_default();
-        registry::find(instances, name).ok_or_else(|| ChoiceError::NotFound { name: name.to_string() })
+        registry::find(instances, name)
+            .ok_or_else(|| ChoiceError::NotFound { name: name.to_string() })
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    BoxError, ChatClient, ChatOptions, ChatRequest, Content, IterationContext, IterationHook, Message, Role,
-    ToolMode,
+    BoxError, ChatClient, ChatOptions, ChatRequest, Content, IterationContext, IterationHook,
+    Message, Role, ToolMode,
 };
 
 /// What the model is asked for.
@@ -21,10 +21,12 @@ const PIECE_BYTES_MAX: usize = 16 * 1024;
 /// The mark of a summary among messages.
 const SOURCE: &str = "compaction";
 
-/// An [`IterationHook`] that puts a summary in the place of old messages when a run has become long.
+/// An [`IterationHook`] that puts a summary in the place of old messages when a run has become
+/// long.
 ///
-/// The system messages and the task, which is the first message of the person in the run, stay, and so do the newest messages.
-/// Calls and their results stay together. The response of the run keeps every message. Where the model does not summarise, nothing is changed.
+/// The system messages and the task, which is the first message of the person in the run, stay, and
+/// so do the newest messages. Calls and their results stay together. The response of the run keeps
+/// every message. Where the model does not summarise, nothing is changed.
 pub struct Compaction {
     client: Arc<dyn ChatClient>,
     bytes_max: usize,
@@ -32,8 +34,8 @@ pub struct Compaction {
 }
 
 impl Compaction {
-    /// Summarises with `client` when the messages are larger than `bytes_max` bytes of text together, except for at least
-    /// the last `messages_kept`.
+    /// Summarises with `client` when the messages are larger than `bytes_max` bytes of text
+    /// together, except for at least the last `messages_kept`.
     pub fn new(client: impl ChatClient + 'static, bytes_max: usize, messages_kept: usize) -> Self {
         Self { client: Arc::new(client), bytes_max, messages_kept }
     }
@@ -62,8 +64,10 @@ impl IterationHook for Compaction {
         let first = messages.iter().take_while(|message| message.role == Role::System).count();
         let last = first_kept(messages, self.messages_kept);
         let Some(old) = messages.get(first..last) else { return Ok(()) };
-        let task =
-            old.iter().find(|message| message.role == Role::User && message.source().is_none()).cloned();
+        let task = old
+            .iter()
+            .find(|message| message.role == Role::User && message.source().is_none())
+            .cloned();
         // The task and one summary take the place of at least three messages, or nothing is gained.
         if old.len() < 3 {
             return Ok(());
@@ -83,7 +87,8 @@ impl IterationHook for Compaction {
 /// Where the messages begin that stay: never between a call and its results.
 fn first_kept(messages: &[Arc<Message>], kept: usize) -> usize {
     let newest = messages.len().saturating_sub(kept);
-    let is_result = |at: &usize| messages.get(*at).is_some_and(|message| message.role == Role::Tool);
+    let is_result =
+        |at: &usize| messages.get(*at).is_some_and(|message| message.role == Role::Tool);
     (0..=newest).rev().find(|at| !is_result(at)).unwrap_or_default()
 }
 
@@ -98,16 +103,21 @@ fn size(message: &Message) -> usize {
     message.contents.iter().map(size).sum()
 }
 
-/// Writes a message as text: a provider takes calls and results only where their functions are declared.
+/// Writes a message as text: a provider takes calls and results only where their functions are
+/// declared.
 fn describe(message: &Message, record: &mut String) {
     for content in &message.contents {
         // Writing into a string cannot fail.
         let _ = match content {
-            Content::Text(text) => writeln!(record, "{}: {}", speaker(message.role), piece(&text.text)),
+            Content::Text(text) => {
+                writeln!(record, "{}: {}", speaker(message.role), piece(&text.text))
+            }
             Content::FunctionCall(call) => {
                 writeln!(record, "You called {} with {}", call.name, piece(&call.arguments))
             }
-            Content::FunctionResult(result) => writeln!(record, "Result: {}", piece(&result.result)),
+            Content::FunctionResult(result) => {
+                writeln!(record, "Result: {}", piece(&result.result))
+            }
             _ => Ok(()),
         };
     }
@@ -140,7 +150,8 @@ mod tests {
     }
 
     fn long_run() -> Vec<Arc<Message>> {
-        let mut messages = vec![Arc::new(Message::system("rules")), Arc::new(Message::user("task"))];
+        let mut messages =
+            vec![Arc::new(Message::system("rules")), Arc::new(Message::user("task"))];
         for id in ["1", "2", "3", "4"] {
             messages.extend([call(id), result(id)]);
         }
@@ -161,7 +172,8 @@ mod tests {
         Compaction::new(client, 200, kept).completed(&mut context).await.unwrap();
         let shown = |message: &Arc<Message>| {
             let call = message.calls().map(|call| format!("call {}", call.call_id)).next();
-            let result = message.results().map(|result| format!("result {}", result.call_id)).next();
+            let result =
+                message.results().map(|result| format!("result {}", result.call_id)).next();
             call.or(result).unwrap_or_else(|| message.text())
         };
         messages.iter().map(shown).collect()

@@ -1,4 +1,5 @@
-//! What is put around the messages of a run: instructions, messages, tools, middleware (`SES-2`, `SES-3`).
+//! What is put around the messages of a run: instructions, messages, tools, middleware (`SES-2`,
+//! `SES-3`).
 
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// `before_run` is called in the order of registration, `after_run` in the reverse (`SES-2`).
 #[async_trait]
 pub trait ContextProvider: Send + Sync {
-    /// Marks what the provider adds, and is the key of its part of a session's state. Two providers of one agent have
-    /// different ones.
+    /// Marks what the provider adds, and is the key of its part of a session's state. Two providers
+    /// of one agent have different ones.
     fn source_id(&self) -> &str;
 
     /// Whether earlier messages of the session are added, so that nobody else has to (`SES-4`).
@@ -35,8 +36,8 @@ pub trait ContextProvider: Send + Sync {
         Ok(())
     }
 
-    /// Sees the response of a run that has ended; of one that was cut short, as far as it had come. A run that ends with an
-    /// error before anything was said or done is not seen.
+    /// Sees the response of a run that has ended; of one that was cut short, as far as it had come.
+    /// A run that ends with an error before anything was said or done is not seen.
     ///
     /// # Errors
     /// Any; the run ends with it, and its response is lost to the caller.
@@ -48,7 +49,8 @@ pub trait ContextProvider: Send + Sync {
 
 /// A run that is about to begin, as one provider sees it.
 pub struct BeforeRun<'a> {
-    /// The provider's own part of the session's state; null at first. Without a session it is forgotten after the run.
+    /// The provider's own part of the session's state; null at first. Without a session it is
+    /// forgotten after the run.
     pub state: &'a mut Value,
     /// The session, if there is one.
     pub session: Option<&'a Session>,
@@ -103,7 +105,8 @@ impl BeforeRun<'_> {
     /// Adds middleware around the run's model and function calls: all of it or nothing (`MW-18`).
     ///
     /// # Errors
-    /// [`MiddlewareRefused`] for agent middleware, which is around the run and so around the provider itself.
+    /// [`MiddlewareRefused`] for agent middleware, which is around the run and so around the
+    /// provider itself.
     pub fn add_middleware(&mut self, bundle: Vec<Layer>) -> Result<(), MiddlewareRefused> {
         if bundle.iter().any(|layer| matches!(layer, Layer::Agent(_))) {
             return Err(MiddlewareRefused::AgentKind { source_id: self.source.to_owned() });

@@ -16,7 +16,8 @@ pub enum RunError {
     /// A token budget is used up (`LOOP-49`).
     #[error(transparent)]
     BudgetExceeded(#[from] BudgetExceeded),
-    /// Calls failed as often in a row as they may (`LOOP-18`): those of the last round, in call order.
+    /// Calls failed as often in a row as they may (`LOOP-18`): those of the last round, in call
+    /// order.
     #[error("{}", joined(.0))]
     Calls(Vec<CallFailure>),
     /// Function middleware has closed the run (`MW-13`).

@@ -1,12 +1,14 @@
 //! Hooks for code that decides about the calls of an agent.
 //!
-//! A guard sees everything that a model is told and every call that is made for it. It can object to a call before a user is
-//! asked, change the arguments that a tool gets, and replace or mark a result before middleware, hooks or the model see it.
-//! Middleware cannot do this: other middleware may be inside of it.
+//! A guard sees everything that a model is told and every call that is made for it. It can object
+//! to a call before a user is asked, change the arguments that a tool gets, and replace or mark a
+//! result before middleware, hooks or the model see it. Middleware cannot do this: other middleware
+//! may be inside of it.
 //!
-//! A [`Guard`] is set once, with [`AgentBuilder::guard`](crate::AgentBuilder::guard). It makes a [`RunGuard`] for each run,
-//! that a [`BatchGuard`] for the calls of each reply, and that a [`CallGuard`] for each call. Every method has a default
-//! that does nothing. Information-flow labels (`cofferdam-labels`) are such a guard.
+//! A [`Guard`] is set once, with [`AgentBuilder::guard`](crate::AgentBuilder::guard). It makes a
+//! [`RunGuard`] for each run, that a [`BatchGuard`] for the calls of each reply, and that a
+//! [`CallGuard`] for each call. Every method has a default that does nothing. Information-flow
+//! labels (`cofferdam-labels`) are such a guard.
 
 use std::sync::Arc;
 
@@ -18,11 +20,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::middleware::{FunctionContext, FunctionSignal, Middleware, Next};
-use crate::{ChatClient, FunctionCall, FunctionResult, Message, Reply, Session, TokenBudget, TokenUsage};
+use crate::{
+    ChatClient, FunctionCall, FunctionResult, Message, Reply, Session, TokenBudget, TokenUsage,
+};
 
 /// Decides about the calls of an agent.
 pub trait Guard: Send + Sync {
-    /// Returns the definitions of the tools that [`RunGuard::tools`] adds to each run. Called once, when the agent is built.
+    /// Returns the definitions of the tools that [`RunGuard::tools`] adds to each run. Called once,
+    /// when the agent is built.
     ///
     /// # Errors
     /// Any; the agent is not built.
@@ -50,7 +55,10 @@ pub struct GuardedRun<'r> {
 impl<'r> GuardedRun<'r> {
     /// Describes a run without a session and without budgets, for tests of a guard.
     #[must_use]
-    pub fn new(client: &'r Arc<dyn ChatClient>, definitions: &'r Arc<[Arc<ToolDefinition>]>) -> Self {
+    pub fn new(
+        client: &'r Arc<dyn ChatClient>,
+        definitions: &'r Arc<[Arc<ToolDefinition>]>,
+    ) -> Self {
         Self { session: None, client, budgets: Vec::new(), definitions }
     }
 }
@@ -77,9 +85,15 @@ pub trait RunGuard: Send + Sync {
         false
     }
 
-    /// Returns the objections to a call that has not begun. If there are any, a user is asked, and nothing of the batch runs
-    /// until then. A guard that wants a call refused without a question says so in [`CallGuard`].
-    fn objections(&self, call: &FunctionCall, tool: &ToolDefinition, toolset: &Toolset) -> Vec<Objection> {
+    /// Returns the objections to a call that has not begun. If there are any, a user is asked, and
+    /// nothing of the batch runs until then. A guard that wants a call refused without a question
+    /// says so in [`CallGuard`].
+    fn objections(
+        &self,
+        call: &FunctionCall,
+        tool: &ToolDefinition,
+        toolset: &Toolset,
+    ) -> Vec<Objection> {
         let _ = (call, tool, toolset);
         Vec::new()
     }
@@ -100,13 +114,14 @@ pub trait RunGuard: Send + Sync {
 
 /// Decides about the calls of one batch.
 pub trait BatchGuard: Send + Sync {
-    /// Begins a call. There is no toolset if no tool has the name that the model has called. `waived` are the objections that
-    /// the user has seen and approved.
+    /// Begins a call. There is no toolset if no tool has the name that the model has called.
+    /// `waived` are the objections that the user has seen and approved.
     fn begin_call(&self, toolset: Option<&Toolset>, waived: Vec<Objection>) -> Box<dyn CallGuard>;
 }
 
 /// Decides about one call. As middleware it is inside of all other middleware except an
-/// [invoker](crate::LoopSettings::invoker), so that it sees the arguments that the tool gets and the result that it returns.
+/// [invoker](crate::LoopSettings::invoker), so that it sees the arguments that the tool gets and
+/// the result that it returns.
 pub trait CallGuard: Middleware<FunctionContext> {
     /// Returns the rules for calls that the tool makes of other tools.
     fn inner_calls(&self) -> Option<Arc<dyn InnerCalls>> {

@@ -1,8 +1,8 @@
 //! What is remembered of earlier turns (`SES-4` to `SES-15`).
 //!
-//! [`History`] is a context provider: it adds the earlier messages of a session to each run, and stores what the run
-//! brought. Where they are kept is a [`HistoryStore`]: in the session itself ([`History::in_session`]) or in a file per
-//! session ([`FileHistory`]).
+//! [`History`] is a context provider: it adds the earlier messages of a session to each run, and
+//! stores what the run brought. Where they are kept is a [`HistoryStore`]: in the session itself
+//! ([`History::in_session`]) or in a file per session ([`FileHistory`]).
 
 mod error;
 mod file;
@@ -26,12 +26,13 @@ pub use provider::{History, HistoryFlags, IN_SESSION};
 
 /// Where the messages of sessions are kept.
 ///
-/// A store is asked once at the beginning of a run and once at its end, and by several sessions at a time. One session has
-/// one run at a time; another process may work on the same session.
+/// A store is asked once at the beginning of a run and once at its end, and by several sessions at
+/// a time. One session has one run at a time; another process may work on the same session.
 #[async_trait]
 pub trait HistoryStore: Send + Sync {
-    /// The messages of a session in the order in which they were appended; none for a session that is not known.
-    /// `state` is the part of the session's state that belongs to the history (`SES-2`).
+    /// The messages of a session in the order in which they were appended; none for a session that
+    /// is not known. `state` is the part of the session's state that belongs to the history
+    /// (`SES-2`).
     ///
     /// # Errors
     /// Any; the run ends before a model is asked.

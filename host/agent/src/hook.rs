@@ -6,8 +6,9 @@ use async_trait::async_trait;
 
 use crate::{BoxError, Message, Reply, TokenUsage};
 
-/// Called once per iteration, after all of its functions have finished and their results are among the messages; not when
-/// nothing was run (`LOOP-30`). A closure that does not wait for anything is a hook as well.
+/// Called once per iteration, after all of its functions have finished and their results are among
+/// the messages; not when nothing was run (`LOOP-30`). A closure that does not wait for anything is
+/// a hook as well.
 #[async_trait]
 pub trait IterationHook: Send + Sync {
     /// Looks at the iteration, and may end the run.
@@ -26,8 +27,9 @@ pub struct IterationContext<'a> {
     pub total_usage: Option<TokenUsage>,
     /// Everything that the model is to see next, the calls and results of this iteration included.
     ///
-    /// What the hook makes of it is what the model is sent from now on, so that a long run can be made shorter; the response
-    /// of the run keeps every message either way. Calls and their results have to stay together.
+    /// What the hook makes of it is what the model is sent from now on, so that a long run can be
+    /// made shorter; the response of the run keeps every message either way. Calls and their
+    /// results have to stay together.
     pub messages: &'a mut Vec<Arc<Message>>,
     /// The model's latest reply.
     pub response: &'a Reply,

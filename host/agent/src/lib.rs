@@ -1,11 +1,14 @@
-//! The function-calling loop: a model is asked, its calls are run, and it is asked again until it answers.
+//! The function-calling loop: a model is asked, its calls are run, and it is asked again until it
+//! answers.
 //!
-//! A [`ChatClient`] speaks to a model; everything that can be called is a [`ToolSource`](cofferdam_tool::ToolSource) in a
-//! [`Toolset`](cofferdam_tool::Toolset). Around the loop there are [middleware], [sessions](Session) with their [history],
-//! [choice] of functions, [approvals](Approvals) and [budgets](TokenBudget).
+//! A [`ChatClient`] speaks to a model; everything that can be called is a
+//! [`ToolSource`](cofferdam_tool::ToolSource) in a [`Toolset`](cofferdam_tool::Toolset). Around the
+//! loop there are [middleware], [sessions](Session) with their [history], [choice] of functions,
+//! [approvals](Approvals) and [budgets](TokenBudget).
 //!
-//! The client of this crate is [`ScriptedClient`], which says what a script says. `cofferdam-models` has clients for the
-//! interfaces of OpenAI and Anthropic, and `cofferdam-workflow`, `cofferdam-skills` and `cofferdam-labels` build on the loop.
+//! The client of this crate is [`ScriptedClient`], which says what a script says.
+//! `cofferdam-models` has clients for the interfaces of OpenAI and Anthropic, and
+//! `cofferdam-workflow`, `cofferdam-skills` and `cofferdam-labels` build on the loop.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,8 +37,8 @@
 //! # }
 //! ```
 //!
-//! The behaviour is fixed by numbered rules, cited in the code: `LOOP-7` (loop, approvals, budgets), `CHOICE-3`, `MW-12`
-//! (middleware) and `SES-6` (sessions and history).
+//! The behaviour is fixed by numbered rules, cited in the code: `LOOP-7` (loop, approvals,
+//! budgets), `CHOICE-3`, `MW-12` (middleware) and `SES-6` (sessions and history).
 
 mod agent;
 mod approvals;
@@ -65,8 +68,8 @@ pub use agent::{Agent, AgentBuilder, InvalidAgent};
 pub use approvals::{ApprovalMode, Approvals, Scope, allow_always, forbid_again, standing_rules};
 pub use budget::{BudgetExceeded, BudgetLimits, TokenBudget};
 pub use chat::{
-    ChatClient, ChatError, ChatErrorKind, ChatOptions, ChatRequest, Delta, FinishReason, Reply, ReplyBuilder,
-    ReplyStream, ToolMode, Update,
+    ChatClient, ChatError, ChatErrorKind, ChatOptions, ChatRequest, Delta, FinishReason, Reply,
+    ReplyBuilder, ReplyStream, ToolMode, Update,
 };
 pub use choice::ChoiceBehavior;
 pub use clock::{Clock, SystemClock};
@@ -77,8 +80,8 @@ pub use history::History;
 pub use hook::{IterationContext, IterationHook};
 pub use live::LiveTools;
 pub use message::{
-    ApprovalAnswer, ApprovalRequest, Content, Data, FunctionCall, FunctionResult, Message, Reasoning, Role,
-    Text, TokenUsage,
+    ApprovalAnswer, ApprovalRequest, Content, Data, FunctionCall, FunctionResult, Message,
+    Reasoning, Role, Text, TokenUsage,
 };
 pub use middleware::{Layer, LayerKind, Middleware, MiddlewareRefused, Next};
 pub use pairing::{Pairing, Position};

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cofferdam_tool::invoke::{LiveRun, NotChanged};
 use cofferdam_tool::{ToolDefinition, ToolName, ToolSource, Toolset};
 
-/// The tools of a run. Changes count from the next iteration on; after the run there is nothing to change (`MW-17`).
+/// The tools of a run. Changes count from the next iteration on; after the run there is nothing to
+/// change (`MW-17`).
 #[derive(Clone)]
 pub struct LiveTools {
     inner: Arc<Mutex<Live>>,
@@ -21,7 +22,8 @@ struct Live {
 pub(crate) struct RunTools {
     toolset: Toolset,
     declared: Arc<[Arc<ToolDefinition>]>,
-    /// Both together. The same list for as long as nothing changes, so that clients need not write it again.
+    /// Both together. The same list for as long as nothing changes, so that clients need not write
+    /// it again.
     definitions: Arc<[Arc<ToolDefinition>]>,
 }
 
@@ -54,7 +56,9 @@ impl RunTools {
     fn add(&mut self, source: Arc<dyn ToolSource>) -> Result<(), NotChanged> {
         let duplicate = |name: &ToolName| NotChanged::Duplicate { name: name.to_string() };
         let added = source.definitions();
-        if let Some(taken) = added.iter().find(|definition| self.is_declared(definition.name.as_str())) {
+        if let Some(taken) =
+            added.iter().find(|definition| self.is_declared(definition.name.as_str()))
+        {
             return Err(duplicate(&taken.name));
         }
         self.toolset.add(source).map_err(|error| duplicate(&error.name))?;

@@ -1,4 +1,5 @@
-//! What a conversation consists of, independent of any provider. The JSON form is that of a history record (`SES-10`).
+//! What a conversation consists of, independent of any provider. The JSON form is that of a history
+//! record (`SES-10`).
 
 mod content;
 mod usage;
@@ -12,7 +13,8 @@ pub use content::{
 };
 pub use usage::TokenUsage;
 
-/// Under this key of [`Message::additional_properties`] stands which context provider added the message (`SES-3`).
+/// Under this key of [`Message::additional_properties`] stands which context provider added the
+/// message (`SES-3`).
 const SOURCE: &str = "source_id";
 
 /// One message. Fields that are not known are kept as they were read (`SES-10`).
@@ -168,7 +170,12 @@ mod tests {
 
     #[test]
     fn a_record_of_another_type_is_no_message() {
-        assert!(serde_json::from_value::<Message>(json!({"type": "session", "role": "user"})).is_err());
-        assert!(serde_json::from_value::<Message>(json!({"type": "message", "role": "nobody"})).is_err());
+        assert!(
+            serde_json::from_value::<Message>(json!({"type": "session", "role": "user"})).is_err()
+        );
+        assert!(
+            serde_json::from_value::<Message>(json!({"type": "message", "role": "nobody"}))
+                .is_err()
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Code around runs, model calls and function calls (`MW-1`).
 //!
-//! A middleware gets a context and the rest of the chain, and works before and after it runs that. What kind it is, is a
-//! part of its type: `Middleware<AgentContext>`, `Middleware<ChatContext>`, `Middleware<FunctionContext>`.
+//! A middleware gets a context and the rest of the chain, and works before and after it runs that.
+//! What kind it is, is a part of its type: `Middleware<AgentContext>`, `Middleware<ChatContext>`,
+//! `Middleware<FunctionContext>`.
 
 mod audit;
 mod context;
@@ -18,7 +19,8 @@ use async_trait::async_trait;
 
 pub use audit::{Audit, AuditEntry, AuditSink};
 pub use context::{
-    AgentContext, AgentResult, CallArguments, ChatContext, ChatResult, FunctionContext, FunctionValue,
+    AgentContext, AgentResult, CallArguments, ChatContext, ChatResult, FunctionContext,
+    FunctionValue,
 };
 pub use conversion::FailureConversion;
 pub use rate::RateLimit;
@@ -30,7 +32,8 @@ pub use timeout::Timeout;
 /// Code around something that happens in a run: the run itself, a model call or a function call.
 #[async_trait]
 pub trait Middleware<C: Stage>: Send + Sync {
-    /// Does what it does before and after `next`. `next` may be run once, several times or not at all.
+    /// Does what it does before and after `next`. `next` may be run once, several times or not at
+    /// all.
     ///
     /// # Errors
     /// What the chain inside gave, unless the middleware deals with it, and signals of its own.

@@ -10,9 +10,10 @@ pub type Position = (usize, usize);
 
 /// Calls and their results, paired by position.
 ///
-/// Call ids are not unique: a model may use one again in a later turn, and a conversation may hold calls that were never made.
-/// A result therefore belongs to the nearest message before it that has a call of its id without a result, and never to a
-/// call after it. Several calls of one message with one id take their results in order.
+/// Call ids are not unique: a model may use one again in a later turn, and a conversation may hold
+/// calls that were never made. A result therefore belongs to the nearest message before it that has
+/// a call of its id without a result, and never to a call after it. Several calls of one message
+/// with one id take their results in order.
 #[derive(Default)]
 pub struct Pairing {
     result_of: HashMap<Position, Position>,
@@ -28,13 +29,15 @@ impl Pairing {
     /// Pairs the calls and results of `messages`.
     pub fn of(messages: &[Arc<Message>]) -> Self {
         let mut pairing = Self::default();
-        // For each id the calls without a result, the nearest message first and its first call last.
+        // For each id the calls without a result, the nearest message first and its first call
+        // last.
         let mut open: HashMap<&str, Vec<Vec<Position>>> = HashMap::new();
         for (index, message) in messages.iter().enumerate() {
             for (place, content) in message.contents.iter().enumerate().rev() {
                 let Content::FunctionCall(call) = content else { continue };
                 let of_id = open.entry(&call.call_id).or_default();
-                match of_id.last_mut().filter(|calls| calls.first().is_some_and(|at| at.0 == index)) {
+                match of_id.last_mut().filter(|calls| calls.first().is_some_and(|at| at.0 == index))
+                {
                     Some(calls) => calls.push((index, place)),
                     None => of_id.push(vec![(index, place)]),
                 }
@@ -69,7 +72,8 @@ impl Pairing {
         messages.get(at.0)?.contents.get(at.1)?.as_result()
     }
 
-    /// Returns where the result of the call at this position is, in the call's message or in another one.
+    /// Returns where the result of the call at this position is, in the call's message or in
+    /// another one.
     pub fn result_at(&self, call_at: Position) -> Option<Position> {
         self.result_of.get(&call_at).or_else(|| self.of_service.get(&call_at)).copied()
     }
@@ -79,29 +83,36 @@ impl Pairing {
         self.of_service.contains_key(&call_at)
     }
 
-    /// Returns whether the result at this position stays where it is: beside its call, or, if the service keeps the
-    /// conversation and with it the call, without one.
+    /// Returns whether the result at this position stays where it is: beside its call, or, if the
+    /// service keeps the conversation and with it the call, without one.
     pub(crate) fn stays(&self, result_at: Position, is_kept_by_service: bool) -> bool {
         self.results_of_service.contains(&result_at)
             || is_kept_by_service && self.unmatched.contains(&result_at)
     }
 
-    /// Returns whether the nearest call of an id, in the message at `index` or before it, has a result.
-    pub(crate) fn is_answered(&self, messages: &[Arc<Message>], index: usize, call_id: &str) -> bool {
+    /// Returns whether the nearest call of an id, in the message at `index` or before it, has a
+    /// result.
+    pub(crate) fn is_answered(
+        &self,
+        messages: &[Arc<Message>],
+        index: usize,
+        call_id: &str,
+    ) -> bool {
         let earlier = messages.iter().enumerate().take(index.saturating_add(1)).rev();
         let mut calls = earlier.flat_map(|(index, message)| {
-            let calls = message
-                .contents
-                .iter()
-                .enumerate()
-                .filter(|(_, content)| content.as_call().is_some_and(|call| call.call_id == call_id));
+            let calls = message.contents.iter().enumerate().filter(|(_, content)| {
+                content.as_call().is_some_and(|call| call.call_id == call_id)
+            });
             calls.map(move |(place, _)| (index, place))
         });
         calls.next().is_some_and(|at| self.result_of.contains_key(&at) || self.is_of_service(at))
     }
 
     /// Returns the calls that have a result, in the order of the calls.
-    pub fn answered<'m>(&self, messages: &'m [Arc<Message>]) -> Vec<(&'m FunctionCall, &'m FunctionResult)> {
+    pub fn answered<'m>(
+        &self,
+        messages: &'m [Arc<Message>],
+    ) -> Vec<(&'m FunctionCall, &'m FunctionResult)> {
         let content = |at: Position| messages.get(at.0)?.contents.get(at.1);
         let mut positions: Vec<_> = self.result_of.iter().chain(&self.of_service).collect();
         positions.sort_unstable();
@@ -120,8 +131,9 @@ impl Pairing {
         messages.iter().enumerate().any(|(index, message)| {
             calls.clone().all(|wanted| {
                 message.contents.iter().enumerate().any(|(place, content)| {
-                    let is_wanted =
-                        |call: &FunctionCall| call.call_id == wanted.call_id && call.name == wanted.name;
+                    let is_wanted = |call: &FunctionCall| {
+                        call.call_id == wanted.call_id && call.name == wanted.name
+                    };
                     content.as_call().is_some_and(is_wanted)
                         && !self.result_of.contains_key(&(index, place))
                         && !self.is_of_service((index, place))

@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::middleware::{AgentContext, AgentResult, End, Layer, Next, Signal};
 use crate::{
-    Agent, ChatOptions, ChoiceBehavior, Content, LoopSettings, Message, MiddlewareRefused, Response, Role,
-    RunError, RunStream, Session, TokenBudget, ToolMode,
+    Agent, ChatOptions, ChoiceBehavior, Content, LoopSettings, Message, MiddlewareRefused,
+    Response, Role, RunError, RunStream, Session, TokenBudget, ToolMode,
 };
 
 /// A run that has not begun. Await it for the whole response, or read its [`stream`](Run::stream).
@@ -111,8 +111,8 @@ impl Run {
         self
     }
 
-    /// Which functions the model is told of, and whether it may or must call them, in the place of the agent's behaviour as a
-    /// whole (`CHOICE-12`).
+    /// Which functions the model is told of, and whether it may or must call them, in the place of
+    /// the agent's behaviour as a whole (`CHOICE-12`).
     pub fn choice(mut self, behavior: ChoiceBehavior) -> Self {
         self.given.choice = Some(behavior);
         self

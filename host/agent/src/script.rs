@@ -1,6 +1,7 @@
 //! A model that says what a script says, whatever it is asked: for demos, tests and a first look.
 //!
-//! A script has one reply per line, as JSON. Blank lines are passed over, and what is not known is refused:
+//! A script has one reply per line, as JSON. Blank lines are passed over, and what is not known is
+//! refused:
 //!
 //! ```text
 //! {"text":"I will count the words.","calls":[{"tool":"word_count","arguments":{"text":"a b"}}]}
@@ -153,7 +154,10 @@ impl ScriptedClient {
             AfterScript::Silence => Ok((Reply::default(), Duration::ZERO)),
             AfterScript::Fail => Err(ChatError::new(
                 ChatErrorKind::ScriptEnded,
-                format!("the script {name} is over: all {} of its replies have been given", replies.len()),
+                format!(
+                    "the script {name} is over: all {} of its replies have been given",
+                    replies.len()
+                ),
             )),
         }
     }
@@ -201,8 +205,8 @@ fn calls(request: &ChatRequest) -> usize {
     request.messages.iter().map(|message| message.calls().count()).sum()
 }
 
-/// Gives ids to the calls that have none: numbers, that no call has which the model was sent. A script is the same in
-/// every run, and calls of one conversation still have different ids.
+/// Gives ids to the calls that have none: numbers, that no call has which the model was sent. A
+/// script is the same in every run, and calls of one conversation still have different ids.
 fn name_calls(reply: &mut Reply, calls_before: usize) {
     let contents = reply.messages.iter_mut().flat_map(|message| &mut message.contents);
     let calls = contents.filter_map(|content| match content {

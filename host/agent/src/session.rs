@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Turns that belong together: an id, the id that a service knows them by, and what is remembered (`SES-1`).
+/// Turns that belong together: an id, the id that a service knows them by, and what is remembered
+/// (`SES-1`).
 ///
 /// Clones are the same session. One run at a time has the turn; another one waits for it.
 #[derive(Clone)]

@@ -17,7 +17,8 @@ pub struct LoopSettings {
     pub enabled: bool,
     /// Rounds of calls before the model has to answer without them (`LOOP-20`). At least 1.
     pub max_iterations: u32,
-    /// Calls before the model has to answer without them; compared after each batch (`LOOP-21`). At least 1.
+    /// Calls before the model has to answer without them; compared after each batch (`LOOP-21`). At
+    /// least 1.
     pub max_function_calls: Option<u32>,
     /// Time before the model has to answer without calls (`LOOP-22`). Greater than zero.
     pub max_duration: Option<Duration>,
@@ -25,10 +26,11 @@ pub struct LoopSettings {
     pub max_consecutive_errors: u32,
     /// What happens then.
     pub on_error_limit: OnErrorLimit,
-    /// Whether a call of an unknown tool ends the run before anything of its batch has run (`LOOP-16`).
+    /// Whether a call of an unknown tool ends the run before anything of its batch has run
+    /// (`LOOP-16`).
     pub terminate_on_unknown: bool,
-    /// Whether the model is told what an error of the host says (`LOOP-14`). Such texts may hold what a model should not
-    /// see: it is for development.
+    /// Whether the model is told what an error of the host says (`LOOP-14`). Such texts may hold
+    /// what a model should not see: it is for development.
     pub include_detailed_errors: bool,
     /// Whether the calls of one reply start together (`LOOP-24`).
     pub allow_concurrent_invocation: bool,
@@ -38,7 +40,8 @@ pub struct LoopSettings {
     pub caller_tools: BTreeSet<String>,
     /// Called after each iteration (`LOOP-30`).
     pub iteration_completed: Option<Arc<dyn IterationHook>>,
-    /// Calls tools instead of the loop: the innermost function middleware, behind all others (`LOOP-27`).
+    /// Calls tools instead of the loop: the innermost function middleware, behind all others
+    /// (`LOOP-27`).
     pub invoker: Option<Arc<dyn Middleware<FunctionContext>>>,
 }
 
@@ -135,7 +138,8 @@ impl LoopSettings {
         Ok(())
     }
 
-    /// Settings out of data; null and what is not given are the default. `max_duration` is in seconds.
+    /// Settings out of data; null and what is not given are the default. `max_duration` is in
+    /// seconds.
     ///
     /// # Errors
     /// The first setting that is not known or out of its range.
@@ -157,13 +161,16 @@ impl LoopSettings {
         };
         let number = |default: Option<u32>, error: InvalidSetting| match value {
             Value::Null => Ok(default),
-            other => {
-                other.as_u64().map(|number| Some(u32::try_from(number).unwrap_or(u32::MAX))).ok_or(error)
-            }
+            other => other
+                .as_u64()
+                .map(|number| Some(u32::try_from(number).unwrap_or(u32::MAX)))
+                .ok_or(error),
         };
         match name {
             "enabled" => self.enabled = flag(default.enabled)?,
-            "terminate_on_unknown" => self.terminate_on_unknown = flag(default.terminate_on_unknown)?,
+            "terminate_on_unknown" => {
+                self.terminate_on_unknown = flag(default.terminate_on_unknown)?
+            }
             "include_detailed_errors" => {
                 self.include_detailed_errors = flag(default.include_detailed_errors)?;
             }
@@ -178,8 +185,10 @@ impl LoopSettings {
                 self.max_function_calls = number(None, InvalidSetting::MaxFunctionCalls)?;
             }
             "max_consecutive_errors" => {
-                let read =
-                    number(Some(default.max_consecutive_errors), InvalidSetting::MaxConsecutiveErrors)?;
+                let read = number(
+                    Some(default.max_consecutive_errors),
+                    InvalidSetting::MaxConsecutiveErrors,
+                )?;
                 self.max_consecutive_errors = read.ok_or(InvalidSetting::MaxConsecutiveErrors)?;
             }
             "max_duration" => self.max_duration = duration(value)?,
@@ -203,11 +212,15 @@ impl LoopSettings {
         Ok(())
     }
 
-    /// The settings as data, tools by their names; a hook and an invoker are true where there is one.
+    /// The settings as data, tools by their names; a hook and an invoker are true where there is
+    /// one.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let additional: Vec<_> =
-            self.additional_tools.definitions().map(|definition| definition.name.as_str()).collect();
+        let additional: Vec<_> = self
+            .additional_tools
+            .definitions()
+            .map(|definition| definition.name.as_str())
+            .collect();
         json!({
             "enabled": self.enabled,
             "max_iterations": self.max_iterations,

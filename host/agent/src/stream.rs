@@ -12,15 +12,18 @@ use tokio::sync::mpsc;
 use crate::hooks::Hooks;
 use crate::{Response, RunError, Update};
 
-/// Updates that may wait to be read before the run waits for its reader: it is never ahead of what was seen of it.
+/// Updates that may wait to be read before the run waits for its reader: it is never ahead of what
+/// was seen of it.
 const UPDATES_AHEAD_MAX: usize = 1;
 
 type Going<T> = Pin<Box<dyn Future<Output = Result<T, RunError>> + Send>>;
 
-/// A run that is read while it goes on (`LOOP-29`): nothing happens unless it is. Dropping it ends the run.
+/// A run that is read while it goes on (`LOOP-29`): nothing happens unless it is. Dropping it ends
+/// the run.
 ///
-/// Middleware works on what will come through the hooks (`MW-5`): [`map_updates`](Self::map_updates),
-/// [`map_response`](Self::map_response), [`on_end`](Self::on_end).
+/// Middleware works on what will come through the hooks (`MW-5`):
+/// [`map_updates`](Self::map_updates), [`map_response`](Self::map_response),
+/// [`on_end`](Self::on_end).
 pub struct RunStream {
     state: State,
     hooks: Hooks<Response>,
@@ -48,7 +51,9 @@ impl RunStream {
     }
 
     /// A run that has something to do before there is anything to read.
-    pub(crate) fn beginning(begun: impl Future<Output = Result<Self, RunError>> + Send + 'static) -> Self {
+    pub(crate) fn beginning(
+        begun: impl Future<Output = Result<Self, RunError>> + Send + 'static,
+    ) -> Self {
         Self::in_state(State::Beginning(Box::pin(begun)))
     }
 
@@ -65,7 +70,10 @@ impl RunStream {
 
     /// Changes the response, when the run has ended well.
     #[must_use]
-    pub fn map_response(mut self, change: impl FnOnce(Response) -> Response + Send + 'static) -> Self {
+    pub fn map_response(
+        mut self,
+        change: impl FnOnce(Response) -> Response + Send + 'static,
+    ) -> Self {
         self.hooks.on_whole(change);
         self
     }

@@ -1,4 +1,5 @@
-//! Builds a project and writes the component, without checking or running it: `build DIRECTORY [OUTPUT]`.
+//! Builds a project and writes the component, without checking or running it:
+//! `build DIRECTORY [OUTPUT]`.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -7,8 +7,9 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
 use crate::{BuildError, wit};
 
-/// Makes a component of a core module that a compiler has linked as a reactor for the first preview of WASI, with the imports
-/// and exports of our world as the canonical ABI names them. Of the world's imports it has those that the module has.
+/// Makes a component of a core module that a compiler has linked as a reactor for the first preview
+/// of WASI, with the imports and exports of our world as the canonical ABI names them. Of the
+/// world's imports it has those that the module has.
 ///
 /// # Errors
 ///
@@ -22,7 +23,10 @@ pub(crate) fn from_core_module(module: &[u8]) -> Result<Vec<u8>, BuildError> {
         .validate(true)
         .module(&module)
         .and_then(|encoder| {
-            encoder.adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER)
+            encoder.adapter(
+                WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME,
+                WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
+            )
         })
         .and_then(|encoder| encoder.encode())
         .map_err(failed)

@@ -12,7 +12,8 @@ const NAME: &str = "{{name}}";
 const IDENTIFIER: &str = "{{identifier}}";
 /// Names of the SDK in programs: in Rust, and in all other languages.
 const SDK_NAMES: [&str; 2] = ["cofferdam-sdk", "cofferdam"];
-/// Marks templates that would be something to the tools of this repository under their own name, such as `Cargo.toml`.
+/// Marks templates that would be something to the tools of this repository under their own name,
+/// such as `Cargo.toml`.
 const ENDING: &str = ".in";
 
 /// What was written.
@@ -49,8 +50,8 @@ pub enum CreateError {
     },
 }
 
-/// Writes a new project into the directory `path`, whose last part is the name of the plugin: sources that build at once, a
-/// test, settings of editors, and a copy of the SDK.
+/// Writes a new project into the directory `path`, whose last part is the name of the plugin:
+/// sources that build at once, a test, settings of editors, and a copy of the SDK.
 ///
 /// # Errors
 ///
@@ -76,8 +77,9 @@ pub fn create(path: &Path, language: Language) -> Result<Created, CreateError> {
         made => made.map_err(|error| failed(path, error))?,
     }
     let mut files = Vec::new();
-    let fill =
-        |text: &str| text.replace(IDENTIFIER, &name.replace('-', "_").to_lowercase()).replace(NAME, &name);
+    let fill = |text: &str| {
+        text.replace(IDENTIFIER, &name.replace('-', "_").to_lowercase()).replace(NAME, &name)
+    };
     for (template, bytes) in templates(language) {
         let file = fill(template.strip_suffix(ENDING).unwrap_or(template));
         let text = std::str::from_utf8(bytes).map(|text| fill(text).into_bytes());
@@ -86,12 +88,16 @@ pub fn create(path: &Path, language: Language) -> Result<Created, CreateError> {
     }
     let sdk = path.join("sdk");
     for (file, bytes) in packed::sdk(language) {
-        let file =
-            if language == Language::Rust { format!("guest-sdk/rust/{file}") } else { (*file).to_owned() };
+        let file = if language == Language::Rust {
+            format!("guest-sdk/rust/{file}")
+        } else {
+            (*file).to_owned()
+        };
         write(&sdk.join(file), bytes)?;
     }
     if language == Language::Rust {
-        // The crates take their versions from a workspace, and the macro takes the interface from beside the SDK.
+        // The crates take their versions from a workspace, and the macro takes the interface from
+        // beside the SDK.
         write(&sdk.join("Cargo.toml"), packed::RUST_SDK_WORKSPACE.as_bytes())?;
         for (file, bytes) in packed::WIT {
             write(&sdk.join("wit").join(file), bytes)?;
@@ -178,7 +184,8 @@ mod tests {
             whole["workspace"]["dependencies"].as_table().unwrap().clone()
         };
         let ours = table(
-            &fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml")).unwrap(),
+            &fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml"))
+                .unwrap(),
         );
         for (name, copied) in table(packed::RUST_SDK_WORKSPACE) {
             if name != "cofferdam-sdk-macros" {

@@ -25,8 +25,15 @@ pub enum Language {
 
 impl Language {
     /// In the order in which people are shown them.
-    pub const ALL: [Self; 7] =
-        [Self::Rust, Self::Python, Self::JavaScript, Self::TypeScript, Self::Go, Self::C, Self::Cpp];
+    pub const ALL: [Self; 7] = [
+        Self::Rust,
+        Self::Python,
+        Self::JavaScript,
+        Self::TypeScript,
+        Self::Go,
+        Self::C,
+        Self::Cpp,
+    ];
 
     /// As it is typed.
     #[must_use]
@@ -42,8 +49,8 @@ impl Language {
         }
     }
 
-    /// Returns the commands that a new project needs once before its first build, in their order. Empty where the toolchain
-    /// brings everything.
+    /// Returns the commands that a new project needs once before its first build, in their order.
+    /// Empty where the toolchain brings everything.
     #[must_use]
     pub const fn setup_commands(self) -> &'static [&'static str] {
         match self {
@@ -53,8 +60,8 @@ impl Language {
         }
     }
 
-    /// The language of a project by the files that its programmers have in every project, most telling first. A `main.py`
-    /// beside a `Cargo.toml` is a script of a Rust project.
+    /// The language of a project by the files that its programmers have in every project, most
+    /// telling first. A `main.py` beside a `Cargo.toml` is a script of a Rust project.
     pub(crate) fn of_directory(directory: &Path) -> Option<Self> {
         let has = |name: &str| directory.join(name).is_file();
         if has("Cargo.toml") {

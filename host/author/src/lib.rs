@@ -1,11 +1,12 @@
 //! What an author does before there is a plugin: start a project, and build it into a component.
 //!
-//! [`create()`] writes a project from a template, with a copy of the SDK of its language, so that it builds offline and on
-//! every later version of this host. [`Project::open`] finds out what a directory holds, and [`build()`] runs the toolchain of
-//! its language. Nothing here knows how a plugin is run: checking and calling what was built is up to the caller.
+//! [`create()`] writes a project from a template, with a copy of the SDK of its language, so that
+//! it builds offline and on every later version of this host. [`Project::open`] finds out what a
+//! directory holds, and [`build()`] runs the toolchain of its language. Nothing here knows how a
+//! plugin is run: checking and calling what was built is up to the caller.
 //!
-//! Toolchains are found, never installed. A missing one is [`BuildError::Missing`], which names what was looked for and the
-//! packages that bring it.
+//! Toolchains are found, never installed. A missing one is [`BuildError::Missing`], which names
+//! what was looked for and the packages that bring it.
 
 mod build;
 mod component;

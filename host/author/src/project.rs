@@ -9,7 +9,8 @@ use serde::Deserialize;
 use crate::read::read_text;
 use crate::{BuildError, Language};
 
-/// The manifest of a plugin. Its table `[build]` is for here and does not become a part of the component.
+/// The manifest of a plugin. Its table `[build]` is for here and does not become a part of the
+/// component.
 pub(crate) const MANIFEST: &str = "plugin.toml";
 /// Longest file that is read for settings.
 pub(crate) const SETTINGS_BYTES_MAX: u64 = 262_144;
@@ -191,7 +192,9 @@ fn read(path: &Path) -> Result<Option<String>, ProjectError> {
     match read_text(path, SETTINGS_BYTES_MAX) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) if error.kind() == ErrorKind::FileTooLarge => Err(ProjectError::TooLong(path.to_owned())),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            Err(ProjectError::TooLong(path.to_owned()))
+        }
         Err(error) => Err(ProjectError::Read { path: path.to_owned(), error }),
     }
 }
@@ -199,7 +202,9 @@ fn read(path: &Path) -> Result<Option<String>, ProjectError> {
 /// Takes `[build]` out of a manifest. The rest is a manifest as the host reads it, which checks it.
 fn split(text: &str) -> Result<(BuildTable, String), String> {
     let mut tables: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
-    let Some(build) = tables.remove("build") else { return Ok((BuildTable::default(), text.to_owned())) };
+    let Some(build) = tables.remove("build") else {
+        return Ok((BuildTable::default(), text.to_owned()));
+    };
     let build = build.try_into().map_err(|error| format!("[build]: {error}"))?;
     let manifest = toml::to_string(&tables).map_err(|error| error.to_string())?;
     Ok((build, manifest))

@@ -4,12 +4,13 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Reads a regular file of at most `bytes_max` bytes as text. A FIFO is not waited for, and a device that never ends is not
-/// read.
+/// Reads a regular file of at most `bytes_max` bytes as text. A FIFO is not waited for, and a
+/// device that never ends is not read.
 ///
 /// # Errors
 ///
-/// Those of opening and reading; `InvalidInput` for what is not a regular file, and `FileTooLarge` beyond the limit.
+/// Those of opening and reading; `InvalidInput` for what is not a regular file, and `FileTooLarge`
+/// beyond the limit.
 pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut options = File::options();
     options.read(true);

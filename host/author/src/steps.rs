@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::BuildError;
 
-/// Output that is kept of one program; what comes later is dropped. A compiler that says more has said it before.
+/// Output that is kept of one program; what comes later is dropped. A compiler that says more has
+/// said it before.
 const OUTPUT_BYTES_MAX: usize = 8 << 20;
 
 /// Is told what happens.
@@ -48,8 +49,8 @@ impl<'a> Steps<'a> {
         self.report.note(text);
     }
 
-    /// Runs a program that has no standard input and keeps what it prints; with `--verbose` that is shown as well while it
-    /// runs.
+    /// Runs a program that has no standard input and keeps what it prints; with `--verbose` that is
+    /// shown as well while it runs.
     ///
     /// # Errors
     ///
@@ -65,17 +66,22 @@ impl<'a> Steps<'a> {
 
 impl std::fmt::Debug for Steps<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Steps").field("is_verbose", &self.is_verbose).finish_non_exhaustive()
+        formatter
+            .debug_struct("Steps")
+            .field("is_verbose", &self.is_verbose)
+            .finish_non_exhaustive()
     }
 }
 
 fn run(step: &str, command: &mut Command, is_shown: bool) -> Result<Finished, BuildError> {
-    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let started =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let program = || command.get_program().to_string_lossy().into_owned();
     let mut child = started.map_err(|error| BuildError::Start { program: program(), error })?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     // Both at once: a program that waits for one pipe to be read may fill the other.
-    let stderr = thread::spawn(move || stderr.map_or_else(String::new, |pipe| text(pipe, is_shown)));
+    let stderr =
+        thread::spawn(move || stderr.map_or_else(String::new, |pipe| text(pipe, is_shown)));
     // Standard output may be for us alone, such as the messages of cargo.
     let stdout = stdout.map_or_else(String::new, |pipe| text(pipe, false));
     let stderr = stderr.join().unwrap_or_default();
@@ -88,8 +94,8 @@ fn run(step: &str, command: &mut Command, is_shown: bool) -> Result<Finished, Bu
     Ok(Finished { stdout, stderr })
 }
 
-/// What a pipe brings, to its end. What is shown goes to standard error: standard output belongs to the result of whoever
-/// builds.
+/// What a pipe brings, to its end. What is shown goes to standard error: standard output belongs to
+/// the result of whoever builds.
 fn text(mut pipe: impl Read, is_shown: bool) -> String {
     let mut kept = Vec::new();
     let mut piece = [0; 4096];

@@ -14,8 +14,8 @@ const COMPONENT: u8 = 4;
 /// Deepest nesting that a toolchain makes.
 const DEPTH_MAX: u32 = 16;
 
-/// A component without its debugging sections, and unless `keep_names` without the names of functions. `None` if the bytes
-/// are no component.
+/// A component without its debugging sections, and unless `keep_names` without the names of
+/// functions. `None` if the bytes are no component.
 pub(crate) fn strip(component: &[u8], keep_names: bool) -> Option<Vec<u8>> {
     (layer(component)? == Layer::Component).then_some(())?;
     stripped(component, keep_names, 0)
@@ -57,8 +57,8 @@ fn stripped(bytes: &[u8], keep_names: bool, depth: u32) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// By the name of a custom section. Sections that the host reads stay (`cofferdam:manifest`, `package-docs`), and so does the
-/// list of tools that made the component.
+/// By the name of a custom section. Sections that the host reads stay (`cofferdam:manifest`,
+/// `package-docs`), and so does the list of tools that made the component.
 fn is_for_debugging(section: &[u8], keep_names: bool) -> bool {
     let name = BinaryReader::new(section, 0).read_string().unwrap_or_default();
     match name {
@@ -119,7 +119,9 @@ mod tests {
 
     #[test]
     fn what_is_no_component_is_refused() {
-        for bytes in [&b""[..], b"\0asm", b"\0asm\x01\0\0\0", b"MZ", b"\0asm\x0d\0\x01\0\x01\xff\xff"] {
+        for bytes in
+            [&b""[..], b"\0asm", b"\0asm\x01\0\0\0", b"MZ", b"\0asm\x0d\0\x01\0\x01\xff\xff"]
+        {
             assert_eq!(strip(bytes, false), None, "{bytes:?}");
         }
         // A section that is longer than the rest.

@@ -18,8 +18,9 @@ const WRITTEN: [&str; 9] = [
 /// Whether a change of this file, relative to a project, is a reason to build it again.
 #[must_use]
 pub fn is_source(path: &Path) -> bool {
-    let is_written =
-        path.components().any(|part| part.as_os_str().to_str().is_some_and(|part| WRITTEN.contains(&part)));
+    let is_written = path
+        .components()
+        .any(|part| part.as_os_str().to_str().is_some_and(|part| WRITTEN.contains(&part)));
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     // What editors write beside a file while they save it.
     let is_passing = name.is_empty()
@@ -37,9 +38,15 @@ mod tests {
 
     #[test]
     fn what_toolchains_and_editors_write_is_no_source() {
-        for source in
-            ["src/lib.rs", "app.py", "plugin.toml", "sdk/index.js", "Makefile", "a/b.c", "builder.go"]
-        {
+        for source in [
+            "src/lib.rs",
+            "app.py",
+            "plugin.toml",
+            "sdk/index.js",
+            "Makefile",
+            "a/b.c",
+            "builder.go",
+        ] {
             assert!(is_source(Path::new(source)), "{source}");
         }
         for written in [

@@ -23,7 +23,8 @@ pub(crate) enum Interface {
 }
 
 impl Interface {
-    pub(crate) const ALL: [Self; 5] = [Self::Call, Self::Client, Self::Files, Self::Secrets, Self::Toolbox];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Call, Self::Client, Self::Files, Self::Secrets, Self::Toolbox];
 
     /// As WIT and the SDKs call it.
     pub(crate) const fn name(self) -> &'static str {
@@ -37,8 +38,9 @@ impl Interface {
     }
 }
 
-/// Writes the package into the folder `wit` of a directory, with a world `plugin` that imports just these. Some toolchains
-/// import all that a world offers, and people read imports as what a plugin can do.
+/// Writes the package into the folder `wit` of a directory, with a world `plugin` that imports just
+/// these. Some toolchains import all that a world offers, and people read imports as what a plugin
+/// can do.
 pub(crate) fn write(directory: &Path, uses: &BTreeSet<Interface>) -> Result<PathBuf, BuildError> {
     let folder = directory.join("wit");
     fs::create_dir_all(&folder).map_err(|error| BuildError::write(&folder, error))?;
@@ -62,7 +64,8 @@ pub(crate) fn write(directory: &Path, uses: &BTreeSet<Interface>) -> Result<Path
 
 /// The world of all plugins.
 pub(crate) fn world() -> Result<(Resolve, WorldId), BuildError> {
-    let failed = |error: &dyn Display| BuildError::Component(format!("the plugin interface: {error}"));
+    let failed =
+        |error: &dyn Display| BuildError::Component(format!("the plugin interface: {error}"));
     let mut files = SourceMap::new();
     for (name, text) in packed::WIT.iter().filter(|(name, _)| name.ends_with(".wit")) {
         files.push_str(name, std::str::from_utf8(text).map_err(|error| failed(&error))?);

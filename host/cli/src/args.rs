@@ -14,7 +14,9 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs};
 pub(crate) use self::chat::{ApprovalArgs, ChatArgs, WhenToAsk};
-pub(crate) use self::mcp::{McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs};
+pub(crate) use self::mcp::{
+    McpBundleArgs, McpCommand, McpConfigArgs, McpHost, McpServerArgs, McpTokenArgs,
+};
 pub(crate) use self::serve::{Approvals, ReceiptForm, Schemas, ServeArgs};
 pub(crate) use self::skills::{SkillsCommand, SkillsDirectoriesArgs};
 pub(crate) use self::workflow::{
@@ -92,7 +94,8 @@ Examples:
   cofferdam check my-tool.wasm --strict
   cofferdam check my-tool.wasm --json | jq '.advice[].message'")]
     Check(CheckArgs),
-    /// Decode arguments as a call would, without calling; or show a schema as a model API is shown it
+    /// Decode arguments as a call would, without calling; or show a schema as a model API is shown
+    /// it
     #[command(after_help = "\
 Examples:
   cofferdam args --schema schema.json '{\"count\":\"5\"}'
@@ -202,13 +205,15 @@ pub(crate) struct PluginArgs {
     /// A component file; may be given more than once [PATH or NAME=PATH]
     #[arg(long = "plugin", short = 'p', value_name = "[NAME=]PATH")]
     pub(crate) plugins: Vec<String>,
-    /// Give the plugins named with --plugin a store, which they see as /NAME: a directory, s3://BUCKET/PREFIX or `memory` [`:ro`: only reading, `:create`: only new files]
+    /// Give the plugins named with --plugin a store, which they see as /NAME: a directory,
+    /// s3://BUCKET/PREFIX or `memory` [`:ro`: only reading, `:create`: only new files]
     #[arg(long = "mount", short = 'm', value_name = "NAME=STORE[:ro|:create]")]
     pub(crate) mounts: Vec<String>,
     /// A configuration file with plugins, remote servers, file stores, grants and limits
     #[arg(long, short = 'c', value_name = "FILE", env = "COFFERDAM_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// Offer the file_access tools over a store: a directory, s3://BUCKET/PREFIX or `memory` [`:ro` at the end: only reading]
+    /// Offer the file_access tools over a store: a directory, s3://BUCKET/PREFIX or `memory` [`:ro`
+    /// at the end: only reading]
     #[arg(long, short = 'f', value_name = "[NAME=]STORE")]
     pub(crate) files: Option<String>,
     /// Offer the skills in a directory, or the one that it is; may be given more than once
@@ -300,7 +305,8 @@ pub(crate) struct ArgsArgs {
     /// Take values of the declared type alone
     #[arg(long, conflicts_with = "dialect")]
     pub(crate) strict: bool,
-    /// Print the schema as this reader is shown it [mcp, portable, openai-strict, openai, anthropic]
+    /// Print the schema as this reader is shown it [mcp, portable, openai-strict, openai,
+    /// anthropic]
     #[arg(long, value_name = "NAME")]
     pub(crate) dialect: Option<cofferdam_tool::schema::Dialect>,
     /// Print the result as one JSON object
@@ -376,7 +382,8 @@ pub(crate) struct RevokeArgs {
     /// Take everything away, also what every plugin is offered
     #[arg(long)]
     pub(crate) all: bool,
-    /// Forget all that was granted for always to a component of --plugin: its file, or the first digits of its digest
+    /// Forget all that was granted for always to a component of --plugin: its file, or the first
+    /// digits of its digest
     #[arg(long, value_name = "FILE_OR_DIGEST", conflicts_with_all = ["plugin", "permissions", "all"])]
     pub(crate) remembered: Option<String>,
 }

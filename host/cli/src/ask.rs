@@ -1,6 +1,7 @@
 //! Questions to the operator at the terminal. Every question of this program is asked here.
 //!
-//! Nothing is asked, and everything is denied, where there is no terminal or `--no-input` was given.
+//! Nothing is asked, and everything is denied, where there is no terminal or `--no-input` was
+//! given.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,7 +30,8 @@ pub(crate) fn why_impossible() -> &'static str {
     if is_refused() { "--no-input was given" } else { "there is no terminal to ask at" }
 }
 
-/// Returns that reason to append to a message about something that was not done; empty where the operator was asked.
+/// Returns that reason to append to a message about something that was not done; empty where the
+/// operator was asked.
 pub(crate) fn why_unanswered() -> String {
     if is_possible() { String::new() } else { format!(", for {}", why_impossible()) }
 }
@@ -44,12 +46,14 @@ pub(crate) async fn yes_later(question: &str) -> bool {
     is_yes(&choice_later(&format!("{question} [y/N]: ")).await)
 }
 
-/// Asks for one of the choices that the question names. Empty at the end of the input. For thkind that may block.
+/// Asks for one of the choices that the question names. Empty at the end of the input. For thkind
+/// that may block.
 pub(crate) fn choice(question: &str) -> String {
     ask(question, InputKind::Choice)
 }
 
-/// Asks for one of the choices that the question names, in a task. Dropping the future takes the question back.
+/// Asks for one of the choices that the question names, in a task. Dropping the future takes the
+/// question back.
 pub(crate) async fn choice_later(question: &str) -> String {
     ask_later(question, InputKind::Choice).await
 }

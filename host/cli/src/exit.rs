@@ -12,12 +12,13 @@ pub(crate) enum Exit {
     Ok = 0,
     /// The tool reported a failure of its own.
     ToolFailure = 1,
-    /// Bad usage: flags, an unknown tool, arguments that do not decode, a configuration with errors.
+    /// Bad usage: flags, an unknown tool, arguments that do not decode, a configuration with
+    /// errors.
     Usage = 2,
     /// The call ended in an error: a trap, a limit, a denied capability, an invalid result.
     ToolError = 3,
-    /// A plugin cannot be loaded or has changed without consent, a server or the service behind a file store cannot be
-    /// reached, a call was not approved, or `check --strict` has advice.
+    /// A plugin cannot be loaded or has changed without consent, a server or the service behind a
+    /// file store cannot be reached, a call was not approved, or `check --strict` has advice.
     Plugin = 4,
     /// The host itself failed, for example because a file cannot be written.
     Internal = 5,

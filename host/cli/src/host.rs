@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use cofferdam::config::ConfigFile;
 use cofferdam::engine::Engine;
 use cofferdam::{
-    Access, Availability, CacheDirectory, EngineOptions, FilesStore, Host, Observer, Operator, PluginFile,
-    Prompter, Purpose, Selection, StoreLocation, StoreMount,
+    Access, Availability, CacheDirectory, EngineOptions, FilesStore, Host, Observer, Operator,
+    PluginFile, Prompter, Purpose, Selection, StoreLocation, StoreMount,
 };
 
 use crate::args::{Global, PluginArgs};
@@ -101,9 +101,12 @@ pub(crate) fn config(args: &PluginArgs) -> anyhow::Result<Option<ConfigFile>> {
 
 /// Resolves the flags that name plugins, stores and skills.
 pub(crate) fn selection(args: &PluginArgs) -> anyhow::Result<Selection> {
-    let mounts = args.mounts.iter().map(|typed| mount(typed)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mounts =
+        args.mounts.iter().map(|typed| mount(typed)).collect::<anyhow::Result<Vec<_>>>()?;
     if args.plugins.is_empty() && !mounts.is_empty() {
-        return Err(usage("--mount is for plugins named with --plugin; a configuration has its own grants"));
+        return Err(usage(
+            "--mount is for plugins named with --plugin; a configuration has its own grants",
+        ));
     }
     Ok(Selection {
         config: args.config.clone(),
@@ -118,7 +121,11 @@ pub(crate) fn selection(args: &PluginArgs) -> anyhow::Result<Selection> {
 }
 
 /// Builds the host that the flags and the configuration name.
-pub(crate) async fn load(global: &Global, args: &PluginArgs, purpose: Purpose) -> anyhow::Result<Host> {
+pub(crate) async fn load(
+    global: &Global,
+    args: &PluginArgs,
+    purpose: Purpose,
+) -> anyhow::Result<Host> {
     load_apart(global, args, purpose, &[]).await
 }
 
@@ -164,7 +171,9 @@ fn mount(typed: &str) -> anyhow::Result<StoreMount> {
 /// Reads `[NAME=]STORE[:ro|:rw]`.
 fn files(typed: &str) -> anyhow::Result<FilesStore> {
     let (name, location) = match typed.split_once('=') {
-        Some((name, location)) if !name.contains(['/', '.', ':']) => (Some(name.to_owned()), location),
+        Some((name, location)) if !name.contains(['/', '.', ':']) => {
+            (Some(name.to_owned()), location)
+        }
         _ => (None, typed),
     };
     let (location, access) = match location.rsplit_once(':') {
@@ -178,12 +187,16 @@ fn files(typed: &str) -> anyhow::Result<FilesStore> {
     Ok(FilesStore { name, location: StoreLocation::parse(location), access })
 }
 
-/// Gets the operator's approval for a call of a tool that needs it: one that deletes files, one of a server that is configured so, a
-/// script of a skill.
+/// Gets the operator's approval for a call of a tool that needs it: one that deletes files, one of
+/// a server that is configured so, a script of a skill.
 ///
 /// # Errors
 /// [`ConsentError`] when it is not given, or cannot be asked for.
-pub(crate) async fn approve(host: &Host, tool: &str, arguments: Option<&[u8]>) -> Result<(), ConsentError> {
+pub(crate) async fn approve(
+    host: &Host,
+    tool: &str,
+    arguments: Option<&[u8]>,
+) -> Result<(), ConsentError> {
     if !host.toolset().needs_approval_for(tool, arguments) {
         return Ok(());
     }

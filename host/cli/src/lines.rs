@@ -1,4 +1,5 @@
-//! Lines of standard input where it is no terminal. `cofferdam_terminal` reads those that are typed at one.
+//! Lines of standard input where it is no terminal. `cofferdam_terminal` reads those that are typed
+//! at one.
 
 use std::io::{BufRead as _, Read as _};
 
@@ -7,10 +8,12 @@ use tokio::sync::oneshot;
 /// Longest line in bytes. A longer one is taken for the end of the input.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The next line without its end; `None` when there are no more. A line that comes after the future was dropped is lost.
+/// The next line without its end; `None` when there are no more. A line that comes after the future
+/// was dropped is lost.
 pub(crate) async fn next() -> Option<String> {
     let (send, line) = oneshot::channel();
-    // Nothing can interrupt reading a line. A thread of its own does not keep the process from ending.
+    // Nothing can interrupt reading a line. A thread of its own does not keep the process from
+    // ending.
     std::thread::spawn(move || send.send(read_line()));
     line.await.ok().flatten()
 }

@@ -1,7 +1,8 @@
 //! `cofferdam`: runs tools of WebAssembly plugins, each call in a sandbox of its own.
 //!
-//! This crate is the only place that reads the environment, the working directory and the command line, that prints,
-//! and that wires the other crates together. Results go to standard output, everything else to standard error.
+//! This crate is the only place that reads the environment, the working directory and the command
+//! line, that prints, and that wires the other crates together. Results go to standard output,
+//! everything else to standard error.
 
 mod args;
 mod ask;
@@ -27,7 +28,8 @@ use crate::exit::Exit;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
-    // Before any thread exists: the child that compiles limits itself and must not share its memory limit with a runtime.
+    // Before any thread exists: the child that compiles limits itself and must not share its memory
+    // limit with a runtime.
     cofferdam::init();
     let cli = Cli::parse();
     limit_process();
@@ -50,9 +52,12 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     let mut runtime = match &cli.command {
         // Many clients at once.
         Command::Serve(args) if args.http.is_some() => tokio::runtime::Builder::new_multi_thread(),
-        Command::Dev(args) if args.serve.http.is_some() => tokio::runtime::Builder::new_multi_thread(),
-        // One thread is enough for one person or one client, and starts fastest. A call that computes has threads of its own,
-        // and handing each message to another thread would cost more than a small call.
+        Command::Dev(args) if args.serve.http.is_some() => {
+            tokio::runtime::Builder::new_multi_thread()
+        }
+        // One thread is enough for one person or one client, and starts fastest. A call that
+        // computes has threads of its own, and handing each message to another thread would cost
+        // more than a small call.
         _ => tokio::runtime::Builder::new_current_thread(),
     };
     let runtime = runtime.enable_all().build()?;
@@ -70,7 +75,8 @@ fn limit_process() {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         // A core file would hold the secrets that were read.
         let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
-        // Every connection and file of every call counts, and the usual 1024 is a default of another age.
+        // Every connection and file of every call counts, and the usual 1024 is a default of
+        // another age.
         let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
@@ -82,7 +88,8 @@ const SERVED_LOG: &str = "cofferdam::call=warn";
 /// Filter of the log of the SDK for MCP, which logs every message and every notification at `info`.
 const SDK_LOG: &str = "rmcp=warn";
 
-/// Diagnostics of the host on standard error: `COFFERDAM_LOG=debug`, and `COFFERDAM_LOG_FORMAT=json` for programs that read them.
+/// Diagnostics of the host on standard error: `COFFERDAM_LOG=debug`, and
+/// `COFFERDAM_LOG_FORMAT=json` for programs that read them.
 fn start_log(command: &Command) {
     use tracing_subscriber::EnvFilter;
     let is_served = matches!(command, Command::Serve(_) | Command::Dev(_));

@@ -1,8 +1,9 @@
 //! Gives memory that calls have freed back to the system while nothing runs.
 //!
-//! mimalloc has a heap for each thread, and gives free pages back only while their thread allocates. So each thread that has
-//! worked for calls collects its own heap when the engine is idle: those of the engine call [`release`] as the engine's idle hook, and
-//! those of the runtime are asked to by a task for each of them.
+//! mimalloc has a heap for each thread, and gives free pages back only while their thread
+//! allocates. So each thread that has worked for calls collects its own heap when the engine is
+//! idle: those of the engine call [`release`] as the engine's idle hook, and those of the runtime
+//! are asked to by a task for each of them.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,7 +16,8 @@ use tokio::runtime::Handle;
 static RUNTIME: OnceLock<Handle> = OnceLock::new();
 /// True while threads of the runtime collect their heaps.
 static IS_RELEASING: AtomicBool = AtomicBool::new(false);
-/// Maximum time that a thread of the runtime waits for the others, so that none takes two of the tasks.
+/// Maximum time that a thread of the runtime waits for the others, so that none takes two of the
+/// tasks.
 const MEETING_MAX: Duration = Duration::from_millis(5);
 
 /// Names the runtime whose threads collect their heaps as well.
@@ -52,6 +54,7 @@ fn collect_on_each(arrived: &AtomicUsize, threads: usize) {
 
 #[expect(unsafe_code, reason = "the allocator has no other interface")]
 fn collect() {
-    // SAFETY: frees pages of the calling thread's heap that hold nothing, and may be called by any thread at any time.
+    // SAFETY: frees pages of the calling thread's heap that hold nothing, and may be called by any
+    // thread at any time.
     unsafe { libmimalloc_sys::mi_collect(true) }
 }

@@ -1,7 +1,8 @@
 //! Printing text that comes from outside.
 //!
-//! A plugin, a model and a file can hold characters that move the cursor, rename the window, turn a line around, or are
-//! there without being seen. On a terminal such characters are shown as escapes; into a pipe, results go out byte for byte.
+//! A plugin, a model and a file can hold characters that move the cursor, rename the window, turn a
+//! line around, or are there without being seen. On a terminal such characters are shown as
+//! escapes; into a pipe, results go out byte for byte.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -25,7 +26,8 @@ fn write(text: &str, end: &str) -> anyhow::Result<()> {
     let stdout = std::io::stdout();
     let shown = if stdout.is_terminal() { printable(text) } else { Cow::Borrowed(text) };
     let mut stdout = stdout.lock();
-    let written = stdout.write_all(shown.as_bytes()).and_then(|()| stdout.write_all(end.as_bytes()));
+    let written =
+        stdout.write_all(shown.as_bytes()).and_then(|()| stdout.write_all(end.as_bytes()));
     match written.and_then(|()| stdout.flush()) {
         // The reader has seen enough, as `head` has.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -40,14 +42,15 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(stderr, "{}", printable(text));
 }
 
-/// `text` below `first`, marked line by line: no text of a tool or of a model looks like one of the host.
+/// `text` below `first`, marked line by line: no text of a tool or of a model looks like one of the
+/// host.
 pub(crate) fn marked(first: &str, text: &str) -> String {
     let lines: String = text.lines().map(|line| format!("\n  | {line}")).collect();
     format!("{first}{lines}")
 }
 
-/// Arguments as they are sent: of a key that occurs twice only the last (`ARG-29`). What cannot be read is shown as it is, and is
-/// not sent.
+/// Arguments as they are sent: of a key that occurs twice only the last (`ARG-29`). What cannot be
+/// read is shown as it is, and is not sent.
 pub(crate) fn arguments(text: &str) -> Cow<'_, str> {
     match cofferdam_tool::output::parse_json(text) {
         Ok(value) => Cow::Owned(value.to_string()),

@@ -1,7 +1,8 @@
 //! The person at the terminal as the one whom a running tool asks and tells something.
 //!
-//! A form is asked field by field. What is typed is read like the arguments of a model: `2` is a number where a number is
-//! declared, an empty line is the default, and whatever the schema refuses is asked again.
+//! A form is asked field by field. What is typed is read like the arguments of a model: `2` is a
+//! number where a number is declared, an empty line is the default, and whatever the schema refuses
+//! is asked again.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ const ATTEMPTS_MAX: u32 = 3;
 /// The terminal. It has forms, and neither a model nor roots.
 struct Terminal;
 
-/// `context` with the person at the terminal, if there is one. What a tool logs is shown either way.
+/// `context` with the person at the terminal, if there is one. What a tool logs is shown either
+/// way.
 pub(crate) fn attended(context: CallContext) -> CallContext {
     CallContext { asker: asker(), log: Some(log()), ..context }
 }
@@ -75,7 +77,8 @@ impl Asker for Terminal {
     }
 }
 
-/// Asks one form with `line`, which asks one line. Answers the result of MCP's `elicitation/create`.
+/// Asks one form with `line`, which asks one line. Answers the result of MCP's
+/// `elicitation/create`.
 async fn fill_in(
     parameters: &Map<String, Value>,
     line: &impl AsyncFn(String, InputKind) -> String,
@@ -127,7 +130,8 @@ fn prompt(name: &str, field: &Value) -> String {
     }
     let choices = choices(field);
     if !choices.is_empty() {
-        let several = if field.get("items").is_some() { ", several with commas between" } else { "" };
+        let several =
+            if field.get("items").is_some() { ", several with commas between" } else { "" };
         prompt = format!("{prompt} ({}{several})", one_line(&choices.join(" | ")));
     }
     match field.get("default") {
@@ -144,7 +148,8 @@ fn one_line(text: &str) -> String {
 /// What may be typed, if that is a choice: the value, and its title where it has one.
 fn choices(field: &Value) -> Vec<String> {
     let of = field.get("items").unwrap_or(field);
-    let list = |key: &str| of.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let list =
+        |key: &str| of.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let plain = list("enum").iter().filter_map(Value::as_str).map(str::to_owned);
     let titled = list("oneOf").iter().chain(list("anyOf")).filter_map(|choice| {
         let value = choice.get("const")?.as_str()?;
@@ -193,7 +198,8 @@ mod tests {
     #[test]
     fn a_form_is_asked_field_by_field() {
         let (answer, asked) = filled(schema(), &["y", "Ada", "36", "", "green", "mo, tu"]);
-        let content = json!({"name": "Ada", "age": 36, "news": true, "color": "green", "days": ["mo", "tu"]});
+        let content =
+            json!({"name": "Ada", "age": 36, "news": true, "color": "green", "days": ["mo", "tu"]});
         assert_eq!(answer, json!({"action": "accept", "content": content}));
         assert_eq!(
             asked[1..],

@@ -36,8 +36,9 @@ impl Default for HostBuilder {
 }
 
 impl HostBuilder {
-    /// Adds everything that a configuration names: plugins with their grants and limits, MCP servers, stores, skills. A plugin that
-    /// cannot be loaded, and a server that cannot be reached, are left out with a note.
+    /// Adds everything that a configuration names: plugins with their grants and limits, MCP
+    /// servers, stores, skills. A plugin that cannot be loaded, and a server that cannot be
+    /// reached, are left out with a note.
     pub fn config_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.selection.config = Some(path.into());
         self
@@ -62,8 +63,8 @@ impl HostBuilder {
         self
     }
 
-    /// Grants a directory to the plugins that were added, which see it as `/NAME`. What they create in it may take at most 64 MiB and
-    /// 10 000 entries.
+    /// Grants a directory to the plugins that were added, which see it as `/NAME`. What they create
+    /// in it may take at most 64 MiB and 10 000 entries.
     pub fn mount(
         mut self,
         name: impl Into<String>,
@@ -75,8 +76,8 @@ impl HostBuilder {
         self
     }
 
-    /// Grants everything in `grants` to the plugins that were added, beside the directories of [`mount`](Self::mount). Without this
-    /// they have no network, no environment and no secrets.
+    /// Grants everything in `grants` to the plugins that were added, beside the directories of
+    /// [`mount`](Self::mount). Without this they have no network, no environment and no secrets.
     pub fn grants(mut self, grants: Grants) -> Self {
         self.selection.grants = grants;
         self
@@ -100,7 +101,8 @@ impl HostBuilder {
         self
     }
 
-    /// Keeps compiled code in a directory, which belongs to the user only. The default is `cofferdam` in the user's cache directory.
+    /// Keeps compiled code in a directory, which belongs to the user only. The default is
+    /// `cofferdam` in the user's cache directory.
     pub fn cache_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.engine.cache = CacheDirectory::At(directory.into());
         self
@@ -130,8 +132,8 @@ impl HostBuilder {
         self
     }
 
-    /// Sets who is asked about changes and missing grants. Without a prompter, changed plugins are left out and nothing is granted
-    /// beyond the configuration.
+    /// Sets who is asked about changes and missing grants. Without a prompter, changed plugins are
+    /// left out and nothing is granted beyond the configuration.
     pub fn prompter(mut self, prompter: Arc<dyn Prompter>) -> Self {
         self.operator = self.operator.with_prompter(prompter);
         self
@@ -161,12 +163,14 @@ impl HostBuilder {
         self
     }
 
-    /// Reads the configuration, opens the stores, loads the plugins, connects to the servers and builds the host. Compiling a plugin
-    /// for the first time takes about a second for each megabyte.
+    /// Reads the configuration, opens the stores, loads the plugins, connects to the servers and
+    /// builds the host. Compiling a plugin for the first time takes about a second for each
+    /// megabyte.
     ///
     /// # Errors
-    /// When the selection or its configuration is invalid, when a plugin could write what decides about its grants, or when there is
-    /// only one plugin and nothing else, and that cannot be loaded. No tool has been called then.
+    /// When the selection or its configuration is invalid, when a plugin could write what decides
+    /// about its grants, or when there is only one plugin and nothing else, and that cannot be
+    /// loaded. No tool has been called then.
     pub async fn build(self) -> Result<Host> {
         let Self { selection, engine, operator, purpose, protected } = &self;
         let parts = Parts { selection, purpose: *purpose, protected, operator };
@@ -198,13 +202,17 @@ mod tests {
     async fn a_program_without_the_hook_is_told_to_add_it() {
         let (_directory, component) = directory();
         let error = refused(Host::builder().plugin(component)).await;
-        assert!(error.to_string().contains("call `cofferdam::init()` first thing in `main`"), "{error}");
+        assert!(
+            error.to_string().contains("call `cofferdam::init()` first thing in `main`"),
+            "{error}"
+        );
     }
 
     #[tokio::test]
     async fn no_plugin_can_write_what_decides_about_its_grants() {
         let (directory, component) = directory();
-        let host = |access| Host::builder().plugin(&component).mount("here", directory.path(), access);
+        let host =
+            |access| Host::builder().plugin(&component).mount("here", directory.path(), access);
         let error = refused(host(FileAccess::ReadWrite)).await;
         let file = component.display().to_string();
         assert!(error.to_string().contains(&format!("holds {file}, which decides")), "{error}");
@@ -218,16 +226,23 @@ mod tests {
         let (directory, component) = directory();
         let host = || Host::builder().plugin(&component);
         let error = refused(host().mount("no/name", directory.path(), FileAccess::ReadOnly)).await;
-        assert!(error.to_string().starts_with("`no/name` cannot be the name of a mount"), "{error}");
+        assert!(
+            error.to_string().starts_with("`no/name` cannot be the name of a mount"),
+            "{error}"
+        );
         let twice = host().mount("a", directory.path(), FileAccess::ReadOnly).mount(
             "a",
             directory.path(),
             FileAccess::ReadOnly,
         );
         assert_eq!(refused(twice).await.to_string(), "two mounts are called `a`");
-        let error = refused(host().mount("a", directory.path().join("none"), FileAccess::ReadOnly)).await;
+        let error =
+            refused(host().mount("a", directory.path().join("none"), FileAccess::ReadOnly)).await;
         assert!(error.to_string().contains("cannot be mounted"), "{error}");
-        let host = Host::builder().named_plugin("a b", &component).no_cache().compiler(Compiler::InProcess);
+        let host = Host::builder()
+            .named_plugin("a b", &component)
+            .no_cache()
+            .compiler(Compiler::InProcess);
         assert!(refused(host).await.to_string().starts_with("plugin name `a b`: "));
     }
 }

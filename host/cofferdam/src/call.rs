@@ -44,13 +44,15 @@ pub enum CallError {
 }
 
 impl CallOutput {
-    /// Returns the text that a model should read: a string as it is, any other value as compact JSON.
+    /// Returns the text that a model should read: a string as it is, any other value as compact
+    /// JSON.
     #[must_use]
     pub fn text(&self) -> String {
         self.output.text()
     }
 
-    /// Returns the value that the tool returned; `None` if it returned several contents or binary data.
+    /// Returns the value that the tool returned; `None` if it returned several contents or binary
+    /// data.
     #[must_use]
     pub fn value(&self) -> Option<&Value> {
         match &self.output {
@@ -61,7 +63,8 @@ impl CallOutput {
 }
 
 impl CallError {
-    /// Returns the text that a model should read; `None` after a cancellation, of which it should read nothing.
+    /// Returns the text that a model should read; `None` after a cancellation, of which it should
+    /// read nothing.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         let outcome = match self {
@@ -78,9 +81,9 @@ impl CallError {
     pub fn record(&self) -> Option<&CallRecord> {
         match self {
             Self::Refused(_) => None,
-            Self::Failure { record, .. } | Self::Error { record, .. } | Self::Cancelled { record } => {
-                Some(record)
-            }
+            Self::Failure { record, .. }
+            | Self::Error { record, .. }
+            | Self::Cancelled { record } => Some(record),
         }
     }
 }

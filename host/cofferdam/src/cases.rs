@@ -6,7 +6,8 @@
 //! {"tool": "read", "arguments": {"file": "/data/b.txt"}, "mounts": {"data": "fixtures"}, "failure": {"message": "…"}}
 //! ```
 //!
-//! Each case runs in a call of its own with just what it names. A directory that it mounts is left as it was.
+//! Each case runs in a call of its own with just what it names. A directory that it mounts is left
+//! as it was.
 
 mod expect;
 mod run;
@@ -33,7 +34,8 @@ pub struct Cases {
     pub cases: Vec<Case>,
 }
 
-/// One call and its end. Just one of `result`, `contents`, `failure`, `failed`, `error` and `invalid` says the end.
+/// One call and its end. Just one of `result`, `contents`, `failure`, `failed`, `error` and
+/// `invalid` says the end.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
@@ -160,14 +162,16 @@ impl Cases {
         Ok(Self { directory, cases })
     }
 
-    /// Leaves out what is not about a language, and with a filter what does not have it in its name or tool.
+    /// Leaves out what is not about a language, and with a filter what does not have it in its name
+    /// or tool.
     pub fn retain(&mut self, language: Option<&str>, filter: Option<&str>) {
         self.cases.retain(|case| {
             let is_about = language.is_none_or(|language| {
                 let is_in = |languages: &[String]| languages.iter().any(|name| name == language);
                 (case.only.is_empty() || is_in(&case.only)) && !is_in(&case.except)
             });
-            is_about && filter.is_none_or(|text| case.title().contains(text) || case.tool.contains(text))
+            is_about
+                && filter.is_none_or(|text| case.title().contains(text) || case.tool.contains(text))
         });
     }
 
@@ -180,7 +184,11 @@ impl Cases {
 impl Case {
     /// What to call it in a report.
     pub fn title(&self) -> String {
-        if self.name.is_empty() { format!("{} (line {})", self.tool, self.line) } else { self.name.clone() }
+        if self.name.is_empty() {
+            format!("{} (line {})", self.tool, self.line)
+        } else {
+            self.name.clone()
+        }
     }
 
     /// How many ends it says.

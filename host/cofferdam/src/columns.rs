@@ -22,7 +22,8 @@ pub struct Row {
 const NO: &str = "-";
 const YES: &str = "yes";
 
-/// The rows of a plugin: everything that is asked or offered. Nothing that neither side names is listed.
+/// The rows of a plugin: everything that is asked or offered. Nothing that neither side names is
+/// listed.
 pub fn rows(plugin: &Plugin) -> Vec<Row> {
     compare(plugin.asked(), &plugin.offered(), &plugin.granted().policy)
 }
@@ -48,7 +49,8 @@ fn compare(asked: &Asked, offered: &Policy, granted: &Policy) -> Vec<Row> {
     names(&mut rows, is_stated, "environment", &permissions.env, &offered.env, &granted.env);
     names(&mut rows, is_stated, "config", &permissions.config, &offered.config, &granted.config);
     names(&mut rows, is_stated, "secret", &permissions.secrets, &offered.secrets, &granted.secrets);
-    let tools = |set: &BTreeSet<cofferdam_tool::ToolName>| set.iter().map(ToString::to_string).collect();
+    let tools =
+        |set: &BTreeSet<cofferdam_tool::ToolName>| set.iter().map(ToString::to_string).collect();
     names(
         &mut rows,
         is_stated,
@@ -57,8 +59,16 @@ fn compare(asked: &Asked, offered: &Policy, granted: &Policy) -> Vec<Row> {
         &tools(&offered.tools),
         &tools(&granted.tools),
     );
-    let kinds = |set: &BTreeSet<QuestionKind>| set.iter().map(|kind| kind.as_str().to_owned()).collect();
-    names(&mut rows, is_stated, "ask", &kinds(&permissions.ask), &kinds(&offered.ask), &kinds(&granted.ask));
+    let kinds =
+        |set: &BTreeSet<QuestionKind>| set.iter().map(|kind| kind.as_str().to_owned()).collect();
+    names(
+        &mut rows,
+        is_stated,
+        "ask",
+        &kinds(&permissions.ask),
+        &kinds(&offered.ask),
+        &kinds(&granted.ask),
+    );
     rows.push(Row {
         what: "clock".to_owned(),
         asked: if is_stated { permissions.clock.as_str() } else { "any" }.to_owned(),
@@ -76,7 +86,13 @@ fn compare(asked: &Asked, offered: &Policy, granted: &Policy) -> Vec<Row> {
     rows
 }
 
-fn files(rows: &mut Vec<Row>, asked: &Permissions, is_stated: bool, offered: &Policy, granted: &Policy) {
+fn files(
+    rows: &mut Vec<Row>,
+    asked: &Permissions,
+    is_stated: bool,
+    offered: &Policy,
+    granted: &Policy,
+) {
     if let Some(access) = asked.files_any.filter(|_| offered.files.is_empty()) {
         let (what, asked) = ("files of any store".to_owned(), access.to_string());
         rows.push(Row { what, asked, offered: NO.to_owned(), granted: NO.to_owned() });
@@ -84,8 +100,9 @@ fn files(rows: &mut Vec<Row>, asked: &Permissions, is_stated: bool, offered: &Po
     let names: BTreeSet<_> = asked.files.keys().chain(offered.files.keys()).collect();
     for name in names {
         let wanted = asked.files.get(name).copied().or(asked.files_any);
-        let shown =
-            |access: Option<&cofferdam_tool::FileAccess>| access.map_or(NO.to_owned(), ToString::to_string);
+        let shown = |access: Option<&cofferdam_tool::FileAccess>| {
+            access.map_or(NO.to_owned(), ToString::to_string)
+        };
         rows.push(Row {
             what: format!("files /{name}"),
             asked: if is_stated { shown(wanted.as_ref()) } else { "any".to_owned() },
@@ -95,13 +112,23 @@ fn files(rows: &mut Vec<Row>, asked: &Permissions, is_stated: bool, offered: &Po
     }
 }
 
-fn http(rows: &mut Vec<Row>, asked: &[HttpRule], is_stated: bool, offered: &Policy, granted: &Policy) {
+fn http(
+    rows: &mut Vec<Row>,
+    asked: &[HttpRule],
+    is_stated: bool,
+    offered: &Policy,
+    granted: &Policy,
+) {
     let overlap = |rule: &HttpRule, policy: &Policy| {
-        let shared: Vec<_> = policy.http.iter().filter_map(|grant| rule.intersect(&grant.rule)).collect();
+        let shared: Vec<_> =
+            policy.http.iter().filter_map(|grant| rule.intersect(&grant.rule)).collect();
         match shared.as_slice() {
             [] => NO.to_owned(),
             shared if shared.contains(rule) => YES.to_owned(),
-            parts => format!("only {}", parts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
+            parts => format!(
+                "only {}",
+                parts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+            ),
         }
     };
     for rule in asked {
@@ -186,12 +213,15 @@ pub fn text(rows: &[Row]) -> String {
         granted: "granted".to_owned(),
     };
     let lines: Vec<_> = std::iter::once(&heading).chain(rows).collect();
-    let width =
-        |column: fn(&Row) -> &str| lines.iter().map(|row| column(row).chars().count()).max().unwrap_or(0);
+    let width = |column: fn(&Row) -> &str| {
+        lines.iter().map(|row| column(row).chars().count()).max().unwrap_or(0)
+    };
     let (what, asked, offered) = (width(|r| &r.what), width(|r| &r.asked), width(|r| &r.offered));
     let line = |row: &&Row| {
-        let line =
-            format!("{:what$}  {:asked$}  {:offered$}  {}", row.what, row.asked, row.offered, row.granted);
+        let line = format!(
+            "{:what$}  {:asked$}  {:offered$}  {}",
+            row.what, row.asked, row.offered, row.granted
+        );
         line.trim_end().to_owned()
     };
     lines.iter().map(line).collect::<Vec<_>>().join("\n")

@@ -14,10 +14,12 @@ const ARGUMENT: &str = "cofferdam-compile-child";
 /// True once [`init`] has run: only then does this program, started again, become a compiler.
 static IS_INITIALIZED: AtomicBool = AtomicBool::new(false);
 
-/// Prepares the program for compiling plugins. Call it first thing in `main`, before any thread exists.
+/// Prepares the program for compiling plugins. Call it first thing in `main`, before any thread
+/// exists.
 ///
-/// Plugins are compiled in a child process, which is this program again with a certain first argument. In that child this function
-/// compiles one plugin and ends the process; otherwise it returns at once.
+/// Plugins are compiled in a child process, which is this program again with a certain first
+/// argument. In that child this function compiles one plugin and ends the process; otherwise it
+/// returns at once.
 pub fn init() {
     if std::env::args_os().nth(1).as_deref() == Some(OsStr::new(ARGUMENT)) {
         let is_compiled = cofferdam_engine::compile_child().is_ok();
@@ -31,7 +33,7 @@ pub(crate) fn compiler() -> Result<Compiler> {
     if !IS_INITIALIZED.load(Ordering::Acquire) {
         return Err(Error::NotInitialized);
     }
-    let program =
-        std::env::current_exe().context("the path of this program, which compiles plugins, is not known")?;
+    let program = std::env::current_exe()
+        .context("the path of this program, which compiles plugins, is not known")?;
     Ok(Compiler::Child { program, arguments: vec![ARGUMENT.into()] })
 }

@@ -17,9 +17,12 @@ use crate::config::{ConfigError, ConfigFile, PluginConfig};
 use crate::granting::Values;
 use crate::loading::{PluginError, Progress};
 use crate::stores::Stores;
-use crate::{Error, FirstBuild, Operator, Selection, StoreMount, granting, remembered, servers, stores};
+use crate::{
+    Error, FirstBuild, Operator, Selection, StoreMount, granting, remembered, servers, stores,
+};
 
-/// Retries of one call that a configuration may ask for. A call that loses more often than that needs another design.
+/// Retries of one call that a configuration may ask for. A call that loses more often than that
+/// needs another design.
 const RETRIES_MAX: u32 = 100;
 
 /// A plugin that is asked for, before it is loaded.
@@ -67,7 +70,8 @@ pub struct ToolsetParts {
 }
 
 impl PluginSpec {
-    /// Returns the tools of the plugin with its retries after transient failures and its limits on calls.
+    /// Returns the tools of the plugin with its retries after transient failures and its limits on
+    /// calls.
     #[must_use]
     pub fn source(&self, plugin: &Arc<Plugin>) -> PluginSource {
         let source = Arc::clone(plugin) as Arc<dyn ToolSource>;
@@ -132,11 +136,14 @@ fn plugin_specs(
 
 /// No plugin may write what decides about its own grants or another's.
 pub(crate) fn check_reach(specs: &[PluginSpec]) -> crate::Result<()> {
-    let can_write = |mounts: &&Vec<Mount>| mounts.iter().any(|mount| mount.access != FileAccess::ReadOnly);
+    let can_write =
+        |mounts: &&Vec<Mount>| mounts.iter().any(|mount| mount.access != FileAccess::ReadOnly);
     let mut granted = specs.iter().map(|spec| &spec.options.grants.mounts).filter(can_write);
     let Some(first) = granted.next() else { return Ok(()) };
     let deciding = granting::policy_files(&deciding(specs));
-    std::iter::once(first).chain(granted).try_for_each(|mounts| granting::check_mounts(mounts, &deciding))
+    std::iter::once(first)
+        .chain(granted)
+        .try_for_each(|mounts| granting::check_mounts(mounts, &deciding))
 }
 
 /// The files that decide about grants.
@@ -151,12 +158,14 @@ pub(crate) fn deciding_beside(spec: &PluginSpec) -> Vec<PathBuf> {
     deciding([spec]).into_iter().chain(spec.policy_files.iter().cloned()).collect()
 }
 
-/// What is typed counts: the person at the command line is the one who wrote the configuration, or who chose it.
+/// What is typed counts: the person at the command line is the one who wrote the configuration, or
+/// who chose it.
 fn override_limits(spec: &mut PluginSpec, selection: &Selection) {
     let limits = &mut spec.options.limits;
     if let Some(timeout) = selection.timeout {
         limits.wall_ms_max = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        // Who gives a tool more time than it could compute for by default means computing too, where nobody has set that.
+        // Who gives a tool more time than it could compute for by default means computing too,
+        // where nobody has set that.
         if spec.config.is_none() {
             limits.cpu_ms_max = limits.cpu_ms_max.max(limits.wall_ms_max);
         }
@@ -171,9 +180,11 @@ pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<P
     let stores = Stores::new(file, values);
     let protected = servers::deciding_files(file).into();
     let plugins: Vec<_> = file.config.plugins.iter().collect();
-    let paths: Vec<_> = plugins.iter().map(|(_, plugin)| file.resolve(plugin.component.as_ref())).collect();
+    let paths: Vec<_> =
+        plugins.iter().map(|(_, plugin)| file.resolve(plugin.component.as_ref())).collect();
     let components = Component::from_files_ambient(&paths);
-    let found = paths.into_iter().zip(components).map(|(path, component)| Found { path, component });
+    let found =
+        paths.into_iter().zip(components).map(|(path, component)| Found { path, component });
     let specs: Vec<_> = plugins
         .into_iter()
         .zip(found)
@@ -184,13 +195,15 @@ pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<P
     Ok(specs)
 }
 
-/// Refuses a configuration that names a component which does not exist. Commands that call tools leave such a plugin out.
+/// Refuses a configuration that names a component which does not exist. Commands that call tools
+/// leave such a plugin out.
 pub fn check_components(file: &ConfigFile) -> Result<(), ConfigError> {
     let missing = file.config.plugins.values().map(|plugin| &plugin.component);
     let mut missing = missing.filter(|component| !file.resolve(component.as_ref()).is_file());
     match missing.next() {
         Some(component) => {
-            let message = format!("there is no file {}", file.resolve(component.as_ref()).display());
+            let message =
+                format!("there is no file {}", file.resolve(component.as_ref()).display());
             Err(file.error(component.span(), message))
         }
         None => Ok(()),
@@ -206,7 +219,13 @@ pub fn spec_of_config(file: &ConfigFile, name: &str, values: Values) -> crate::R
         return Err(Error::invalid(format!("{} has no plugin `{name}`", file.path.display())));
     };
     let stores = Stores::new(file, values);
-    spec_of_plugin(name, plugin, Found::look(file, plugin), &stores, &servers::deciding_files(file).into())
+    spec_of_plugin(
+        name,
+        plugin,
+        Found::look(file, plugin),
+        &stores,
+        &servers::deciding_files(file).into(),
+    )
 }
 
 /// Where the component of a plugin is, and what is there.
@@ -239,9 +258,12 @@ fn spec_of_plugin(
         let message = format!("plugin `{name}`: a limit of 0 lets no call succeed");
         return Err(file.error_in_table("limits", message).into());
     }
-    for (key, retries) in [("retries", plugin.retries), ("transient-retries", plugin.transient_retries)] {
+    for (key, retries) in
+        [("retries", plugin.retries), ("transient-retries", plugin.transient_retries)]
+    {
         if retries > RETRIES_MAX {
-            let message = format!("plugin `{name}`: `{key}` is {retries}; at most {RETRIES_MAX} are made");
+            let message =
+                format!("plugin `{name}`: `{key}` is {retries}; at most {RETRIES_MAX} are made");
             return Err(file.error_in_table(&header, message).into());
         }
     }
@@ -249,7 +271,8 @@ fn spec_of_plugin(
     let protected = Arc::clone(protected);
     let (config, is_pinned) = (Some(file.path.clone()), plugin.pin);
     let policy_files = Arc::default();
-    let usage = (plugin.usage != UsageLimits::default()).then(|| Arc::new(Usage::new(plugin.usage)));
+    let usage =
+        (plugin.usage != UsageLimits::default()).then(|| Arc::new(Usage::new(plugin.usage)));
     let transient_retries = plugin.transient_retries;
     Ok(PluginSpec {
         path,
@@ -269,13 +292,14 @@ fn spec_of_plugin(
 fn grants(selection: &Selection) -> crate::Result<Grants> {
     let mut grants = selection.grants.clone();
     for StoreMount { name, location, access } in &selection.mounts {
-        let name = MountName::new(name.as_str())
-            .map_err(|error| Error::invalid(format!("`{name}` cannot be the name of a mount: {error}")))?;
+        let name = MountName::new(name.as_str()).map_err(|error| {
+            Error::invalid(format!("`{name}` cannot be the name of a mount: {error}"))
+        })?;
         if grants.mounts.iter().any(|other| other.name == name) {
             return Err(Error::invalid(format!("two mounts are called `{name}`")));
         }
-        let store =
-            stores::open_location(location, *access).map_err(|error| Error::invalid(format!("{error:#}")))?;
+        let store = stores::open_location(location, *access)
+            .map_err(|error| Error::invalid(format!("{error:#}")))?;
         grants.mounts.push(Mount::new(name, store, *access));
     }
     Ok(grants)
@@ -300,7 +324,8 @@ pub async fn examine(engine: &Engine, path: &Path, operator: &Operator) -> crate
     Ok(Examined { info, declarations, was_compiled: progress.has_compiled() })
 }
 
-/// Returns the sources of tools that are neither plugins nor servers, in the order in which they take names.
+/// Returns the sources of tools that are neither plugins nor servers, in the order in which they
+/// take names.
 pub(crate) fn other_sources(
     files: Option<&Arc<FileAccessTools>>,
     skills: Option<Arc<dyn ToolSource>>,
@@ -310,10 +335,11 @@ pub(crate) fn other_sources(
     files.into_iter().chain(skills).chain(sources.iter().cloned()).collect()
 }
 
-/// Returns a toolset of `parts`. Tools with the name of an earlier tool get that of their source before it.
+/// Returns a toolset of `parts`. Tools with the name of an earlier tool get that of their source
+/// before it.
 ///
-/// A server that takes a name which is still taken then is left out, with a note: the names that a stranger chooses keep no
-/// other tool away.
+/// A server that takes a name which is still taken then is left out, with a note: the names that a
+/// stranger chooses keep no other tool away.
 ///
 /// # Errors
 /// When two tools have the same name, and neither is that of a server.
@@ -328,15 +354,18 @@ pub fn toolset(parts: ToolsetParts, operator: &Operator) -> crate::Result<Toolse
             }
             Err(error) => error,
         };
-        let is_named =
-            |name: &str| [&error.source_name, &error.taken_by].into_iter().any(|named| named == name);
+        let is_named = |name: &str| {
+            [&error.source_name, &error.taken_by].into_iter().any(|named| named == name)
+        };
         // Remembered tools keep no other tool away.
         if let Some(at) = unavailable.iter().rposition(|plugin| is_named(plugin.name())) {
             unavailable.remove(at);
             continue;
         }
         let is_in = |server: &Arc<dyn ToolSource>| is_named(server.name());
-        let Some(at) = servers.iter().rposition(is_in) else { return Err(Error::invalid(error.to_string())) };
+        let Some(at) = servers.iter().rposition(is_in) else {
+            return Err(Error::invalid(error.to_string()));
+        };
         let left_out = servers.remove(at);
         operator.note(&format!("warning: the server `{}` is left out: {error}", left_out.name()));
     }
@@ -346,8 +375,9 @@ pub fn toolset(parts: ToolsetParts, operator: &Operator) -> crate::Result<Toolse
 fn count_usage(toolset: &mut Toolset, plugin: &PluginSource) {
     let Some(usage) = &plugin.usage else { return };
     let names = toolset.definitions().map(|definition| definition.name.to_string());
-    let is_its =
-        |name: &String| toolset.source(name).is_some_and(|source| source.name() == plugin.source.name());
+    let is_its = |name: &String| {
+        toolset.source(name).is_some_and(|source| source.name() == plugin.source.name())
+    };
     let names: Vec<_> = names.filter(is_its).collect();
     for name in names {
         toolset.count_usage(&name, Arc::clone(usage));

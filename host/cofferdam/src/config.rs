@@ -1,7 +1,9 @@
-//! `cofferdam.toml`: plugins, remote servers, file stores, skills, models, secrets, grants and limits.
+//! `cofferdam.toml`: plugins, remote servers, file stores, skills, models, secrets, grants and
+//! limits.
 //!
-//! The file is only read when it is named: a configuration that lies in the working directory could have come with
-//! someone else's repository. Paths in it are relative to the file. `docs/configuration.md` describes every key.
+//! The file is only read when it is named: a configuration that lies in the working directory could
+//! have come with someone else's repository. Paths in it are relative to the file.
+//! `docs/configuration.md` describes every key.
 
 pub mod edit;
 mod files;
@@ -156,8 +158,8 @@ pub struct ConfigFile {
     pub(crate) open_stores: OpenStores,
 }
 
-/// The stores of a configuration that are open, by name and by whether their values were read: whoever uses one of them sees
-/// the changes of the others.
+/// The stores of a configuration that are open, by name and by whether their values were read:
+/// whoever uses one of them sees the changes of the others.
 #[derive(Default)]
 pub(crate) struct OpenStores(pub(crate) Mutex<BTreeMap<(String, bool), Arc<dyn FileStore>>>);
 
@@ -198,7 +200,12 @@ impl ConfigFile {
             at: e.span().map(|span| line_and_column(text, span.start)),
             message: e.message().to_owned(),
         })?;
-        Ok(Self { path: path.to_owned(), text: text.to_owned(), config, open_stores: OpenStores::default() })
+        Ok(Self {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            config,
+            open_stores: OpenStores::default(),
+        })
     }
 
     /// The value of the secret `name`, which is kept at `source`.
@@ -208,12 +215,16 @@ impl ConfigFile {
         source: &Spanned<SecretSource>,
     ) -> Result<SecretText, ConfigError> {
         let read = source.get_ref().read_ambient(|path| self.resolve(path));
-        read.map_err(|e| self.error(source.span(), format!("the secret `{name}` cannot be read: {e:#}")))
+        read.map_err(|e| {
+            self.error(source.span(), format!("the secret `{name}` cannot be read: {e:#}"))
+        })
     }
 
-    /// Returns whether any plugin, or the file-access tools, are offered to change something in a store.
+    /// Returns whether any plugin, or the file-access tools, are offered to change something in a
+    /// store.
     pub(crate) fn may_write(&self, store: &str) -> bool {
-        let is_it = |table: &&FilesTable| table.store.as_ref().is_some_and(|name| name.get_ref() == store);
+        let is_it =
+            |table: &&FilesTable| table.store.as_ref().is_some_and(|name| name.get_ref() == store);
         if self.config.files.values().filter(is_it).any(FilesTable::may_write) {
             return true;
         }

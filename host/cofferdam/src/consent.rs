@@ -1,4 +1,5 @@
-//! What a person agrees to before a plugin is used: that it has changed, and what it asks for beyond what it is offered.
+//! What a person agrees to before a plugin is used: that it has changed, and what it asks for
+//! beyond what it is offered.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +25,8 @@ pub(crate) struct Consent {
     has_news: bool,
     /// Mark of these plugins and this version of the lock file.
     approval: Option<Approval>,
-    /// True if the index has the same mark, so that plugins of the index need not be compared again.
+    /// True if the index has the same mark, so that plugins of the index need not be compared
+    /// again.
     is_approved: bool,
     operator: Operator,
 }
@@ -32,19 +34,28 @@ pub(crate) struct Consent {
 impl Consent {
     /// Creates the consent to `specs`, which `batch` loads.
     pub(crate) fn new(specs: &[PluginSpec], batch: &PluginBatch, operator: &Operator) -> Self {
-        let config = specs.iter().filter(|spec| spec.is_pinned).find_map(|spec| spec.config.as_deref());
+        let config =
+            specs.iter().filter(|spec| spec.is_pinned).find_map(|spec| spec.config.as_deref());
         // Before the file is read: a change from here on shows.
         let approval = config.and_then(|config| {
-            let pinned = |spec: &PluginSpec| if spec.is_pinned { b"pinned".as_slice() } else { b"" };
-            let parts = specs.iter().flat_map(|spec| [spec.options.name.as_str().as_bytes(), pinned(spec)]);
+            let pinned =
+                |spec: &PluginSpec| if spec.is_pinned { b"pinned".as_slice() } else { b"" };
+            let parts =
+                specs.iter().flat_map(|spec| [spec.options.name.as_str().as_bytes(), pinned(spec)]);
             Approval::of_file_ambient(&Pins::path_of(config), &parts.collect::<Vec<_>>())
         });
         let is_approved = approval.is_some() && approval == batch.approval();
         Self { pins: None, has_news: false, is_approved, approval, operator: operator.clone() }
     }
 
-    /// Compares a plugin with what was accepted before, unless it `was_known` and compared then; a change needs consent.
-    pub(crate) fn check(&mut self, spec: &PluginSpec, plugin: &Plugin, was_known: bool) -> crate::Result<()> {
+    /// Compares a plugin with what was accepted before, unless it `was_known` and compared then; a
+    /// change needs consent.
+    pub(crate) fn check(
+        &mut self,
+        spec: &PluginSpec,
+        plugin: &Plugin,
+        was_known: bool,
+    ) -> crate::Result<()> {
         let Some(config) = spec.config.as_deref().filter(|_| spec.is_pinned) else { return Ok(()) };
         if was_known && self.is_approved {
             return Ok(());
@@ -62,8 +73,9 @@ impl Consent {
         if let Some(pins) = self.pins.filter(|_| self.has_news) {
             // The next run compares with nothing, which is worth a word and no failure.
             if let Err(error) = pins.save() {
-                self.operator
-                    .note(&format!("warning: a later change of plugins will not be noticed: {error:#}"));
+                self.operator.note(&format!(
+                    "warning: a later change of plugins will not be noticed: {error:#}"
+                ));
             }
         }
         batch.set_approval(self.approval.filter(|_| is_complete));
@@ -77,23 +89,33 @@ pub(crate) fn check_pin(plugin: &Plugin, config: &Path, operator: &Operator) -> 
         && let Err(error) = pins.save()
     {
         let name = &plugin.identity().name;
-        operator.note(&format!("warning: a later change of `{name}` will not be noticed: {error:#}"));
+        operator
+            .note(&format!("warning: a later change of `{name}` will not be noticed: {error:#}"));
     }
     Ok(())
 }
 
 /// The same without writing what was accepted. Answers whether there is something to write.
-fn judge(pins: &mut Pins, plugin: &Plugin, config: &Path, operator: &Operator) -> crate::Result<bool> {
+fn judge(
+    pins: &mut Pins,
+    plugin: &Plugin,
+    config: &Path,
+    operator: &Operator,
+) -> crate::Result<bool> {
     let name = &plugin.identity().name;
     match pins.compare(plugin) {
         Compared::Same => return Ok(false),
         Compared::New => {}
         Compared::Changed(difference) => {
-            operator
-                .note(&format!("plugin `{name}` has changed since it was accepted:\n{}", difference.short()));
+            operator.note(&format!(
+                "plugin `{name}` has changed since it was accepted:\n{}",
+                difference.short()
+            ));
             if difference.is_cut() {
                 let config = config.display();
-                operator.note(&format!("  all of it: cofferdam approve {name} --full --config {config}"));
+                operator.note(&format!(
+                    "  all of it: cofferdam approve {name} --full --config {config}"
+                ));
             }
             if !operator.is_available() {
                 let config = config.display();
@@ -103,7 +125,9 @@ fn judge(pins: &mut Pins, plugin: &Plugin, config: &Path, operator: &Operator) -
                 )));
             }
             if !operator.yes("Accept the change?") {
-                return Err(Error::NotAccepted(format!("the change of plugin `{name}` was not accepted")));
+                return Err(Error::NotAccepted(format!(
+                    "the change of plugin `{name}` was not accepted"
+                )));
             }
         }
     }
@@ -127,22 +151,24 @@ enum Decision {
     Nothing,
 }
 
-/// Asks, in one question, for everything that a plugin asks for and is not offered. Answers whether something was granted, and
-/// has then widened `spec`.
+/// Asks, in one question, for everything that a plugin asks for and is not offered. Answers whether
+/// something was granted, and has then widened `spec`.
 ///
-/// Uses what the configuration says with the grants in it, whether it is written or not: a directory that is
-/// granted once is the one that would be written.
+/// Uses what the configuration says with the grants in it, whether it is written or not: a
+/// directory that is granted once is the one that would be written.
 pub(crate) fn ask_for_missing(
     plugin: &Plugin,
     spec: &mut PluginSpec,
     operator: &Operator,
 ) -> crate::Result<bool> {
-    let missing: Vec<_> = plugin.granted().missing.iter().map(|missing| &missing.permission).collect();
+    let missing: Vec<_> =
+        plugin.granted().missing.iter().map(|missing| &missing.permission).collect();
     let name = plugin.info().identity.name.to_string();
     if missing.is_empty() {
         return Ok(false);
     }
-    let wishes: String = missing.iter().map(|wish| format!("\n  {}", wish.in_plain_words())).collect();
+    let wishes: String =
+        missing.iter().map(|wish| format!("\n  {}", wish.in_plain_words())).collect();
     if !operator.is_available() {
         if operator.is_refused() {
             operator.note(&format!("not granted to `{name}`, for --no-input was given:{wishes}"));
@@ -177,7 +203,8 @@ pub(crate) fn ask_for_missing(
     Ok(true)
 }
 
-/// Widens `spec`, which no configuration names, by `granted`, and remembers for its component those that are to stay.
+/// Widens `spec`, which no configuration names, by `granted`, and remembers for its component those
+/// that are to stay.
 fn use_and_remember(
     plugin: &Plugin,
     spec: &mut PluginSpec,
@@ -223,7 +250,8 @@ fn remember(
     Ok(forgotten)
 }
 
-/// Widens `spec` by what the configuration says with `granted` in it, and writes those that are to stay.
+/// Widens `spec` by what the configuration says with `granted` in it, and writes those that are to
+/// stay.
 fn use_and_keep(
     spec: &mut PluginSpec,
     file: ConfigEditor,
@@ -268,7 +296,8 @@ fn decide(count: usize, can_keep: bool, operator: &Operator) -> Decision {
     let always = if can_keep { "[a]lways, " } else { "" };
     let (what, each) =
         if count == 1 { ("Grant it?", "") } else { ("Grant all of it?", "[e]ach by itself, ") };
-    let answer = operator.choice(&format!("{what} [o]nce, {always}{each}[N]o: ")).to_ascii_lowercase();
+    let answer =
+        operator.choice(&format!("{what} [o]nce, {always}{each}[N]o: ")).to_ascii_lowercase();
     match answer.as_str() {
         "e" | "each" if count > 1 => Decision::Each,
         other => term(other, can_keep).map_or(Decision::Nothing, Decision::All),
@@ -278,7 +307,10 @@ fn decide(count: usize, can_keep: bool, operator: &Operator) -> Decision {
 fn decide_one(permission: &Permission, can_keep: bool, operator: &Operator) -> Option<Term> {
     let always = if can_keep { "[a]lways, " } else { "" };
     let wish = permission.in_plain_words();
-    term(&operator.choice(&format!("  {wish}? [o]nce, {always}[N]o: ")).to_ascii_lowercase(), can_keep)
+    term(
+        &operator.choice(&format!("  {wish}? [o]nce, {always}[N]o: ")).to_ascii_lowercase(),
+        can_keep,
+    )
 }
 
 fn term(answer: &str, can_keep: bool) -> Option<Term> {
@@ -289,23 +321,26 @@ fn term(answer: &str, can_keep: bool) -> Option<Term> {
     }
 }
 
-/// What a plugin asks for, is not offered, and can be given by a yes alone: nothing that takes a directory, a value or a secret.
+/// What a plugin asks for, is not offered, and can be given by a yes alone: nothing that takes a
+/// directory, a value or a secret.
 pub(crate) fn missing_without_details(plugin: &Plugin, spec: &PluginSpec) -> Vec<Permission> {
     let needs_nothing = |permission: &&Permission| match permission {
         Permission::Files(Some(name), _) => {
             spec.options.grants.mounts.iter().any(|mount| mount.name == *name)
         }
-        Permission::Files(None, _) | Permission::Env(_) | Permission::Config(_) | Permission::Secret(_) => {
-            false
-        }
+        Permission::Files(None, _)
+        | Permission::Env(_)
+        | Permission::Config(_)
+        | Permission::Secret(_) => false,
         _ => true,
     };
     let missing = plugin.granted().missing.iter().map(|missing| &missing.permission);
     missing.filter(needs_nothing).cloned().collect()
 }
 
-/// Widens `spec` by all of [`missing_without_details`]. If that `is_lasting`, the configuration is widened too, or the grants are
-/// remembered for the component: loading it again applies them. Names what was granted.
+/// Widens `spec` by all of [`missing_without_details`]. If that `is_lasting`, the configuration is
+/// widened too, or the grants are remembered for the component: loading it again applies them.
+/// Names what was granted.
 pub(crate) fn grant_without_details(
     plugin: &Plugin,
     spec: &mut PluginSpec,
@@ -320,7 +355,10 @@ pub(crate) fn grant_without_details(
         widen(&mut wider.grants, &mut wider.limits, grant)?;
     }
     // A directory that could be read only has not been checked for writing yet.
-    granting::check_mounts(&wider.grants.mounts, &granting::policy_files(&compose::deciding_beside(spec)))?;
+    granting::check_mounts(
+        &wider.grants.mounts,
+        &granting::policy_files(&compose::deciding_beside(spec)),
+    )?;
     match &spec.config {
         None if is_lasting && remembered::path().is_some() => {
             for grant in remember(plugin, &wider.grants.mounts, &grants, operator)? {
@@ -342,7 +380,8 @@ pub(crate) fn grant_without_details(
     Ok(grants.iter().map(|grant| grant.permission.to_string()).collect())
 }
 
-/// Asks for what a permission does not say: a directory, a value. A store that `known` has is the one that is granted.
+/// Asks for what a permission does not say: a directory, a value. A store that `known` has is the
+/// one that is granted.
 fn complete(
     permission: &Permission,
     grants: &Grants,
@@ -395,7 +434,8 @@ fn complete(
 
 /// `name`, with a number if there is a store of that name: what is typed is for a store of its own.
 fn new_name(name: &str, is_taken: impl Fn(&MountName) -> bool) -> crate::Result<MountName> {
-    let named = |name: &str| MountName::new(name).map_err(|error| Error::invalid(error.to_string()));
+    let named =
+        |name: &str| MountName::new(name).map_err(|error| Error::invalid(error.to_string()));
     let mut free = named(name)?;
     for number in 2..100 {
         if !is_taken(&free) {
@@ -407,7 +447,11 @@ fn new_name(name: &str, is_taken: impl Fn(&MountName) -> bool) -> crate::Result<
 }
 
 /// Adds a grant to what is offered.
-pub(crate) fn widen(grants: &mut Grants, limits: &mut Limits, grant: &NewGrant) -> crate::Result<()> {
+pub(crate) fn widen(
+    grants: &mut Grants,
+    limits: &mut Limits,
+    grant: &NewGrant,
+) -> crate::Result<()> {
     match &grant.permission {
         Permission::Files(Some(name), access) => widen_files(grants, name, *access, grant)?,
         Permission::Files(None, _) => {}
@@ -418,7 +462,9 @@ pub(crate) fn widen(grants: &mut Grants, limits: &mut Limits, grant: &NewGrant) 
             grants.env.insert(name.clone(), SecretText::new(value));
         }
         Permission::Config(key) => {
-            grants.config.insert(key.clone(), SecretText::new(grant.value.clone().unwrap_or_default()));
+            grants
+                .config
+                .insert(key.clone(), SecretText::new(grant.value.clone().unwrap_or_default()));
         }
         Permission::Secret(name) => drop(grants.readable_secrets.insert(name.clone())),
         Permission::Clock(precision) => grants.clock = *precision,
@@ -442,7 +488,8 @@ fn widen_files(
     grant: &NewGrant,
 ) -> crate::Result<()> {
     let known = grants.mounts.iter().find(|mount| mount.name == *name);
-    let directory = known.and_then(|mount| mount.store.root_ambient()).or(grant.directory.as_deref());
+    let directory =
+        known.and_then(|mount| mount.store.root_ambient()).or(grant.directory.as_deref());
     let store = match (known, directory) {
         // It may have been opened for reading only.
         (_, Some(directory)) => stores::mount_directory(directory, access, Quota::growth())?,
@@ -465,7 +512,10 @@ pub fn how_to_grant(plugin: &str, refused: &str, config: Option<&Path>) -> Optio
     }
     Some(match config {
         Some(config) => {
-            format!("to grant it: cofferdam grant {plugin} '{permission}' --config {}", config.display())
+            format!(
+                "to grant it: cofferdam grant {plugin} '{permission}' --config {}",
+                config.display()
+            )
         }
         None => format!(
             "it would take a configuration with [plugins.{plugin}.grants], see `cofferdam grant --help`"

@@ -1,7 +1,9 @@
-//! Differences of a plugin or server since it was accepted, for an operator who is to agree to them.
+//! Differences of a plugin or server since it was accepted, for an operator who is to agree to
+//! them.
 //!
-//! It is short, so that it is read: what it may do first, then which tools came and went, then the words and parameters that
-//! are different. Long lists are cut and say by how much; [`Difference::full`] has everything.
+//! It is short, so that it is read: what it may do first, then which tools came and went, then the
+//! words and parameters that are different. Long lists are cut and say by how much;
+//! [`Difference::full`] has everything.
 
 use std::collections::BTreeMap;
 
@@ -57,11 +59,18 @@ impl Difference {
     /// Compares `after` with `before`.
     pub(crate) fn of(before: Definitions<'_>, after: Definitions<'_>) -> Self {
         let is_other = before.identity != after.identity;
-        let identity = is_other.then(|| format!("component {} is now {}", before.identity, after.identity));
-        let gained =
-            after.asks.iter().filter(|ask| !before.asks.contains(ask)).map(|ask| format!("+ asks {ask}"));
-        let lost =
-            before.asks.iter().filter(|ask| !after.asks.contains(ask)).map(|ask| format!("- asks {ask}"));
+        let identity =
+            is_other.then(|| format!("component {} is now {}", before.identity, after.identity));
+        let gained = after
+            .asks
+            .iter()
+            .filter(|ask| !before.asks.contains(ask))
+            .map(|ask| format!("+ asks {ask}"));
+        let lost = before
+            .asks
+            .iter()
+            .filter(|ask| !after.asks.contains(ask))
+            .map(|ask| format!("- asks {ask}"));
         let (mut tools, mut changes) = (Vec::new(), Vec::new());
         for (kind, before, after) in kinds(before, after) {
             let renamed = renamed(before, after);
@@ -69,9 +78,13 @@ impl Difference {
             let added = added.filter(|(name, _)| !renamed.iter().any(|(_, new)| new == name));
             let removed = before.keys().filter(|name| !after.contains_key(*name));
             let removed = removed.filter(|name| !renamed.iter().any(|(old, _)| old == name));
-            tools.extend(added.map(|(name, item)| format!("+ {kind} {name}: {}", description(item))));
+            tools.extend(
+                added.map(|(name, item)| format!("+ {kind} {name}: {}", description(item))),
+            );
             tools.extend(removed.map(|name| format!("- {kind} {name}")));
-            tools.extend(renamed.iter().map(|(old, new)| format!("~ {kind} {old} is now called {new}")));
+            tools.extend(
+                renamed.iter().map(|(old, new)| format!("~ {kind} {old} is now called {new}")),
+            );
             for (name, item) in after {
                 if let Some(old) = before.get(name).filter(|old| *old != item) {
                     changes.push(format!("{kind} {name} has changed:"));
@@ -81,7 +94,12 @@ impl Difference {
         }
         if before.instructions != after.instructions {
             changes.push("the instructions have changed:".to_owned());
-            sentences_changed("instructions", before.instructions, after.instructions, &mut changes);
+            sentences_changed(
+                "instructions",
+                before.instructions,
+                after.instructions,
+                &mut changes,
+            );
         }
         Self {
             identity,
@@ -136,7 +154,10 @@ impl Difference {
 type Items = BTreeMap<String, Value>;
 
 /// Returns each kind of definition: the word for it, what there was, and what there is.
-fn kinds<'a>(before: Definitions<'a>, after: Definitions<'a>) -> [(&'static str, &'a Items, &'a Items); 3] {
+fn kinds<'a>(
+    before: Definitions<'a>,
+    after: Definitions<'a>,
+) -> [(&'static str, &'a Items, &'a Items); 3] {
     [
         ("tool", before.tools, after.tools),
         ("prompt", before.prompts, after.prompts),
@@ -153,7 +174,9 @@ fn renamed<'a>(
     for (old, was) in before.iter().filter(|(name, _)| !after.contains_key(*name)) {
         let mut new = after.iter().filter(|(name, _)| !before.contains_key(*name));
         let is_free = |name: &String| !renamed.iter().any(|(_, taken)| *taken == name);
-        if let Some((name, _)) = new.find(|(name, is)| is_free(name) && nameless(was) == nameless(is)) {
+        if let Some((name, _)) =
+            new.find(|(name, is)| is_free(name) && nameless(was) == nameless(is))
+        {
             renamed.push((old, name));
         }
     }
@@ -177,7 +200,8 @@ fn description(tool: &Value) -> String {
 fn changed(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(old), Value::Object(new)) => {
-            let at = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+            let at =
+                |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
             for (key, was) in old {
                 match new.get(key) {
                     Some(is) if is != was => changed(&at(key), was, is, lines),
@@ -191,10 +215,14 @@ fn changed(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
         }
         (Value::Array(old), Value::Array(new)) if old.iter().chain(new).all(Value::is_string) => {
             lines.extend(
-                old.iter().filter(|item| !new.contains(item)).map(|item| format!("  - {path}: {item}")),
+                old.iter()
+                    .filter(|item| !new.contains(item))
+                    .map(|item| format!("  - {path}: {item}")),
             );
             lines.extend(
-                new.iter().filter(|item| !old.contains(item)).map(|item| format!("  + {path}: {item}")),
+                new.iter()
+                    .filter(|item| !old.contains(item))
+                    .map(|item| format!("  + {path}: {item}")),
             );
             if old.len() == new.len() && old.iter().all(|item| new.contains(item)) {
                 lines.push(format!("  ~ {path}: in another order"));
@@ -209,13 +237,18 @@ fn changed(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
 fn sentences_changed(path: &str, before: &str, after: &str, lines: &mut Vec<String>) {
     let (old, new) = (sentences(before), sentences(after));
     let diff = TextDiff::from_slices(&old, &new);
-    let changes: Vec<_> = diff.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal).collect();
-    let removed: Vec<_> = changes.iter().filter(|change| change.tag() == ChangeTag::Delete).collect();
+    let changes: Vec<_> =
+        diff.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal).collect();
+    let removed: Vec<_> =
+        changes.iter().filter(|change| change.tag() == ChangeTag::Delete).collect();
     let added: Vec<_> = changes.iter().filter(|change| change.tag() == ChangeTag::Insert).collect();
     for place in 0..removed.len().max(added.len()) {
-        let (old, new) = (removed.get(place).map(|c| c.value()), added.get(place).map(|c| c.value()));
+        let (old, new) =
+            (removed.get(place).map(|c| c.value()), added.get(place).map(|c| c.value()));
         let from = match (old, new) {
-            (Some(old), Some(new)) => old.chars().zip(new.chars()).take_while(|(a, b)| a == b).count(),
+            (Some(old), Some(new)) => {
+                old.chars().zip(new.chars()).take_while(|(a, b)| a == b).count()
+            }
             _ => 0,
         };
         lines.extend(old.map(|old| format!("  - {path}: {}", from_there(old, from))));
@@ -269,7 +302,8 @@ fn full(before: Definitions<'_>, after: Definitions<'_>) -> String {
         }
     }
     if before.instructions != after.instructions {
-        let (old, new) = (format!("{}\n", before.instructions), format!("{}\n", after.instructions));
+        let (old, new) =
+            (format!("{}\n", before.instructions), format!("{}\n", after.instructions));
         lines.push(format!("the instructions have changed:\n{}", unified(&old, &new)));
     }
     lines.join("\n")
@@ -297,7 +331,8 @@ mod tests {
             (asks, tools)
         };
         let (before, after) = (owned(before), owned(after));
-        let of = |identity, (asks, tools)| Definitions { identity, asks, tools, ..Definitions::NONE };
+        let of =
+            |identity, (asks, tools)| Definitions { identity, asks, tools, ..Definitions::NONE };
         Difference::of(of("sha256:a", (&before.0, &before.1)), of("sha256:b", (&after.0, &after.1)))
     }
 
@@ -321,8 +356,10 @@ mod tests {
                 "input_schema": {"properties": {"to": {"type": "integer"}, "bcc": {}}, "required": ["to", "bcc"]},
             },
         });
-        let difference =
-            difference((&["random", "env:A"], before), (&["env:A", "http:https://evil.example/"], after));
+        let difference = difference(
+            (&["random", "env:A"], before),
+            (&["env:A", "http:https://evil.example/"], after),
+        );
         assert_eq!(
             difference.short(),
             "+ asks http:https://evil.example/\n\
@@ -349,8 +386,7 @@ mod tests {
 
     #[test]
     fn however_much_changes_it_fits_a_screen_and_says_what_is_left_out() {
-        let tool =
-            |text: &str| json!({"description": text.repeat(300), "input_schema": {"a": text, "b": text}});
+        let tool = |text: &str| json!({"description": text.repeat(300), "input_schema": {"a": text, "b": text}});
         let tools = |text: &str, from: usize| -> Value {
             let tools = (from..from + 100).map(|number| (format!("tool_{number}"), tool(text)));
             Value::Object(tools.collect())
@@ -362,7 +398,8 @@ mod tests {
         assert!(short.lines().count() <= 40, "{short}");
         assert!(short.lines().all(|line| line.chars().count() <= LINE_CHARS_MAX + 1), "{short}");
         assert!(difference.is_cut());
-        for part in ["… and 88 more capabilities", "… and 90 more tools", "more lines about changed tools"]
+        for part in
+            ["… and 88 more capabilities", "… and 90 more tools", "more lines about changed tools"]
         {
             assert!(short.contains(part), "{part}: {short}");
         }
@@ -372,10 +409,12 @@ mod tests {
 
     #[test]
     fn prompts_and_instructions_are_compared_as_well() {
-        let prompts = |text: &str| BTreeMap::from([("greet".to_owned(), json!({"description": text}))]);
+        let prompts =
+            |text: &str| BTreeMap::from([("greet".to_owned(), json!({"description": text}))]);
         let (old, new) = (prompts("Greets."), prompts("Greets all."));
         let of = |prompts, instructions| Definitions { prompts, instructions, ..Definitions::NONE };
-        let difference = Difference::of(of(&old, "Ask first. Be kind."), of(&new, "Never ask. Be kind."));
+        let difference =
+            Difference::of(of(&old, "Ask first. Be kind."), of(&new, "Never ask. Be kind."));
         assert_eq!(
             difference.short(),
             "prompt greet has changed:\n  \

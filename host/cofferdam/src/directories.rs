@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::error::Context as _;
 use etcetera::BaseStrategy;
 
-/// Returns the directory for what is kept between runs and belongs to the user only: tokens, and grants for always.
+/// Returns the directory for what is kept between runs and belongs to the user only: tokens, and
+/// grants for always.
 pub(crate) fn state() -> crate::Result<PathBuf> {
     let base = etcetera::choose_base_strategy().context("the home directory is not known")?;
     Ok(base.state_dir().unwrap_or_else(|| base.data_dir()).join("cofferdam"))

@@ -51,7 +51,8 @@ impl EngineOptions {
     /// Starts an engine. Takes about a millisecond.
     ///
     /// # Errors
-    /// When [`init`](crate::init) was not called, the cache directory cannot be used, or the machine has no room for the pool.
+    /// When [`init`](crate::init) was not called, the cache directory cannot be used, or the
+    /// machine has no room for the pool.
     pub fn start(&self) -> Result<Engine> {
         let compiler = match &self.compiler {
             Some(compiler) => compiler.clone(),
@@ -64,8 +65,9 @@ impl EngineOptions {
             CacheDirectory::None => None,
             CacheDirectory::At(directory) => Some(directory.clone()),
             CacheDirectory::User => {
-                let base = etcetera::choose_base_strategy()
-                    .context("the home directory is not known; name a cache directory, or use none")?;
+                let base = etcetera::choose_base_strategy().context(
+                    "the home directory is not known; name a cache directory, or use none",
+                )?;
                 Some(base.cache_dir().join("cofferdam"))
             }
         };
@@ -74,11 +76,15 @@ impl EngineOptions {
     }
 }
 
-/// Returns where changes of a call go that are too large for memory: beside the cache. If that directory cannot be created, they
-/// stay in memory, and a call that changes too much fails.
+/// Returns where changes of a call go that are too large for memory: beside the cache. If that
+/// directory cannot be created, they stay in memory, and a call that changes too much fails.
 fn spill(cache: &Path) -> Option<SpillOptions> {
     let directory = cache.join("spill");
     directories::make_private(&directory).ok()?;
     let directory_ambient = directory.canonicalize().ok()?;
-    Some(SpillOptions { directory_ambient, bytes_max: SPILL_BYTES_MAX, file_bytes_min: SPILL_FILE_BYTES_MIN })
+    Some(SpillOptions {
+        directory_ambient,
+        bytes_max: SPILL_BYTES_MAX,
+        file_bytes_min: SPILL_FILE_BYTES_MIN,
+    })
 }

@@ -63,7 +63,8 @@ impl Error {
         Self::Failed { message: message.into(), source: None }
     }
 
-    /// Returns the kind of the error, or of the first cause that has another kind than [`ErrorKind::Failed`].
+    /// Returns the kind of the error, or of the first cause that has another kind than
+    /// [`ErrorKind::Failed`].
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -145,7 +146,10 @@ impl From<Unreachable> for Error {
 
 impl From<EngineError> for Error {
     fn from(error: EngineError) -> Self {
-        Self::Failed { message: "the engine does not start".to_owned(), source: Some(Box::new(error)) }
+        Self::Failed {
+            message: "the engine does not start".to_owned(),
+            source: Some(Box::new(error)),
+        }
     }
 }
 
@@ -164,7 +168,10 @@ impl<T, E: Into<BoxError>> Context<T> for std::result::Result<T, E> {
     }
 
     fn with_context<M: Into<String>>(self, message: impl FnOnce() -> M) -> Result<T> {
-        self.map_err(|error| Error::Failed { message: message().into(), source: Some(error.into()) })
+        self.map_err(|error| Error::Failed {
+            message: message().into(),
+            source: Some(error.into()),
+        })
     }
 }
 

@@ -22,9 +22,9 @@ pub struct Opened {
     access: FileAccess,
 }
 
-/// The tools over the store that was typed and those of `file`, if there are any. Stores that can be written to must not
-/// hold one of `deciding`, the files that decide about grants: a model could otherwise grant its tools whatever it wants.
-/// A typed store that `before` has too stays open.
+/// The tools over the store that was typed and those of `file`, if there are any. Stores that can
+/// be written to must not hold one of `deciding`, the files that decide about grants: a model could
+/// otherwise grant its tools whatever it wants. A typed store that `before` has too stays open.
 pub(crate) fn tools(
     typed: Option<&FilesStore>,
     file: Option<&ConfigFile>,
@@ -65,16 +65,23 @@ pub fn check(file: &ConfigFile) -> crate::Result<usize> {
 /// Opens a store that no configuration names, unless `before` has it open.
 fn of_typed(typed: &FilesStore, before: Option<&FileAccessTools>) -> crate::Result<Opened> {
     let FilesStore { name, location, access } = typed;
-    let name = MountName::new(name.as_deref().unwrap_or(NAME)).map_err(|error| usage(error.to_string()))?;
-    let open = before.and_then(|tools| tools.stores().iter().find(|store| store.name == name.as_str()));
+    let name = MountName::new(name.as_deref().unwrap_or(NAME))
+        .map_err(|error| usage(error.to_string()))?;
+    let open =
+        before.and_then(|tools| tools.stores().iter().find(|store| store.name == name.as_str()));
     let store = match open {
         Some(open) => Arc::clone(&open.store),
         None => stores::open_location(location, *access)
             .map_err(|error| usage(format!("the file store `{name}`: {error:#}")))?,
     };
-    let options =
-        FileAccessOptions { is_read_only: *access == FileAccess::ReadOnly, ..FileAccessOptions::default() };
-    Ok(Opened { store: FileAccessStore { name: name.to_string(), store, options }, access: *access })
+    let options = FileAccessOptions {
+        is_read_only: *access == FileAccess::ReadOnly,
+        ..FileAccessOptions::default()
+    };
+    Ok(Opened {
+        store: FileAccessStore { name: name.to_string(), store, options },
+        access: *access,
+    })
 }
 
 /// The stores of `[files]`.
@@ -83,14 +90,18 @@ pub fn of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<Opened>
     file.config.files.iter().map(|(name, table)| of_table(file, &stores, name, table)).collect()
 }
 
-fn of_table(file: &ConfigFile, stores: &Stores<'_>, name: &str, table: &FilesTable) -> crate::Result<Opened> {
+fn of_table(
+    file: &ConfigFile,
+    stores: &Stores<'_>,
+    name: &str,
+    table: &FilesTable,
+) -> crate::Result<Opened> {
     let header = format!("[files.{name}");
     let wrong = |message: String| -> ConfigError { file.error_in_table(&header, message) };
     let access = match &table.access {
         None => FileAccess::ReadWrite,
         Some(access) if *access.get_ref() == FileAccess::CreateOnly => {
-            let message =
-                "the file tools have no access that only creates; write \"read-only\" or \"read-write\"";
+            let message = "the file tools have no access that only creates; write \"read-only\" or \"read-write\"";
             return Err(file.error(access.span(), message).into());
         }
         Some(access) => *access.get_ref(),
@@ -106,8 +117,7 @@ fn of_table(file: &ConfigFile, stores: &Stores<'_>, name: &str, table: &FilesTab
             (stores.open_own(name.as_str(), &config, access)?, Stores::sharing_of(Some(&config)))
         }
         (Some(_), Some(_)) => {
-            let message =
-                "`store` names a store of [stores], whose directory, quota and per-session belong there";
+            let message = "`store` names a store of [stores], whose directory, quota and per-session belong there";
             return Err(wrong(message.to_owned()).into());
         }
         (None, None) => {

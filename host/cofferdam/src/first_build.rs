@@ -69,7 +69,9 @@ impl FirstBuild {
         let ended = state.wait_for(|state| !matches!(state, BuildState::Building)).await;
         match ended.as_deref() {
             Ok(BuildState::Built(component)) => Ok(component.clone()),
-            _ => Err(Error::failed("the project does not build; it is built again when a source changes")),
+            _ => Err(Error::failed(
+                "the project does not build; it is built again when a source changes",
+            )),
         }
     }
 }

@@ -1,7 +1,9 @@
-//! Changes of a file that several processes make: one reads, changes and writes it while the others wait.
+//! Changes of a file that several processes make: one reads, changes and writes it while the others
+//! wait.
 //!
-//! The advisory lock is on the folder of the file, as the changes of a directory store have it: the file itself is replaced by
-//! each change, and nothing has to be made for the lock or is left of it.
+//! The advisory lock is on the folder of the file, as the changes of a directory store have it: the
+//! file itself is replaced by each change, and nothing has to be made for the lock or is left of
+//! it.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -15,13 +17,18 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Held while a file is read, changed and written; dropping it lets the next process change it.
-pub struct FolderLock(#[expect(dead_code, reason = "it is held, and closed when dropped")] Option<File>);
+pub struct FolderLock(
+    #[expect(dead_code, reason = "it is held, and closed when dropped")] Option<File>,
+);
 
 impl FolderLock {
-    /// Waits until no other process changes files in the folder of `path`. A file system without such locks is used without.
+    /// Waits until no other process changes files in the folder of `path`. A file system without
+    /// such locks is used without.
     pub fn take(path: &Path) -> crate::Result<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) else { return Ok(Self(None)) };
+        let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) else {
+            return Ok(Self(None));
+        };
         let started = Instant::now();
         loop {
             match folder.try_lock() {

@@ -13,7 +13,8 @@ use crate::policy_files::{self, PolicyFile};
 use crate::stores::Stores;
 use crate::{Error, remembered};
 
-/// Whether values behind names are needed: only a call needs them, and reading a secret may ask the person.
+/// Whether values behind names are needed: only a call needs them, and reading a secret may ask the
+/// person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Values {
     /// Secrets and variables are read.
@@ -23,11 +24,18 @@ pub enum Values {
 }
 
 /// Returns the grants of `plugin`, which the configuration of `stores` calls `name`.
-pub(crate) fn of_plugin(name: &str, plugin: &PluginConfig, stores: &Stores<'_>) -> crate::Result<Grants> {
+pub(crate) fn of_plugin(
+    name: &str,
+    plugin: &PluginConfig,
+    stores: &Stores<'_>,
+) -> crate::Result<Grants> {
     let (file, values) = (stores.file(), stores.values());
     let mut offered = Offered::default();
     if plugin.default_grants {
-        file.config.grants.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
+        file.config
+            .grants
+            .add_to(&mut offered)
+            .map_err(|(span, message)| file.error(span, message))?;
     }
     plugin.grants.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
     behind(offered, Reader::new(file, "plugins", name, values), stores)
@@ -157,12 +165,14 @@ pub(crate) fn policy_files(named: &[PathBuf]) -> Vec<PolicyFile> {
     policy_files::locate(named, remembered::path().as_deref())
 }
 
-/// Refuses mounts that can be written and hold one of `files`: a plugin could grant itself whatever it wants.
+/// Refuses mounts that can be written and hold one of `files`: a plugin could grant itself whatever
+/// it wants.
 pub(crate) fn check_mounts(mounts: &[Mount], files: &[PolicyFile]) -> crate::Result<()> {
     policy_files::check_mounts(mounts, files).map_err(|error| usage(error.to_string()))
 }
 
-/// Refuses a store that can be written and holds one of `files`. `name` is the store in words for the operator.
+/// Refuses a store that can be written and holds one of `files`. `name` is the store in words for
+/// the operator.
 pub(crate) fn check_store(
     name: &str,
     store: &dyn FileStore,

@@ -24,17 +24,18 @@ use crate::{HostBuilder, Operator, Result, Selection, compose, loading, servers,
 /// Purpose of a host, which decides what it reads and asks when it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Tools are called: secrets and variables are read, the operator is asked for missing grants, and a selection without tools is
-    /// an error.
+    /// Tools are called: secrets and variables are read, the operator is asked for missing grants,
+    /// and a selection without tools is an error.
     Call,
     /// The same, and there may be no tools.
     Converse,
-    /// Tools are listed. Secrets and variables of plugins are not read; those of servers are, because a server lists its tools
-    /// itself.
+    /// Tools are listed. Secrets and variables of plugins are not read; those of servers are,
+    /// because a server lists its tools itself.
     List,
 }
 
-/// Tools of plugins and of other sources, and the sandbox that they run in. [`Host::builder`] makes one.
+/// Tools of plugins and of other sources, and the sandbox that they run in. [`Host::builder`] makes
+/// one.
 pub struct Host {
     plugins: Vec<Arc<Plugin>>,
     unavailable: Vec<Unavailable>,
@@ -64,7 +65,8 @@ impl Host {
         HostBuilder::default()
     }
 
-    /// Loads and connects what the selection and its configuration name. Servers that cannot be reached are noted.
+    /// Loads and connects what the selection and its configuration name. Servers that cannot be
+    /// reached are noted.
     pub(crate) async fn build(
         parts: Parts<'_>,
         start_engine: impl FnOnce() -> Result<Engine>,
@@ -99,7 +101,9 @@ impl Host {
         if !specs.is_empty() || has_skills {
             let engine = start_engine()?;
             let mut loaded = match purpose {
-                Purpose::Call | Purpose::Converse => loading::load_to_call(&engine, specs, operator).await?,
+                Purpose::Call | Purpose::Converse => {
+                    loading::load_to_call(&engine, specs, operator).await?
+                }
                 Purpose::List => loading::load(&engine, specs, operator).await?,
             };
             let has_others = host.files.is_some() || has_servers || has_skills;
@@ -111,7 +115,8 @@ impl Host {
             #[cfg(feature = "skills")]
             {
                 host.skills =
-                    skill_tools::tools(&engine, selection, config, values, &protected, operator).await?;
+                    skill_tools::tools(&engine, selection, config, values, &protected, operator)
+                        .await?;
             }
             sources = loaded.plugins.iter().map(|(spec, plugin)| spec.source(plugin)).collect();
             host.plugins = loaded.plugins.into_iter().map(|(_, plugin)| plugin).collect();
@@ -126,7 +131,11 @@ impl Host {
         }
         let parts = ToolsetParts {
             plugins: sources,
-            others: compose::other_sources(host.files.as_ref(), host.skill_source(), &selection.sources),
+            others: compose::other_sources(
+                host.files.as_ref(),
+                host.skill_source(),
+                &selection.sources,
+            ),
             unavailable: host.unavailable.iter().map(Unavailable::tools).collect(),
             servers: host.server_sources(),
         };
@@ -143,13 +152,18 @@ impl Host {
 
     fn server_sources(&self) -> Vec<Arc<dyn ToolSource>> {
         #[cfg(feature = "mcp")]
-        return self.servers.servers.iter().map(|server| Arc::clone(server) as Arc<dyn ToolSource>).collect();
+        return self
+            .servers
+            .servers
+            .iter()
+            .map(|server| Arc::clone(server) as Arc<dyn ToolSource>)
+            .collect();
         #[cfg(not(feature = "mcp"))]
         Vec::new()
     }
 
-    /// Calls a tool with arguments, a JSON object. They are decoded by the tool's schema, which also accepts what models commonly
-    /// get wrong, such as a number in a string.
+    /// Calls a tool with arguments, a JSON object. They are decoded by the tool's schema, which
+    /// also accepts what models commonly get wrong, such as a number in a string.
     ///
     /// # Errors
     /// When the call is refused, fails, ends in an error or is cancelled.
@@ -158,8 +172,8 @@ impl Host {
         self.call_in(tool, arguments, &CallContext::new(format!("call-{number}"))).await
     }
 
-    /// Calls a tool in a context: with an id of yours, a session, cancellation, reports of progress, questions to a person, or as
-    /// a dry run.
+    /// Calls a tool in a context: with an id of yours, a session, cancellation, reports of
+    /// progress, questions to a person, or as a dry run.
     ///
     /// # Errors
     /// As for [`Host::call`].
@@ -191,7 +205,8 @@ impl Host {
         &self.plugins
     }
 
-    /// Returns the plugins that cannot be used, with the reasons. Their known tools answer that they are unavailable.
+    /// Returns the plugins that cannot be used, with the reasons. Their known tools answer that
+    /// they are unavailable.
     #[must_use]
     pub fn unavailable(&self) -> &[Unavailable] {
         &self.unavailable
@@ -239,10 +254,12 @@ impl Host {
         self.files.as_ref().is_some_and(|files| Some(files.name()) == source)
     }
 
-    /// Lists the sources that are not there and may have a tool that is not known, in lines for the operator.
+    /// Lists the sources that are not there and may have a tool that is not known, in lines for the
+    /// operator.
     #[must_use]
     pub fn possible_owners(&self) -> Vec<String> {
-        let plugins: Vec<_> = self.unavailable.iter().map(|plugin| format!("`{}`", plugin.name)).collect();
+        let plugins: Vec<_> =
+            self.unavailable.iter().map(|plugin| format!("`{}`", plugin.name)).collect();
         #[allow(unused_mut, reason = "servers are added where MCP is a feature")]
         let mut all = vec![(plugins, "left out")];
         #[cfg(feature = "mcp")]
@@ -254,12 +271,17 @@ impl Host {
             all.push((changed, "of which tools are left out until you accept its change"));
         }
         let known = all.iter().filter(|(names, _)| !names.is_empty());
-        known.map(|(names, state)| format!("  it may be a tool of {}, {state}", names.join(", "))).collect()
+        known
+            .map(|(names, state)| format!("  it may be a tool of {}, {state}", names.join(", ")))
+            .collect()
     }
 
     /// Returns a builder of an agent that has the tools.
     #[cfg(feature = "agent")]
-    pub fn agent(&self, client: impl cofferdam_agent::ChatClient + 'static) -> cofferdam_agent::AgentBuilder {
+    pub fn agent(
+        &self,
+        client: impl cofferdam_agent::ChatClient + 'static,
+    ) -> cofferdam_agent::AgentBuilder {
         cofferdam_agent::Agent::builder(client).tools(self.toolset.clone())
     }
 
@@ -268,7 +290,10 @@ impl Host {
     /// # Errors
     /// When the options are invalid.
     #[cfg(feature = "mcp")]
-    pub fn mcp_server(&self, options: cofferdam_mcp::ServerOptions) -> Result<cofferdam_mcp::Server> {
+    pub fn mcp_server(
+        &self,
+        options: cofferdam_mcp::ServerOptions,
+    ) -> Result<cofferdam_mcp::Server> {
         use crate::error::Context as _;
         let offer = cofferdam_mcp::Offer { toolset: self.toolset.clone(), ..Default::default() };
         cofferdam_mcp::Server::new(offer, options).context("the server does not start")
@@ -285,7 +310,8 @@ impl Host {
         server.serve_stdio(Default::default()).await.context("the client cannot be served")
     }
 
-    /// Serves the tools to MCP clients over HTTP. [`serve::HttpAccess`](crate::serve::HttpAccess) makes the options.
+    /// Serves the tools to MCP clients over HTTP. [`serve::HttpAccess`](crate::serve::HttpAccess)
+    /// makes the options.
     ///
     /// # Errors
     /// When the options do not fit the address.

@@ -25,7 +25,9 @@ pub fn refused(refused: &Refused) -> Value {
     let (code, detail) = match refused {
         Refused::NoDryRun { .. } => ("no_dry_run", json!({})),
         Refused::UnknownTool { nearest, .. } => ("unknown_tool", json!({"nearest": nearest})),
-        Refused::InvalidArguments(invalid) => ("invalid_arguments", json!({"problems": problems(invalid)})),
+        Refused::InvalidArguments(invalid) => {
+            ("invalid_arguments", json!({"problems": problems(invalid)}))
+        }
         _ => ("refused", Value::Null),
     };
     let message = refused.to_string();
@@ -53,7 +55,9 @@ pub fn with(mut object: Value, more: Value) -> Value {
 pub(crate) fn result(shown: &Shown) -> Value {
     match &shown.output {
         Output::Value(value) => value.clone(),
-        Output::Contents(contents) => json!({"contents": contents.iter().map(content).collect::<Vec<_>>()}),
+        Output::Contents(contents) => {
+            json!({"contents": contents.iter().map(content).collect::<Vec<_>>()})
+        }
     }
 }
 
@@ -92,8 +96,11 @@ pub fn definition(definition: &ToolDefinition) -> Value {
 
 /// A component.
 pub fn info(info: &PluginInfo) -> Value {
-    let capabilities: Vec<_> =
-        info.capabilities.iter().map(|c| json!({"capability": c, "means": c.in_plain_words()})).collect();
+    let capabilities: Vec<_> = info
+        .capabilities
+        .iter()
+        .map(|c| json!({"capability": c, "means": c.in_plain_words()}))
+        .collect();
     json!({
         "name": info.identity.name,
         "digest": info.identity.digest,

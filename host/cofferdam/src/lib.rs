@@ -1,8 +1,8 @@
 //! Runs tools of WebAssembly plugins, each call in a sandbox of its own.
 //!
-//! A plugin is a WebAssembly component. A [`Host`] loads plugins, decodes the JSON arguments of a call by the schema that the tool
-//! declares, runs the call in a fresh instance with the files, hosts and limits that you grant, and returns a value or a
-//! structured error.
+//! A plugin is a WebAssembly component. A [`Host`] loads plugins, decodes the JSON arguments of a
+//! call by the schema that the tool declares, runs the call in a fresh instance with the files,
+//! hosts and limits that you grant, and returns a value or a structured error.
 //!
 //! # Call a plugin
 //!
@@ -31,14 +31,14 @@
 //! }
 //! ```
 //!
-//! [`init`] belongs at the start of `main`: plugins are untrusted, so the host compiles them in a child process with limits on CPU
-//! time and memory. The child is your program, started again.
+//! [`init`] belongs at the start of `main`: plugins are untrusted, so the host compiles them in a
+//! child process with limits on CPU time and memory. The child is your program, started again.
 //!
 //! # Errors
 //!
-//! [`CallError`] tells a call that was refused before it started from a tool that failed and from one that trapped, ran into a
-//! limit or was denied something. [`CallError::text`] is what a model should read; the [`CallRecord`](tool::CallRecord) of the
-//! call has the details for the operator.
+//! [`CallError`] tells a call that was refused before it started from a tool that failed and from
+//! one that trapped, ran into a limit or was denied something. [`CallError::text`] is what a model
+//! should read; the [`CallRecord`](tool::CallRecord) of the call has the details for the operator.
 //!
 //! ```standalone_crate
 //! use cofferdam::{CallError, Host};
@@ -126,11 +126,13 @@
 //! # }
 //! ```
 //!
-//! The host decodes the arguments by the schema before it calls [`ToolSource::invoke`](tool::ToolSource::invoke).
+//! The host decodes the arguments by the schema before it calls
+//! [`ToolSource::invoke`](tool::ToolSource::invoke).
 //!
 //! # Files and hosts
 //!
-//! A plugin reaches what it is granted and nothing else: directories as mounts, HTTP requests by rule, variables and secrets by name.
+//! A plugin reaches what it is granted and nothing else: directories as mounts, HTTP requests by
+//! rule, variables and secrets by name.
 //!
 //! ```no_run
 //! use cofferdam::engine::Grants;
@@ -154,7 +156,8 @@
 //!
 //! # A configuration
 //!
-//! `cofferdam.toml` names plugins, their grants and limits, MCP servers, stores and skills; the command line reads the same file.
+//! `cofferdam.toml` names plugins, their grants and limits, MCP servers, stores and skills; the
+//! command line reads the same file.
 //!
 //! ```standalone_crate
 //! use cofferdam::Host;
@@ -181,8 +184,9 @@
 //! # }
 //! ```
 //!
-//! A plugin that has changed since it was accepted, or asks for more than it is granted, is a question for the operator: a
-//! [`Prompter`] answers it. Without one the plugin is left out, and the [`Observer`] reads why.
+//! A plugin that has changed since it was accepted, or asks for more than it is granted, is a
+//! question for the operator: a [`Prompter`] answers it. Without one the plugin is left out, and
+//! the [`Observer`] reads why.
 #![cfg_attr(
     feature = "agent",
     doc = r##"
@@ -237,8 +241,8 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 //!
 //! # Features
 //!
-//! All of them are on by default. Without default features there is no HTTP client for models, no MCP and no YAML; a configuration that names
-//! something that is left out is refused.
+//! All of them are on by default. Without default features there is no HTTP client for models, no
+//! MCP and no YAML; a configuration that names something that is left out is refused.
 //!
 //! | feature | module | contents |
 //! |---|---|---|
@@ -313,7 +317,11 @@ mod skill_tools;
 pub mod stores;
 pub mod text;
 pub mod watch;
-#[cfg(all(feature = "workflows", feature = "labels", any(feature = "anthropic", feature = "openai")))]
+#[cfg(all(
+    feature = "workflows",
+    feature = "labels",
+    any(feature = "anthropic", feature = "openai")
+))]
 pub mod workflow_file;
 
 #[cfg(feature = "agent")]

@@ -1,5 +1,5 @@
-//! Loads the plugins of a command: in the order of the configuration as far as anybody can see, several at the same time where
-//! there is something to compile.
+//! Loads the plugins of a command: in the order of the configuration as far as anybody can see,
+//! several at the same time where there is something to compile.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Context as _;
 use cofferdam_engine::{
-    Component, Engine, LoadError, LoadEvent, LoadObserver, LoadRequest, Plugin, PluginBatch, PluginOptions,
-    UnavailablePlugin,
+    Component, Engine, LoadError, LoadEvent, LoadObserver, LoadRequest, Plugin, PluginBatch,
+    PluginOptions, UnavailablePlugin,
 };
 use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
 
@@ -26,7 +26,8 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Fails with the first reason if no plugin is available. For commands that have no other tools.
+    /// Fails with the first reason if no plugin is available. For commands that have no other
+    /// tools.
     pub(crate) fn require_any(&mut self, operator: &Operator) -> crate::Result<()> {
         if !self.plugins.is_empty() || self.unavailable.is_empty() {
             return Ok(());
@@ -76,7 +77,11 @@ impl Unavailable {
 
     /// Tells the operator that the plugin is left out.
     pub fn note(&self, operator: &Operator) {
-        operator.note(&format!("warning: the plugin `{}` is left out: {}", self.name, self.reason()));
+        operator.note(&format!(
+            "warning: the plugin `{}` is left out: {}",
+            self.name,
+            self.reason()
+        ));
     }
 
     /// The error that ends a command which needs the plugin.
@@ -117,8 +122,13 @@ impl PluginError {
     }
 }
 
-/// Loads plugins in order and reports those that are left out. A change of a pinned plugin needs consent.
-pub async fn load(engine: &Engine, specs: Vec<PluginSpec>, operator: &Operator) -> crate::Result<Loaded> {
+/// Loads plugins in order and reports those that are left out. A change of a pinned plugin needs
+/// consent.
+pub async fn load(
+    engine: &Engine,
+    specs: Vec<PluginSpec>,
+    operator: &Operator,
+) -> crate::Result<Loaded> {
     load_and(engine, specs, operator, |_, _, _| Ok(false)).await
 }
 
@@ -153,9 +163,16 @@ async fn load_and(
             LoadState::Ready(mut plugin) => {
                 if widen(&plugin, &mut spec, operator)? {
                     // The directory that was granted has not been checked yet.
-                    granting::check_mounts(&spec.options.grants.mounts, &granting::policy_files(&deciding))?;
+                    granting::check_mounts(
+                        &spec.options.grants.mounts,
+                        &granting::policy_files(&deciding),
+                    )?;
                     let options = remembered::widened(&spec, &plugin)?;
-                    plugin = with_options(&plugin, &spec, options.unwrap_or_else(|| spec.options.clone()))?;
+                    plugin = with_options(
+                        &plugin,
+                        &spec,
+                        options.unwrap_or_else(|| spec.options.clone()),
+                    )?;
                 }
                 loaded.plugins.push((spec, plugin));
             }
@@ -186,14 +203,20 @@ pub(crate) struct Loader {
 
 impl Loader {
     /// Takes the plugins from the index that have not changed, which reads none of them.
-    pub(crate) fn start(engine: &Engine, specs: Vec<PluginSpec>, operator: &Operator) -> crate::Result<Self> {
+    pub(crate) fn start(
+        engine: &Engine,
+        specs: Vec<PluginSpec>,
+        operator: &Operator,
+    ) -> crate::Result<Self> {
         let directory = std::env::current_dir().context("the working directory is not known")?;
-        let progress = specs.iter().map(|spec| Arc::new(Progress::new(&spec.options.name, operator)));
+        let progress =
+            specs.iter().map(|spec| Arc::new(Progress::new(&spec.options.name, operator)));
         let progress: Vec<_> = progress.collect();
         let requests = specs.iter().zip(&progress).map(|(spec, progress)| request(spec, progress));
         let mut batch = engine.load_all(&directory, requests.collect());
         let mut consent = Consent::new(&specs, &batch, operator);
-        let mut plugins: Vec<_> = specs.iter().map(|spec| (spec.clone(), LoadState::Loading)).collect();
+        let mut plugins: Vec<_> =
+            specs.iter().map(|spec| (spec.clone(), LoadState::Loading)).collect();
         while let Some((place, loaded)) = batch.next_cached() {
             if let Some((spec, plugin)) = plugins.get_mut(place) {
                 *plugin = checked(&mut consent, &batch, place, spec, loaded, true)?;
@@ -205,7 +228,9 @@ impl Loader {
     /// The places of the plugins that are not loaded yet.
     pub(crate) fn loading(&self) -> impl Iterator<Item = usize> {
         let places = self.plugins.iter().enumerate();
-        places.filter(|(_, (_, plugin))| matches!(plugin, LoadState::Loading)).map(|(place, _)| place)
+        places
+            .filter(|(_, (_, plugin))| matches!(plugin, LoadState::Loading))
+            .map(|(place, _)| place)
     }
 
     /// Loads the others, and hands each to `each` with its place.
@@ -259,8 +284,8 @@ fn request(spec: &PluginSpec, progress: &Arc<Progress>) -> LoadRequest {
     }
 }
 
-/// Widens a loaded plugin by what is remembered for its component, and checks the consent to it. A plugin that did not load, or
-/// that has changed without consent, is left out.
+/// Widens a loaded plugin by what is remembered for its component, and checks the consent to it. A
+/// plugin that did not load, or that has changed without consent, is left out.
 fn checked(
     consent: &mut Consent,
     batch: &PluginBatch,
@@ -287,9 +312,10 @@ fn load_error(spec: &PluginSpec, error: LoadError) -> Error {
     match error {
         LoadError::Build(error) => match error.downcast::<Error>() {
             Ok(error) => *error,
-            Err(source) => {
-                Error::Failed { message: "the component is not built".to_owned(), source: Some(source) }
-            }
+            Err(source) => Error::Failed {
+                message: "the component is not built".to_owned(),
+                source: Some(source),
+            },
         },
         error => PluginError::new(&spec.path, error).into(),
     }
@@ -304,8 +330,13 @@ fn with_remembered(spec: &PluginSpec, plugin: Plugin) -> crate::Result<Arc<Plugi
 }
 
 /// Returns the component of `plugin` as a plugin with other options.
-fn with_options(plugin: &Plugin, spec: &PluginSpec, options: PluginOptions) -> crate::Result<Arc<Plugin>> {
-    let plugin = plugin.with_options(options).map_err(|error| PluginError::new(&spec.path, error))?;
+fn with_options(
+    plugin: &Plugin,
+    spec: &PluginSpec,
+    options: PluginOptions,
+) -> crate::Result<Arc<Plugin>> {
+    let plugin =
+        plugin.with_options(options).map_err(|error| PluginError::new(&spec.path, error))?;
     Ok(Arc::new(plugin))
 }
 

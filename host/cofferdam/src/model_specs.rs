@@ -1,4 +1,5 @@
-//! From `--model` and `[models.NAME]` to a client. This is where keys are read, and only the client gets one.
+//! From `--model` and `[models.NAME]` to a client. This is where keys are read, and only the client
+//! gets one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -95,7 +96,8 @@ pub fn of_config(file: &ConfigFile) -> crate::Result<Vec<(&str, ModelSpec)>> {
         let message = format!("two models are the default, `{first}` and `{second}`");
         return Err(file.error(table.span(), message).into());
     }
-    let spec = |(name, table)| Ok((String::as_str(name), of_table(file, name, table, Values::Leave)?));
+    let spec =
+        |(name, table)| Ok((String::as_str(name), of_table(file, name, table, Values::Leave)?));
     models.iter().map(spec).collect()
 }
 
@@ -147,12 +149,18 @@ fn of_default(file: Option<&ConfigFile>) -> crate::Result<ModelSpec> {
     }
 }
 
-fn of_table(file: &ConfigFile, name: &str, table: &ModelTable, values: Values) -> crate::Result<ModelSpec> {
+fn of_table(
+    file: &ConfigFile,
+    name: &str,
+    table: &ModelTable,
+    values: Values,
+) -> crate::Result<ModelSpec> {
     let model = table.model.get_ref();
     if model.is_empty() {
         return Err(file.error(table.span(), format!("the model of `{name}` has no name")).into());
     }
-    let base_url = table.base_url().map_err(|(span, message)| file.error(span, message))?.map(str::to_owned);
+    let base_url =
+        table.base_url().map_err(|(span, message)| file.error(span, message))?.map(str::to_owned);
     let source = table.key().map_err(|(span, message)| file.error(span, message))?;
     let mut reader = Reader::new(file, "models", name, values);
     let key = match source {
@@ -179,8 +187,7 @@ fn of_table(file: &ConfigFile, name: &str, table: &ModelTable, values: Values) -
     })
 }
 
-const FORM: &str =
-    "pass --model PROVIDER:MODEL, where PROVIDER is openai, responses, anthropic or script (script:FILE)";
+const FORM: &str = "pass --model PROVIDER:MODEL, where PROVIDER is openai, responses, anthropic or script (script:FILE)";
 
 /// The names by which the provider's own tools read a key and an address.
 fn variables(provider: Provider) -> (&'static str, &'static str) {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-/// Asks the operator. The default answers are those of a host without one: nothing is granted, and no change is accepted.
+/// Asks the operator. The default answers are those of a host without one: nothing is granted, and
+/// no change is accepted.
 #[async_trait]
 pub trait Prompter: Send + Sync {
     /// Returns whether questions can be answered now.
@@ -15,7 +16,8 @@ pub trait Prompter: Send + Sync {
         false
     }
 
-    /// Asks for one of the choices that the question names; empty without an answer. Blocks the thread.
+    /// Asks for one of the choices that the question names; empty without an answer. Blocks the
+    /// thread.
     fn choice(&self, question: &str) -> String;
 
     /// Asks for a string, which may be pasted; empty without an answer. Blocks the thread.
@@ -38,8 +40,8 @@ pub enum Availability {
 
 /// Reads notes about what the host does and leaves out.
 pub trait Observer: Send + Sync {
-    /// Takes a note of one or more lines. It may hold names that a plugin or a server has chosen: escape control characters before
-    /// showing it at a terminal.
+    /// Takes a note of one or more lines. It may hold names that a plugin or a server has chosen:
+    /// escape control characters before showing it at a terminal.
     fn note(&self, message: &str);
 }
 

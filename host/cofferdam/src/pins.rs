@@ -1,8 +1,9 @@
 //! `cofferdam.lock`: what each plugin was when a person accepted it.
 //!
-//! A plugin that behaves for fifteen versions can change in the sixteenth, and so can the words that a model reads about
-//! its tools. So the first load of a plugin is remembered, by the digest of its component, by what it asks for and by its
-//! tools, and whatever differs later is shown and needs consent: at a terminal, or with `cofferdam approve`.
+//! A plugin that behaves for fifteen versions can change in the sixteenth, and so can the words
+//! that a model reads about its tools. So the first load of a plugin is remembered, by the digest
+//! of its component, by what it asks for and by its tools, and whatever differs later is shown and
+//! needs consent: at a terminal, or with `cofferdam approve`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -114,7 +115,10 @@ impl Pins {
     }
 
     /// Tools of a plugin as they were accepted, if they can be read.
-    pub(crate) fn accepted_tools(config: &Path, plugin: &PluginName) -> Option<Vec<Arc<ToolDefinition>>> {
+    pub(crate) fn accepted_tools(
+        config: &Path,
+        plugin: &PluginName,
+    ) -> Option<Vec<Arc<ToolDefinition>>> {
         let pins = Self::of_config_ambient(config).ok()?;
         let pin = pins.file.plugins.get(plugin.as_str())?;
         let declarations = pin.tools.values().map(declaration).collect::<Option<Vec<_>>>()?;
@@ -141,7 +145,8 @@ impl Pins {
     }
 
     #[cfg(feature = "mcp")]
-    /// Compares what a server says with what was accepted. A tool or prompt that is gone is no change by itself.
+    /// Compares what a server says with what was accepted. A tool or prompt that is gone is no
+    /// change by itself.
     pub(crate) fn compare_server(&self, name: &str, now: &Statements) -> ComparedServer {
         let Some(before) = self.file.servers.get(name) else { return ComparedServer::New };
         let differing = |before: &BTreeMap<String, Value>, now: &BTreeMap<String, Value>| {
@@ -251,7 +256,8 @@ fn text_of(file: &PinsFile) -> crate::Result<Vec<u8>> {
 /// The declaration of a tool that is written as [`json::definition`] writes it.
 fn declaration(tool: &Value) -> Option<Declaration> {
     let string = |key: &str| Some(tool.get(key)?.as_str()?.to_owned());
-    let schema = |key: &str| tool.get(key).filter(|schema| !schema.is_null()).map(ToString::to_string);
+    let schema =
+        |key: &str| tool.get(key).filter(|schema| !schema.is_null()).map(ToString::to_string);
     Some(Declaration {
         name: string("name")?,
         title: string("title"),
@@ -267,7 +273,8 @@ pub fn asks(asked: &Asked) -> Vec<String> {
     match asked {
         Asked::Unstated => vec!["whatever it is offered (it has no manifest)".to_owned()],
         Asked::UnstatedWithin(limits) => {
-            let limits = limits.entries().into_iter().map(|(key, value)| format!("limit:{key}={value}"));
+            let limits =
+                limits.entries().into_iter().map(|(key, value)| format!("limit:{key}={value}"));
             std::iter::once("whatever it is offered".to_owned()).chain(limits).collect()
         }
         Asked::Stated(permissions) => permissions.all().iter().map(ToString::to_string).collect(),

@@ -1,8 +1,9 @@
 //! Files that decide what plugins may do, which no plugin may write.
 //!
-//! A plugin that can write a configuration, a lock file or a manifest could grant itself anything. So a store that can be written
-//! may hold none of these files, nor any place that leads to one: the directory in which it is named, those of symbolic links
-//! on the way, and the directory in which it is.
+//! A plugin that can write a configuration, a lock file or a manifest could grant itself anything.
+//! So a store that can be written may hold none of these files, nor any place that leads to one:
+//! the directory in which it is named, those of symbolic links on the way, and the directory in
+//! which it is.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,8 @@ use cofferdam_tool::FileAccess;
 
 /// Maximum number of links that are followed from the name of a file to the file.
 const LINKS_MAX: usize = 40;
-/// Endings of the files that decide together with another one: the lock of a configuration, the manifest of a component.
+/// Endings of the files that decide together with another one: the lock of a configuration, the
+/// manifest of a component.
 const BESIDE: [&str; 2] = ["lock", "toml"];
 
 /// A file that decides about grants: its name, and every place that leads to it.
@@ -35,7 +37,8 @@ pub struct HoldsPolicyFile {
     pub file: PathBuf,
 }
 
-/// Finds the places of `files`. A file that does not exist decides nothing, except `created_later`, which may appear at any time.
+/// Finds the places of `files`. A file that does not exist decides nothing, except `created_later`,
+/// which may appear at any time.
 #[must_use]
 pub fn locate(files: &[PathBuf], created_later: Option<&Path>) -> Vec<PolicyFile> {
     let located = |named: &PathBuf| {
@@ -62,7 +65,8 @@ pub fn check_mounts(mounts: &[Mount], files: &[PolicyFile]) -> Result<(), HoldsP
     })
 }
 
-/// Refuses a store that can be written and holds one of `files`. `name` is the store in words for the operator.
+/// Refuses a store that can be written and holds one of `files`. `name` is the store in words for
+/// the operator.
 ///
 /// # Errors
 /// [`HoldsPolicyFile`] if that is so.
@@ -102,7 +106,8 @@ fn places(named: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// Returns the places where a file can appear: its name, and the same below the directories that exist.
+/// Returns the places where a file can appear: its name, and the same below the directories that
+/// exist.
 fn future_places(named: &Path) -> impl Iterator<Item = PathBuf> {
     let real = named.ancestors().skip(1).find_map(|above| {
         let below = named.strip_prefix(above).ok()?;

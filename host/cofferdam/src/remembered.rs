@@ -1,7 +1,8 @@
-//! Grants for always to components that no configuration names: a file of the user, by the digest of the component.
+//! Grants for always to components that no configuration names: a file of the user, by the digest
+//! of the component.
 //!
-//! Only the very component that was granted something gets it. No plugin and no file tool may write to the file, whether it is
-//! there already or not.
+//! Only the very component that was granted something gets it. No plugin and no file tool may write
+//! to the file, whether it is there already or not.
 
 use data_encoding::HEXLOWER;
 use std::collections::BTreeMap;
@@ -55,31 +56,40 @@ struct Grant {
     value: Option<String>,
 }
 
-/// Returns the place of the file; `None` where the user's directories are not known, and nothing is remembered.
+/// Returns the place of the file; `None` where the user's directories are not known, and nothing is
+/// remembered.
 pub(crate) fn path() -> Option<PathBuf> {
     Some(directories::state().ok()?.join(FILE))
 }
 
-/// Returns the options of `spec` with what is remembered for its `plugin`; `None` if there is nothing to add.
+/// Returns the options of `spec` with what is remembered for its `plugin`; `None` if there is
+/// nothing to add.
 pub(crate) fn widened(spec: &PluginSpec, plugin: &Plugin) -> crate::Result<Option<PluginOptions>> {
     if spec.config.is_some() {
         return Ok(None);
     }
     let Some(path) = path() else { return Ok(None) };
-    let Some(component) = read(&path)?.components.remove(&*plugin.identity().digest) else { return Ok(None) };
+    let Some(component) = read(&path)?.components.remove(&*plugin.identity().digest) else {
+        return Ok(None);
+    };
     let mut options = spec.options.clone();
     let mut is_wider = false;
     for grant in &component.grants {
-        let Some(grant) = grant.usable(&options.grants).with_context(|| unreadable(&path))? else { continue };
+        let Some(grant) = grant.usable(&options.grants).with_context(|| unreadable(&path))? else {
+            continue;
+        };
         consent::widen(&mut options.grants, &mut options.limits, &grant)?;
         is_wider = true;
     }
-    granting::check_mounts(&options.grants.mounts, &granting::policy_files(&compose::deciding_beside(spec)))?;
+    granting::check_mounts(
+        &options.grants.mounts,
+        &granting::policy_files(&compose::deciding_beside(spec)),
+    )?;
     Ok(is_wider.then_some(options))
 }
 
-/// Remembers grants for `plugin`, whose mounts are `mounts`. Returns those that cannot be remembered: for stores that are not
-/// directories.
+/// Remembers grants for `plugin`, whose mounts are `mounts`. Returns those that cannot be
+/// remembered: for stores that are not directories.
 pub(crate) fn remember(
     plugin: &Plugin,
     mounts: &[Mount],
@@ -106,8 +116,8 @@ pub(crate) fn remember(
     Ok(forgotten)
 }
 
-/// Forgets the grants of the component that `named` is: its file, or the first digits of its digest. Returns the digest and the
-/// grants.
+/// Forgets the grants of the component that `named` is: its file, or the first digits of its
+/// digest. Returns the digest and the grants.
 pub fn forget(named: &str) -> crate::Result<(String, Component)> {
     let path = path().context("the home directory is not known, and so nothing is remembered")?;
     let _lock = FolderLock::take(&path)?;
@@ -139,10 +149,16 @@ impl Component {
 impl Grant {
     fn new(grant: &NewGrant, mounts: &[Mount]) -> Option<Self> {
         let directory = match &grant.permission {
-            Permission::Files(Some(name), _) => Some(directory_of(name, mounts, grant.directory.as_deref())?),
+            Permission::Files(Some(name), _) => {
+                Some(directory_of(name, mounts, grant.directory.as_deref())?)
+            }
             _ => None,
         };
-        Some(Self { permission: grant.permission.to_string(), directory, value: grant.value.clone() })
+        Some(Self {
+            permission: grant.permission.to_string(),
+            directory,
+            value: grant.value.clone(),
+        })
     }
 
     /// Returns whether this grant and an older one are about the same thing.
@@ -154,11 +170,13 @@ impl Grant {
         self.permission == old.permission || (mount(self).is_some() && mount(self) == mount(old))
     }
 
-    /// Returns the grant as it can be used beside `grants`. `None` if what it is about is no longer there, is another directory
-    /// now, or is offered already.
+    /// Returns the grant as it can be used beside `grants`. `None` if what it is about is no longer
+    /// there, is another directory now, or is offered already.
     fn usable(&self, grants: &Grants) -> crate::Result<Option<NewGrant>> {
-        let permission: Permission =
-            self.permission.parse().with_context(|| format!("invalid permission `{}`", self.permission))?;
+        let permission: Permission = self
+            .permission
+            .parse()
+            .with_context(|| format!("invalid permission `{}`", self.permission))?;
         let is_usable = match &permission {
             Permission::Files(Some(name), access) => {
                 let is_there = self.directory.as_ref().is_some_and(|directory| {
@@ -181,7 +199,8 @@ impl Grant {
     }
 
     fn text(&self) -> String {
-        let directory = self.directory.as_ref().map(|directory| format!(" in {}", directory.display()));
+        let directory =
+            self.directory.as_ref().map(|directory| format!(" in {}", directory.display()));
         let value = self.value.as_ref().map(|value| format!(" = {value}"));
         format!("{}{}{}", self.permission, directory.unwrap_or_default(), value.unwrap_or_default())
     }
@@ -208,21 +227,23 @@ fn found(named: &str, file: &GrantsFile) -> crate::Result<String> {
     }
     let digits = named.strip_prefix(SHA256).unwrap_or(named).to_ascii_lowercase();
     if digits.len() < DIGITS_MIN || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        let expected = format!("a component file or at least {DIGITS_MIN} hexadecimal digits of its digest");
+        let expected =
+            format!("a component file or at least {DIGITS_MIN} hexadecimal digits of its digest");
         return Err(usage(format!(
             "expected {expected}, found `{named}`; `cofferdam grant --list` shows the digests"
         )));
     }
-    let begins = |digest: &&String| digest.strip_prefix(SHA256).is_some_and(|its| its.starts_with(&digits));
+    let begins =
+        |digest: &&String| digest.strip_prefix(SHA256).is_some_and(|its| its.starts_with(&digits));
     let mut matching = file.components.keys().filter(begins);
     match (matching.next(), matching.next()) {
         (Some(digest), None) => Ok(digest.clone()),
-        (None, _) => {
-            Err(usage(format!("nothing is remembered for `{named}`; `cofferdam grant --list` shows all")))
-        }
-        (Some(_), Some(_)) => {
-            Err(usage(format!("several digests begin with `{named}`; write more of the one that is meant")))
-        }
+        (None, _) => Err(usage(format!(
+            "nothing is remembered for `{named}`; `cofferdam grant --list` shows all"
+        ))),
+        (Some(_), Some(_)) => Err(usage(format!(
+            "several digests begin with `{named}`; write more of the one that is meant"
+        ))),
     }
 }
 
@@ -240,7 +261,9 @@ fn digest_of(path: &Path) -> io::Result<String> {
 
 fn read(path: &Path) -> crate::Result<GrantsFile> {
     match cofferdam_files::read_named_text_ambient(path, BYTES_MAX) {
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
             Ok(GrantsFile::default())
         }
         read => {

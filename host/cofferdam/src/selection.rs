@@ -9,7 +9,8 @@ use cofferdam_tool::{FileAccess, Limits, PluginName, ToolSource};
 
 use crate::{Error, Result};
 
-/// Plugins, directories and other parts of a host. A configuration names some of them; the others stand here.
+/// Plugins, directories and other parts of a host. A configuration names some of them; the others
+/// stand here.
 #[derive(Clone, Default)]
 pub struct Selection {
     /// Configuration file.
@@ -56,7 +57,9 @@ impl PluginFile {
                 .map_err(|error| Error::invalid(format!("plugin name `{name}`: {error}"))),
             None => crate::plugin_name(&self.component).map_err(|error| {
                 let advice = "write --plugin NAME=PATH";
-                Error::invalid(format!("`{component}` gives no name for the plugin; {advice}: {error}"))
+                Error::invalid(format!(
+                    "`{component}` gives no name for the plugin; {advice}: {error}"
+                ))
             }),
         }
     }
@@ -89,7 +92,8 @@ pub struct FilesStore {
 pub enum StoreLocation {
     /// A directory of this machine.
     Directory(PathBuf),
-    /// A bucket: `s3://BUCKET/PREFIX`, `gs://…` or `az://…`. Its keys come from the variables that the tools of its service read.
+    /// A bucket: `s3://BUCKET/PREFIX`, `gs://…` or `az://…`. Its keys come from the variables that
+    /// the tools of its service read.
     Bucket(String),
     /// Memory of this process.
     Memory,

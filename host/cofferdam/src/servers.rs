@@ -1,4 +1,5 @@
-//! Remote MCP servers of the configuration: who they are, how they are reached, and what becomes of one that is not there.
+//! Remote MCP servers of the configuration: who they are, how they are reached, and what becomes of
+//! one that is not there.
 
 mod authorization;
 pub mod connect;

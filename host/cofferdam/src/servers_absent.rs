@@ -1,4 +1,5 @@
-//! Stands in for the servers of a configuration where MCP is left out. Such a configuration is refused when it is read.
+//! Stands in for the servers of a configuration where MCP is left out. Such a configuration is
+//! refused when it is read.
 
 use std::path::PathBuf;
 

@@ -8,8 +8,8 @@ use cofferdam_agent::BoxError;
 use cofferdam_engine::{Component, Engine, Grants, Mount, PluginOptions};
 use cofferdam_files::{DirectoryOptions, DirectoryStore, Sharing};
 use cofferdam_skills::{
-    ComponentScripts, LoadComponent, SCRIPT_FOLDER, ScriptFile, SkillRoot, SkillTool, SkillTools, Skills,
-    SkillsBuilder,
+    ComponentScripts, LoadComponent, SCRIPT_FOLDER, ScriptFile, SkillRoot, SkillTool, SkillTools,
+    Skills, SkillsBuilder,
 };
 use cofferdam_tool::{FileAccess, Limits, MountName, PluginName, ToolSource};
 
@@ -35,10 +35,16 @@ impl OnEngine {
 
 #[async_trait]
 impl LoadComponent for OnEngine {
-    async fn load(&self, script: &ScriptFile, component: Arc<[u8]>) -> Result<Arc<dyn ToolSource>, BoxError> {
+    async fn load(
+        &self,
+        script: &ScriptFile,
+        component: Arc<[u8]>,
+    ) -> Result<Arc<dyn ToolSource>, BoxError> {
         let folder = MountName::new(SCRIPT_FOLDER)?;
         let mut grants = self.grants.clone();
-        grants.mounts.insert(0, Mount::new(folder, Arc::clone(&script.folder), FileAccess::ReadOnly));
+        grants
+            .mounts
+            .insert(0, Mount::new(folder, Arc::clone(&script.folder), FileAccess::ReadOnly));
         let options = PluginOptions {
             name: PluginName::new(&script.skill)?,
             grants,
@@ -53,8 +59,9 @@ impl LoadComponent for OnEngine {
 pub fn root(directory: &Path) -> crate::Result<SkillRoot> {
     let options = DirectoryOptions { is_read_only: true, ..DirectoryOptions::default() };
     let store = DirectoryStore::open_ambient(directory, options).map_err(|error| {
-        let reason =
-            std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+        let reason = std::error::Error::source(&error)
+            .map(|source| format!(": {source}"))
+            .unwrap_or_default();
         Error::Invalid(format!(
             "skills: {error}{reason}; name a directory with skills in it, or with a SKILL.md"
         ))
@@ -73,7 +80,8 @@ pub(crate) fn are_named(selection: &Selection, file: Option<&ConfigFile>) -> boo
     !selection.skills.is_empty() || file.is_some_and(|file| !file.config.skills.is_empty())
 }
 
-/// The directories that skills are read from: no tool may write there, for what stands there is told to a model and run.
+/// The directories that skills are read from: no tool may write there, for what stands there is
+/// told to a model and run.
 pub(crate) fn directories(selection: &Selection, file: Option<&ConfigFile>) -> Vec<PathBuf> {
     let configured = file.into_iter().flat_map(|file| {
         let table = &file.config.skills;
@@ -81,14 +89,15 @@ pub(crate) fn directories(selection: &Selection, file: Option<&ConfigFile>) -> V
             let directory = file.config.stores.get(name.get_ref())?.directory.as_ref()?;
             Some(file.resolve(directory.as_ref()))
         });
-        let directories = table.directories.iter().map(|directory| file.resolve(directory.as_ref()));
+        let directories =
+            table.directories.iter().map(|directory| file.resolve(directory.as_ref()));
         directories.chain(stores).collect::<Vec<_>>()
     });
     selection.skills.iter().cloned().chain(configured).collect()
 }
 
-/// The tools over the skills that the flags and the configuration name, read once. What was passed over is noted. None if no
-/// place is named. No script may write to `protected`.
+/// The tools over the skills that the flags and the configuration name, read once. What was passed
+/// over is noted. None if no place is named. No script may write to `protected`.
 pub(crate) async fn tools(
     engine: &Engine,
     selection: &Selection,
@@ -144,15 +153,17 @@ pub fn of_config(
     let table = &file.config.skills;
     for directory in &table.directories {
         let root = root(&file.resolve(directory.as_ref()));
-        builder = builder.root(root.map_err(|error| file.error(directory.span(), format!("{error:#}")))?);
+        builder =
+            builder.root(root.map_err(|error| file.error(directory.span(), format!("{error:#}")))?);
     }
     let stores = Stores::new(file, values);
     for name in &table.stores {
         let mount = MountName::new(name.get_ref().as_str())
             .map_err(|error| file.error(name.span(), error.to_string()))?;
         if stores.sharing(&mount) == Sharing::PerSession {
-            let message =
-                format!("the store `{mount}` has a directory for each session, and skills have none");
+            let message = format!(
+                "the store `{mount}` has a directory for each session, and skills have none"
+            );
             return Err(file.error(name.span(), message).into());
         }
         builder = builder.root(SkillRoot::new(stores.get(&mount, name.span())?));
@@ -160,7 +171,10 @@ pub fn of_config(
     for name in &table.free {
         let tool = SkillTool::named(name.get_ref()).ok_or_else(|| {
             let known = SkillTool::ALL.map(SkillTool::name).join(", ");
-            file.error(name.span(), format!("`{}` is none of the tools of skills: {known}", name.get_ref()))
+            file.error(
+                name.span(),
+                format!("`{}` is none of the tools of skills: {known}", name.get_ref()),
+            )
         })?;
         builder = builder.free([tool]);
     }
@@ -171,27 +185,33 @@ pub fn of_config(
 fn grants(file: &ConfigFile, values: Values) -> crate::Result<Grants> {
     let grants = granting::of_table(file, "skills", "grants", &file.config.skills.grants, values)?;
     if grants.mounts.iter().any(|mount| mount.name.as_str() == SCRIPT_FOLDER) {
-        let message =
-            format!("a script sees the folder of its skill as /{SCRIPT_FOLDER}; give the store another name");
+        let message = format!(
+            "a script sees the folder of its skill as /{SCRIPT_FOLDER}; give the store another name"
+        );
         return Err(file.error_in_table("[skills.grants", message).into());
     }
     Ok(grants)
 }
 
-/// Checks the `[skills]` of a configuration without reading a skill. Says in plain words what it means; nothing if there is none.
+/// Checks the `[skills]` of a configuration without reading a skill. Says in plain words what it
+/// means; nothing if there is none.
 pub fn meaning(file: &ConfigFile) -> crate::Result<Option<String>> {
     let table = &file.config.skills;
-    let (_, grants) = (of_config(Skills::builder(), file, Values::Leave)?, grants(file, Values::Leave)?);
+    let (_, grants) =
+        (of_config(Skills::builder(), file, Values::Leave)?, grants(file, Values::Leave)?);
     if table.is_empty() {
         return Ok(None);
     }
-    let places =
-        table.directories.iter().map(|directory| file.resolve(directory.as_ref()).display().to_string());
+    let places = table
+        .directories
+        .iter()
+        .map(|directory| file.resolve(directory.as_ref()).display().to_string());
     let places: Vec<_> =
         places.chain(table.stores.iter().map(|name| format!("store {}", name.get_ref()))).collect();
     let mut lines = vec![format!("skills  {}", places.join(", "))];
     let asked = SkillTool::ALL.map(SkillTool::name).into_iter();
-    let asked: Vec<_> = asked.filter(|name| !table.free.iter().any(|free| free.get_ref() == name)).collect();
+    let asked: Vec<_> =
+        asked.filter(|name| !table.free.iter().any(|free| free.get_ref() == name)).collect();
     if !asked.is_empty() {
         lines.push(format!("  each call of {} has to be approved", asked.join(", ")));
     }

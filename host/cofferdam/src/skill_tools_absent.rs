@@ -1,4 +1,5 @@
-//! Stands in for skills where they are left out. A configuration that names some is refused when it is read.
+//! Stands in for skills where they are left out. A configuration that names some is refused when it
+//! is read.
 
 use std::path::PathBuf;
 

@@ -8,7 +8,8 @@ use crate::error::Context as _;
 #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
 use cofferdam_files::{BucketOptions, BucketStore, read_named_text_ambient};
 use cofferdam_files::{
-    DirectoryOptions, DirectoryStore, FileStore, MemoryStore, NameRules, OpenDirectoryError, Quota, Sharing,
+    DirectoryOptions, DirectoryStore, FileStore, MemoryStore, NameRules, OpenDirectoryError, Quota,
+    Sharing,
 };
 use cofferdam_tool::{FileAccess, MountName};
 
@@ -16,8 +17,8 @@ use crate::StoreLocation;
 use crate::config::{ConfigError, ConfigFile, SECRET_FILE_BYTES_MAX, StoreConfig};
 use crate::granting::Values;
 
-/// Opens a store at a location. The keys of a bucket come from the variables that the tools of its service read, because a person
-/// at the command line has them there.
+/// Opens a store at a location. The keys of a bucket come from the variables that the tools of its
+/// service read, because a person at the command line has them there.
 pub(crate) fn open_location(
     location: &StoreLocation,
     access: FileAccess,
@@ -78,7 +79,8 @@ fn open_bucket(address: &str, options: &BucketOptions) -> crate::Result<Arc<dyn 
 fn from_environment(address: &str, access: FileAccess) -> crate::Result<BucketOptions> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let is_read_only = access == FileAccess::ReadOnly;
-    let options = BucketOptions { is_read_only, quota: Quota::growth(), ..BucketOptions::default() };
+    let options =
+        BucketOptions { is_read_only, quota: Quota::growth(), ..BucketOptions::default() };
     Ok(match address.split_once("://").map_or("", |(scheme, _)| scheme) {
         "s3" => BucketOptions {
             region: variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION")),
@@ -90,9 +92,9 @@ fn from_environment(address: &str, access: FileAccess) -> crate::Result<BucketOp
         },
         "gs" => {
             let key = variable("GOOGLE_APPLICATION_CREDENTIALS").map(|path| {
-                read_named_text_ambient(Path::new(&path), SECRET_FILE_BYTES_MAX).with_context(|| {
-                    format!("the key in {path} cannot be read (GOOGLE_APPLICATION_CREDENTIALS)")
-                })
+                read_named_text_ambient(Path::new(&path), SECRET_FILE_BYTES_MAX).with_context(
+                    || format!("the key in {path} cannot be read (GOOGLE_APPLICATION_CREDENTIALS)"),
+                )
             });
             BucketOptions { secret_key: key.transpose()?, ..options }
         }
@@ -105,15 +107,16 @@ fn from_environment(address: &str, access: FileAccess) -> crate::Result<BucketOp
     })
 }
 
-/// The stores of a configuration. Each is opened once, however many plugins are granted it: then they see each other's
-/// changes, and a tool that calls another one shares its files with it.
+/// The stores of a configuration. Each is opened once, however many plugins are granted it: then
+/// they see each other's changes, and a tool that calls another one shares its files with it.
 pub struct Stores<'a> {
     file: &'a ConfigFile,
     values: Values,
 }
 
 impl<'a> Stores<'a> {
-    /// Returns the stores of a configuration, none of which is open. `values` says whether keys of buckets are read.
+    /// Returns the stores of a configuration, none of which is open. `values` says whether keys of
+    /// buckets are read.
     pub fn new(file: &'a ConfigFile, values: Values) -> Self {
         Self { file, values }
     }
@@ -147,8 +150,11 @@ impl<'a> Stores<'a> {
             return Err(self.file.error(span, message));
         };
         // What nobody may write is not opened for writing.
-        let access =
-            if self.file.may_write(name.as_str()) { FileAccess::ReadWrite } else { FileAccess::ReadOnly };
+        let access = if self.file.may_write(name.as_str()) {
+            FileAccess::ReadWrite
+        } else {
+            FileAccess::ReadOnly
+        };
         let store = self.open("stores", name.as_str(), config, access)?;
         open.insert(key, Arc::clone(&store));
         Ok(store)
@@ -191,7 +197,8 @@ impl<'a> Stores<'a> {
         access: FileAccess,
     ) -> Result<Arc<dyn FileStore>, ConfigError> {
         let file = self.file;
-        // A directory or a bucket that a person already works with may grow; a quota that is written counts everything.
+        // A directory or a bucket that a person already works with may grow; a quota that is
+        // written counts everything.
         let quota = config.quota.unwrap_or_else(Quota::growth);
         match (&config.directory, &config.url, &config.memory) {
             (Some(directory), None, None) => {
@@ -200,7 +207,9 @@ impl<'a> Stores<'a> {
                     .map_err(|error| file.error(directory.span(), format!("{error:#}")))
             }
             (None, Some(url), None) => self.open_bucket(config, url, quota, access),
-            (None, None, Some(true)) => Ok(Arc::new(MemoryStore::new(config.quota.unwrap_or_default()))),
+            (None, None, Some(true)) => {
+                Ok(Arc::new(MemoryStore::new(config.quota.unwrap_or_default())))
+            }
             _ => {
                 let message = format!(
                     "[{table}.{name}] needs one of: directory = \"…\", url = \"s3://…\" (or gs://, az://), memory = true"
@@ -230,7 +239,8 @@ impl<'a> Stores<'a> {
         access: FileAccess,
     ) -> Result<Arc<dyn FileStore>, ConfigError> {
         let options = self.bucket(config, quota, access)?;
-        open_bucket(url.as_ref(), &options).map_err(|error| self.file.error(url.span(), format!("{error:#}")))
+        open_bucket(url.as_ref(), &options)
+            .map_err(|error| self.file.error(url.span(), format!("{error:#}")))
     }
 
     #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
@@ -250,7 +260,8 @@ impl<'a> Stores<'a> {
         };
         if self.values == Values::Leave {
             // Nothing is sent: without keys it opens just as well.
-            let azure_needs_one = config.url.as_ref().is_some_and(|url| url.get_ref().starts_with("az://"));
+            let azure_needs_one =
+                config.url.as_ref().is_some_and(|url| url.get_ref().starts_with("az://"));
             let access_key_id = config.access_key_id.clone().filter(|_| azure_needs_one);
             return Ok(BucketOptions { access_key_id, ..options });
         }

@@ -14,7 +14,8 @@ const QUIET: Duration = Duration::from_millis(150);
 /// Maximum number of directories that are watched; a project with more is built by hand.
 const WATCHED_MAX: usize = 4096;
 
-/// A watcher that watches nothing yet, and the paths that change once it does. Reading is no change.
+/// A watcher that watches nothing yet, and the paths that change once it does. Reading is no
+/// change.
 pub(crate) fn changes(of: &str) -> Result<(RecommendedWatcher, UnboundedReceiver<PathBuf>)> {
     let (send, receive) = mpsc::unbounded_channel();
     let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -41,19 +42,26 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Watches the files below a directory for which `is_source` returns true, given their path relative to it.
+    /// Watches the files below a directory for which `is_source` returns true, given their path
+    /// relative to it.
     ///
     /// # Errors
     /// When there is no such directory, or the system does not report changes.
-    pub fn watch(directory: &Path, is_source: fn(&Path) -> bool, operator: Operator) -> Result<Self> {
+    pub fn watch(
+        directory: &Path,
+        is_source: fn(&Path) -> bool,
+        operator: Operator,
+    ) -> Result<Self> {
         let directory = directory.canonicalize().context("the project is not there")?;
         let (watcher, changes) = changes("sources")?;
-        let mut sources = Self { directory, watcher, watched: BTreeSet::new(), changes, is_source, operator };
+        let mut sources =
+            Self { directory, watcher, watched: BTreeSet::new(), changes, is_source, operator };
         sources.watch_directories();
         Ok(sources)
     }
 
-    /// Waits until a source has changed and nothing more changes. Returns false when no change can be noticed any more.
+    /// Waits until a source has changed and nothing more changes. Returns false when no change can
+    /// be noticed any more.
     pub async fn changed(&mut self) -> bool {
         loop {
             let Some(first) = self.changes.recv().await else { return false };
@@ -72,7 +80,8 @@ impl Sources {
         path.strip_prefix(&self.directory).is_ok_and(self.is_source)
     }
 
-    /// One by one and not as a tree: what toolchains install has more directories than a system lets one watch.
+    /// One by one and not as a tree: what toolchains install has more directories than a system
+    /// lets one watch.
     fn watch_directories(&mut self) {
         let mut left = vec![self.directory.clone()];
         while let Some(directory) = left.pop() {
@@ -86,11 +95,14 @@ impl Sources {
             if self.watched.insert(directory.clone())
                 && let Err(error) = self.watcher.watch(&directory, RecursiveMode::NonRecursive)
             {
-                self.operator.note(&format!("changes in {} are not noticed: {error}", directory.display()));
+                self.operator
+                    .note(&format!("changes in {} are not noticed: {error}", directory.display()));
             }
             for entry in directory.read_dir().into_iter().flatten().flatten() {
                 // No links: what they lead to belongs to somebody else.
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) && self.is_source(&entry.path()) {
+                if entry.file_type().is_ok_and(|kind| kind.is_dir())
+                    && self.is_source(&entry.path())
+                {
                     left.push(entry.path());
                 }
             }

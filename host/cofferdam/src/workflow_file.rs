@@ -34,11 +34,16 @@ impl WorkflowFile {
         Ok(Self { path: path.to_owned(), definition })
     }
 
-    /// Builds the workflow. `max_iterations` replaces the number of supersteps that the file allows.
+    /// Builds the workflow. `max_iterations` replaces the number of supersteps that the file
+    /// allows.
     ///
     /// # Errors
     /// When the file is not consistent, or names a model or a tool that does not exist.
-    pub fn workflow(&self, parts: &AgentParts<'_>, max_iterations: Option<u64>) -> Result<Workflow> {
+    pub fn workflow(
+        &self,
+        parts: &AgentParts<'_>,
+        max_iterations: Option<u64>,
+    ) -> Result<Workflow> {
         build::workflow(self, max_iterations, |id| parts.agent(self, id))
     }
 

@@ -1,20 +1,24 @@
 //! Compiled code on disk, trusted only with proof.
 //!
-//! Deserialising compiled code is running it, so the cache believes no byte that it did not write itself. An
-//! installation has a random key of 32 bytes beside its entries. Every entry carries a MAC (keyed BLAKE3) over format,
-//! kind, cache key, length and contents; it is checked before a byte leaves this module, so that an entry that was
-//! patched, cut, renamed to another key or kind, or written by another installation is a miss.
+//! Deserialising compiled code is running it, so the cache believes no byte that it did not write
+//! itself. An installation has a random key of 32 bytes beside its entries. Every entry carries a
+//! MAC (keyed BLAKE3) over format, kind, cache key, length and contents; it is checked before a
+//! byte leaves this module, so that an entry that was patched, cut, renamed to another key or kind,
+//! or written by another installation is a miss.
 //!
-//! The key is only as secret as its directory. A directory or key that is a link, belongs to someone else, or is open
-//! to group or others is refused with the command that repairs it; an entry like that is removed. The directory is held
-//! open by handle: swapping it afterwards changes nothing. Whoever runs as the same user can read the key; no grant of
-//! a plugin may overlap `Cache::directory`, and that is for the caller to check.
+//! The key is only as secret as its directory. A directory or key that is a link, belongs to
+//! someone else, or is open to group or others is refused with the command that repairs it; an
+//! entry like that is removed. The directory is held open by handle: swapping it afterwards changes
+//! nothing. Whoever runs as the same user can read the key; no grant of a plugin may overlap
+//! `Cache::directory`, and that is for the caller to check.
 //!
-//! A cache is never needed: a full disk, a lost key or a broken entry costs a compilation. A lost key means a new key,
-//! and with it every old entry is rejected once and written again. Entries are not synced to disk, because a crash can
-//! only leave what the MAC refuses; the key is. Reading costs one pass of BLAKE3 over the contents.
+//! A cache is never needed: a full disk, a lost key or a broken entry costs a compilation. A lost
+//! key means a new key, and with it every old entry is rejected once and written again. Entries are
+//! not synced to disk, because a crash can only leave what the MAC refuses; the key is. Reading
+//! costs one pass of BLAKE3 over the contents.
 //!
-//! On systems without Unix permissions nothing of this can be promised, and `Cache::open_ambient` says so.
+//! On systems without Unix permissions nothing of this can be promised, and `Cache::open_ambient`
+//! says so.
 
 #[cfg_attr(not(unix), path = "cache/no_directory.rs")]
 mod directory;
@@ -39,13 +43,15 @@ pub(crate) use self::prune::Pruned;
 /// Domain of [`CacheKey`] in BLAKE3, so that no other hash of the same parts is a cache key.
 const CACHE_KEY_CONTEXT: &str = "cofferdam 2026-11-21 key of a cache entry";
 
-/// Size of the whole cache; beyond it the oldest entries go. Room for some hundred interpreters or ten thousand small
-/// plugins.
+/// Size of the whole cache; beyond it the oldest entries go. Room for some hundred interpreters or
+/// ten thousand small plugins.
 const BYTES_MAX: u64 = 8 << 30;
-/// Bytes that a process writes from one look at the size of the cache to the next: that reads the whole directory.
+/// Bytes that a process writes from one look at the size of the cache to the next: that reads the
+/// whole directory.
 const PRUNED_EVERY_BYTES: u64 = 64 << 20;
 
-/// An authenticated directory of compiled code and descriptions. Cheap to clone; all clones are one cache.
+/// An authenticated directory of compiled code and descriptions. Cheap to clone; all clones are one
+/// cache.
 #[derive(Clone)]
 pub(crate) struct Cache {
     inner: Arc<Inner>,
@@ -87,7 +93,8 @@ pub(crate) enum Lookup {
 }
 
 impl CacheKey {
-    /// Hashes `parts` so that two different lists of parts never give the same key: `["ab"]` is not `["a", "b"]`.
+    /// Hashes `parts` so that two different lists of parts never give the same key: `["ab"]` is not
+    /// `["a", "b"]`.
     #[must_use]
     pub(crate) fn new(parts: &[&[u8]]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key(CACHE_KEY_CONTEXT);
@@ -110,12 +117,14 @@ impl fmt::Debug for CacheKey {
 }
 
 impl Cache {
-    /// Opens the cache at `directory`, a path of the host that is confined by nothing. Creates it, private to this
-    /// user, if it is not there, and its key with it. Safe while other processes do the same.
+    /// Opens the cache at `directory`, a path of the host that is confined by nothing. Creates it,
+    /// private to this user, if it is not there, and its key with it. Safe while other processes do
+    /// the same.
     ///
     /// # Errors
-    /// [`CacheError::Refused`] if others can reach the directory or its key, with the way to repair it;
-    /// [`CacheError::Io`] if the system fails; [`CacheError::Unsupported`] without Unix permissions.
+    /// [`CacheError::Refused`] if others can reach the directory or its key, with the way to repair
+    /// it; [`CacheError::Io`] if the system fails; [`CacheError::Unsupported`] without Unix
+    /// permissions.
     pub(crate) fn open_ambient(directory: &Path) -> Result<Self, CacheError> {
         let (directory, path) = Directory::open_ambient(directory)?;
         let key = InstallKey::load_or_create(&directory, &path)?;
@@ -139,7 +148,8 @@ impl Cache {
             Err(rejection) => {
                 // An entry that this process cannot read just now may be good for the next one.
                 if !matches!(rejection, Rejection::Unreadable(_)) {
-                    // What cannot be removed is rejected again next time, which is all that matters.
+                    // What cannot be removed is rejected again next time, which is all that
+                    // matters.
                     let _ = directory.remove(&entry::name(key, kind));
                 }
                 Lookup::Rejected(rejection)
@@ -147,24 +157,36 @@ impl Cache {
         }
     }
 
-    /// Writes an entry, or replaces it, at once: a reader sees the old contents, the new ones, or none.
+    /// Writes an entry, or replaces it, at once: a reader sees the old contents, the new ones, or
+    /// none.
     ///
     /// # Errors
-    /// [`CacheError::EntryTooLarge`] for contents that no [`Cache::get`] would accept; [`CacheError::Io`] if the system
-    /// fails, such as when the disk is full. Nothing is left behind then.
-    pub(crate) fn put(&self, key: &CacheKey, kind: EntryKind, contents: &[u8]) -> Result<(), CacheError> {
+    /// [`CacheError::EntryTooLarge`] for contents that no [`Cache::get`] would accept;
+    /// [`CacheError::Io`] if the system fails, such as when the disk is full. Nothing is left
+    /// behind then.
+    pub(crate) fn put(
+        &self,
+        key: &CacheKey,
+        kind: EntryKind,
+        contents: &[u8],
+    ) -> Result<(), CacheError> {
         let Inner { path, directory, key: install_key, .. } = &*self.inner;
         entry::check_length(kind, contents.len() as u64)?;
         entry::write(directory, install_key, key, kind, contents)
             .map_err(|source| CacheError::io("write an entry into", path, source))
     }
 
-    /// Writes an entry like [`Cache::put`], and keeps the cache from growing without end: with the first entry that a process
-    /// writes, and now and then later.
+    /// Writes an entry like [`Cache::put`], and keeps the cache from growing without end: with the
+    /// first entry that a process writes, and now and then later.
     ///
     /// # Errors
     /// Those of [`Cache::put`] and [`Cache::prune`].
-    pub(crate) fn keep(&self, key: &CacheKey, kind: EntryKind, contents: &[u8]) -> Result<(), CacheError> {
+    pub(crate) fn keep(
+        &self,
+        key: &CacheKey,
+        kind: EntryKind,
+        contents: &[u8],
+    ) -> Result<(), CacheError> {
         self.put(key, kind, contents)?;
         let (written, left) = (contents.len() as u64, &self.inner.until_pruned);
         let spend = |left: u64| left.checked_sub(written);
@@ -175,11 +197,12 @@ impl Cache {
         Ok(())
     }
 
-    /// Removes the entries that were written longest ago until those that stay have `bytes_max` bytes at most, and what
-    /// crashed writers left behind.
+    /// Removes the entries that were written longest ago until those that stay have `bytes_max`
+    /// bytes at most, and what crashed writers left behind.
     ///
     /// # Errors
-    /// [`CacheError::Io`] if the directory cannot be read. Entries that cannot be removed stay and are counted.
+    /// [`CacheError::Io`] if the directory cannot be read. Entries that cannot be removed stay and
+    /// are counted.
     pub(crate) fn prune(&self, bytes_max: u64) -> Result<Pruned, CacheError> {
         prune::prune(&self.inner.directory, bytes_max)
             .map_err(|source| CacheError::io("list", &self.inner.path, source))

@@ -1,7 +1,8 @@
-//! One call, from top to bottom: wait for a permit, instantiate, call, take the result, drop everything.
+//! One call, from top to bottom: wait for a permit, instantiate, call, take the result, drop
+//! everything.
 //!
-//! The guest runs in a future that owns all it needs, so that it can continue on another thread (see [`crate::scheduler`]). The
-//! caller's task has the deadline, the cancellation and the record.
+//! The guest runs in a future that owns all it needs, so that it can continue on another thread
+//! (see [`crate::scheduler`]). The caller's task has the deadline, the cancellation and the record.
 
 pub(crate) mod trap;
 
@@ -12,7 +13,9 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use cofferdam_tool::record::MemoryRefusal;
-use cofferdam_tool::{Arguments, CallContext, CallRecord, Completion, ErrorType, Limits, Outcome, ToolError};
+use cofferdam_tool::{
+    Arguments, CallContext, CallRecord, Completion, ErrorType, Limits, Outcome, ToolError,
+};
 use wasmtime::component::{Instance, Val};
 use wasmtime::{CallHook, Store, UpdateDeadline};
 
@@ -29,12 +32,12 @@ use crate::scheduler::deadline::Deadline;
 use crate::scheduler::epoch::Ticking;
 use crate::typed::{self, TypedCode};
 
-/// Handles that the component model itself may hold, beyond the host resources that `Limits` counts: a guest's own
-/// resources, and borrows in flight.
+/// Handles that the component model itself may hold, beyond the host resources that `Limits`
+/// counts: a guest's own resources, and borrows in flight.
 const COMPONENT_HANDLES_EXTRA: usize = 1024;
 
-/// Minimum bytes of an answer that count against the memory of the process while the host works on it. Those of shorter answers
-/// are within what every call takes anyway.
+/// Minimum bytes of an answer that count against the memory of the process while the host works on
+/// it. Those of shorter answers are within what every call takes anyway.
 const COUNTED_ANSWER_BYTES_MIN: u64 = 64 * 1024;
 
 /// Maximum time that an inner call waits for a permit.
@@ -46,7 +49,8 @@ pub(crate) struct Invocation<'a> {
     pub(crate) parts: CallParts<'a>,
 }
 
-/// An answer of a guest. Its bytes in the host count against the memory of the process until it is dropped.
+/// An answer of a guest. Its bytes in the host count against the memory of the process until it is
+/// dropped.
 struct Answer<T> {
     value: T,
     _permit: Option<Arc<CallPermit>>,
@@ -73,8 +77,8 @@ impl<T> Ended<T> {
 enum Interrupt {
     /// The caller has given up.
     GivenUp,
-    /// The wall-clock limit has passed. While guest code runs its epoch callback says so; this is for a guest that waits
-    /// in a host function, or for its turn.
+    /// The wall-clock limit has passed. While guest code runs its epoch callback says so; this is
+    /// for a guest that waits in a host function, or for its turn.
     TimeUp,
 }
 
@@ -132,7 +136,11 @@ impl Work for DeclaredCall {
         self.code.instantiate_async(store).await
     }
 
-    async fn call(self, store: &mut Store<CallState>, guest: &Served) -> wasmtime::Result<Self::Answer> {
+    async fn call(
+        self,
+        store: &mut Store<CallState>,
+        guest: &Served,
+    ) -> wasmtime::Result<Self::Answer> {
         guest.cofferdam_plugin_tools().call_call_tool(store, &self.tool, &self.arguments_json).await
     }
 }
@@ -150,7 +158,11 @@ impl Work for ListTools {
         self.code.instantiate_async(store).await
     }
 
-    async fn call(self, store: &mut Store<CallState>, guest: &Served) -> wasmtime::Result<Self::Answer> {
+    async fn call(
+        self,
+        store: &mut Store<CallState>,
+        guest: &Served,
+    ) -> wasmtime::Result<Self::Answer> {
         guest.cofferdam_plugin_tools().call_list_tools(store).await
     }
 }
@@ -178,15 +190,20 @@ impl Work for TypedCall {
         self.code.instance_pre().instantiate_async(store).await
     }
 
-    async fn call(self, store: &mut Store<CallState>, guest: &Instance) -> wasmtime::Result<Self::Answer> {
+    async fn call(
+        self,
+        store: &mut Store<CallState>,
+        guest: &Instance,
+    ) -> wasmtime::Result<Self::Answer> {
         let function = self.code.function(&self.tool);
-        let function =
-            function.ok_or_else(|| wasmtime::Error::msg("the tool of the call is not in the code"))?;
+        let function = function
+            .ok_or_else(|| wasmtime::Error::msg("the tool of the call is not in the code"))?;
         function.call(store, guest, &self.parameters).await
     }
 }
 
-/// Resources of a running call. The order matters: the permit is released after the store has left the pool.
+/// Resources of a running call. The order matters: the permit is released after the store has left
+/// the pool.
 struct Sandbox {
     store: Store<CallState>,
     _ticking: Ticking,
@@ -203,14 +220,21 @@ struct Used<T> {
 
 impl Invocation<'_> {
     /// Calls `tool` with arguments that are already decoded.
-    pub(crate) async fn call_tool(&self, code: &Code, tool: &str, arguments: &Arguments) -> Completion {
+    pub(crate) async fn call_tool(
+        &self,
+        code: &Code,
+        tool: &str,
+        arguments: &Arguments,
+    ) -> Completion {
         let mut record = CallRecord::default();
         let wasm_engine = &code.wasm_engine;
         let outcome = match &code.entry {
             Entry::Declared(code) => {
                 self.call_declared(&mut record, wasm_engine, code, tool, arguments.to_json()).await
             }
-            Entry::Typed(code) => self.call_typed(&mut record, wasm_engine, code, tool, arguments).await,
+            Entry::Typed(code) => {
+                self.call_typed(&mut record, wasm_engine, code, tool, arguments).await
+            }
         };
         record.call_id.clone_from(&self.parts.context.call_id);
         record.session.clone_from(&self.parts.context.session);
@@ -242,7 +266,9 @@ impl Invocation<'_> {
     ) -> Outcome {
         let Some(function) = code.function(tool) else {
             let error = ToolError::new(ErrorType::PluginUnavailable);
-            return Outcome::Error(error.with_detail("the component has no function for this tool"));
+            return Outcome::Error(
+                error.with_detail("the component has no function for this tool"),
+            );
         };
         let parameters = match function.lower(arguments) {
             Ok(parameters) => parameters,
@@ -253,8 +279,8 @@ impl Invocation<'_> {
         ended.outcome(|answer| function.outcome(answer.value, self.parts.limits.output_bytes_max))
     }
 
-    /// Does `work` of `tool` in an instance of its own and writes into `record` what that took. The instance is dropped before
-    /// this returns, whatever happened (`RES-19`).
+    /// Does `work` of `tool` in an instance of its own and writes into `record` what that took. The
+    /// instance is dropped before this returns, whatever happened (`RES-19`).
     async fn in_sandbox<W: Work>(
         &self,
         record: &mut CallRecord,
@@ -294,8 +320,11 @@ impl Invocation<'_> {
             }
         };
         let starts_in_pool = self.parts.plugin.computes(tool);
-        let (used, interrupt) =
-            self.engine.cpu_pool.run(self.parts.plugin.name(), job, &meter, starts_in_pool, interrupt).await;
+        let (used, interrupt) = self
+            .engine
+            .cpu_pool
+            .run(self.parts.plugin.name(), job, &meter, starts_in_pool, interrupt)
+            .await;
         self.parts.plugin.set_computes(tool, meter.used_much());
 
         let Used { sandbox, instantiate, result } = used;
@@ -304,8 +333,11 @@ impl Invocation<'_> {
         record.phases.asking = deadline.paused_total();
         record.phases.run = started.elapsed().saturating_sub(instantiate + record.phases.asking);
         let Sandbox { store, _ticking, _permit } = sandbox;
-        record.instructions =
-            self.parts.limits.fuel_max.and_then(|max| Some(max.saturating_sub(store.get_fuel().ok()?)));
+        record.instructions = self
+            .parts
+            .limits
+            .fuel_max
+            .and_then(|max| Some(max.saturating_sub(store.get_fuel().ok()?)));
         let state = store.into_data();
         record.memory_peak_bytes = state.limiter.bytes_peak();
         record.memory_refused_by = state.limiter.refused();
@@ -316,14 +348,16 @@ impl Invocation<'_> {
         state.network.report(record);
         match (result, interrupt) {
             (Some(Ok(value)), _) => counted::<W>(value, permit, record),
-            (Some(Err((stage, error))), _) => Ended::Error(tool_error(&error, stage, &state.limiter)),
+            (Some(Err((stage, error))), _) => {
+                Ended::Error(tool_error(&error, stage, &state.limiter))
+            }
             (None, Some(Interrupt::TimeUp)) => Ended::Error(ToolError::new(ErrorType::Timeout)),
             (None, _) => Ended::Cancelled,
         }
     }
 
-    /// Returns the maximum time to wait for a permit. It is short for an inner call: all permits may belong to calls that wait for
-    /// it.
+    /// Returns the maximum time to wait for a permit. It is short for an inner call: all permits
+    /// may belong to calls that wait for it.
     fn wait_max(&self) -> Duration {
         let wall = self.parts.limits.wall();
         if self.parts.context.outer.is_some() { wall.min(INNER_WAIT_MAX) } else { wall }
@@ -372,7 +406,8 @@ impl Invocation<'_> {
                 return Err(wasmtime::Error::new(DeadlinePassed));
             }
             meter.check(cpu_ms_max)?;
-            // Yielding lets other tasks of this thread run, such as a cancellation, and lets the call move to the CPU pool.
+            // Yielding lets other tasks of this thread run, such as a cancellation, and lets the
+            // call move to the CPU pool.
             Ok(UpdateDeadline::Yield(1))
         });
         Ok(store)
@@ -389,7 +424,8 @@ pub(crate) async fn list_tools(
 ) -> Result<Vec<ToolDefinition>, ToolError> {
     let context = &CallContext::default();
     let files = &CallFiles::new(&plugin.grants, context, None);
-    let call = Invocation { engine, parts: CallParts { plugin, files, toolset: None, limits, context } };
+    let call =
+        Invocation { engine, parts: CallParts { plugin, files, toolset: None, limits, context } };
     let work = ListTools { code: Arc::clone(code) };
     match call.in_sandbox(&mut CallRecord::default(), wasm_engine, "", work).await {
         Ended::Returned(definitions) => Ok(definitions.value),
@@ -416,9 +452,10 @@ fn counted<W: Work>(
     Ended::Error(ToolError::new(ErrorType::MemoryLimit).with_detail(detail))
 }
 
-/// Limits the bytes that one host function copies out of the guest, and those of the answer. The engine has one limit for both, so
-/// it is changed when the guest has returned: then the answer is all that is left to copy. The guest is also entered to
-/// make room for the values that a host function returns, which is no such end.
+/// Limits the bytes that one host function copies out of the guest, and those of the answer. The
+/// engine has one limit for both, so it is changed when the guest has returned: then the answer is
+/// all that is left to copy. The guest is also entered to make room for the values that a host
+/// function returns, which is no such end.
 fn limit_copies(store: &mut Store<CallState>, host_function_bytes_max: u64, answer_bytes_max: u64) {
     let bytes = |max: u64| usize::try_from(max).unwrap_or(usize::MAX);
     let host_function = bytes(host_function_bytes_max);
@@ -445,7 +482,8 @@ fn limit_copies(store: &mut Store<CallState>, host_function_bytes_max: u64, answ
     });
 }
 
-/// Does `work` in `sandbox` until it ends or is stopped by `meter`, which takes effect at the next poll.
+/// Does `work` in `sandbox` until it ends or is stopped by `meter`, which takes effect at the next
+/// poll.
 async fn run<W: Work>(work: W, mut sandbox: Sandbox, meter: Arc<CpuMeter>) -> Used<W::Answer> {
     let mut instantiate = Duration::ZERO;
     let result = {

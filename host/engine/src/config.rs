@@ -9,25 +9,28 @@ use cofferdam_tool::Limits;
 use crate::Compiler;
 use crate::screen::ScreenLimits;
 
-/// Bytes of stack that guest code may use. Deep recursion in a parser needs some 100 KiB, that of a script in an interpreter
-/// several times as much: with 512 KiB a JavaScript function ended 200 calls deep. 1 MiB leaves head-room and still ends a
-/// runaway recursion within a millisecond.
+/// Bytes of stack that guest code may use. Deep recursion in a parser needs some 100 KiB, that of a
+/// script in an interpreter several times as much: with 512 KiB a JavaScript function ended 200
+/// calls deep. 1 MiB leaves head-room and still ends a runaway recursion within a millisecond.
 const WASM_STACK_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes of the stack on which guest and host functions run together. The host's part needs a fixed margin.
+/// Bytes of the stack on which guest and host functions run together. The host's part needs a fixed
+/// margin.
 const FIBER_STACK_BYTES: usize = 2 * 1024 * 1024;
 /// Frames kept of a guest's call stack at a trap.
 const BACKTRACE_FRAMES_MAX: usize = 64;
-/// Bytes of pages that the memories and tables of one slot keep after a call, each: enough for all that
-/// a call of a compiled language, JavaScript or TypeScript writes. An interpreter like Python writes more, and what is beyond
-/// this goes back to the system.
+/// Bytes of pages that the memories and tables of one slot keep after a call, each: enough for all
+/// that a call of a compiled language, JavaScript or TypeScript writes. An interpreter like Python
+/// writes more, and what is beyond this goes back to the system.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 /// The least that is worth keeping: what a small tool writes.
 const KEPT_BYTES_MIN: usize = 64 << 10;
-/// Bytes that all slots of one pool keep together if each has one memory: large pools keep less for each.
+/// Bytes that all slots of one pool keep together if each has one memory: large pools keep less for
+/// each.
 const KEPT_BYTES_OF_POOL: usize = 128 << 20;
 /// Number of memories that are returned to the system at once where none are kept.
 const DECOMMIT_BATCH: usize = 16;
-/// Address space reserved for one linear memory: with all 4 GiB that 32 bits can reach, no access needs a check.
+/// Address space reserved for one linear memory: with all 4 GiB that 32 bits can reach, no access
+/// needs a check.
 pub(crate) const MEMORY_RESERVATION_BYTES: u64 = 4 << 30;
 
 /// Settings of an [`Engine`](crate::Engine).
@@ -45,32 +48,36 @@ pub struct EngineConfig {
     pub screen: ScreenLimits,
     /// Settings for the requests of guests.
     pub network: ClientConfig,
-    /// Directory for changes of a call that are too large for memory; `None` keeps all of them in memory, up to 80 MiB for
-    /// each call. No mount may hold the directory or lie in it.
+    /// Directory for changes of a call that are too large for memory; `None` keeps all of them in
+    /// memory, up to 80 MiB for each call. No mount may hold the directory or lie in it.
     pub spill: Option<SpillOptions>,
-    /// Function that threads of the engine call when there have been no calls for a second, once after each burst of calls. An
-    /// allocator that keeps freed memory per thread can give it back there.
+    /// Function that threads of the engine call when there have been no calls for a second, once
+    /// after each burst of calls. An allocator that keeps freed memory per thread can give it back
+    /// there.
     pub idle_hook: Option<fn()>,
 }
 
-/// Budget of all calls of an engine together, besides the slots of [`PoolSize::concurrent_calls_max`]. One plugin
-/// may have seven times what is left: alone seven eighths, and a second one still finds something.
+/// Budget of all calls of an engine together, besides the slots of
+/// [`PoolSize::concurrent_calls_max`]. One plugin may have seven times what is left: alone seven
+/// eighths, and a second one still finds something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessBudget {
-    /// Linear memory and tables of all calls that run, in bytes, counted as they grow; a call begins with up to 2 MiB of it.
-    /// A growth beyond it is refused like one beyond the call's own limit.
+    /// Linear memory and tables of all calls that run, in bytes, counted as they grow; a call
+    /// begins with up to 2 MiB of it. A growth beyond it is refused like one beyond the call's own
+    /// limit.
     pub memory_bytes_max: u64,
     /// Calls of one plugin that wait for a place. One more is refused.
     pub waiting_calls_per_plugin_max: u32,
-    /// Calls of all plugins that wait. Bounds the memory of arguments and tasks; a plugin is refused when its share of
-    /// this is used up.
+    /// Calls of all plugins that wait. Bounds the memory of arguments and tasks; a plugin is
+    /// refused when its share of this is used up.
     pub waiting_calls_max: u32,
 }
 
 impl Default for ProcessBudget {
     fn default() -> Self {
         Self {
-            // 64 calls at their own limit of 64 MiB, and a sixth of what a laptop has. Calls grow to far less on average.
+            // 64 calls at their own limit of 64 MiB, and a sixth of what a laptop has. Calls grow
+            // to far less on average.
             memory_bytes_max: 4 << 30,
             waiting_calls_per_plugin_max: 1024,
             waiting_calls_max: 8192,
@@ -78,7 +85,8 @@ impl Default for ProcessBudget {
     }
 }
 
-/// Room for calls. The pool reserves address space, not memory: a place that is not in use costs next to nothing.
+/// Room for calls. The pool reserves address space, not memory: a place that is not in use costs
+/// next to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolSize {
     /// Calls that run at the same time. One more waits for its turn.
@@ -91,17 +99,18 @@ pub struct PoolSize {
     pub core_instances_per_call_max: u32,
     /// Elements in one table.
     pub table_elements_max: usize,
-    /// Maximum number of instance pools of this size. Each core that makes calls has one of its own, so that cores do not contend
-    /// for locks; there are never more than cores, or than fit into 64 TiB of address space. A pool is created when it is first
-    /// used and holds a copy of the code of the plugins that are called in it. With 1 all cores share one pool.
+    /// Maximum number of instance pools of this size. Each core that makes calls has one of its
+    /// own, so that cores do not contend for locks; there are never more than cores, or than fit
+    /// into 64 TiB of address space. A pool is created when it is first used and holds a copy of
+    /// the code of the plugins that are called in it. With 1 all cores share one pool.
     pub pools_max: u32,
 }
 
 impl Default for PoolSize {
     fn default() -> Self {
         Self {
-            // A thousand calls that wait for something. With 5 memories of 4 GiB for each this is 20 TiB of a 128 TiB
-            // address space, so that three cores can have a pool of their own.
+            // A thousand calls that wait for something. With 5 memories of 4 GiB for each this is
+            // 20 TiB of a 128 TiB address space, so that three cores can have a pool of their own.
             concurrent_calls_max: 1024,
             memories_per_call_max: 4,
             tables_per_call_max: 32,
@@ -132,8 +141,9 @@ impl EngineConfig {
     }
 }
 
-/// Metering of compiled code: it counts the instructions that it executes, or not. Counting makes code larger and slower, so
-/// that code which counts is a kind of its own, compiled only for plugins with an instruction budget.
+/// Metering of compiled code: it counts the instructions that it executes, or not. Counting makes
+/// code larger and slower, so that code which counts is a kind of its own, compiled only for
+/// plugins with an instruction budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Metering {
     /// Time alone ends a call.
@@ -149,19 +159,21 @@ impl Metering {
     }
 }
 
-/// The settings that compiled code depends on. The compile child uses exactly these, or its output does not load.
+/// The settings that compiled code depends on. The compile child uses exactly these, or its output
+/// does not load.
 pub(crate) fn compile_config(metering: Metering) -> wasmtime::Config {
     let mut config = wasmtime::Config::new();
     config.epoch_interruption(true);
     config.consume_fuel(metering == Metering::Instructions);
     config.max_wasm_stack(WASM_STACK_BYTES_MAX);
     config.memory_reservation(MEMORY_RESERVATION_BYTES);
-    // Proposals that no supported toolchain needs are switched off: what is not there has no advisories.
+    // Proposals that no supported toolchain needs are switched off: what is not there has no
+    // advisories.
     config.wasm_component_model(true);
     config.wasm_tail_call(false);
-    // Not for guests, whose own modules may have one memory each (the screen refuses more): where a component holds components that
-    // call each other, as those of JavaScript do, the compiler writes a module between them that reads the memory of one
-    // and writes that of the other.
+    // Not for guests, whose own modules may have one memory each (the screen refuses more): where a
+    // component holds components that call each other, as those of JavaScript do, the compiler
+    // writes a module between them that reads the memory of one and writes that of the other.
     config.wasm_multi_memory(true);
     config.wasm_memory64(false);
     config.wasm_relaxed_simd(false);
@@ -169,12 +181,14 @@ pub(crate) fn compile_config(metering: Metering) -> wasmtime::Config {
     config.wasm_custom_page_sizes(false);
     config.wasm_gc(false);
     config.wasm_function_references(false);
-    // C++ and Kotlin throw. An exception is an object of the collected heap, so that needs a collector; the null one
-    // never collects, which is the least code and enough for the length of one call: what a call throws counts
-    // against its memory limit. A component that does not throw has no such heap.
+    // C++ and Kotlin throw. An exception is an object of the collected heap, so that needs a
+    // collector; the null one never collects, which is the least code and enough for the length of
+    // one call: what a call throws counts against its memory limit. A component that does not throw
+    // has no such heap.
     config.wasm_exceptions(true);
     config.collector(wasmtime::Collector::Null);
-    // Toolchains emit atomic instructions for plain memories too. Shared memories stay off, here and in the screen.
+    // Toolchains emit atomic instructions for plain memories too. Shared memories stay off, here
+    // and in the screen.
     config.wasm_threads(true);
     config.shared_memory(false);
     config
@@ -205,7 +219,8 @@ fn pooling(pool: &PoolSize) -> wasmtime::PoolingAllocationConfig {
         .max_core_instances_per_component(pool.core_instances_per_call_max)
         .max_memories_per_component(pool.memories_per_call_max)
         .max_tables_per_component(pool.tables_per_call_max)
-        // One module may have all of them: with reference types, several tables are nothing unusual.
+        // One module may have all of them: with reference types, several tables are nothing
+        // unusual.
         .max_tables_per_module(pool.tables_per_call_max)
         .table_elements(pool.table_elements_max)
         .max_memory_size(usize::try_from(MEMORY_RESERVATION_BYTES).unwrap_or(usize::MAX));
@@ -213,12 +228,12 @@ fn pooling(pool: &PoolSize) -> wasmtime::PoolingAllocationConfig {
     config
 }
 
-/// Handing the pages of a memory back to the system after each call, and faulting them in again in the next, costs more than
-/// all the rest of a small call. So what a call has written stays where it is and is overwritten with what a new
-/// instance finds there.
+/// Handing the pages of a memory back to the system after each call, and faulting them in again in
+/// the next, costs more than all the rest of a small call. So what a call has written stays where
+/// it is and is overwritten with what a new instance finds there.
 ///
-/// That is worth it only where the kernel says which pages were written (Linux 6.7 and later); without that, all that is kept
-/// would have to be overwritten.
+/// That is worth it only where the kernel says which pages were written (Linux 6.7 and later);
+/// without that, all that is kept would have to be overwritten.
 fn keep_pages(config: &mut wasmtime::PoolingAllocationConfig, calls: u32) {
     if wasmtime::PoolingAllocationConfig::is_pagemap_scan_available() {
         let places = usize::try_from(calls).unwrap_or(usize::MAX).max(1);

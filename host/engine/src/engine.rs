@@ -1,7 +1,7 @@
 //! The engine: wasmtime engines with their pools, linkers and clocks, and the cache.
 //!
-//! Code that counts instructions needs wasmtime engines of its own. The first is started when the first plugin with an
-//! instruction budget is loaded, so that all others pay nothing for it.
+//! Code that counts instructions needs wasmtime engines of its own. The first is started when the
+//! first plugin with an instruction budget is loaded, so that all others pay nothing for it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::scheduler::admission::Admission;
 use crate::scheduler::cpu_pool::CpuPool;
 use crate::{EngineConfig, EngineError};
 
-/// Runs plugins. Cheap to clone; one per process is enough and best, since plugins share its permits and its memory, and cores
-/// have pools of their own.
+/// Runs plugins. Cheap to clone; one per process is enough and best, since plugins share its
+/// permits and its memory, and cores have pools of their own.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<EngineInner>,
@@ -73,7 +73,8 @@ impl Engine {
     /// Builds an engine. Takes about a millisecond and reserves address space for the whole pool.
     ///
     /// # Errors
-    /// When the cache directory cannot be used safely, or the machine cannot give the pool its address space.
+    /// When the cache directory cannot be used safely, or the machine cannot give the pool its
+    /// address space.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
         let [timed, counting] = [Metering::Time, Metering::Instructions]
             .map(|metering| Arc::new(EnginePool::new(config.pool, metering, config.idle_hook)));
@@ -83,8 +84,17 @@ impl Engine {
         let cpu_pool = CpuPool::new(config.idle_hook);
         let client = Client::new(config.network.clone()).map_err(EngineError::Network)?;
         let spill = config.spill.clone().map(Arc::new);
-        let inner =
-            EngineInner { timed, counting, fingerprint, admission, cpu_pool, cache, config, spill, client };
+        let inner = EngineInner {
+            timed,
+            counting,
+            fingerprint,
+            admission,
+            cpu_pool,
+            cache,
+            config,
+            spill,
+            client,
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 

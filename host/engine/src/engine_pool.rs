@@ -1,12 +1,17 @@
-//! The wasmtime engines in which calls run: by default one for each core that calls at the same time.
+//! The wasmtime engines in which calls run: by default one for each core that calls at the same
+//! time.
 //!
-//! The instance pool of one wasmtime engine is one set of lists under locks, and a slot that one core has left is cold for the
-//! next: two cores on one pool do about a third more than one core alone. So there can be several engines, and calls of threads
-//! that run at the same time are in different ones ([`PoolSize::pools_max`]; with 1, all calls share one).
+//! The instance pool of one wasmtime engine is one set of lists under locks, and a slot that one
+//! core has left is cold for the next: two cores on one pool do about a third more than one core
+//! alone. So there can be several engines, and calls of threads that run at the same time are in
+//! different ones ([`PoolSize::pools_max`]; with 1, all calls share one).
 //!
-//! * **A process that makes one call at a time has one engine.** The others start after two calls have run at the same time.
-//! * **A thread belongs to one engine** ([`thread_number`]), so that it reuses the instance slots that it used before.
-//! * **A plugin's code is loaded into another engine in the background** and never during a call (see [`PluginCode`]).
+//! * **A process that makes one call at a time has one engine.** The others start after two calls
+//!   have run at the same time.
+//! * **A thread belongs to one engine** ([`thread_number`]), so that it reuses the instance slots
+//!   that it used before.
+//! * **A plugin's code is loaded into another engine in the background** and never during a call
+//!   (see [`PluginCode`]).
 
 mod code;
 mod plugin_code;
@@ -46,14 +51,14 @@ pub(crate) struct WasmEngine {
     pub(crate) linker: Linker<CallState>,
     pub(crate) ticker: EpochTicker,
     pub(crate) metering: Metering,
-    /// Digest of the inputs of compiled code besides the component: configuration, wasmtime version, host CPU. Equal for all
-    /// engines of a pool.
+    /// Digest of the inputs of compiled code besides the component: configuration, wasmtime
+    /// version, host CPU. Equal for all engines of a pool.
     pub(crate) fingerprint: [u8; 32],
 }
 
 impl EnginePool {
-    /// Creates a pool of at most [`PoolSize::pools_max`] engines: one for each core, as long as there is address space. None is
-    /// started.
+    /// Creates a pool of at most [`PoolSize::pools_max`] engines: one for each core, as long as
+    /// there is address space. None is started.
     pub(crate) fn new(size: PoolSize, metering: Metering, idle_hook: Option<fn()>) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let memories = u64::from(size.memories_per_call_max) + 1;
@@ -81,8 +86,8 @@ impl EnginePool {
         self.started(&self.first)
     }
 
-    /// Returns the engine at `index`, and starts it if it is not running, which takes about a millisecond. `None` if the pool is
-    /// smaller.
+    /// Returns the engine at `index`, and starts it if it is not running, which takes about a
+    /// millisecond. `None` if the pool is smaller.
     pub(crate) fn get(&self, index: usize) -> Option<Result<&Arc<WasmEngine>, EngineError>> {
         let slot = match index.checked_sub(1) {
             None => &self.first,
@@ -96,7 +101,10 @@ impl EnginePool {
         if self.others.is_empty() { 0 } else { thread_number() % self.len() }
     }
 
-    fn started<'a>(&self, slot: &'a OnceLock<Arc<WasmEngine>>) -> Result<&'a Arc<WasmEngine>, EngineError> {
+    fn started<'a>(
+        &self,
+        slot: &'a OnceLock<Arc<WasmEngine>>,
+    ) -> Result<&'a Arc<WasmEngine>, EngineError> {
         if let Some(engine) = slot.get() {
             return Ok(engine);
         }
@@ -107,7 +115,11 @@ impl EnginePool {
 }
 
 impl WasmEngine {
-    fn start(size: &PoolSize, metering: Metering, idle_hook: Option<fn()>) -> Result<Self, EngineError> {
+    fn start(
+        size: &PoolSize,
+        metering: Metering,
+        idle_hook: Option<fn()>,
+    ) -> Result<Self, EngineError> {
         let error = |error: wasmtime::Error| EngineError::Runtime { reason: one_line(&error) };
         let wasmtime = wasmtime::Engine::new(&runtime_config(size, metering)).map_err(error)?;
         let linker = link::offered(&wasmtime).map_err(error)?;
@@ -132,8 +144,8 @@ fn fingerprint(engine: &wasmtime::Engine) -> [u8; 32] {
     *hasher.0.finalize().as_bytes()
 }
 
-/// Returns the smallest number that no other living thread holds. Only threads that make calls take numbers, and they are as many
-/// as cores, so that their numbers lie close together.
+/// Returns the smallest number that no other living thread holds. Only threads that make calls take
+/// numbers, and they are as many as cores, so that their numbers lie close together.
 fn thread_number() -> usize {
     static TAKEN: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 
@@ -171,8 +183,14 @@ mod tests {
         let number = |calls| EnginePool::new(pool(calls), Metering::Time, None).len();
         let cores = thread::available_parallelism().unwrap().get();
         assert_eq!(number(8), cores.min(8));
-        assert_eq!(EnginePool::new(PoolSize { pools_max: 1, ..pool(8) }, Metering::Time, None).len(), 1);
-        assert_eq!(EnginePool::new(PoolSize { pools_max: 0, ..pool(8) }, Metering::Time, None).len(), 1);
+        assert_eq!(
+            EnginePool::new(PoolSize { pools_max: 1, ..pool(8) }, Metering::Time, None).len(),
+            1
+        );
+        assert_eq!(
+            EnginePool::new(PoolSize { pools_max: 0, ..pool(8) }, Metering::Time, None).len(),
+            1
+        );
         // 20 TiB each.
         assert_eq!(number(1024), cores.min(3));
         assert_eq!(number(u32::MAX), 1);

@@ -1,6 +1,7 @@
 //! Errors of building an engine and of loading a component.
 //!
-//! These errors are for the person who runs the host: they name files. None of them is ever shown to a model.
+//! These errors are for the person who runs the host: they name files. None of them is ever shown
+//! to a model.
 
 use std::path::PathBuf;
 
@@ -146,7 +147,8 @@ pub(crate) fn one_line(error: &wasmtime::Error) -> String {
 }
 
 fn names(imports: &[String]) -> String {
-    let quoted: Vec<_> = imports.iter().take(5).map(|name| format!("`{}`", shortened(name))).collect();
+    let quoted: Vec<_> =
+        imports.iter().take(5).map(|name| format!("`{}`", shortened(name))).collect();
     let more = imports.len().saturating_sub(quoted.len());
     match more {
         0 => quoted.join(", "),

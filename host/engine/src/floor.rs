@@ -1,7 +1,7 @@
 //! The floor that the benchmarks measure against: raw wasmtime on the engine's own pool.
 //!
-//! A call instantiates, calls and drops, with the plain WASI context that any embedder needs, and with none of what the
-//! host adds: no decoding, no limits, no deadline, no log, no record.
+//! A call instantiates, calls and drops, with the plain WASI context that any embedder needs, and
+//! with none of what the host adds: no decoding, no limits, no deadline, no log, no record.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,15 +28,16 @@ pub struct Floor {
     code: ServedPre<State>,
 }
 
-/// Something of what the host adds to a call, for a floor that has it as well. It is built as the host builds it, so that the
-/// difference to the plain floor is what it costs.
+/// Something of what the host adds to a call, for a floor that has it as well. It is built as the
+/// host builds it, so that the difference to the plain floor is what it costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FloorGuard {
     /// A deadline: the engine ticks, and a callback compares clocks.
     Deadline,
     /// A limiter is asked for every instance, memory and table.
     Memory,
-    /// The bounds of WASI: no addresses, few handles, little randomness, and that from generators with a fixed start.
+    /// The bounds of WASI: no addresses, few handles, little randomness, and that from generators
+    /// with a fixed start.
     Wasi,
     /// The end of standard output, and of standard error, becomes a text.
     Log,
@@ -103,7 +104,8 @@ impl Floor {
     ) -> Result<usize, String> {
         let has = |guard| guards.contains(&guard);
         let mut wasi = WasiCtx::builder();
-        let logs = has(FloorGuard::Log).then(|| [LogTail::new(LOG_BYTES_MAX), LogTail::new(LOG_BYTES_MAX)]);
+        let logs = has(FloorGuard::Log)
+            .then(|| [LogTail::new(LOG_BYTES_MAX), LogTail::new(LOG_BYTES_MAX)]);
         if let Some([stdout, stderr]) = &logs {
             wasi.stdout(stdout.clone()).stderr(stderr.clone());
         }
@@ -117,21 +119,23 @@ impl Floor {
             store.set_max_component_handles(HANDLES_MAX);
         }
         if has(FloorGuard::Memory) {
-            store.data_mut().limits = StoreLimitsBuilder::new().memory_size(MEMORY_BYTES_MAX).build();
+            store.data_mut().limits =
+                StoreLimitsBuilder::new().memory_size(MEMORY_BYTES_MAX).build();
             store.limiter(|state| &mut state.limits);
         }
         let _ticking = has(FloorGuard::Deadline).then(|| {
             keep_deadline(&mut store);
             self.wasm_engine.ticker.keep_ticking()
         });
-        let contents = self.run(store, tool, arguments_json).await.map_err(|error| one_line(&error))?;
+        let contents =
+            self.run(store, tool, arguments_json).await.map_err(|error| one_line(&error))?;
         let texts = logs.map(|logs| logs.map(|log| log.text()));
         drop(texts);
         Ok(contents.len())
     }
 
-    /// One call with a directory of the host at `guest_path`, which the runtime itself opens for the guest. Returns the
-    /// first text that came back.
+    /// One call with a directory of the host at `guest_path`, which the runtime itself opens for
+    /// the guest. Returns the first text that came back.
     ///
     /// # Errors
     /// The engine's own words.
@@ -168,7 +172,8 @@ impl Floor {
         arguments_json: &str,
     ) -> wasmtime::Result<Vec<Content>> {
         let guest = self.code.instantiate_async(&mut store).await?;
-        let answer = guest.cofferdam_plugin_tools().call_call_tool(&mut store, tool, arguments_json).await?;
+        let answer =
+            guest.cofferdam_plugin_tools().call_call_tool(&mut store, tool, arguments_json).await?;
         Ok(answer.unwrap_or_default())
     }
 }
@@ -189,8 +194,8 @@ fn keep_deadline(store: &mut Store<State>) {
     });
 }
 
-/// Leaves out the host's interfaces besides WASI, which a measured tool does not use. (The linker's own way to leave imports
-/// out takes those of WASI in another patch version along.)
+/// Leaves out the host's interfaces besides WASI, which a measured tool does not use. (The linker's
+/// own way to leave imports out takes those of WASI in another patch version along.)
 fn leave_out_ours(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
     let engine = linker.engine().clone();
     for (name, item) in component.component_type().imports(&engine) {
@@ -201,7 +206,8 @@ fn leave_out_ours(linker: &mut Linker<State>, component: &Component) -> wasmtime
         let mut instance = linker.instance(name)?;
         for (function, item) in interface.exports(&engine) {
             if matches!(item.ty, ComponentItem::ComponentFunc(_)) {
-                instance.func_new(function, |_, _, _, _| Err(wasmtime::format_err!("not there")))?;
+                instance
+                    .func_new(function, |_, _, _, _| Err(wasmtime::format_err!("not there")))?;
             }
         }
     }

@@ -11,10 +11,11 @@ use cofferdam_tool::{Limits, Policy, ToolName};
 
 pub use self::mount::Mount;
 
-/// Everything that a person gives to a plugin. The default is nothing but random numbers and a coarse clock.
+/// Everything that a person gives to a plugin. The default is nothing but random numbers and a
+/// coarse clock.
 ///
-/// It serves for both what is offered and what is granted: [`policy`](Self::policy) says which names are in it, and the
-/// engine takes out what the plugin does not ask for.
+/// It serves for both what is offered and what is granted: [`policy`](Self::policy) says which
+/// names are in it, and the engine takes out what the plugin does not ask for.
 #[derive(Debug, Clone)]
 pub struct Grants {
     /// File stores that the guest sees as `/<name>`.
@@ -27,8 +28,9 @@ pub struct Grants {
     pub env: BTreeMap<String, SecretText>,
     /// Configuration values, which a guest reads through `wasi:config`.
     pub config: BTreeMap<String, SecretText>,
-    /// The values of secrets by name: those that the guest may read, those bound to requests, and those that stand in
-    /// variables or configuration values. All of them are kept out of whatever leaves a call.
+    /// The values of secrets by name: those that the guest may read, those bound to requests, and
+    /// those that stand in variables or configuration values. All of them are kept out of whatever
+    /// leaves a call.
     pub secrets: BTreeMap<String, SecretText>,
     /// Names of the secrets that the guest may read.
     pub readable_secrets: BTreeSet<String>,
@@ -80,8 +82,8 @@ impl Grants {
         }
     }
 
-    /// The part of this that `policy` names. Values of secrets stay: bound headers need them, and what is not readable is
-    /// not read.
+    /// The part of this that `policy` names. Values of secrets stay: bound headers need them, and
+    /// what is not readable is not read.
     pub(crate) fn restricted_to(&self, policy: &Policy) -> Self {
         let mount = |mount: &Mount| {
             let access = policy.files.get(&mount.name)?.intersect(mount.access)?;
@@ -101,7 +103,11 @@ impl Grants {
             env: named(&self.env, &policy.env),
             config: named(&self.config, &policy.config),
             secrets: self.secrets.clone(),
-            readable_secrets: policy.secrets.intersection(&self.readable_secrets).cloned().collect(),
+            readable_secrets: policy
+                .secrets
+                .intersection(&self.readable_secrets)
+                .cloned()
+                .collect(),
             clock: policy.clock.min(self.clock),
             random: policy.random && self.random,
             tools: policy.tools.intersection(&self.tools).cloned().collect(),

@@ -1,8 +1,8 @@
 //! The host's side of a call: the data of its store, and the functions that a guest can import.
 //!
-//! [`CallState`] is the data of one call. Each interface has a file of its own, which implements its functions on that data;
-//! [`link`] connects them with the imports of a component, and [`imports`] says which imports exist. Nothing here starts a call
-//! or loads a plugin.
+//! [`CallState`] is the data of one call. Each interface has a file of its own, which implements
+//! its functions on that data; [`link`] connects them with the imports of a component, and
+//! [`imports`] says which imports exist. Nothing here starts a call or loads a plugin.
 
 mod call_info;
 mod client;

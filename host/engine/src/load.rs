@@ -1,8 +1,9 @@
 //! From the bytes of a component to its code and its declarations.
 //!
-//! A component is read ([`component`]), screened, compiled by a child process with limits ([`compile`]) or taken from the cache,
-//! and asked for its tools ([`loading`]). The [`index`] holds the results for all components of a configuration, so that the
-//! next start need not read them.
+//! A component is read ([`component`]), screened, compiled by a child process with limits
+//! ([`compile`]) or taken from the cache, and asked for its tools ([`loading`]). The [`index`]
+//! holds the results for all components of a configuration, so that the next start need not read
+//! them.
 
 pub(crate) mod compile;
 mod component;

@@ -1,15 +1,16 @@
 //! The manifest: what the author of a plugin says about it beside its code.
 //!
-//! It is TOML, and there are two places for it: a custom section of the component, and a file beside the component that is
-//! called like it with the ending `.toml`. A table of the file takes the place of the same table of the section, so that
-//! whoever installs a plugin can correct its manifest without touching its bytes.
+//! It is TOML, and there are two places for it: a custom section of the component, and a file
+//! beside the component that is called like it with the ending `.toml`. A table of the file takes
+//! the place of the same table of the section, so that whoever installs a plugin can correct its
+//! manifest without touching its bytes.
 //!
 //! * `[permissions]` is what the plugin asks for. It grants nothing: a person grants, see
 //!   [`Policy`](cofferdam_tool::Policy). A plugin without this table takes whatever it is offered.
 //! * `[limits]` is what it needs or keeps to.
 //! * `[about]` is what a client may show: `icons`.
-//! * `[tools.NAME]` are words about tools that are plain functions. A component that declares its tools says all of that
-//!   itself.
+//! * `[tools.NAME]` are words about tools that are plain functions. A component that declares its
+//!   tools says all of that itself.
 
 mod about;
 mod permissions;
@@ -70,8 +71,9 @@ struct Tables {
 
 impl Text {
     fn parse(text: &str) -> Result<Self, ManifestError> {
-        let mut tables: Tables = toml::from_str(text)
-            .map_err(|error| at(text, error.span().map_or(0, |span| span.start), error.message()))?;
+        let mut tables: Tables = toml::from_str(text).map_err(|error| {
+            at(text, error.span().map_or(0, |span| span.start), error.message())
+        })?;
         let permissions = tables.permissions.take().map(PermissionsTable::read).transpose();
         let permissions = permissions.map_err(|(offset, message)| at(text, offset, &message))?;
         let icons = tables.about.take().map(AboutTable::icons).transpose();
@@ -82,7 +84,10 @@ impl Text {
 
 impl Manifest {
     /// Reads the texts of both places.
-    pub(crate) fn parse(beside: Option<&str>, embedded: Option<&str>) -> Result<Self, ManifestError> {
+    pub(crate) fn parse(
+        beside: Option<&str>,
+        embedded: Option<&str>,
+    ) -> Result<Self, ManifestError> {
         let (beside, embedded) =
             (beside.map(Text::parse).transpose()?, embedded.map(Text::parse).transpose()?);
         Ok(Self { beside, embedded })
@@ -104,13 +109,15 @@ impl Manifest {
         match (permissions, limits) {
             (None, None) => Asked::Unstated,
             (None, Some(limits)) => Asked::UnstatedWithin(limits),
-            (Some(permissions), limits) => {
-                Asked::Stated(Box::new(Permissions { limits: limits.unwrap_or_default(), ..permissions }))
-            }
+            (Some(permissions), limits) => Asked::Stated(Box::new(Permissions {
+                limits: limits.unwrap_or_default(),
+                ..permissions
+            })),
         }
     }
 
-    /// Refuses words about tools and parameters that do not exist. `parameters` gives those of a tool.
+    /// Refuses words about tools and parameters that do not exist. `parameters` gives those of a
+    /// tool.
     pub(crate) fn check_words<'p>(
         &self,
         parameters: impl Fn(&str) -> Option<Vec<&'p str>>,
@@ -151,7 +158,11 @@ fn at(text: &str, offset: usize, message: &str) -> ManifestError {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    ManifestError { line, column, message: message.split_whitespace().collect::<Vec<_>>().join(" ") }
+    ManifestError {
+        line,
+        column,
+        message: message.split_whitespace().collect::<Vec<_>>().join(" "),
+    }
 }
 
 /// Error of reading the manifest inside of a component.

@@ -36,8 +36,9 @@ pub struct PluginOptions {
     pub grants: Grants,
     /// Limits of each call.
     pub limits: Limits,
-    /// Maximum number of retries of a call that ends as [`ErrorType::Conflict`], if nothing of it is left anywhere
-    /// ([`CallRecord::is_repeatable`](cofferdam_tool::CallRecord::is_repeatable)). Calls that other calls make are not.
+    /// Maximum number of retries of a call that ends as [`ErrorType::Conflict`], if nothing of it
+    /// is left anywhere ([`CallRecord::is_repeatable`](cofferdam_tool::CallRecord::is_repeatable)).
+    /// Calls that other calls make are not.
     pub retries_max: u32,
 }
 
@@ -54,7 +55,8 @@ pub struct PluginInfo {
     pub capabilities: Vec<Capability>,
 }
 
-/// A plugin. A component that is in the cache is neither read as code nor instantiated before its first call.
+/// A plugin. A component that is in the cache is neither read as code nor instantiated before its
+/// first call.
 pub struct Plugin {
     engine: Arc<EngineInner>,
     component: Component,
@@ -103,12 +105,14 @@ impl Plugin {
     ) -> Result<Self, LoadError> {
         let PluginOptions { name, grants, limits, .. } = &options;
         let granted = parts.asked.granted_of(&grants.policy(limits));
-        let identity = PluginIdentity { name: name.clone(), digest: digest_text(&parts.digest).into() };
+        let identity =
+            PluginIdentity { name: name.clone(), digest: digest_text(&parts.digest).into() };
         let metering = Metering::under(&granted.policy.limits);
         let engines = engine.inner.pool(metering).len();
         let tools = parts.definitions.iter().map(|tool| tool.name.clone());
         let granted_grants = grants.restricted_to(&granted.policy);
-        let context = PluginContext::new(identity, granted_grants, engine.inner.client.clone(), tools)?;
+        let context =
+            PluginContext::new(identity, granted_grants, engine.inner.client.clone(), tools)?;
         let code = PluginCode::new(parts.code, engines, !grants.sockets.is_empty());
         Ok(Self {
             engine: Arc::clone(&engine.inner),
@@ -126,8 +130,9 @@ impl Plugin {
         })
     }
 
-    /// Returns the same component as a plugin with other options, such as wider grants. Nothing is read or compiled again, except
-    /// that the first call loads the code once more if it has to be linked in another way.
+    /// Returns the same component as a plugin with other options, such as wider grants. Nothing is
+    /// read or compiled again, except that the first call loads the code once more if it has to be
+    /// linked in another way.
     ///
     /// # Errors
     /// Those of [`Engine::load`] that are about the grants.
@@ -136,7 +141,8 @@ impl Plugin {
         engine.check_mounts(&options.grants)?;
         let granted = self.asked.granted_of(&options.grants.policy(&options.limits));
         let metering = Metering::under(&granted.policy.limits);
-        let has_same_sockets = self.options.grants.sockets.is_empty() == options.grants.sockets.is_empty();
+        let has_same_sockets =
+            self.options.grants.sockets.is_empty() == options.grants.sockets.is_empty();
         let is_same = |code: &&Code| code.wasm_engine.metering == metering && has_same_sockets;
         let parts = Parts {
             digest: self.digest,
@@ -170,7 +176,8 @@ impl Plugin {
         &self.asked
     }
 
-    /// Addresses of pictures that its manifest names: `https:` or `data:`, at most eight. Nothing has looked at them.
+    /// Addresses of pictures that its manifest names: `https:` or `data:`, at most eight. Nothing
+    /// has looked at them.
     #[must_use]
     pub fn icons(&self) -> &[String] {
         &self.icons
@@ -188,8 +195,8 @@ impl Plugin {
         &self.granted
     }
 
-    /// Returns the number of copies of its code in memory: none before the first call, and up to one for each core once
-    /// calls run side by side.
+    /// Returns the number of copies of its code in memory: none before the first call, and up to
+    /// one for each core once calls run side by side.
     #[must_use]
     pub fn code_copies(&self) -> usize {
         self.code.loaded_copies()
@@ -200,16 +207,15 @@ impl Plugin {
     }
 
     async fn loaded_code(&self) -> Result<&Code, ToolError> {
-        self.code
-            .first()
-            .get_or_try_init(|| self.load_code())
-            .await
-            .map_err(|error| ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string()))
+        self.code.first().get_or_try_init(|| self.load_code()).await.map_err(|error| {
+            ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string())
+        })
     }
 
     async fn load_code(&self) -> Result<Code, LoadError> {
         let PluginOptions { name, grants, .. } = &self.options;
-        let loading = Loading::start(&self.engine, &self.component, name, self.limits(), grants, &()).await?;
+        let loading =
+            Loading::start(&self.engine, &self.component, name, self.limits(), grants, &()).await?;
         if loading.digest != self.digest {
             return Err(LoadError::Changed);
         }
@@ -237,7 +243,8 @@ impl ToolSource for Plugin {
 
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
         let retries_max = self.options.retries_max;
-        // What an inner call does is part of the outer call's transaction, which has seen the older state of the files.
+        // What an inner call does is part of the outer call's transaction, which has seen the older
+        // state of the files.
         if retries_max == 0 || context.outer.is_some() {
             return self.attempt(call, context).await;
         }
@@ -251,7 +258,8 @@ impl Plugin {
         let code = match self.code.first().get() {
             Some(_) if context.is_given_up() => Err(Outcome::Cancelled),
             Some(code) => Ok(code),
-            // Code that is not there yet may have to be compiled; a caller who gives up does not wait for that.
+            // Code that is not there yet may have to be compiled; a caller who gives up does not
+            // wait for that.
             None => tokio::select! {
                 biased;
                 () = context.given_up() => Err(Outcome::Cancelled),
@@ -260,7 +268,8 @@ impl Plugin {
         };
         let mut completion = match code {
             Ok(first) => {
-                let code = self.code.for_this_thread(first, self.engine.pool(first.wasm_engine.metering));
+                let code =
+                    self.code.for_this_thread(first, self.engine.pool(first.wasm_engine.metering));
                 self.run(code, &call, context).await
             }
             Err(outcome) => Completion::ended(outcome, context),
@@ -274,18 +283,25 @@ impl Plugin {
         let narrowed = context.limits.as_ref().map(|asked| asked.applied_to(self.limits()));
         let limits = narrowed.as_ref().unwrap_or(self.limits());
         if limits.fuel_max.is_some() && self.limits().fuel_max.is_none() {
-            let detail =
-                "the call has an instruction budget and the plugin has none, so that its code does not count";
+            let detail = "the call has an instruction budget and the plugin has none, so that its code does not count";
             let error = ToolError::new(ErrorType::PluginUnavailable).with_detail(detail);
             return Completion::ended(Outcome::Error(error), context);
         }
         let files = CallFiles::new(&self.context.grants, context, self.engine.spill.as_ref());
         let invocation = Invocation {
             engine: &self.engine,
-            parts: CallParts { plugin: &self.context, files: &files, toolset: call.toolset, limits, context },
+            parts: CallParts {
+                plugin: &self.context,
+                files: &files,
+                toolset: call.toolset,
+                limits,
+                context,
+            },
         };
-        let mut completion = invocation.call_tool(code, call.tool.name.as_str(), &call.arguments).await;
-        // The schema of a typed result is derived from the type that lifting has followed: it cannot be broken.
+        let mut completion =
+            invocation.call_tool(code, call.tool.name.as_str(), &call.arguments).await;
+        // The schema of a typed result is derived from the type that lifting has followed: it
+        // cannot be broken.
         if matches!(code.entry, Entry::Declared(_))
             && let Some(error) = broken_schema(call.tool, &completion.outcome)
         {
@@ -315,8 +331,11 @@ fn broken_schema(tool: &ToolDefinition, outcome: &Outcome) -> Option<ToolError> 
 }
 
 fn capabilities(imports: &[String]) -> Vec<Capability> {
-    let mut capabilities: Vec<_> =
-        imports.iter().filter_map(|name| imports::look_up(name)).map(|(capability, _)| capability).collect();
+    let mut capabilities: Vec<_> = imports
+        .iter()
+        .filter_map(|name| imports::look_up(name))
+        .map(|(capability, _)| capability)
+        .collect();
     capabilities.sort_unstable();
     capabilities.dedup();
     capabilities

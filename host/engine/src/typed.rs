@@ -1,24 +1,27 @@
-//! Plain component functions as tools: a component that exports typed functions is a plugin with no code of ours in it.
+//! Plain component functions as tools: a component that exports typed functions is a plugin with no
+//! code of ours in it.
 //!
 //! # Policy
 //!
-//! * **What counts.** Functions at the root of the component and in the interfaces that it exports. Exports of `wasi:*`
-//!   and `cofferdam:*` packages are protocols and not tools. A component that exports `cofferdam:plugin/tools` declares
-//!   its tools, and none of its other exports is one.
-//! * **Names.** Kebab case becomes snake case: `get-time` is the tool `get_time`. A function of an interface is called
-//!   by its own name while no other function of the component has that name, and `<interface>_<function>` otherwise; a
-//!   function at the root is never renamed. Names that are still equal refuse the plugin (`ARG-43`).
-//! * **Types.** Every value type of WIT has one JSON form, see `schema.rs`; decoding by the schema gives a value that can
-//!   be lowered, and lifting a lowered value gives the same JSON again. Resources, streams, futures and the like have no
-//!   JSON form: a function that uses one refuses the plugin, because a tool that is silently missing is worse.
-//! * **Results.** No result is null. A `result<T, E>` at the top is the outcome: the value of `T`, or a failure the tool
-//!   reports itself, see `lift.rs`.
-//! * **Words.** Descriptions come from the `package-docs` section (`docs.rs`) and from a file beside the component
-//!   ([`manifest`](crate::manifest)). Neither can change names or types.
+//! * **What counts.** Functions at the root of the component and in the interfaces that it exports.
+//!   Exports of `wasi:*` and `cofferdam:*` packages are protocols and not tools. A component that
+//!   exports `cofferdam:plugin/tools` declares its tools, and none of its other exports is one.
+//! * **Names.** Kebab case becomes snake case: `get-time` is the tool `get_time`. A function of an
+//!   interface is called by its own name while no other function of the component has that name,
+//!   and `<interface>_<function>` otherwise; a function at the root is never renamed. Names that
+//!   are still equal refuse the plugin (`ARG-43`).
+//! * **Types.** Every value type of WIT has one JSON form, see `schema.rs`; decoding by the schema
+//!   gives a value that can be lowered, and lifting a lowered value gives the same JSON again.
+//!   Resources, streams, futures and the like have no JSON form: a function that uses one refuses
+//!   the plugin, because a tool that is silently missing is worse.
+//! * **Results.** No result is null. A `result<T, E>` at the top is the outcome: the value of `T`,
+//!   or a failure the tool reports itself, see `lift.rs`.
+//! * **Words.** Descriptions come from the `package-docs` section (`docs.rs`) and from a file
+//!   beside the component ([`manifest`](crate::manifest)). Neither can change names or types.
 //!
-//! Nothing is instantiated to describe such a component, and what is derived is compiled and cached like what a plugin
-//! declares. The plan of a function is made once, when its code is linked; a call looks up the tool's name and nothing
-//! else by text.
+//! Nothing is instantiated to describe such a component, and what is derived is compiled and cached
+//! like what a plugin declares. The plan of a function is made once, when its code is linked; a
+//! call looks up the tool's name and nothing else by text.
 
 mod declare;
 mod discover;
@@ -75,8 +78,11 @@ impl TypedCode {
         instance_pre: InstancePre<CallState>,
     ) -> Result<Self, LoadError> {
         let functions = discover::functions(component)?;
-        let by_tool =
-            functions.iter().enumerate().map(|(at, function)| (function.tool.clone(), at)).collect();
+        let by_tool = functions
+            .iter()
+            .enumerate()
+            .map(|(at, function)| (function.tool.clone(), at))
+            .collect();
         Ok(Self { instance_pre, functions, by_tool })
     }
 

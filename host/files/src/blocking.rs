@@ -1,7 +1,8 @@
 //! Where work that may take long is done.
 //!
-//! Usually a step of it at a time is handed to tokio's blocking pool. Work that consists of very many short steps moves
-//! there as a whole instead, and its steps then run in place: handing each of them over would cost more than the step.
+//! Usually a step of it at a time is handed to tokio's blocking pool. Work that consists of very
+//! many short steps moves there as a whole instead, and its steps then run in place: handing each
+//! of them over would cost more than the step.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -12,12 +13,13 @@ use tokio::task::JoinHandle;
 use crate::FileError;
 
 thread_local! {
-    /// Whether this thread belongs to [`spawn`] at the moment, so that nobody waits for it but the work itself.
+    /// Whether this thread belongs to [`spawn`] at the moment, so that nobody waits for it but the
+    /// work itself.
     static MAY_BLOCK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work` on a thread of tokio's blocking pool, or in place when there is no runtime or the thread is one of
-/// [`spawn`]. Dropping the future does not stop work that has begun.
+/// Runs `work` on a thread of tokio's blocking pool, or in place when there is no runtime or the
+/// thread is one of [`spawn`]. Dropping the future does not stop work that has begun.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
 ) -> Result<T, FileError> {
@@ -26,7 +28,10 @@ pub(crate) async fn blocking<T: Send + 'static>(
     }
     let Ok(runtime) = Handle::try_current() else { return work() };
     // It fails when the runtime is shutting down.
-    runtime.spawn_blocking(work).await.unwrap_or_else(|error| Err(std::io::Error::other(error).into()))
+    runtime
+        .spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(std::io::Error::other(error).into()))
 }
 
 /// Whether [`spawn`] has another thread to run on.
@@ -34,11 +39,12 @@ pub(crate) fn can_spawn() -> bool {
     !MAY_BLOCK.get() && Handle::try_current().is_ok()
 }
 
-/// Runs the future that `start` gives on one thread of tokio's blocking pool from its beginning to its end. Dropping the
-/// handle does not stop it.
+/// Runs the future that `start` gives on one thread of tokio's blocking pool from its beginning to
+/// its end. Dropping the handle does not stop it.
 ///
-/// The thread drives nothing else: sockets and timers that the future waits for are those of the runtime that this is
-/// called in. The future begins on its thread, which is why it need not be `Send`.
+/// The thread drives nothing else: sockets and timers that the future waits for are those of the
+/// runtime that this is called in. The future begins on its thread, which is why it need not be
+/// `Send`.
 ///
 /// # Panics
 /// Outside of a runtime; see [`can_spawn`].

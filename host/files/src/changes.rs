@@ -1,8 +1,8 @@
 //! The changes of one call, as a store takes them over.
 //!
-//! They are a difference and not a history: what has to go, then what has to come. Everything that moves away from a
-//! directory goes before the directory does, and everything that comes into one comes after it. Where several things
-//! change places they first move to names that nobody sees.
+//! They are a difference and not a history: what has to go, then what has to come. Everything that
+//! moves away from a directory goes before the directory does, and everything that comes into one
+//! comes after it. Where several things change places they first move to names that nobody sees.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +11,8 @@ use crate::content::Content;
 use crate::quota::Quota;
 use crate::{FileError, StorePath, Usage, Version, WriteMode};
 
-/// What [`FileStore::commit`](crate::FileStore::commit) makes of a store. Only an [`Overlay`](crate::Overlay) knows how to
-/// put one together.
+/// What [`FileStore::commit`](crate::FileStore::commit) makes of a store. Only an
+/// [`Overlay`](crate::Overlay) knows how to put one together.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// What the call saw at each path that it changed; `None` where nothing was.
@@ -63,7 +63,12 @@ pub(crate) trait Steps {
     fn remove_directory(&mut self, path: &StorePath) -> Result<(), FileError>;
     fn rename(&mut self, from: &StorePath, to: &StorePath) -> Result<(), FileError>;
     fn create_directory(&mut self, path: &StorePath) -> Result<(), FileError>;
-    fn write(&mut self, path: &StorePath, content: Content, mode: WriteMode) -> Result<(), FileError>;
+    fn write(
+        &mut self,
+        path: &StorePath,
+        content: Content,
+        mode: WriteMode,
+    ) -> Result<(), FileError>;
 }
 
 impl Changes {
@@ -75,10 +80,9 @@ impl Changes {
     /// Whether nothing that exists is touched.
     pub(crate) fn only_create(&self) -> bool {
         self.vacated.is_empty()
-            && self
-                .filled
-                .iter()
-                .all(|(_, filled)| matches!(filled, Filled::Directory | Filled::File { replaces: None, .. }))
+            && self.filled.iter().all(|(_, filled)| {
+                matches!(filled, Filled::Directory | Filled::File { replaces: None, .. })
+            })
     }
 
     /// Whether one step makes them, which needs no journal.
@@ -98,7 +102,8 @@ impl Changes {
 
     /// What a store holds that held `usage` before.
     pub(crate) fn usage_after(&self, usage: Usage) -> Usage {
-        let change = |now: u64, before: u64, after: u64| now.saturating_add(after).saturating_sub(before);
+        let change =
+            |now: u64, before: u64, after: u64| now.saturating_add(after).saturating_sub(before);
         Usage {
             bytes: change(usage.bytes, self.before.bytes, self.after.bytes),
             entries: change(usage.entries, self.before.entries, self.after.entries),
@@ -116,12 +121,18 @@ impl Changes {
     }
 
     /// Everything that can be said before anything has changed.
-    pub(crate) fn check(&self, quota: &Quota, usage: Usage, steps: &mut impl Steps) -> Result<(), FileError> {
+    pub(crate) fn check(
+        &self,
+        quota: &Quota,
+        usage: Usage,
+        steps: &mut impl Steps,
+    ) -> Result<(), FileError> {
         self.check_versions(steps)?;
         let vacated: BTreeSet<_> = self.vacated.iter().map(Vacated::path).collect();
         for change in &self.vacated {
             let Vacated::Directory(path) = change else { continue };
-            if let Some(other) = steps.children(path)?.iter().find(|child| !vacated.contains(child)) {
+            if let Some(other) = steps.children(path)?.iter().find(|child| !vacated.contains(child))
+            {
                 return Err(conflict(other));
             }
         }
@@ -143,7 +154,8 @@ impl Changes {
                 Filled::Directory => steps.create_directory(&path),
                 Filled::Moved { from } => steps.rename(&from, &path),
                 Filled::File { content, replaces, .. } => {
-                    let mode = if replaces.is_some() { WriteMode::Replace } else { WriteMode::Create };
+                    let mode =
+                        if replaces.is_some() { WriteMode::Replace } else { WriteMode::Create };
                     steps.write(&path, content, mode)
                 }
             };

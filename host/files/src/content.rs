@@ -1,4 +1,5 @@
-//! The content of a file on its way into a store: in memory, or on disk where it was too large for that.
+//! The content of a file on its way into a store: in memory, or on disk where it was too large for
+//! that.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -12,8 +13,8 @@ pub(crate) enum Content {
     Spilled(Spilled),
 }
 
-/// Content in a file without a name: nobody else can open it, and it is gone when this is dropped or the host ends, however
-/// that happens.
+/// Content in a file without a name: nobody else can open it, and it is gone when this is dropped
+/// or the host ends, however that happens.
 #[derive(Debug)]
 pub(crate) struct Spilled {
     file: File,
@@ -69,7 +70,8 @@ impl Spilled {
         Self { file, bytes: 0, charge, is_of_store: false }
     }
 
-    /// The same in a file that the store has given out ([`FileStore::nameless_file`](crate::FileStore::nameless_file)).
+    /// The same in a file that the store has given out
+    /// ([`FileStore::nameless_file`](crate::FileStore::nameless_file)).
     pub(crate) fn of_store(file: File, charge: Charge) -> Self {
         Self { file, bytes: 0, charge, is_of_store: true }
     }
@@ -94,7 +96,8 @@ impl Spilled {
         Ok(content)
     }
 
-    /// Writes at `offset`; what lies between the end and `offset` becomes zero. The room is taken already.
+    /// Writes at `offset`; what lies between the end and `offset` becomes zero. The room is taken
+    /// already.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
         if let Err(error) = write_all_at(&mut self.file, offset, data) {
             // What was added is taken away again. What was there may be overwritten in part.

@@ -13,10 +13,11 @@ const DIFF_BYTES_MAX: usize = 256 * 1024;
 /// After this the comparison gets coarser. It is linear from there on.
 const PRECISE: Duration = Duration::from_millis(200);
 
-/// The unified diff of a change in `overlay`, whose paths are shown below `name`; a remark where there is no text to show,
-/// nothing for a directory.
+/// The unified diff of a change in `overlay`, whose paths are shown below `name`; a remark where
+/// there is no text to show, nothing for a directory.
 ///
-/// Nothing that goes wrong is an error: the diff is for looking at, and the change takes place with or without it.
+/// Nothing that goes wrong is an error: the diff is for looking at, and the change takes place with
+/// or without it.
 pub async fn unified_diff(overlay: &Overlay, name: &str, change: &ChangedFile) -> Option<String> {
     if change.kind == EntryKind::Directory {
         return None;
@@ -65,7 +66,9 @@ mod tests {
     async fn every_kind_of_change_is_shown() {
         let store = Arc::new(MemoryStore::new(Quota::default()));
         let path = |text: &str| StorePath::file(text).unwrap();
-        for (name, content) in [("changed", "a\nb\n"), ("gone", "x\n"), ("binary", "\0"), ("moved", "m\n")] {
+        for (name, content) in
+            [("changed", "a\nb\n"), ("gone", "x\n"), ("binary", "\0"), ("moved", "m\n")]
+        {
             store.write(&path(name), content.into(), WriteMode::Create).await.unwrap();
         }
         let overlay = Overlay::new(store, &Budget::new(u64::MAX));

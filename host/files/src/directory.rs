@@ -1,42 +1,46 @@
 //! A file store in one directory of the host.
 //!
-//! The directory is opened once and everything below it is reached from that handle, one segment at a time, each
-//! opened relative to the one before without following a link (`FILE-18`); Linux can do that in one step (see
-//! [`descent`]). So check and use are one step: whoever swaps a directory for a link at the wrong moment gets a refusal
-//! or a file inside the directory, never one outside. Before anything is opened for reading its kind is looked up, and
-//! it is opened without blocking and looked at again: a pipe cannot make a thread wait.
+//! The directory is opened once and everything below it is reached from that handle, one segment at
+//! a time, each opened relative to the one before without following a link (`FILE-18`); Linux can
+//! do that in one step (see [`descent`]). So check and use are one step: whoever swaps a directory
+//! for a link at the wrong moment gets a refusal or a file inside the directory, never one outside.
+//! Before anything is opened for reading its kind is looked up, and it is opened without blocking
+//! and looked at again: a pipe cannot make a thread wait.
 //!
-//! A file is written under a temporary name in its own directory, flushed to disk and then given its name, so that
-//! readers and crashes see the old or the new content (`FILE-13`). Temporary names are reserved and invisible; those of
-//! a host that was killed are removed by a later count once they are an hour old.
+//! A file is written under a temporary name in its own directory, flushed to disk and then given
+//! its name, so that readers and crashes see the old or the new content (`FILE-13`). Temporary
+//! names are reserved and invisible; those of a host that was killed are removed by a later count
+//! once they are an hour old.
 //!
-//! Several changes of one call are a transaction (`FILE-21`): they are prepared in a directory with a reserved name
-//! in the root, recorded there, made by renames, and the record is removed. A host that is killed before the record
-//! has its name has changed nothing; what one that is killed later has left is finished when the directory is next
-//! opened for changes, or before its next change, so that all of the call is there or nothing. Nobody was told of its
-//! success before that. If a change cannot be made after all (a full disk, somebody else who was faster), those
-//! before it are taken back. Readers through the same store see all changes of a commit or none; other programs see
-//! them come one after another, within milliseconds.
+//! Several changes of one call are a transaction (`FILE-21`): they are prepared in a directory with
+//! a reserved name in the root, recorded there, made by renames, and the record is removed. A host
+//! that is killed before the record has its name has changed nothing; what one that is killed later
+//! has left is finished when the directory is next opened for changes, or before its next change,
+//! so that all of the call is there or nothing. Nobody was told of its success before that. If a
+//! change cannot be made after all (a full disk, somebody else who was faster), those before it are
+//! taken back. Readers through the same store see all changes of a commit or none; other programs
+//! see them come one after another, within milliseconds.
 //!
-//! Changes of several hosts, or of several stores of one host, to one directory take turns, each waiting ten seconds
-//! at most, where the file system has locks (`flock`). Where it has none, nobody may change the directory beside this
-//! store.
+//! Changes of several hosts, or of several stores of one host, to one directory take turns, each
+//! waiting ten seconds at most, where the file system has locks (`flock`). Where it has none,
+//! nobody may change the directory beside this store.
 //!
-//! What it costs: every operation runs on a thread of tokio's blocking pool (in place when there is no runtime).
-//! Changes are flushed, which is milliseconds on a disk, about the same for a call that changes one file and for one
-//! that changes hundreds. Reads wait for nobody, except for the moment in which a commit of several changes takes its
-//! place; such a commit waits for reads that have begun. The quota needs the size of everything in the directory,
-//! which is counted at the first change and again when others may have changed it, at a fiftieth of the time at most
-//! (see [`crate::ledger`]).
+//! What it costs: every operation runs on a thread of tokio's blocking pool (in place when there is
+//! no runtime). Changes are flushed, which is milliseconds on a disk, about the same for a call
+//! that changes one file and for one that changes hundreds. Reads wait for nobody, except for the
+//! moment in which a commit of several changes takes its place; such a commit waits for reads that
+//! have begun. The quota needs the size of everything in the directory, which is counted at the
+//! first change and again when others may have changed it, at a fiftieth of the time at most (see
+//! [`crate::ledger`]).
 //!
-//! What it does not do: it cannot tell a hard link from any other file, and two hosts on one directory do not see
-//! each other's changes in the count for a moment, so that together they may exceed a quota. It crosses mount points
-//! inside the directory (whoever mounts there decides), but a call that changes more than one thing cannot commit
-//! across one ([`FileError::MountPoint`]). What comes with a commit of several changes, and on Linux every file that was
-//! too large for memory, gets its group and its default access rights from the root and not from the directory it is
-//! put into. On a file system that ignores case, so do
-//! the names (`FILE-11` wants it otherwise). On Windows directories are not flushed, and several hosts do not take
-//! turns.
+//! What it does not do: it cannot tell a hard link from any other file, and two hosts on one
+//! directory do not see each other's changes in the count for a moment, so that together they may
+//! exceed a quota. It crosses mount points inside the directory (whoever mounts there decides), but
+//! a call that changes more than one thing cannot commit across one ([`FileError::MountPoint`]).
+//! What comes with a commit of several changes, and on Linux every file that was too large for
+//! memory, gets its group and its default access rights from the root and not from the directory it
+//! is put into. On a file system that ignores case, so do the names (`FILE-11` wants it otherwise).
+//! On Windows directories are not flushed, and several hosts do not take turns.
 
 mod apply;
 mod change;
@@ -71,8 +75,8 @@ use crate::blocking::blocking;
 use crate::content::Content;
 use crate::ledger::Ledger;
 use crate::{
-    Changes, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, NameRules, Quota, Room,
-    Scope, Stat, StorePath, WriteMode,
+    Changes, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, NameRules,
+    Quota, Room, Scope, Stat, StorePath, WriteMode,
 };
 
 /// How a directory is used.
@@ -80,18 +84,24 @@ use crate::{
 pub struct DirectoryOptions {
     /// Refuse every change (`FILE-20`).
     pub is_read_only: bool,
-    /// The limits of the store. What is in the directory already counts unless the quota is one of growth.
+    /// The limits of the store. What is in the directory already counts unless the quota is one of
+    /// growth.
     pub quota: Quota,
     /// The names that the store takes and shows.
     pub names: NameRules,
-    /// Wait for the disk at every change. Without it a crash of the machine (not one of the host) may lose the last
-    /// changes and leave empty files.
+    /// Wait for the disk at every change. Without it a crash of the machine (not one of the host)
+    /// may lose the last changes and leave empty files.
     pub is_durable: bool,
 }
 
 impl Default for DirectoryOptions {
     fn default() -> Self {
-        Self { is_read_only: false, quota: Quota::default(), names: NameRules::Portable, is_durable: true }
+        Self {
+            is_read_only: false,
+            quota: Quota::default(),
+            names: NameRules::Portable,
+            is_durable: true,
+        }
     }
 }
 
@@ -105,7 +115,8 @@ pub struct DirectoryStore {
     options: DirectoryOptions,
 }
 
-/// A directory that cannot be opened. The text names it, because it is for the person who configured it.
+/// A directory that cannot be opened. The text names it, because it is for the person who
+/// configured it.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open the directory `{}`", path.display())]
 pub struct OpenDirectoryError {
@@ -115,15 +126,20 @@ pub struct OpenDirectoryError {
 }
 
 impl DirectoryStore {
-    /// Opens the directory `path` of the host, with the rights of this process. A link in `path` itself is followed:
-    /// the person who wrote it may. Blocks for as long as that takes, and counts nothing yet.
+    /// Opens the directory `path` of the host, with the rights of this process. A link in `path`
+    /// itself is followed: the person who wrote it may. Blocks for as long as that takes, and
+    /// counts nothing yet.
     ///
-    /// If a host was killed while it committed changes to the directory, its commit is finished first, unless the store is to
-    /// be read-only.
+    /// If a host was killed while it committed changes to the directory, its commit is finished
+    /// first, unless the store is to be read-only.
     ///
     /// # Errors
-    /// When `path` is not a directory that can be opened, or the commit of a killed host cannot be finished.
-    pub fn open_ambient(path: &Path, options: DirectoryOptions) -> Result<Self, OpenDirectoryError> {
+    /// When `path` is not a directory that can be opened, or the commit of a killed host cannot be
+    /// finished.
+    pub fn open_ambient(
+        path: &Path,
+        options: DirectoryOptions,
+    ) -> Result<Self, OpenDirectoryError> {
         let opened = path.canonicalize().and_then(|root| {
             let directory = Dir::open_ambient_dir(&root, ambient_authority())?;
             let tree = Tree::new(directory, options);
@@ -132,7 +148,8 @@ impl DirectoryStore {
             }
             Ok((root, tree))
         });
-        let (root, tree) = opened.map_err(|source| OpenDirectoryError { path: path.to_owned(), source })?;
+        let (root, tree) =
+            opened.map_err(|source| OpenDirectoryError { path: path.to_owned(), source })?;
         Ok(Self {
             tree: Arc::new(tree),
             ledger: Arc::new(Mutex::new(Ledger::new(options.quota.counts))),
@@ -143,8 +160,9 @@ impl DirectoryStore {
 
     /// The canonical path that the directory had when it was opened.
     ///
-    /// For comparing mounts with directories that must stay out of reach. It must not reach a model, a guest or an error
-    /// text, and it must not be opened again: what is there by now may be something else.
+    /// For comparing mounts with directories that must stay out of reach. It must not reach a
+    /// model, a guest or an error text, and it must not be opened again: what is there by now may
+    /// be something else.
     #[must_use]
     pub fn root_ambient(&self) -> &Path {
         &self.root
@@ -163,8 +181,9 @@ impl DirectoryStore {
         .await
     }
 
-    /// Runs `change` where it may block, alone among the changes of the directory. The ledger moves into the work, so that
-    /// a caller who stops waiting does not let the next change in before this one is over.
+    /// Runs `change` where it may block, alone among the changes of the directory. The ledger moves
+    /// into the work, so that a caller who stops waiting does not let the next change in before
+    /// this one is over.
     async fn change_with<T: Send + 'static>(
         &self,
         change: impl FnOnce(&Tree, &mut Ledger) -> Result<T, FileError> + Send + 'static,
@@ -236,7 +255,12 @@ impl FileStore for DirectoryStore {
         self.read_with(move |tree| tree.read(&path, bytes_max)).await
     }
 
-    async fn read_range(&self, path: &StorePath, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
+    async fn read_range(
+        &self,
+        path: &StorePath,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, FileError> {
         let path = path.clone();
         self.read_with(move |tree| tree.read_range(&path, offset, length)).await
     }
@@ -246,7 +270,12 @@ impl FileStore for DirectoryStore {
         Some(Arc::new(reader::DirectoryReader::new(Arc::clone(&self.tree), path.clone())))
     }
 
-    async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
+    async fn write(
+        &self,
+        path: &StorePath,
+        content: Vec<u8>,
+        mode: WriteMode,
+    ) -> Result<(), FileError> {
         let path = path.clone();
         self.change_with(move |tree, ledger| {
             tree.write(ledger, &path, &Content::Bytes(content), mode, &tree.options.quota)
@@ -266,7 +295,10 @@ impl FileStore for DirectoryStore {
 
     async fn create_directory(&self, path: &StorePath) -> Result<MadeDirectory, FileError> {
         let path = path.clone();
-        self.change_with(move |tree, ledger| tree.create_directory(ledger, &path, &tree.options.quota)).await
+        self.change_with(move |tree, ledger| {
+            tree.create_directory(ledger, &path, &tree.options.quota)
+        })
+        .await
     }
 
     async fn remove_directory(&self, path: &StorePath) -> Result<(), FileError> {
@@ -276,13 +308,15 @@ impl FileStore for DirectoryStore {
 
     async fn rename(&self, from: &StorePath, to: &StorePath) -> Result<(), FileError> {
         let (from, to) = (from.clone(), to.clone());
-        self.change_with(move |tree, ledger| tree.rename(ledger, &from, &to, &tree.options.quota)).await
+        self.change_with(move |tree, ledger| tree.rename(ledger, &from, &to, &tree.options.quota))
+            .await
     }
 
     async fn room(&self) -> Result<Room, FileError> {
         let tree = Arc::clone(&self.tree);
         let mut ledger = Arc::clone(&self.ledger).lock_owned().await;
-        blocking(move || Ok(Room { quota: tree.options.quota, usage: tree.usage(&mut ledger)? })).await
+        blocking(move || Ok(Room { quota: tree.options.quota, usage: tree.usage(&mut ledger)? }))
+            .await
     }
 
     async fn commit(&self, changes: Changes) -> Result<(), FileError> {

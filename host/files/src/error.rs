@@ -5,8 +5,8 @@ use std::{fmt, io};
 use crate::path::quoted;
 use crate::{PathError, QuotaExceeded, StorePath};
 
-/// Why an operation failed. It displays as the reason that the contract prescribes, for the model to read; that text
-/// never holds a path of the host.
+/// Why an operation failed. It displays as the reason that the contract prescribes, for the model
+/// to read; that text never holds a path of the host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -67,11 +67,12 @@ pub enum FileError {
         /// The path, as it was when the call began.
         path: StorePath,
     },
-    /// Another program was changing the directory of the store for all the time that a change waits for its turn.
+    /// Another program was changing the directory of the store for all the time that a change waits
+    /// for its turn.
     #[error("the file store is being changed by another program.")]
     Busy,
-    /// A commit of several changes would have to move something into or out of a file system that is mounted inside the
-    /// store, which cannot be done in one step.
+    /// A commit of several changes would have to move something into or out of a file system that
+    /// is mounted inside the store, which cannot be done in one step.
     #[error("several changes cannot be made together across a mount point inside the file store.")]
     MountPoint,
     /// The changes that a call holds in memory would take more than they may.
@@ -80,7 +81,8 @@ pub enum FileError {
         /// The limit.
         bytes_max: u64,
     },
-    /// The changes that a call keeps on disk, because they are too large for memory, would take more than they may.
+    /// The changes that a call keeps on disk, because they are too large for memory, would take
+    /// more than they may.
     #[error("the changes of one call may take {bytes_max} bytes of disk at most.")]
     Disk {
         /// The limit.
@@ -121,8 +123,9 @@ impl fmt::Display for HostFailure {
     }
 }
 
-/// A failure of the service behind a bucket. It displays as what the operator needs, with the bucket, the endpoint and
-/// what to check, and without credentials. The service's own words are in its `source`.
+/// A failure of the service behind a bucket. It displays as what the operator needs, with the
+/// bucket, the endpoint and what to check, and without credentials. The service's own words are in
+/// its `source`.
 #[derive(Debug, thiserror::Error)]
 #[error("the bucket `{bucket}` at {endpoint}: {}; check {}", problem.in_words(), problem.to_check())]
 #[non_exhaustive]
@@ -161,8 +164,12 @@ impl ServiceProblem {
     /// Returns the sentence for a model.
     fn for_model(self) -> &'static str {
         match self {
-            Self::NoBucket => "its bucket was not found; the operator has to check the configuration",
-            Self::Denied => "its service denied access; the operator has to check the configuration",
+            Self::NoBucket => {
+                "its bucket was not found; the operator has to check the configuration"
+            }
+            Self::Denied => {
+                "its service denied access; the operator has to check the configuration"
+            }
             Self::Moved | Self::Refused => {
                 "its service refused the request; the operator has to check the configuration"
             }
@@ -187,7 +194,9 @@ impl ServiceProblem {
     fn to_check(self) -> &'static str {
         match self {
             Self::NoBucket => "the bucket's name, the endpoint and the region",
-            Self::Denied => "the access key, its secret, and what they are allowed to do with this bucket",
+            Self::Denied => {
+                "the access key, its secret, and what they are allowed to do with this bucket"
+            }
             Self::Moved => "the region and the endpoint",
             Self::Unreachable => "the endpoint and the network",
             Self::Timeout | Self::Failed => "the endpoint, and try again later",
@@ -255,8 +264,14 @@ mod tests {
     fn texts_are_those_of_the_contract() {
         let leaf = StorePath::file("d/a\u{9b}b").unwrap();
         let expected = [
-            (FileError::Link, "Invalid path: the resolved path contains a symbolic link or reparse point."),
-            (FileError::IsDirectory, "this path is already a directory. Choose a different file name."),
+            (
+                FileError::Link,
+                "Invalid path: the resolved path contains a symbolic link or reparse point.",
+            ),
+            (
+                FileError::IsDirectory,
+                "this path is already a directory. Choose a different file name.",
+            ),
             (FileError::ParentIsFile, "a parent path is already a file. Choose a different path."),
             (FileError::IsFile, "this path is already a file. Choose a different name."),
             (FileError::ReadOnly, "the store is read-only."),
@@ -270,8 +285,10 @@ mod tests {
 
     #[test]
     fn what_the_system_said_is_not_in_the_text() {
-        let error =
-            FileError::from(io::Error::new(io::ErrorKind::PermissionDenied, "open /home/me/secret: denied"));
+        let error = FileError::from(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "open /home/me/secret: denied",
+        ));
         assert_eq!(error.to_string(), "the file store failed: permission denied.");
         assert!(error.source().unwrap().to_string().contains("/home/me/secret"));
     }

@@ -8,8 +8,8 @@ use crate::{ChangeKind, ChangedFile, EntryKind, FileError, Overlay, unified_diff
 /// The longest diffs of one call together, in bytes. What comes after them is listed without.
 const DIFFS_BYTES_MAX: usize = 1024 * 1024;
 
-/// Commits what was changed in `overlay`, unless it is a dry run, and says what it was. In the record the store is called
-/// `name`.
+/// Commits what was changed in `overlay`, unless it is a dry run, and says what it was. In the
+/// record the store is called `name`.
 ///
 /// # Errors
 /// As for [`Overlay::commit_changes`]. Then the changes are lost.
@@ -27,7 +27,8 @@ pub async fn finish(
     if effects.shows_diffs {
         let mut bytes_left = DIFFS_BYTES_MAX;
         for (told, change) in told.iter_mut().zip(&changed).take(FILE_CHANGES_MAX) {
-            let diff = unified_diff(overlay, name, change).await.filter(|diff| diff.len() <= bytes_left);
+            let diff =
+                unified_diff(overlay, name, change).await.filter(|diff| diff.len() <= bytes_left);
             bytes_left = bytes_left.saturating_sub(diff.as_ref().map_or(0, String::len));
             told.diff = diff;
         }

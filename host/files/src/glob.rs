@@ -1,9 +1,10 @@
 //! Glob patterns (`FILE-24` to `FILE-27`).
 //!
-//! A pattern becomes a small program that is run like a regular expression without backtracking: matching takes
-//! time in proportion to pattern length times name length, whatever a model writes. No crate at hand has these
-//! rules exactly (a literal `[` when nothing closes it, `[!a]` but not `[^a]`, `**` only as a whole segment, braces
-//! that do not nest, simple lower-case mapping), so this is our own.
+//! A pattern becomes a small program that is run like a regular expression without backtracking:
+//! matching takes time in proportion to pattern length times name length, whatever a model writes.
+//! No crate at hand has these rules exactly (a literal `[` when nothing closes it, `[!a]` but not
+//! `[^a]`, `**` only as a whole segment, braces that do not nest, simple lower-case mapping), so
+//! this is our own.
 
 mod parse;
 mod program;
@@ -34,7 +35,9 @@ struct Pattern {
 #[non_exhaustive]
 pub enum GlobError {
     /// The pattern has too many characters.
-    #[error("Glob pattern is too long ({chars} characters). Maximum supported length is 256 characters.")]
+    #[error(
+        "Glob pattern is too long ({chars} characters). Maximum supported length is 256 characters."
+    )]
     TooLong {
         /// How many it has.
         chars: usize,
@@ -59,8 +62,8 @@ impl Glob {
         }
     }
 
-    /// Whether the pattern matches `path`, which is relative to the searched directory and has `/` between its
-    /// segments.
+    /// Whether the pattern matches `path`, which is relative to the searched directory and has `/`
+    /// between its segments.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         let Some(pattern) = &self.pattern else { return true };
@@ -74,7 +77,8 @@ fn compile(pattern: &str) -> Result<Glob, GlobError> {
     if chars > PATTERN_CHARS_MAX {
         return Err(GlobError::TooLong { chars });
     }
-    let pattern: Vec<char> = pattern.chars().map(|c| if c == '\\' { '/' } else { lower(c) }).collect();
+    let pattern: Vec<char> =
+        pattern.chars().map(|c| if c == '\\' { '/' } else { lower(c) }).collect();
     let is_name_only = !pattern.contains(&'/');
     Ok(Glob { pattern: Some(Pattern { program: parse(&pattern)?, is_name_only }) })
 }
@@ -83,8 +87,8 @@ fn last_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// The simple lower-case mapping (`FILE-27`). Only U+0130 has a longer full mapping, and the first character of that
-/// is its simple one.
+/// The simple lower-case mapping (`FILE-27`). Only U+0130 has a longer full mapping, and the first
+/// character of that is its simple one.
 fn lower(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }

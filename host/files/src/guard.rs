@@ -14,13 +14,14 @@ pub use restricted::{PathPatterns, Restricted};
 pub use subtree::Subtree;
 
 use crate::{
-    Changes, EntryKind, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, NameRules,
-    Room, Scope, Stat, StorePath, WriteMode,
+    Changes, EntryKind, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory,
+    NameRules, Room, Scope, Stat, StorePath, WriteMode,
 };
 
 /// A store that refuses every change with the text of `FILE-20` and hands everything else on.
 ///
-/// The store below may still change by other ways; this is a view without the right to write, not a snapshot.
+/// The store below may still change by other ways; this is a view without the right to write, not a
+/// snapshot.
 #[derive(Clone)]
 pub struct ReadOnly {
     store: Arc<dyn FileStore>,
@@ -63,7 +64,12 @@ impl FileStore for ReadOnly {
         self.store.read(path, bytes_max).await
     }
 
-    async fn read_range(&self, path: &StorePath, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
+    async fn read_range(
+        &self,
+        path: &StorePath,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, FileError> {
         self.store.read_range(path, offset, length).await
     }
 
@@ -104,11 +110,12 @@ impl FileStore for ReadOnly {
     }
 }
 
-/// A store that takes new files and directories and gives nothing out: what exists can be neither read nor listed,
-/// changed or deleted.
+/// A store that takes new files and directories and gives nothing out: what exists can be neither
+/// read nor listed, changed or deleted.
 ///
-/// That a path is taken cannot be hidden from someone who may create files. What is told is that and nothing more:
-/// directories are seen, because files are created in them, and of a file neither length nor time.
+/// That a path is taken cannot be hidden from someone who may create files. What is told is that
+/// and nothing more: directories are seen, because files are created in them, and of a file neither
+/// length nor time.
 #[derive(Clone)]
 pub struct CreateOnly {
     store: Arc<dyn FileStore>,
@@ -168,9 +175,16 @@ impl FileStore for CreateOnly {
         self.refuse(path).await
     }
 
-    async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
+    async fn write(
+        &self,
+        path: &StorePath,
+        content: Vec<u8>,
+        mode: WriteMode,
+    ) -> Result<(), FileError> {
         match self.store.write(path, content, WriteMode::Create).await {
-            Err(FileError::AlreadyExists) if mode == WriteMode::Replace => Err(FileError::CreateOnly),
+            Err(FileError::AlreadyExists) if mode == WriteMode::Replace => {
+                Err(FileError::CreateOnly)
+            }
             result => result,
         }
     }
@@ -200,7 +214,11 @@ impl FileStore for CreateOnly {
     }
 
     async fn commit(&self, changes: Changes) -> Result<(), FileError> {
-        if changes.only_create() { self.store.commit(changes).await } else { Err(FileError::CreateOnly) }
+        if changes.only_create() {
+            self.store.commit(changes).await
+        } else {
+            Err(FileError::CreateOnly)
+        }
     }
 }
 

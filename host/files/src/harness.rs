@@ -1,14 +1,17 @@
-//! The file-access tools: a model works on the files of one store or of several (`FILE-34` to `FILE-47`).
+//! The file-access tools: a model works on the files of one store or of several (`FILE-34` to
+//! `FILE-47`).
 //!
-//! Nine tools, offered as a [`ToolSource`] like any plugin's. What they answer, refusals included, is ordinary text for the
-//! model and never a tool error (`FILE-43`); only a store that fails by itself says so in other words than the contract's.
-//! A tool is one operation on the store: others see its change as a whole or not at all. Changes of one file by calls at the
-//! same time are made one after another, whatever their number.
+//! Nine tools, offered as a [`ToolSource`] like any plugin's. What they answer, refusals included,
+//! is ordinary text for the model and never a tool error (`FILE-43`); only a store that fails by
+//! itself says so in other words than the contract's. A tool is one operation on the store: others
+//! see its change as a whole or not at all. Changes of one file by calls at the same time are made
+//! one after another, whatever their number.
 //!
-//! With one store, paths start at its root. With several, each store is a directory of that name in the root.
+//! With one store, paths start at its root. With several, each store is a directory of that name in
+//! the root.
 //!
-//! Limits: what one answer holds is bounded by [`FileAccessOptions`], what a store holds by its quota. A file larger than 64 MiB
-//! can be read in lines but not edited.
+//! Limits: what one answer holds is bounded by [`FileAccessOptions`], what a store holds by its
+//! quota. A file larger than 64 MiB can be read in lines but not edited.
 
 mod declarations;
 mod edit;
@@ -27,8 +30,8 @@ use cofferdam_tool::invoke::FileEffects;
 use cofferdam_tool::label::{Integrity, StatedBy, StatedLabels};
 use cofferdam_tool::record::FileChange;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, ErrorType, Outcome, Output, ToolCall, ToolDefinition, ToolError,
-    ToolName, ToolSource,
+    CallContext, CallRecord, Completion, ErrorType, Outcome, Output, ToolCall, ToolDefinition,
+    ToolError, ToolName, ToolSource,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -39,10 +42,12 @@ use self::requests::Request;
 pub use self::stores::{ApprovalRule, ToolWord, UnknownToolWord};
 use self::stores::{Failures, Place, Views};
 use self::turns::Turn;
-use crate::{Budget, FileError, FileStore, PathPatterns, SearchCaps, Sharing, StorePath, Transaction};
+use crate::{
+    Budget, FileError, FileStore, PathPatterns, SearchCaps, Sharing, StorePath, Transaction,
+};
 
-/// The memory that the changes of a call may take that are kept apart first, in bytes: twice the largest file that is
-/// edited.
+/// The memory that the changes of a call may take that are kept apart first, in bytes: twice the
+/// largest file that is edited.
 const CHANGED_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
 /// Globs that are hidden from the tools by default.
@@ -60,8 +65,8 @@ pub struct FileAccessOptions {
     pub require_write_approval: bool,
     /// Exceptions from these two. The first rule that fits a call decides.
     pub approvals: Vec<ApprovalRule>,
-    /// Paths that the tools neither list, search, read nor write: version control and files with secrets, unless said
-    /// otherwise.
+    /// Paths that the tools neither list, search, read nor write: version control and files with
+    /// secrets, unless said otherwise.
     pub hidden: PathPatterns,
     /// Paths that the tools do not change.
     pub read_only: PathPatterns,
@@ -143,10 +148,12 @@ struct Answer {
 }
 
 impl FileAccessTools {
-    /// The tools over `store`, which people call `name`. A store that is read-only gets the tools of the read-only mode.
+    /// The tools over `store`, which people call `name`. A store that is read-only gets the tools
+    /// of the read-only mode.
     ///
     /// # Errors
-    /// None of the tools' own declarations is refused by the rules for declarations; that this is so is tested.
+    /// None of the tools' own declarations is refused by the rules for declarations; that this is
+    /// so is tested.
     pub fn new(
         name: impl Into<String>,
         store: Arc<dyn FileStore>,
@@ -157,12 +164,15 @@ impl FileAccessTools {
         Self::offering(name.clone(), vec![FileAccessStore { name, store, options }])
     }
 
-    /// The tools over `stores`. With one they are those of [`new`](Self::new) under its name; with several, which people
-    /// call `name` together, each store is a directory of its name.
+    /// The tools over `stores`. With one they are those of [`new`](Self::new) under its name; with
+    /// several, which people call `name` together, each store is a directory of its name.
     ///
     /// # Errors
     /// [`FileAccessError`].
-    pub fn over(name: impl Into<String>, mut stores: Vec<FileAccessStore>) -> Result<Self, FileAccessError> {
+    pub fn over(
+        name: impl Into<String>,
+        mut stores: Vec<FileAccessStore>,
+    ) -> Result<Self, FileAccessError> {
         for store in &mut stores {
             store.options.is_read_only |= store.store.is_read_only();
         }
@@ -172,7 +182,8 @@ impl FileAccessTools {
             _ => name.into(),
         };
         for (index, FileAccessStore { name, .. }) in stores.iter().enumerate() {
-            let is_taken = stores.iter().take(index).any(|other| other.name.eq_ignore_ascii_case(name));
+            let is_taken =
+                stores.iter().take(index).any(|other| other.name.eq_ignore_ascii_case(name));
             if stores.len() > 1 && (is_taken || StorePath::ROOT.child(name).is_err()) {
                 return Err(FileAccessError::Name { name: name.clone() });
             }
@@ -208,9 +219,15 @@ impl FileAccessTools {
         &self.stores
     }
 
-    /// Runs one call. The changes of a dry run, and those that are to be shown, are made in an overlay first.
-    async fn answer(&self, call: &ToolCall<'_>, context: &CallContext) -> Result<Answer, ToolError> {
-        let unknown = || ToolError::new(ErrorType::PluginUnavailable).with_detail("no such file-access tool");
+    /// Runs one call. The changes of a dry run, and those that are to be shown, are made in an
+    /// overlay first.
+    async fn answer(
+        &self,
+        call: &ToolCall<'_>,
+        context: &CallContext,
+    ) -> Result<Answer, ToolError> {
+        let unknown =
+            || ToolError::new(ErrorType::PluginUnavailable).with_detail("no such file-access tool");
         let tool = Tool::named(call.tool.name.as_str()).ok_or_else(unknown)?;
         let request = || {
             let arguments = Value::Object(call.arguments.value().clone());
@@ -244,7 +261,8 @@ impl FileAccessTools {
                     answer.failures = failures.take();
                     return Ok(answer);
                 }
-                Err(error) if matches!(error.source, FileError::Conflict { .. }) && tries_left > 0 => {}
+                Err(error)
+                    if matches!(error.source, FileError::Conflict { .. }) && tries_left > 0 => {}
                 Err(error) => return Err(error.into()),
             }
             tokio::task::yield_now().await;
@@ -252,7 +270,8 @@ impl FileAccessTools {
     }
 }
 
-/// Waits for the turn of the file that `request` changes, if it changes one. A name that no file can have is refused later.
+/// Waits for the turn of the file that `request` changes, if it changes one. A name that no file
+/// can have is refused later.
 async fn turn(views: &Views<'_>, request: &Request) -> Option<Turn> {
     let Place { view, path } = views.file(request.changed_file()?).ok()?;
     Some(Turn::wait(view.store.locate(&path)).await)
@@ -282,11 +301,12 @@ impl ToolSource for FileAccessTools {
     }
 
     fn needs_approval_for(&self, tool: &ToolName, arguments: &Map<String, Value>) -> bool {
-        Tool::named(tool.as_str()).is_some_and(|tool| stores::needs_approval(&self.stores, tool, arguments))
+        Tool::named(tool.as_str())
+            .is_some_and(|tool| stores::needs_approval(&self.stores, tool, arguments))
     }
 
-    /// What is in a file, and what it is called, was often written by somebody else. Reading does nothing else, so that it is
-    /// safe whoever has suggested it; writing is not.
+    /// What is in a file, and what it is called, was often written by somebody else. Reading does
+    /// nothing else, so that it is safe whoever has suggested it; writing is not.
     fn labels(&self, tool: &ToolName) -> StatedLabels {
         match Tool::named(tool.as_str()) {
             Some(tool) if tool.writes() => StatedLabels::default(),

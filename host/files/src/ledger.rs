@@ -1,8 +1,9 @@
 //! What a store holds, as far as it is known.
 //!
-//! Counting may take long, so it happens at the first change, and later changes go by that count and what they did themselves.
-//! Because others may change the store too, a count is trusted for fifty times as long as it took and at least a
-//! second, so that counting takes a fiftieth of the time at most. A ledger of growth needs no count and is always trusted.
+//! Counting may take long, so it happens at the first change, and later changes go by that count
+//! and what they did themselves. Because others may change the store too, a count is trusted for
+//! fifty times as long as it took and at least a second, so that counting takes a fiftieth of the
+//! time at most. A ledger of growth needs no count and is always trusted.
 
 use std::time::{Duration, Instant};
 
@@ -80,7 +81,8 @@ impl Ledger {
         self.change(Usage::without_directory);
     }
 
-    /// After a change that failed half-way it is not known what is there. Growth is taken to be what it was before.
+    /// After a change that failed half-way it is not known what is there. Growth is taken to be
+    /// what it was before.
     pub(crate) fn forget(&mut self) {
         if self.counts == QuotaCounts::Total {
             self.known = None;

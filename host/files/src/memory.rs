@@ -1,8 +1,8 @@
 //! A file store in memory.
 //!
-//! It is empty at first and gone when it is dropped. Every operation takes the time of a map look-up and at most one
-//! copy of the content, under one lock for the whole store: readers share it, a writer has it alone and never waits
-//! for anything while it does.
+//! It is empty at first and gone when it is dropped. Every operation takes the time of a map
+//! look-up and at most one copy of the content, under one lock for the whole store: readers share
+//! it, a writer has it alone and never waits for anything while it does.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -16,8 +16,8 @@ use crate::changes::Steps;
 use crate::content::Content;
 use crate::quota::{Change, Usage};
 use crate::{
-    Changes, Entry, EntryKind, FileError, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat,
-    StorePath, Version, WriteMode,
+    Changes, Entry, EntryKind, FileError, FileStore, Listing, MadeDirectory, Quota, Room, Scope,
+    Stat, StorePath, Version, WriteMode,
 };
 
 /// A file store in memory.
@@ -27,7 +27,8 @@ pub struct MemoryStore {
     tree: RwLock<Tree>,
 }
 
-/// Everything but the root, which is always there. The parents of a node are nodes, and directories.
+/// Everything but the root, which is always there. The parents of a node are nodes, and
+/// directories.
 #[derive(Debug, Default, Clone)]
 struct Tree {
     nodes: BTreeMap<StorePath, Node>,
@@ -56,7 +57,8 @@ impl MemoryStore {
         Self { quota: quota.of_total(), tree: RwLock::default() }
     }
 
-    /// No operation can stop half-way, so a tree is whole even when a thread panicked while it held the lock.
+    /// No operation can stop half-way, so a tree is whole even when a thread panicked while it held
+    /// the lock.
     fn tree(&self) -> RwLockReadGuard<'_, Tree> {
         self.tree.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -81,12 +83,22 @@ impl FileStore for MemoryStore {
         Ok(Arc::unwrap_or_clone(content))
     }
 
-    async fn read_range(&self, path: &StorePath, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
+    async fn read_range(
+        &self,
+        path: &StorePath,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, FileError> {
         let content = self.tree().content(path)?;
         Ok(slice(&content, offset, length).to_vec())
     }
 
-    async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
+    async fn write(
+        &self,
+        path: &StorePath,
+        content: Vec<u8>,
+        mode: WriteMode,
+    ) -> Result<(), FileError> {
         self.tree_mut().write(path, content, mode, &self.quota)
     }
 
@@ -156,7 +168,9 @@ impl Tree {
     ) -> Result<(), FileError> {
         let missing = self.missing_parents(path)?;
         let replaced = match (self.stat(path), mode) {
-            (Some(Stat { kind: EntryKind::Directory, .. }), _) => return Err(FileError::IsDirectory),
+            (Some(Stat { kind: EntryKind::Directory, .. }), _) => {
+                return Err(FileError::IsDirectory);
+            }
             (Some(_), WriteMode::Create) => return Err(FileError::AlreadyExists),
             (found, _) => found,
         };
@@ -182,7 +196,11 @@ impl Tree {
         Ok(())
     }
 
-    fn create_directory(&mut self, path: &StorePath, quota: &Quota) -> Result<MadeDirectory, FileError> {
+    fn create_directory(
+        &mut self,
+        path: &StorePath,
+        quota: &Quota,
+    ) -> Result<MadeDirectory, FileError> {
         let mut missing = self.missing_parents(path)?;
         match self.stat(path).map(|stat| stat.kind) {
             Some(EntryKind::Directory) => return Ok(MadeDirectory::Existed),
@@ -237,7 +255,9 @@ impl Tree {
         match (moved, replaced.as_ref().map(|stat| stat.kind)) {
             (EntryKind::File, Some(EntryKind::Directory)) => return Err(FileError::IsDirectory),
             (EntryKind::Directory, Some(EntryKind::File)) => return Err(FileError::IsFile),
-            (EntryKind::Directory, Some(EntryKind::Directory)) if self.below(to).next().is_some() => {
+            (EntryKind::Directory, Some(EntryKind::Directory))
+                if self.below(to).next().is_some() =>
+            {
                 return Err(FileError::NotEmpty);
             }
             _ => {}
@@ -246,7 +266,9 @@ impl Tree {
         let deepest = names.iter().map(|name| to.join(name).depth()).max();
         quota.check_depth(deepest.unwrap_or(0).max(to.depth()))?;
         match replaced {
-            Some(Stat { kind: EntryKind::File, bytes, .. }) => self.usage = self.usage.without_file(bytes),
+            Some(Stat { kind: EntryKind::File, bytes, .. }) => {
+                self.usage = self.usage.without_file(bytes)
+            }
             Some(_) => self.usage = self.usage.without_directory(),
             None => {}
         }
@@ -280,8 +302,8 @@ impl Tree {
 
     /// Everything below `directory`, with its name from there on.
     fn below<'t>(&'t self, directory: &'t StorePath) -> impl Iterator<Item = (&'t Node, &'t str)> {
-        // Names that start like the directory but go on with a character below `/` come in between, so the range ends
-        // with the common prefix and `below` picks out.
+        // Names that start like the directory but go on with a character below `/` come in between,
+        // so the range ends with the common prefix and `below` picks out.
         let from = (Bound::Excluded(directory.clone()), Bound::Unbounded);
         self.nodes
             .range(from)
@@ -323,7 +345,12 @@ impl Steps for Tree {
         Self::create_directory(self, path, &Quota::UNLIMITED).map(drop)
     }
 
-    fn write(&mut self, path: &StorePath, content: Content, mode: WriteMode) -> Result<(), FileError> {
+    fn write(
+        &mut self,
+        path: &StorePath,
+        content: Content,
+        mode: WriteMode,
+    ) -> Result<(), FileError> {
         Self::write(self, path, content.into_bytes()?, mode, &Quota::UNLIMITED)
     }
 }

@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Reads a regular file of at most `bytes_max` bytes. A FIFO is not waited for, and a device that never ends is not read;
-/// `/dev/stdin` is standard input.
+/// Reads a regular file of at most `bytes_max` bytes. A FIFO is not waited for, and a device that
+/// never ends is not read; `/dev/stdin` is standard input.
 ///
 /// # Errors
-/// Those of opening and reading; `InvalidInput` for what is not a regular file, and `FileTooLarge` beyond the limit.
+/// Those of opening and reading; `InvalidInput` for what is not a regular file, and `FileTooLarge`
+/// beyond the limit.
 pub fn read_named_ambient(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let file = open_named_ambient(path)?;
     let expected = file.metadata().map_or(0, |metadata| metadata.len().min(bytes_max));
@@ -49,10 +50,12 @@ pub fn read_text_at_most(reader: impl io::Read, bytes_max: u64) -> io::Result<St
 }
 
 fn text(bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// Opens a regular file for reading without waiting; `/dev/stdin` is standard input. Reading it is limited by the caller.
+/// Opens a regular file for reading without waiting; `/dev/stdin` is standard input. Reading it is
+/// limited by the caller.
 ///
 /// # Errors
 /// Those of opening, and `InvalidInput` for what is not a regular file.

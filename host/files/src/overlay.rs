@@ -1,24 +1,28 @@
-//! The changes of one call, kept apart from the store until the call has succeeded (`FILE-21`, `FILE-22`).
+//! The changes of one call, kept apart from the store until the call has succeeded (`FILE-21`,
+//! `FILE-22`).
 //!
-//! An [`Overlay`] looks like the store below with the changes of the call made to it. They are held in memory, or in
-//! files without names where they are too large for that, and are gone when the overlay is dropped;
-//! [`Overlay::commit_changes`] makes them in the store. The quotas of the store count them, and a [`Budget`], which
-//! all overlays of a call share, bounds the memory and the disk that they take. Both are asked before anything is
-//! allocated.
+//! An [`Overlay`] looks like the store below with the changes of the call made to it. They are held
+//! in memory, or in files without names where they are too large for that, and are gone when the
+//! overlay is dropped; [`Overlay::commit_changes`] makes them in the store. The quotas of the store
+//! count them, and a [`Budget`], which all overlays of a call share, bounds the memory and the disk
+//! that they take. Both are asked before anything is allocated.
 //!
-//! What it costs: a file that is changed is copied as a whole at the first change. A file that is only read stays
-//! where it is. Moving a file or a directory copies nothing. What is on disk is read and written in place and not on
-//! another thread, so that a change is made in one go whenever its future is dropped: it meets the cache of the
-//! system, which makes the thread wait when the disk cannot keep up.
+//! What it costs: a file that is changed is copied as a whole at the first change. A file that is
+//! only read stays where it is. Moving a file or a directory copies nothing. What is on disk is
+//! read and written in place and not on another thread, so that a change is made in one go whenever
+//! its future is dropped: it meets the cache of the system, which makes the thread wait when the
+//! disk cannot keep up.
 //!
-//! What the call sees of paths that it does not change is the last state that was committed (`FILE-23`); a file that is
-//! read in several steps while another call replaces it may be seen partly old, partly new, unless the store below has
-//! readers ([`FileStore::reader`]) and it is read through one of them. Remembered for each path that
-//! the call looks at is which state it saw first: if that is no longer the state when the changes of that path are to be
-//! committed, the commit ends as [`FileError::Conflict`]. So does every commit after a change was refused with that error:
-//! a caller that has passed over the refusal cannot keep the rest of its changes.
+//! What the call sees of paths that it does not change is the last state that was committed
+//! (`FILE-23`); a file that is read in several steps while another call replaces it may be seen
+//! partly old, partly new, unless the store below has readers ([`FileStore::reader`]) and it is
+//! read through one of them. Remembered for each path that the call looks at is which state it saw
+//! first: if that is no longer the state when the changes of that path are to be committed, the
+//! commit ends as [`FileError::Conflict`]. So does every commit after a change was refused with
+//! that error: a caller that has passed over the refusal cannot keep the rest of its changes.
 //!
-//! An overlay may lie over another one: then its commit makes the changes in that one, for the inner call of a call.
+//! An overlay may lie over another one: then its commit makes the changes in that one, for the
+//! inner call of a call.
 
 mod budget;
 mod contents;
@@ -42,8 +46,8 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::blocking::blocking;
 use crate::{
-    Changes, FileError, FileReader, FileStore, Listing, MadeDirectory, NameRules, Room, Scope, Stat,
-    StorePath, WriteMode,
+    Changes, FileError, FileReader, FileStore, Listing, MadeDirectory, NameRules, Room, Scope,
+    Stat, StorePath, WriteMode,
 };
 
 /// A few microseconds.
@@ -63,7 +67,12 @@ impl Overlay {
     /// An overlay without changes, whose changes may take what `budget` has left.
     pub fn new(base: Arc<dyn FileStore>, budget: &Budget) -> Self {
         let state = State::new(Arc::clone(&base), budget.clone());
-        Self { base, budget: budget.clone(), state: Arc::new(Mutex::new(state)), is_read_only: false }
+        Self {
+            base,
+            budget: budget.clone(),
+            state: Arc::new(Mutex::new(state)),
+            is_read_only: false,
+        }
     }
 
     /// The memory that this and the other overlays of the call may take.
@@ -85,9 +94,10 @@ impl Overlay {
     /// Opens a file. It stays open, under whatever path, until it is dropped.
     ///
     /// # Errors
-    /// [`FileError::NotFound`], also for the directory that should hold a new file; [`FileError::AlreadyExists`],
-    /// [`FileError::IsDirectory`], [`FileError::ParentIsFile`], [`FileError::Quota`], [`FileError::Memory`],
-    /// [`FileError::ReadOnly`], [`FileError::CreateOnly`], [`FileError::Link`].
+    /// [`FileError::NotFound`], also for the directory that should hold a new file;
+    /// [`FileError::AlreadyExists`], [`FileError::IsDirectory`], [`FileError::ParentIsFile`],
+    /// [`FileError::Quota`], [`FileError::Memory`], [`FileError::ReadOnly`],
+    /// [`FileError::CreateOnly`], [`FileError::Link`].
     pub async fn open(&self, path: &StorePath, mode: OpenMode) -> Result<OpenFile, FileError> {
         if mode.writes || mode.truncates {
             self.require_writable()?;
@@ -140,17 +150,18 @@ impl Overlay {
         self.state.lock().await.report()
     }
 
-    /// Returns the path of the first change that was refused with [`FileError::Conflict`] since the last commit. While
-    /// there is one, no commit succeeds.
+    /// Returns the path of the first change that was refused with [`FileError::Conflict`] since the
+    /// last commit. While there is one, no commit succeeds.
     pub async fn conflict(&self) -> Option<StorePath> {
         self.state_for_a_moment().await.conflict.clone()
     }
 
-    /// Makes the changes in the store below and says what they were. The overlay is then one without changes.
+    /// Makes the changes in the store below and says what they were. The overlay is then one
+    /// without changes.
     ///
     /// # Errors
-    /// As for [`FileStore::commit`], and [`FileError::Conflict`] if a change was refused with that error. The changes are
-    /// lost in any case.
+    /// As for [`FileStore::commit`], and [`FileError::Conflict`] if a change was refused with that
+    /// error. The changes are lost in any case.
     pub async fn commit_changes(&self) -> Result<Vec<ChangedFile>, FileError> {
         let (conflict, (changes, changed)) = {
             let mut state = self.state.lock().await;
@@ -190,13 +201,20 @@ impl FileStore for Overlay {
 
     async fn read(&self, path: &StorePath, bytes_max: u64) -> Result<Vec<u8>, FileError> {
         match self.readable(path).await? {
-            Readable::Node(node) if node.is_loaded() => blocking(move || node.whole(bytes_max)).await,
+            Readable::Node(node) if node.is_loaded() => {
+                blocking(move || node.whole(bytes_max)).await
+            }
             Readable::Node(node) => self.base.read(node.base_path()?, bytes_max).await,
             Readable::Base(natural) => self.base.read(&natural, bytes_max).await,
         }
     }
 
-    async fn read_range(&self, path: &StorePath, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
+    async fn read_range(
+        &self,
+        path: &StorePath,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, FileError> {
         match self.readable(path).await? {
             Readable::Node(node) => self.read_node(&node, offset, length).await,
             Readable::Base(natural) => self.base.read_range(&natural, offset, length).await,
@@ -207,7 +225,12 @@ impl FileStore for Overlay {
         Some(Arc::new(reader::OverlayReader::new(self.clone(), path.clone())))
     }
 
-    async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
+    async fn write(
+        &self,
+        path: &StorePath,
+        content: Vec<u8>,
+        mode: WriteMode,
+    ) -> Result<(), FileError> {
         self.require_writable()?;
         let mut state = self.state.lock().await;
         let written = state.write(path, content, mode).await;
@@ -274,8 +297,9 @@ impl Overlay {
         }
     }
 
-    /// The state, for who gives it back at once. Others mostly do that too, so that it is free again sooner than a thread
-    /// could go to sleep and wake up; and once one waits in the queue, all of them do.
+    /// The state, for who gives it back at once. Others mostly do that too, so that it is free
+    /// again sooner than a thread could go to sleep and wake up; and once one waits in the queue,
+    /// all of them do.
     async fn state_for_a_moment(&self) -> MutexGuard<'_, State> {
         for _ in 0..TRIES_BEFORE_WAITING {
             if let Ok(state) = self.state.try_lock() {
@@ -296,7 +320,12 @@ impl Overlay {
         }
     }
 
-    async fn read_node(&self, node: &file::FileNode, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
+    async fn read_node(
+        &self,
+        node: &file::FileNode,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, FileError> {
         match node.range(offset, length) {
             Some(content) => content,
             None => self.base.read_range(node.base_path()?, offset, length).await,

@@ -1,11 +1,12 @@
 //! The only path that a file store accepts.
 //!
-//! A [`StorePath`] is checked once, where a text enters, and cannot be wrong afterwards: it is relative, has no `.`
-//! or `..`, and every segment is a name that each supported system can hold. It is a name and nothing more: that
-//! no link is followed on the way is the duty of the store (`FILE-18`).
+//! A [`StorePath`] is checked once, where a text enters, and cannot be wrong afterwards: it is
+//! relative, has no `.` or `..`, and every segment is a name that each supported system can hold.
+//! It is a name and nothing more: that no link is followed on the way is the duty of the store
+//! (`FILE-18`).
 //!
-//! A name that a text cannot denote does not exist for a store: `StorePath::child` refuses it, so listings leave
-//! it out.
+//! A name that a text cannot denote does not exist for a store: `StorePath::child` refuses it, so
+//! listings leave it out.
 
 mod refusal;
 mod segment;
@@ -32,7 +33,8 @@ pub enum NameRules {
     /// Names that every supported system can hold.
     #[default]
     Portable,
-    /// Names that this system can hold as well: on Linux those with a `:`. Elsewhere the same as [`Portable`](Self::Portable).
+    /// Names that this system can hold as well: on Linux those with a `:`. Elsewhere the same as
+    /// [`Portable`](Self::Portable).
     Native,
 }
 
@@ -44,7 +46,8 @@ impl NameRules {
 
 /// A normalised path below the root of a file store; the empty path is the root.
 ///
-/// Paths are ordered bytewise. Names are case-sensitive and not Unicode-normalised (`FILE-8`, `FILE-11`).
+/// Paths are ordered bytewise. Names are case-sensitive and not Unicode-normalised (`FILE-8`,
+/// `FILE-11`).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StorePath(String);
 
@@ -75,8 +78,8 @@ impl StorePath {
         normalise(given, rules)
     }
 
-    /// The path of a directory: like a file's, but a blank text is the root and trailing separators are allowed
-    /// (`FILE-7`).
+    /// The path of a directory: like a file's, but a blank text is the root and trailing separators
+    /// are allowed (`FILE-7`).
     ///
     /// # Errors
     /// The first rule that the text breaks, in the order of `FILE-8`.
@@ -95,8 +98,8 @@ impl StorePath {
     /// The path of `name` inside this directory.
     ///
     /// # Errors
-    /// When no text denotes that path: `name` is not one segment, breaks a rule, or would be changed by
-    /// normalisation (a first segment that starts with white space, for example).
+    /// When no text denotes that path: `name` is not one segment, breaks a rule, or would be
+    /// changed by normalisation (a first segment that starts with white space, for example).
     pub fn child(&self, name: &str) -> Result<Self, PathError> {
         self.child_under(name, NameRules::Portable)
     }
@@ -131,10 +134,11 @@ impl StorePath {
         }
     }
 
-    /// The path of an entry that a listing of this directory names, which may be several segments down. The store that has
-    /// listed it takes the name.
+    /// The path of an entry that a listing of this directory names, which may be several segments
+    /// down. The store that has listed it takes the name.
     pub(crate) fn descend(&self, name: &str) -> Option<Self> {
-        name.split('/').try_fold(self.clone(), |path, name| path.child_under(name, NameRules::Native).ok())
+        name.split('/')
+            .try_fold(self.clone(), |path, name| path.child_under(name, NameRules::Native).ok())
     }
 
     /// The path as text, with `/` between segments; empty for the root.
@@ -180,7 +184,10 @@ impl StorePath {
 
     /// The directories above this path, nearest first, without the root.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> {
-        self.0.rmatch_indices('/').filter_map(|(at, _)| self.0.get(..at)).map(|above| Self(above.to_owned()))
+        self.0
+            .rmatch_indices('/')
+            .filter_map(|(at, _)| self.0.get(..at))
+            .map(|above| Self(above.to_owned()))
     }
 
     /// This path as seen from `directory`, or `None` when it is not below it.
@@ -215,13 +222,15 @@ fn is_separator(c: char) -> bool {
     matches!(c, '/' | '\\')
 }
 
-/// Checks `FILE-3` to `FILE-6` in this order and joins the segments with one `/`. `given` is trimmed.
+/// Checks `FILE-3` to `FILE-6` in this order and joins the segments with one `/`. `given` is
+/// trimmed.
 fn normalise(given: &str, rules: NameRules) -> Result<StorePath, PathError> {
     let refuse = |refusal| Err(PathError::new(given, refusal));
     if given.starts_with(is_separator) || segment::is_drive_root(given, rules) {
         return refuse(PathRefusal::NotRelative);
     }
-    let segments: Vec<&str> = given.split(is_separator).filter(|segment| !segment.is_empty()).collect();
+    let segments: Vec<&str> =
+        given.split(is_separator).filter(|segment| !segment.is_empty()).collect();
     if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
         return refuse(PathRefusal::DotSegment);
     }

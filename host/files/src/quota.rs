@@ -1,7 +1,8 @@
 //! How much a file store may hold (`FILE-19`).
 //!
-//! A quota covers everything in the store, whoever put it there, or the growth that this host causes ([`QuotaCounts`]). Quantities that a change does not enlarge are not
-//! checked for it: a store that is too full already still takes smaller content and gives room back.
+//! A quota covers everything in the store, whoever put it there, or the growth that this host
+//! causes ([`QuotaCounts`]). Quantities that a change does not enlarge are not checked for it: a
+//! store that is too full already still takes smaller content and gives room back.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,8 +29,8 @@ pub enum QuotaCounts {
     /// Everything in the store, whoever put it there.
     #[default]
     Total,
-    /// The net growth that this store object has caused since it was opened. Content that was there before, and changes by
-    /// other programs, do not count, so nothing has to be counted.
+    /// The net growth that this store object has caused since it was opened. Content that was there
+    /// before, and changes by other programs, do not count, so nothing has to be counted.
     Growth,
 }
 
@@ -77,7 +78,9 @@ pub enum QuotaExceeded {
         limit: u64,
     },
     /// [`Quota::entries_max`] of a store that counts growth.
-    #[error("the limit of {limit} files and directories that may be added to this store would be exceeded.")]
+    #[error(
+        "the limit of {limit} files and directories that may be added to this store would be exceeded."
+    )]
     EntriesGrowth {
         /// The limit.
         limit: u64,
@@ -90,8 +93,8 @@ pub enum QuotaExceeded {
     },
 }
 
-/// Numbers that count against the quota of a store. For [`QuotaCounts::Growth`] the numbers start at an unspecified value and
-/// tell by their difference what has been added or removed.
+/// Numbers that count against the quota of a store. For [`QuotaCounts::Growth`] the numbers start
+/// at an unspecified value and tell by their difference what has been added or removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
@@ -122,8 +125,8 @@ impl Quota {
         counts: QuotaCounts::Total,
     };
 
-    /// The quota for a directory or bucket that a person already works with: growth is limited, and a file may have the
-    /// size that the file tools can edit.
+    /// The quota for a directory or bucket that a person already works with: growth is limited, and
+    /// a file may have the size that the file tools can edit.
     #[must_use]
     pub fn growth() -> Self {
         Self { file_bytes_max: 67_108_864, counts: QuotaCounts::Growth, ..Self::default() }
@@ -134,7 +137,8 @@ impl Quota {
         Self { counts: QuotaCounts::Total, ..self }
     }
 
-    /// The check of many changes together, by what the store of their call held before and after them.
+    /// The check of many changes together, by what the store of their call held before and after
+    /// them.
     pub(crate) fn check_difference(
         &self,
         usage: Usage,
@@ -172,8 +176,10 @@ impl Quota {
     pub(crate) fn admit(&self, usage: Usage, change: Change) -> Result<Usage, QuotaExceeded> {
         let after = usage.after(change);
         let start = self.counts.start();
-        let (entries_max, bytes_max) =
-            (start.entries.saturating_add(self.entries_max), start.bytes.saturating_add(self.bytes_max));
+        let (entries_max, bytes_max) = (
+            start.entries.saturating_add(self.entries_max),
+            start.bytes.saturating_add(self.bytes_max),
+        );
         if after.entries > entries_max.max(usage.entries) {
             let limit = self.entries_max;
             return Err(match self.counts {
@@ -205,14 +211,18 @@ impl QuotaCounts {
 impl Usage {
     fn after(self, change: Change) -> Self {
         Self {
-            bytes: self.bytes.saturating_sub(change.bytes_removed).saturating_add(change.bytes_added),
+            bytes: self
+                .bytes
+                .saturating_sub(change.bytes_removed)
+                .saturating_add(change.bytes_added),
             entries: self.entries.saturating_add(change.entries_added),
         }
     }
 
     /// The usage when a difference has been made.
     pub(crate) fn exchanged(self, before: Self, after: Self) -> Self {
-        let exchange = |now: u64, before: u64, after: u64| now.saturating_sub(before).saturating_add(after);
+        let exchange =
+            |now: u64, before: u64, after: u64| now.saturating_sub(before).saturating_add(after);
         Self {
             bytes: exchange(self.bytes, before.bytes, after.bytes),
             entries: exchange(self.entries, before.entries, after.entries),
@@ -234,8 +244,13 @@ impl Usage {
 mod tests {
     use super::*;
 
-    const SMALL: Quota =
-        Quota { bytes_max: 10, entries_max: 2, file_bytes_max: 8, depth_max: 3, counts: QuotaCounts::Total };
+    const SMALL: Quota = Quota {
+        bytes_max: 10,
+        entries_max: 2,
+        file_bytes_max: 8,
+        depth_max: 3,
+        counts: QuotaCounts::Total,
+    };
 
     #[test]
     fn defaults_are_pinned() {
@@ -247,11 +262,20 @@ mod tests {
     #[test]
     fn texts_are_those_of_file_19() {
         let text = |result: Result<(), QuotaExceeded>| result.unwrap_err().to_string();
-        assert_eq!(text(SMALL.check_depth(4)), "the path is nested deeper than the limit of 3 levels.");
-        assert_eq!(text(SMALL.check_file(3, 9)), "the file would be larger than the limit of 8 bytes.");
+        assert_eq!(
+            text(SMALL.check_depth(4)),
+            "the path is nested deeper than the limit of 3 levels."
+        );
+        assert_eq!(
+            text(SMALL.check_file(3, 9)),
+            "the file would be larger than the limit of 8 bytes."
+        );
         let change = Change { entries_added: 3, bytes_added: 11, ..Change::default() };
         let admit = |change| SMALL.admit(Usage::default(), change).map(drop);
-        assert_eq!(text(admit(change)), "the store's limit of 2 files and directories would be exceeded.");
+        assert_eq!(
+            text(admit(change)),
+            "the store's limit of 2 files and directories would be exceeded."
+        );
         let change = Change { entries_added: 2, ..change };
         assert_eq!(text(admit(change)), "the store's limit of 10 bytes would be exceeded.");
     }
@@ -265,8 +289,9 @@ mod tests {
     #[test]
     fn replacing_gives_the_old_bytes_back_first() {
         let full = Usage { bytes: 10, entries: 2 };
-        let replace =
-            |bytes_added| SMALL.admit(full, Change { entries_added: 0, bytes_removed: 4, bytes_added });
+        let replace = |bytes_added| {
+            SMALL.admit(full, Change { entries_added: 0, bytes_removed: 4, bytes_added })
+        };
         assert_eq!(replace(4), Ok(full));
         assert_eq!(replace(5), Err(QuotaExceeded::Bytes { limit: 10 }));
     }
@@ -274,8 +299,9 @@ mod tests {
     #[test]
     fn a_store_that_is_too_full_takes_what_does_not_enlarge_it() {
         let overfull = Usage { bytes: 20, entries: 5 };
-        let replace =
-            |bytes_added| SMALL.admit(overfull, Change { entries_added: 0, bytes_removed: 6, bytes_added });
+        let replace = |bytes_added| {
+            SMALL.admit(overfull, Change { entries_added: 0, bytes_removed: 6, bytes_added })
+        };
         assert!(replace(5).is_ok());
         assert!(replace(7).is_err());
         assert!(SMALL.admit(overfull, Change { entries_added: 1, ..Change::default() }).is_err());
@@ -291,7 +317,8 @@ mod tests {
         let smaller = replace(start, 1_000_000, 0).unwrap();
         assert!(replace(smaller, 0, 1_000_010).is_ok());
         assert_eq!(replace(smaller, 0, 1_000_011), Err(QuotaExceeded::BytesGrowth { limit: 10 }));
-        let added = |entries_added| quota.admit(start, Change { entries_added, ..Change::default() });
+        let added =
+            |entries_added| quota.admit(start, Change { entries_added, ..Change::default() });
         assert!(added(2).is_ok());
         assert_eq!(added(3), Err(QuotaExceeded::EntriesGrowth { limit: 2 }));
     }

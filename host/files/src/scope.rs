@@ -1,8 +1,9 @@
 //! Which part of a store a session sees.
 //!
-//! A store is either shared by all sessions, on purpose, or each session has a directory of its own in it, named after
-//! the session. The name is the one of the session's history file (`SES-11`), so that two sessions never share one, on file
-//! systems that ignore case too, and no session id can reach outside.
+//! A store is either shared by all sessions, on purpose, or each session has a directory of its own
+//! in it, named after the session. The name is the one of the session's history file (`SES-11`), so
+//! that two sessions never share one, on file systems that ignore case too, and no session id can
+//! reach outside.
 
 use std::sync::Arc;
 
@@ -44,7 +45,8 @@ impl Sharing {
         }
     }
 
-    /// What the session `id` sees of `store`. Its directory comes into being with the first thing in it.
+    /// What the session `id` sees of `store`. Its directory comes into being with the first thing
+    /// in it.
     #[must_use]
     pub fn scope(self, store: Arc<dyn FileStore>, id: Option<&str>) -> Arc<dyn FileStore> {
         match self.directory(id) {
@@ -64,7 +66,8 @@ pub fn session_stem(id: Option<&str>) -> String {
     if is_plain(id) {
         return id.to_owned();
     }
-    // Eight characters for five bytes; a longer text need not be spelled out to be known for too long.
+    // Eight characters for five bytes; a longer text need not be spelled out to be known for too
+    // long.
     let spelled_bytes_max = SPELLED_MAX.saturating_sub(SPELLED.len()) * 5 / 8;
     if id.len() <= spelled_bytes_max {
         return format!("{SPELLED}{}", BASE32_NOPAD.encode(id.as_bytes()).to_ascii_lowercase());
@@ -73,7 +76,8 @@ pub fn session_stem(id: Option<&str>) -> String {
 }
 
 fn is_plain(id: &str) -> bool {
-    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+    let is_allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
     id.len() <= PLAIN_MAX
         && id.bytes().all(is_allowed)
         && !id.starts_with('.')
@@ -91,7 +95,8 @@ mod tests {
     use crate::{MemoryStore, Quota, Scope, WriteMode};
 
     fn rows() -> Vec<serde_json::Value> {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance/sessions.jsonl");
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance/sessions.jsonl");
         let text = std::fs::read_to_string(file).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
@@ -102,12 +107,17 @@ mod tests {
         let stems: Vec<_> = rows.iter().filter(|row| row["op"] == "stem").collect();
         assert!(stems.len() > 20, "only {} rows", stems.len());
         for row in stems {
-            assert_eq!(session_stem(row["session_id"].as_str()), row["expect"].as_str().unwrap(), "{row}");
+            assert_eq!(
+                session_stem(row["session_id"].as_str()),
+                row["expect"].as_str().unwrap(),
+                "{row}"
+            );
         }
         let pairs: Vec<_> = rows.iter().filter(|row| row["op"] == "different_stems").collect();
         assert!(!pairs.is_empty());
         for row in pairs {
-            // Row ses-066 has one id twice and asks for two stems, which no function gives; it means the Kelvin sign.
+            // Row ses-066 has one id twice and asks for two stems, which no function gives; it
+            // means the Kelvin sign.
             if row["ids"][0] == row["ids"][1] {
                 assert_eq!(row["id"], "ses-066", "{row}");
                 continue;
@@ -120,7 +130,8 @@ mod tests {
 
     #[test]
     fn long_ids_are_hashed() {
-        // 106 bytes are 170 digits, 107 bytes 172: with `~session-` in front 179 and 181 characters.
+        // 106 bytes are 170 digits, 107 bytes 172: with `~session-` in front 179 and 181
+        // characters.
         assert_eq!(session_stem(Some(&"A".repeat(106))).len(), 179);
         let hashed = session_stem(Some(&"A".repeat(107)));
         assert_eq!(hashed.len(), 16 + 64);
@@ -131,10 +142,15 @@ mod tests {
 
     #[test]
     fn letters_that_some_systems_take_for_one_another_have_stems_of_their_own() {
-        // The Kelvin sign and the long s have lower cases among the ASCII letters; the two é are one for macOS.
-        for [one, other] in
-            [["K", "\u{212a}"], ["k", "\u{212a}"], ["s", "\u{17f}"], ["\u{e9}", "e\u{301}"], ["i", "\u{131}"]]
-        {
+        // The Kelvin sign and the long s have lower cases among the ASCII letters; the two é are
+        // one for macOS.
+        for [one, other] in [
+            ["K", "\u{212a}"],
+            ["k", "\u{212a}"],
+            ["s", "\u{17f}"],
+            ["\u{e9}", "e\u{301}"],
+            ["i", "\u{131}"],
+        ] {
             assert_ne!(session_stem(Some(one)), session_stem(Some(other)));
         }
     }

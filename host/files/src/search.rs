@@ -1,19 +1,22 @@
 //! Searching the files of a store for a pattern (`FILE-28` to `FILE-33`).
 //!
-//! Patterns are regular expressions without look-around and back-references, so that a search takes time in proportion
-//! to pattern length times text length. Files are read in parts and searched on threads of the blocking pool, several at
-//! a time; the answer is the same as if it had been one after the other. Dropping the future stops the threads, each at
-//! the end of the part that it is at: 256 KiB or a line, and less for patterns that are slow (see [`cost`]), so that a part
-//! takes about a second at most.
+//! Patterns are regular expressions without look-around and back-references, so that a search takes
+//! time in proportion to pattern length times text length. Files are read in parts and searched on
+//! threads of the blocking pool, several at a time; the answer is the same as if it had been one
+//! after the other. Dropping the future stops the threads, each at the end of the part that it is
+//! at: 256 KiB or a line, and less for patterns that are slow (see [`cost`]), so that a part takes
+//! about a second at most.
 //!
-//! What it costs: for each thread a part of a file and the line at its end in memory, which is a few hundred KiB and never
-//! more than 17 MiB, and of what was found about twice as much as an answer holds.
+//! What it costs: for each thread a part of a file and the line at its end in memory, which is a
+//! few hundred KiB and never more than 17 MiB, and of what was found about twice as much as an
+//! answer holds.
 //!
-//! What is passed over, without a word: files that cannot be read, that are not UTF-8, and that have a line of more than
-//! 8 MiB. Since a line is searched in one go, shorter ones are too long for a pattern of more than about eight elements
-//! (characters, classes, anchors, choices; counted repetitions multiplied out): more than 64 MiB divided by their number, so
-//! 5 MiB for a word of ten letters and some hundred bytes for `(?:a?){60000}`. A file is never searched in part: what was
-//! found before that becomes clear is forgotten.
+//! What is passed over, without a word: files that cannot be read, that are not UTF-8, and that
+//! have a line of more than 8 MiB. Since a line is searched in one go, shorter ones are too long
+//! for a pattern of more than about eight elements (characters, classes, anchors, choices; counted
+//! repetitions multiplied out): more than 64 MiB divided by their number, so 5 MiB for a word of
+//! ten letters and some hundred bytes for `(?:a?){60000}`. A file is never searched in part: what
+//! was found before that becomes clear is forgotten.
 
 mod candidate;
 mod cost;
@@ -28,7 +31,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use self::pattern::Pattern;
-use crate::{EntryKind, FileError, FileStore, Glob, GlobError, Listing, NotShown, Scope, StorePath};
+use crate::{
+    EntryKind, FileError, FileStore, Glob, GlobError, Listing, NotShown, Scope, StorePath,
+};
 
 /// What to search for.
 #[derive(Debug, Clone)]
@@ -55,12 +60,15 @@ impl Default for SearchCaps {
     }
 }
 
-/// A text that is not a pattern. It displays as the exact text of `FILE-29`, or as that of the glob.
+/// A text that is not a pattern. It displays as the exact text of `FILE-29`, or as that of the
+/// glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchError {
     /// The pattern has too many characters.
-    #[error("Regex pattern is too long ({chars} characters). Maximum supported length is 256 characters.")]
+    #[error(
+        "Regex pattern is too long ({chars} characters). Maximum supported length is 256 characters."
+    )]
     TooLong {
         /// How many it has.
         chars: usize,
@@ -124,7 +132,8 @@ pub enum Truncation {
 }
 
 impl SearchQuery {
-    /// A search of everything below a directory for `pattern`, ignoring case unless `is_case_sensitive`.
+    /// A search of everything below a directory for `pattern`, ignoring case unless
+    /// `is_case_sensitive`.
     ///
     /// # Errors
     /// When `pattern` is too long, unsupported or invalid (`FILE-29`).

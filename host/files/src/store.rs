@@ -18,16 +18,18 @@ use crate::{Changes, FileError, NameRules, Quota, StorePath, Usage};
 ///
 /// The contract of every implementation (`FILE-10`: same results, same texts):
 ///
-/// * **Calls.** Any number at a time, from any thread, in any order. What is open is a [`FileReader`], until it is dropped.
-/// * **Blocking.** A future never blocks its thread on I/O; it may wait for other changes of the same store. A path at
-///   which the host has a pipe, a socket or a device fails at once.
-/// * **Cancellation.** Dropping the future of a change leaves it done as a whole or not at all; which of the two is not
-///   told. Dropping any other future has no effect.
+/// * **Calls.** Any number at a time, from any thread, in any order. What is open is a
+///   [`FileReader`], until it is dropped.
+/// * **Blocking.** A future never blocks its thread on I/O; it may wait for other changes of the
+///   same store. A path at which the host has a pipe, a socket or a device fails at once.
+/// * **Cancellation.** Dropping the future of a change leaves it done as a whole or not at all;
+///   which of the two is not told. Dropping any other future has no effect.
 /// * **Failure.** A change that fails has changed nothing.
-/// * **Order of checks.** The path (links, then what is in the way), then existence, then quotas in the order of
-///   `FILE-19`. A read-only store refuses changes before anything else.
-/// * **Names.** What a [`StorePath`] cannot denote, and what is neither a regular file nor a directory, does not exist:
-///   it is not listed, not counted and "not found". A link is refused with [`FileError::Link`] by every operation.
+/// * **Order of checks.** The path (links, then what is in the way), then existence, then quotas in
+///   the order of `FILE-19`. A read-only store refuses changes before anything else.
+/// * **Names.** What a [`StorePath`] cannot denote, and what is neither a regular file nor a
+///   directory, does not exist: it is not listed, not counted and "not found". A link is refused
+///   with [`FileError::Link`] by every operation.
 #[async_trait]
 pub trait FileStore: Send + Sync {
     /// Whether every change is refused (`FILE-20`). The answer never varies.
@@ -35,14 +37,15 @@ pub trait FileStore: Send + Sync {
         false
     }
 
-    /// The directory of the host that the store keeps its files in, if there is one: for comparing it with directories that
-    /// must stay out of reach. It must not reach a model, a guest or an error text.
+    /// The directory of the host that the store keeps its files in, if there is one: for comparing
+    /// it with directories that must stay out of reach. It must not reach a model, a guest or an
+    /// error text.
     fn root_ambient(&self) -> Option<&Path> {
         None
     }
 
-    /// Returns where the file at `path` is, for telling whether two views show the same file. A view of another store
-    /// answers for that one.
+    /// Returns where the file at `path` is, for telling whether two views show the same file. A
+    /// view of another store answers for that one.
     fn locate(&self, path: &StorePath) -> FileLocation {
         FileLocation::in_store(std::ptr::from_ref(self).cast::<()>().addr(), path)
     }
@@ -52,9 +55,9 @@ pub trait FileStore: Send + Sync {
         NameRules::Portable
     }
 
-    /// A new file of the host without a name, beside the files of the store, that a [`commit`](Self::commit) can give a name
-    /// without copying it. It is gone when it is dropped before that. `None` where there is no such thing. Does not count
-    /// against the quota.
+    /// A new file of the host without a name, beside the files of the store, that a
+    /// [`commit`](Self::commit) can give a name without copying it. It is gone when it is dropped
+    /// before that. `None` where there is no such thing. Does not count against the quota.
     fn nameless_file(&self) -> Option<File> {
         None
     }
@@ -65,8 +68,8 @@ pub trait FileStore: Send + Sync {
     /// [`FileError::NotFound`], [`FileError::Link`].
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError>;
 
-    /// [`stat`](Self::stat) for someone who may want to create something at `path`: nothing is `None`, and a place that is
-    /// taken by what the store does not show is an error.
+    /// [`stat`](Self::stat) for someone who may want to create something at `path`: nothing is
+    /// `None`, and a place that is taken by what the store does not show is an error.
     ///
     /// # Errors
     /// [`FileError::Special`], [`FileError::Link`].
@@ -81,32 +84,45 @@ pub trait FileStore: Send + Sync {
     /// The whole content of a file, or nothing of it when it is longer than `bytes_max`.
     ///
     /// # Errors
-    /// [`FileError::NotFound`], also for a directory (`FILE-15`); [`FileError::TooLarge`]; [`FileError::Link`].
+    /// [`FileError::NotFound`], also for a directory (`FILE-15`); [`FileError::TooLarge`];
+    /// [`FileError::Link`].
     async fn read(&self, path: &StorePath, bytes_max: u64) -> Result<Vec<u8>, FileError>;
 
-    /// At most `length` bytes of a file from `offset` on: fewer where the file ends before, none past its end.
+    /// At most `length` bytes of a file from `offset` on: fewer where the file ends before, none
+    /// past its end.
     ///
     /// Two calls may see two versions of the file. The caller chooses a `length` that it can hold.
     ///
     /// # Errors
     /// As for [`read`](Self::read), without the limit.
-    async fn read_range(&self, path: &StorePath, offset: u64, length: u64) -> Result<Vec<u8>, FileError>;
+    async fn read_range(
+        &self,
+        path: &StorePath,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, FileError>;
 
-    /// Something to read the file at `path` with in several steps, which costs less than as many calls of
-    /// [`read_range`](Self::read_range). `None` when it would not, as in a store that has nothing to open. Whether there
-    /// is a file at all shows when it is read.
+    /// Something to read the file at `path` with in several steps, which costs less than as many
+    /// calls of [`read_range`](Self::read_range). `None` when it would not, as in a store that has
+    /// nothing to open. Whether there is a file at all shows when it is read.
     fn reader(&self, path: &StorePath) -> Option<Arc<dyn FileReader>> {
         let _ = path;
         None
     }
 
-    /// Writes the whole content of a file in one step and creates missing parents (`FILE-12`, `FILE-13`): readers see
-    /// what was there before or all of `content`.
+    /// Writes the whole content of a file in one step and creates missing parents (`FILE-12`,
+    /// `FILE-13`): readers see what was there before or all of `content`.
     ///
     /// # Errors
     /// [`FileError::AlreadyExists`] with [`WriteMode::Create`]; [`FileError::IsDirectory`],
-    /// [`FileError::ParentIsFile`], [`FileError::Quota`], [`FileError::ReadOnly`], [`FileError::Link`].
-    async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError>;
+    /// [`FileError::ParentIsFile`], [`FileError::Quota`], [`FileError::ReadOnly`],
+    /// [`FileError::Link`].
+    async fn write(
+        &self,
+        path: &StorePath,
+        content: Vec<u8>,
+        mode: WriteMode,
+    ) -> Result<(), FileError>;
 
     /// Deletes a file; its directory stays (`FILE-12`, `FILE-16`).
     ///
@@ -123,48 +139,48 @@ pub trait FileStore: Send + Sync {
     /// Creates a directory and its missing parents (`FILE-42`).
     ///
     /// # Errors
-    /// [`FileError::IsFile`], [`FileError::ParentIsFile`], [`FileError::Quota`], [`FileError::ReadOnly`],
-    /// [`FileError::Link`].
+    /// [`FileError::IsFile`], [`FileError::ParentIsFile`], [`FileError::Quota`],
+    /// [`FileError::ReadOnly`], [`FileError::Link`].
     async fn create_directory(&self, path: &StorePath) -> Result<MadeDirectory, FileError>;
 
     /// Removes an empty directory.
     ///
     /// # Errors
-    /// [`FileError::NotFound`], [`FileError::NotDirectory`], [`FileError::NotEmpty`], [`FileError::Root`],
-    /// [`FileError::ReadOnly`], [`FileError::Link`]. A directory in which there is only what the store does not show
-    /// is not empty either.
+    /// [`FileError::NotFound`], [`FileError::NotDirectory`], [`FileError::NotEmpty`],
+    /// [`FileError::Root`], [`FileError::ReadOnly`], [`FileError::Link`]. A directory in which
+    /// there is only what the store does not show is not empty either.
     async fn remove_directory(&self, path: &StorePath) -> Result<(), FileError>;
 
-    /// Gives a file, or a directory with everything in it, another path in one step. A file that is at the new path is
-    /// replaced, and so is a directory by a directory, if it is empty. The directory of the new path has to be there.
-    /// Nothing happens when both paths are the same.
+    /// Gives a file, or a directory with everything in it, another path in one step. A file that is
+    /// at the new path is replaced, and so is a directory by a directory, if it is empty. The
+    /// directory of the new path has to be there. Nothing happens when both paths are the same.
     ///
     /// # Errors
     /// [`FileError::NotFound`] when there is nothing at `from` or no directory to hold `to`;
-    /// [`FileError::ParentIsFile`], [`FileError::IsFile`], [`FileError::IsDirectory`], [`FileError::NotEmpty`],
-    /// [`FileError::IntoItself`], [`FileError::Root`], [`FileError::Quota`] (depth), [`FileError::ReadOnly`],
-    /// [`FileError::Link`].
+    /// [`FileError::ParentIsFile`], [`FileError::IsFile`], [`FileError::IsDirectory`],
+    /// [`FileError::NotEmpty`], [`FileError::IntoItself`], [`FileError::Root`],
+    /// [`FileError::Quota`] (depth), [`FileError::ReadOnly`], [`FileError::Link`].
     async fn rename(&self, from: &StorePath, to: &StorePath) -> Result<(), FileError>;
 
-    /// What the store may hold and what it holds. May have to look at every file, which is why nobody asks before the
-    /// first change.
+    /// What the store may hold and what it holds. May have to look at every file, which is why
+    /// nobody asks before the first change.
     ///
     /// # Errors
     /// [`FileError::Host`].
     async fn room(&self) -> Result<Room, FileError>;
 
-    /// Makes the changes of a call, unless one of the changed paths is no longer what the call saw (`FILE-23`). No other
-    /// change of this store comes in between.
+    /// Makes the changes of a call, unless one of the changed paths is no longer what the call saw
+    /// (`FILE-23`). No other change of this store comes in between.
     ///
     /// # Errors
     /// [`FileError::Conflict`], [`FileError::Quota`], [`FileError::ReadOnly`], [`FileError::Link`],
-    /// [`FileError::MountPoint`] and [`FileError::Busy`]: nothing has changed. After any other error a store that is not
-    /// on this machine may hold a part of the changes.
+    /// [`FileError::MountPoint`] and [`FileError::Busy`]: nothing has changed. After any other
+    /// error a store that is not on this machine may hold a part of the changes.
     async fn commit(&self, changes: Changes) -> Result<(), FileError>;
 }
 
-/// A file of the process, as a place to queue at. Equal locations may be two files; two locations are one file only where a
-/// bucket is opened twice or directories lie in each other.
+/// A file of the process, as a place to queue at. Equal locations may be two files; two locations
+/// are one file only where a bucket is opened twice or directories lie in each other.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FileLocation {
     store: u64,
@@ -180,11 +196,13 @@ impl FileLocation {
     }
 }
 
-/// A file of a store that is being read. It may hold on to resources of the system until it is dropped.
+/// A file of a store that is being read. It may hold on to resources of the system until it is
+/// dropped.
 #[async_trait]
 pub trait FileReader: Send + Sync {
-    /// As [`FileStore::read_range`]. The file is the one that the first read has found, also when it is replaced or deleted
-    /// after that; the store may also be unable to keep it and read what is there by then.
+    /// As [`FileStore::read_range`]. The file is the one that the first read has found, also when
+    /// it is replaced or deleted after that; the store may also be unable to keep it and read what
+    /// is there by then.
     ///
     /// # Errors
     /// As for [`FileStore::read`], without the limit.
@@ -201,9 +219,9 @@ pub struct Room {
     pub usage: Usage,
 }
 
-/// A state of what is at a path, to be compared for equality with another one. A file that is written, even with the
-/// content that it had, is in another state, and so is a directory that is created anew. What happens inside a directory
-/// leaves its own state as it is.
+/// A state of what is at a path, to be compared for equality with another one. A file that is
+/// written, even with the content that it had, is in another state, and so is a directory that is
+/// created anew. What happens inside a directory leaves its own state as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Version(pub(crate) u64);
 
@@ -299,10 +317,11 @@ impl Entry {
 pub struct Listing {
     /// Directories first, then files, each bytewise by name.
     pub entries: Vec<Entry>,
-    /// Whether the store stopped looking before it had seen everything. That takes a directory into which somebody else
-    /// put far more than a quota allows.
+    /// Whether the store stopped looking before it had seen everything. That takes a directory into
+    /// which somebody else put far more than a quota allows.
     pub is_truncated: bool,
-    /// Whether something was passed over that no path denotes or that is neither a file nor a directory.
+    /// Whether something was passed over that no path denotes or that is neither a file nor a
+    /// directory.
     pub hides_entries: bool,
     /// The files and directories that are passed over because no path denotes them.
     pub not_shown: NotShown,
@@ -344,7 +363,8 @@ impl NotShown {
 
     /// Adds what a listing of `directory` has not shown.
     pub(crate) fn add_below(&mut self, directory: &str, other: Self) {
-        let unnamed = other.count.saturating_sub(u64::try_from(other.names.len()).unwrap_or(u64::MAX));
+        let unnamed =
+            other.count.saturating_sub(u64::try_from(other.names.len()).unwrap_or(u64::MAX));
         self.count = self.count.saturating_add(unnamed);
         for mut name in other.names {
             name.directory = match (directory, name.directory.as_str()) {

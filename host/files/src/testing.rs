@@ -1,8 +1,8 @@
 //! The contract of file stores as tests, for every implementation.
 //!
-//! [`run`] checks one situation after the other, each on a fresh store. [`check_plan`] carries out any sequence of
-//! operations on a store and on a plain map and compares what both say, texts included; [`check_commits`] does most of it
-//! in overlays and commits them.
+//! [`run`] checks one situation after the other, each on a fresh store. [`check_plan`] carries out
+//! any sequence of operations on a store and on a plain map and compares what both say, texts
+//! included; [`check_commits`] does most of it in overlays and commits them.
 
 mod checks;
 mod model;
@@ -19,8 +19,13 @@ pub(crate) use plan::plan;
 pub use plan::{Operation, check_commits, check_plan};
 
 /// The limits of the stores that the suite asks for where a check does not say otherwise.
-pub const QUOTA: Quota =
-    Quota { bytes_max: 64, entries_max: 8, file_bytes_max: 32, depth_max: 4, counts: QuotaCounts::Total };
+pub const QUOTA: Quota = Quota {
+    bytes_max: 64,
+    entries_max: 8,
+    file_bytes_max: 32,
+    depth_max: 4,
+    counts: QuotaCounts::Total,
+};
 
 /// One situation in which every store behaves the same.
 #[derive(Clone, Copy)]

@@ -1,11 +1,12 @@
 //! The files of one call and of the calls that it makes (`FILE-21`, `FILE-23`).
 //!
-//! A call sees each store through an overlay, its *layer*. A call that another one makes has layers of its own over those
-//! of the outer call: it sees what the outer call has changed, its own changes become the outer call's when it
-//! succeeds, and are gone when it does not. Only the outermost call commits to the stores, so that all of it becomes
-//! visible together or not at all.
+//! A call sees each store through an overlay, its *layer*. A call that another one makes has layers
+//! of its own over those of the outer call: it sees what the outer call has changed, its own
+//! changes become the outer call's when it succeeds, and are gone when it does not. Only the
+//! outermost call commits to the stores, so that all of it becomes visible together or not at all.
 //!
-//! What a call may do with a store is up to its own grant: a call that may only read can call a tool that may write.
+//! What a call may do with a store is up to its own grant: a call that may only read can call a
+//! tool that may write.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,7 +31,8 @@ struct Inner {
 struct Layer {
     /// Which store it lies over; `None` for a layer that inner calls do not share.
     store: Option<Arc<dyn FileStore>>,
-    /// Whether it lies over a part of another layer of the call, which takes its changes and tells them.
+    /// Whether it lies over a part of another layer of the call, which takes its changes and tells
+    /// them.
     is_part: bool,
     name: String,
     overlay: Overlay,
@@ -50,16 +52,18 @@ pub struct CommitError {
 impl From<CommitError> for ToolError {
     fn from(error: CommitError) -> Self {
         let error_type = match error.source {
-            FileError::Conflict { .. } | FileError::Busy | FileError::Quota(_) | FileError::Link => {
-                ErrorType::Conflict
-            }
+            FileError::Conflict { .. }
+            | FileError::Busy
+            | FileError::Quota(_)
+            | FileError::Link => ErrorType::Conflict,
             _ => ErrorType::PluginUnavailable,
         };
         let path = match &error.source {
             FileError::Conflict { path } => format!(" (at `{path}`)"),
             _ => String::new(),
         };
-        let service = error.source.for_operator().map(|text| format!(" ({text})")).unwrap_or_default();
+        let service =
+            error.source.for_operator().map(|text| format!(" ({text})")).unwrap_or_default();
         Self::new(error_type).with_detail(format!("{error}{path}{service}"))
     }
 }
@@ -74,7 +78,9 @@ impl Transaction {
     /// The files of a call that is made by the one whose files are `self`.
     #[must_use]
     pub fn inner(&self, budget: Budget) -> Self {
-        Self { inner: Arc::new(Inner { outer: Some(self.clone()), budget, layers: Mutex::default() }) }
+        Self {
+            inner: Arc::new(Inner { outer: Some(self.clone()), budget, layers: Mutex::default() }),
+        }
     }
 
     /// What the call may see and do of `store`, which it knows as `name`.
@@ -98,14 +104,17 @@ impl Transaction {
         root: StorePath,
         access: FileAccess,
     ) -> Overlay {
-        let part: Arc<dyn FileStore> = Arc::new(Subtree::new(Arc::new(self.layer(name, store)), root));
-        let part = if access == FileAccess::CreateOnly { Arc::new(CreateOnly::new(part)) } else { part };
+        let part: Arc<dyn FileStore> =
+            Arc::new(Subtree::new(Arc::new(self.layer(name, store)), root));
+        let part =
+            if access == FileAccess::CreateOnly { Arc::new(CreateOnly::new(part)) } else { part };
         let overlay = self.add(None, true, name, Overlay::new(part, &self.inner.budget));
         if access == FileAccess::ReadOnly { overlay.read_only() } else { overlay }
     }
 
     fn layer(&self, name: &str, store: &Arc<dyn FileStore>) -> Overlay {
-        let is_same = |other: &Arc<dyn FileStore>| std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(store));
+        let is_same =
+            |other: &Arc<dyn FileStore>| std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(store));
         let known = {
             let layers = self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner);
             let known = layers.iter().find(|layer| layer.store.as_ref().is_some_and(is_same));
@@ -126,14 +135,21 @@ impl Transaction {
         }
     }
 
-    fn add(&self, store: Option<Arc<dyn FileStore>>, is_part: bool, name: &str, overlay: Overlay) -> Overlay {
+    fn add(
+        &self,
+        store: Option<Arc<dyn FileStore>>,
+        is_part: bool,
+        name: &str,
+        overlay: Overlay,
+    ) -> Overlay {
         let layer = Layer { store, is_part, name: name.to_owned(), overlay: overlay.clone() };
         self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner).push(layer);
         overlay
     }
 
-    /// Returns the store in which a change of this call was refused because another call had committed first. Such a call
-    /// ends as a conflict (`FILE-23`), whatever the guest has made of the refusal. An inner call answers for itself.
+    /// Returns the store in which a change of this call was refused because another call had
+    /// committed first. Such a call ends as a conflict (`FILE-23`), whatever the guest has made of
+    /// the refusal. An inner call answers for itself.
     pub async fn conflict(&self) -> Option<CommitError> {
         let overlays: Vec<_> = {
             let layers = self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,18 +163,19 @@ impl Transaction {
         None
     }
 
-    /// Ends a call that has succeeded: its changes are made in the stores or become the outer call's, and are told. For the
-    /// outermost call `effects` says whether they are made at all. One store comes after the other, and those before one
-    /// that fails stay changed.
+    /// Ends a call that has succeeded: its changes are made in the stores or become the outer
+    /// call's, and are told. For the outermost call `effects` says whether they are made at all.
+    /// One store comes after the other, and those before one that fails stay changed.
     ///
     /// # Errors
-    /// The [`conflict`](Self::conflict) of the call, if it has met one: then no store is changed. Otherwise the first store
-    /// that does not take the changes.
+    /// The [`conflict`](Self::conflict) of the call, if it has met one: then no store is changed.
+    /// Otherwise the first store that does not take the changes.
     pub async fn finish(&self, effects: FileEffects) -> Result<Vec<FileChange>, CommitError> {
         if let Some(conflict) = self.conflict().await {
             return Err(conflict);
         }
-        let layers = std::mem::take(&mut *self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner));
+        let layers =
+            std::mem::take(&mut *self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner));
         let effects = if self.inner.outer.is_some() { FileEffects::default() } else { effects };
         let (parts, layers): (Vec<_>, Vec<_>) = layers.into_iter().partition(|layer| layer.is_part);
         for Layer { name, overlay, .. } in parts {
@@ -280,7 +297,8 @@ mod tests {
             let reading = outer.view_below("data", &store, root(), FileAccess::ReadOnly);
             assert!(reading.delete(&path("a")).await.is_err());
             let inner = outer.inner(budget());
-            put(&inner.view_below("data", &store, root(), FileAccess::ReadWrite), "b", session).await;
+            put(&inner.view_below("data", &store, root(), FileAccess::ReadWrite), "b", session)
+                .await;
             inner.finish(FileEffects::default()).await.unwrap();
             assert_eq!(get(&reading, "b").await.as_deref(), Some(session));
             let changes = outer.finish(FileEffects::default()).await.unwrap();
@@ -291,9 +309,11 @@ mod tests {
         assert_eq!(get(&*store, "default/a").await.as_deref(), Some("outer"));
     }
 
-    const WRITE: OpenMode = OpenMode { writes: true, creates: true, is_exclusive: false, truncates: false };
+    const WRITE: OpenMode =
+        OpenMode { writes: true, creates: true, is_exclusive: false, truncates: false };
 
-    /// Has `call` read the file `log` of `store`, has another call commit a longer one, and has the append refused.
+    /// Has `call` read the file `log` of `store`, has another call commit a longer one, and has the
+    /// append refused.
     async fn lose_the_race(call: &Transaction, store: &Arc<dyn FileStore>) {
         let view = call.view("logs", store, FileAccess::ReadWrite);
         let file = view.open(&path("log"), WRITE).await.unwrap();

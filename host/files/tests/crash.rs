@@ -1,7 +1,9 @@
-//! Hosts that are killed in the middle of commits, and hosts that commit to one directory at a time.
+//! Hosts that are killed in the middle of commits, and hosts that commit to one directory at a
+//! time.
 //!
-//! The test runs itself as a child process, which makes one transaction after another and says after each that it is
-//! done; then it is killed. `COFFERDAM_CRASHES` says how often (30 times if it is not set).
+//! The test runs itself as a child process, which makes one transaction after another and says
+//! after each that it is done; then it is killed. `COFFERDAM_CRASHES` says how often (30 times if
+//! it is not set).
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the message")]
 
@@ -14,8 +16,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cofferdam_files::{
-    Budget, DirectoryOptions, DirectoryStore, FileError, FileStore as _, Overlay, SpillOptions, StorePath,
-    WriteMode,
+    Budget, DirectoryOptions, DirectoryStore, FileError, FileStore as _, Overlay, SpillOptions,
+    StorePath, WriteMode,
 };
 
 /// What a child does, and in which directory.
@@ -40,7 +42,8 @@ fn path(text: &str) -> StorePath {
 /// What a group looks like after the transaction `last`, the last one that worked on it.
 fn group(number: u64, last: u64, into: &mut Tree) {
     let text = || Some(format!("{last}"));
-    let mut put = |path: String, content: Option<String>| into.insert(format!("g{number}{path}"), content);
+    let mut put =
+        |path: String, content: Option<String>| into.insert(format!("g{number}{path}"), content);
     put(String::new(), None);
     put("/replaced".into(), text());
     put(format!("/created-{last}"), text());
@@ -51,7 +54,8 @@ fn group(number: u64, last: u64, into: &mut Tree) {
     put(format!("/made-{last}"), None);
     put(format!("/made-{last}/a"), text());
     put(format!("/made-{last}/b"), text());
-    let [odd, even] = if (last / GROUPS).is_multiple_of(2) { ["one", "two"] } else { ["two", "one"] };
+    let [odd, even] =
+        if (last / GROUPS).is_multiple_of(2) { ["one", "two"] } else { ["two", "one"] };
     put("/swapped-1".into(), Some(odd.into()));
     put("/swapped-2".into(), Some(even.into()));
 }
@@ -83,7 +87,9 @@ async fn transact(overlay: &Overlay, number: u64) -> Result<(), FileError> {
         overlay.rename(&at("swapped-2"), &at("swapped-1")).await?;
         overlay.rename(&at("aside"), &at("swapped-2")).await?;
     } else {
-        overlay.write(&at(&format!("moved-{number}/kept")), b"kept".to_vec(), WriteMode::Create).await?;
+        overlay
+            .write(&at(&format!("moved-{number}/kept")), b"kept".to_vec(), WriteMode::Create)
+            .await?;
         overlay.write(&at("swapped-1"), b"one".to_vec(), WriteMode::Create).await?;
         overlay.write(&at("swapped-2"), b"two".to_vec(), WriteMode::Create).await?;
     }
@@ -94,7 +100,8 @@ async fn transact(overlay: &Overlay, number: u64) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Every other transaction has its contents on disk from the first byte on: they get their names without a copy.
+/// Every other transaction has its contents on disk from the first byte on: they get their names
+/// without a copy.
 fn budget(number: u64) -> Budget {
     if number.is_multiple_of(2) {
         return Budget::new(1 << 20);
@@ -206,7 +213,8 @@ fn a_host_that_is_killed_leaves_every_transaction_whole_or_absent() {
     let root = directory.path();
     let started = Instant::now();
     let (mut last_done, mut prepared, mut recorded) = (None, 0, 0);
-    // Kills go on until enough of them have hit a commit: how long one takes differs between machines.
+    // Kills go on until enough of them have hit a commit: how long one takes differs between
+    // machines.
     for crash in 0..crashes * 4 {
         if crash >= crashes && prepared + recorded >= crashes / 10 {
             break;
@@ -233,7 +241,8 @@ fn a_host_that_is_killed_leaves_every_transaction_whole_or_absent() {
         }
         child.wait().unwrap();
 
-        let left = fs::read_dir(root.join(COMMIT)).map(|all| all.map(|entry| entry.unwrap().file_name()));
+        let left =
+            fs::read_dir(root.join(COMMIT)).map(|all| all.map(|entry| entry.unwrap().file_name()));
         let left: Vec<_> = left.into_iter().flatten().collect();
         let has_record = left.iter().any(|name| name.to_str().unwrap().starts_with("record-"));
         prepared += u64::from(root.join(COMMIT).exists() && !has_record);
@@ -244,7 +253,8 @@ fn a_host_that_is_killed_leaves_every_transaction_whole_or_absent() {
         let mut found = Tree::new();
         look(root, "", &mut found);
         // The one that was never acknowledged may be there or not.
-        let last = if found == expected(acknowledged + 1) { acknowledged + 1 } else { acknowledged };
+        let last =
+            if found == expected(acknowledged + 1) { acknowledged + 1 } else { acknowledged };
         assert_eq!(
             found,
             expected(last),
@@ -275,10 +285,15 @@ fn two_hosts_on_one_directory_lose_no_update() {
     for child in children {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success());
-        conflicts += String::from_utf8(output.stdout).unwrap().lines().filter(|l| *l == "conflict").count();
+        conflicts +=
+            String::from_utf8(output.stdout).unwrap().lines().filter(|l| *l == "conflict").count();
     }
     for name in ["sum", "copy"] {
-        assert_eq!(fs::read_to_string(directory.path().join(name)).unwrap(), "300", "{conflicts} conflicts");
+        assert_eq!(
+            fs::read_to_string(directory.path().join(name)).unwrap(),
+            "300",
+            "{conflicts} conflicts"
+        );
     }
     assert!(conflicts > 0, "they never met");
 }

@@ -1,7 +1,7 @@
 //! Disks that are full or read-only, and file systems that are mounted inside of a store.
 //!
-//! The test runs itself in a mount namespace of its own, where it may mount what it needs. Where that is not allowed it
-//! says so and checks nothing.
+//! The test runs itself in a mount namespace of its own, where it may mount what it needs. Where
+//! that is not allowed it says so and checks nothing.
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::unwrap_used,
@@ -16,7 +16,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use cofferdam_files::{
-    Budget, DirectoryOptions, DirectoryStore, FileError, FileStore as _, Overlay, Quota, StorePath, WriteMode,
+    Budget, DirectoryOptions, DirectoryStore, FileError, FileStore as _, Overlay, Quota, StorePath,
+    WriteMode,
 };
 
 /// Set in the namespace: the test that runs there.
@@ -24,7 +25,8 @@ const INSIDE: &str = "COFFERDAM_DISK_INSIDE";
 const FULL: &str = "the file store failed: no storage space.";
 const READ_ONLY: &str = "the file store failed: read-only filesystem or storage medium.";
 
-/// Whether this is the namespace. If it is not, the test `name` has run there by the time that this returns.
+/// Whether this is the namespace. If it is not, the test `name` has run there by the time that this
+/// returns.
 fn is_inside(name: &str) -> bool {
     if std::env::var(INSIDE).is_ok_and(|inside| inside == name) {
         return true;
@@ -57,7 +59,11 @@ fn is_inside(name: &str) -> bool {
 }
 
 fn mount(options: &str, at: &Path) {
-    let output = Command::new("mount").args(["-t", "tmpfs", "-o", options, "none"]).arg(at).output().unwrap();
+    let output = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", options, "none"])
+        .arg(at)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{output:?}");
 }
 
@@ -131,8 +137,10 @@ async fn a_full_disk_leaves_the_store_as_it_was() {
         assert_eq!(refused.to_string(), FULL, "{options}");
         assert_eq!(snapshot(root), before, "{options}");
         if bytes > 1000 {
-            let refused =
-                store.write(&path("replaced"), vec![1; bytes], WriteMode::Replace).await.unwrap_err();
+            let refused = store
+                .write(&path("replaced"), vec![1; bytes], WriteMode::Replace)
+                .await
+                .unwrap_err();
             assert_eq!(refused.to_string(), FULL);
             assert_eq!(snapshot(root), before);
         }

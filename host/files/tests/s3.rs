@@ -1,5 +1,5 @@
-//! Bucket stores on a server that speaks S3. `cargo xtask s3` starts one and runs these tests; without
-//! `COFFERDAM_S3_ENDPOINT` they say that they are skipped.
+//! Bucket stores on a server that speaks S3. `cargo xtask s3` starts one and runs these tests;
+//! without `COFFERDAM_S3_ENDPOINT` they say that they are skipped.
 
 #![expect(
     clippy::unwrap_used,
@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use cofferdam_files::testing::{self, Operation};
 use cofferdam_files::{
-    BucketOptions, BucketStore, Budget, FileError, FileStore, Overlay, Quota, Scope, StorePath, WriteMode,
+    BucketOptions, BucketStore, Budget, FileError, FileStore, Overlay, Quota, Scope, StorePath,
+    WriteMode,
 };
 
 const BUCKET: &str = "cofferdam-tests";
@@ -45,8 +46,9 @@ fn put_empty(endpoint: &str, place: &str) {
     let host = endpoint.strip_prefix("http://").expect("the endpoint of the tests is plain HTTP");
     let mut connection = TcpStream::connect(host).unwrap();
     connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let head =
-        format!("PUT /{place} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let head = format!(
+        "PUT /{place} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
     connection.write_all(head.as_bytes()).unwrap();
     let mut answer = String::new();
     connection.read_to_string(&mut answer).unwrap();
@@ -152,16 +154,26 @@ async fn of_two_hosts_that_commit_a_change_to_a_file_the_first_wins() {
     let calls = hosts.each_ref().map(|host| Overlay::new(Arc::clone(host), &Budget::new(u64::MAX)));
     for (call, content) in calls.iter().zip([b"first", b"other"]) {
         call.write(&path("a"), content.to_vec(), WriteMode::Replace).await.unwrap();
-        call.write(&path(if content == b"first" { "x" } else { "y" }), Vec::new(), WriteMode::Create)
-            .await
-            .unwrap();
+        call.write(
+            &path(if content == b"first" { "x" } else { "y" }),
+            Vec::new(),
+            WriteMode::Create,
+        )
+        .await
+        .unwrap();
     }
     calls[0].commit_changes().await.unwrap();
     let refused = calls[1].commit_changes().await.unwrap_err();
-    assert!(matches!(&refused, FileError::Conflict { path } if path.as_str() == "a"), "{refused:?}");
+    assert!(
+        matches!(&refused, FileError::Conflict { path } if path.as_str() == "a"),
+        "{refused:?}"
+    );
     assert_eq!(hosts[1].read(&path("a"), 9).await.unwrap(), b"first");
     let listing = hosts[1].list(&StorePath::ROOT, Scope::Recursive).await.unwrap();
-    assert_eq!(listing.entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["a", "x"]);
+    assert_eq!(
+        listing.entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(),
+        ["a", "x"]
+    );
 }
 
 #[tokio::test]
@@ -205,7 +217,10 @@ async fn what_a_server_says_is_not_in_the_text() {
     let store = BucketStore::open(url, &options(endpoint, Quota::default())).unwrap();
     let error = store.list(&StorePath::ROOT, Scope::Children).await.unwrap_err();
     let text = error.to_string();
-    assert!(text.starts_with("the file store failed: ") && !text.contains("no-such-bucket"), "{text}");
+    assert!(
+        text.starts_with("the file store failed: ") && !text.contains("no-such-bucket"),
+        "{text}"
+    );
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert!(source.contains("no-such-bucket"), "{source}");
 }

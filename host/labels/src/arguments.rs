@@ -1,8 +1,9 @@
 //! Variables in the arguments of a call (`LBL-6`).
 //!
-//! An argument refers to a variable if it is the reference that the model was shown (an object with `"type":
-//! "variable_reference"`) or the id itself, as a whole text; then the tool gets the text of the value in its place. An id in
-//! the middle of a text stays as it is, but the label of its variable counts as well.
+//! An argument refers to a variable if it is the reference that the model was shown (an object with
+//! `"type": "variable_reference"`) or the id itself, as a whole text; then the tool gets the text
+//! of the value in its place. An id in the middle of a text stays as it is, but the label of its
+//! variable counts as well.
 
 use std::collections::HashMap;
 
@@ -91,7 +92,11 @@ impl Found<'_> {
             Value::String(text) => self.note(text),
             Value::Array(items) => items.iter_mut().try_for_each(|item| self.resolve(item))?,
             Value::Object(members) if members.get("type").is_some_and(|kind| kind == REFERENCE) => {
-                let id = members.get("variable_id").and_then(Value::as_str).unwrap_or_default().to_owned();
+                let id = members
+                    .get("variable_id")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned();
                 *value = match self.value(&id)? {
                     Some(known) => Value::String(known),
                     None => return Err(Unresolved::Unknown { id }),

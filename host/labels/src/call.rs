@@ -24,7 +24,8 @@ use super::{Decided, Violation};
 /// The policy at work in one batch.
 pub(super) struct BatchFlow {
     pub(super) flow: Arc<Flow>,
-    /// The context's label when the batch began: none of its calls was asked for in view of another one's result.
+    /// The context's label when the batch began: none of its calls was asked for in view of another
+    /// one's result.
     pub(super) context: Label,
 }
 
@@ -47,7 +48,8 @@ impl BatchGuard for BatchFlow {
     fn begin_call(&self, toolset: Option<&Toolset>, waived: Vec<Objection>) -> Box<dyn CallGuard> {
         let (flow, batch) = (Arc::clone(&self.flow), self.context.clone());
         let inner = Arc::new(Inner::new(Arc::clone(&flow)));
-        let (toolset, waived, decided) = (toolset.cloned(), check::waived(waived), Mutex::default());
+        let (toolset, waived, decided) =
+            (toolset.cloned(), check::waived(waived), Mutex::default());
         Box::new(CallFlow { flow, toolset, batch, waived, inner, decided })
     }
 }
@@ -90,8 +92,8 @@ impl CallGuard for CallFlow {
         Some(Arc::clone(&self.inner) as Arc<_>)
     }
 
-    /// Writes the label that a result has got into its record, where it is for users and for later turns. A result that no
-    /// tool has given is the host's own text.
+    /// Writes the label that a result has got into its record, where it is for users and for later
+    /// turns. A result that no tool has given is the host's own text.
     fn finish(&self, result: &mut FunctionResult) {
         let (label, variable) = self.decided().take().unwrap_or_default();
         result.extra.insert(RESULT_LABEL.to_owned(), json!(label));
@@ -113,7 +115,8 @@ impl Middleware<FunctionContext> for CallFlow {
         let name = context.tool.name.to_string();
         let source = self.toolset.as_ref().and_then(|toolset| toolset.source(&name)).cloned();
         let Some(source) = source else { return next.run(context).await };
-        let (labels, is_own) = (flow.labels_of(&context.tool, source.as_ref()), is_own(source.as_ref()));
+        let (labels, is_own) =
+            (flow.labels_of(&context.tool, source.as_ref()), is_own(source.as_ref()));
         let resolved = match is_own {
             true => Ok(Resolved::default()),
             false => arguments::resolve(&context.arguments, &flow.store),
@@ -139,7 +142,9 @@ impl Middleware<FunctionContext> for CallFlow {
         let mut ended = next.run(inside.context).await;
         inside.is_over = true;
         drop(inside);
-        if is_filled && matches!(ended, Err(FunctionSignal::Error(FunctionError::InvalidArguments(_)))) {
+        if is_filled
+            && matches!(ended, Err(FunctionSignal::Error(FunctionError::InvalidArguments(_))))
+        {
             // What is wrong with arguments is said with their values.
             let said = "The values of the variables do not fit the arguments that they stand for.";
             ended = Err(FunctionError::Failure(ToolFailure::new(said)).into());
@@ -150,8 +155,9 @@ impl Middleware<FunctionContext> for CallFlow {
     }
 }
 
-/// A call that goes on, with values in its arguments. However it ends, also when whoever waits for it does not any more, what is
-/// outside finds the arguments as the model wrote them: values there would be without their labels, in another try as well.
+/// A call that goes on, with values in its arguments. However it ends, also when whoever waits for
+/// it does not any more, what is outside finds the arguments as the model wrote them: values there
+/// would be without their labels, in another try as well.
 struct Inside<'c> {
     context: &'c mut FunctionContext,
     written: Option<CallArguments>,
@@ -184,7 +190,8 @@ fn unresolved(error: Unresolved) -> FunctionSignal {
     FunctionError::Failure(ToolFailure { value, ..ToolFailure::new(error.to_string()) }).into()
 }
 
-/// What a model sees of a hidden result (`LBL-7`). The tool's name is the host's word; nothing in here is the tool's.
+/// What a model sees of a hidden result (`LBL-7`). The tool's name is the host's word; nothing in
+/// here is the tool's.
 fn reference(id: &str, label: &Label, tool: &str) -> serde_json::Value {
     json!({
         "type": arguments::REFERENCE,

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Violation {
-    /// The tool takes nothing that is untrusted, and the context, or a variable in the arguments, is (`LBL-9`).
+    /// The tool takes nothing that is untrusted, and the context, or a variable in the arguments,
+    /// is (`LBL-9`).
     Integrity,
     /// The tool takes data out that may not go there (`LBL-10`).
     Confidentiality {
@@ -26,7 +27,9 @@ impl Violation {
     #[must_use]
     pub fn message(&self) -> String {
         match self {
-            Self::Integrity => "Policy violation: Tool cannot be called in untrusted context".to_owned(),
+            Self::Integrity => {
+                "Policy violation: Tool cannot be called in untrusted context".to_owned()
+            }
             Self::Confidentiality { context, max } => format!(
                 "Cannot write {} data to {} destination (data exfiltration blocked)",
                 context.word().to_ascii_uppercase(),
@@ -44,7 +47,8 @@ impl Violation {
 
 impl From<&Violation> for Objection {
     fn from(violation: &Violation) -> Self {
-        // Words: this cannot fail, and if it did the objection would be recognised as none that is waived.
+        // Words: this cannot fail, and if it did the objection would be recognised as none that is
+        // waived.
         let data = serde_json::to_value(violation).unwrap_or_default();
         Self { message: violation.message(), data }
     }
@@ -52,7 +56,10 @@ impl From<&Violation> for Objection {
 
 /// Returns the violations among objections that a user has waived.
 pub(super) fn waived(objections: Vec<Objection>) -> Vec<Violation> {
-    objections.into_iter().filter_map(|objection| serde_json::from_value(objection.data).ok()).collect()
+    objections
+        .into_iter()
+        .filter_map(|objection| serde_json::from_value(objection.data).ok())
+        .collect()
 }
 
 /// Everything that speaks against a call with data of this label, integrity first (`LBL-10`).
@@ -61,8 +68,13 @@ pub(super) fn violations(tool: &ToolLabels, data: &Label) -> Vec<Violation> {
     if data.integrity == Integrity::Untrusted && !tool.accepts_untrusted {
         found.push(Violation::Integrity);
     }
-    if let Some(destination) = tool.destination.as_ref().filter(|destination| !data.may_flow(destination)) {
-        found.push(Violation::Confidentiality { context: data.confidentiality, max: destination.max });
+    if let Some(destination) =
+        tool.destination.as_ref().filter(|destination| !data.may_flow(destination))
+    {
+        found.push(Violation::Confidentiality {
+            context: data.confidentiality,
+            max: destination.max,
+        });
     }
     found
 }

@@ -24,7 +24,11 @@ pub(super) struct Ended<'c> {
 
 impl Ended<'_> {
     /// Labels what the call gave, and hides it or taints the context with it.
-    pub(super) fn finish(&self, context: &mut FunctionContext, ended: &mut Result<(), FunctionSignal>) {
+    pub(super) fn finish(
+        &self,
+        context: &mut FunctionContext,
+        ended: &mut Result<(), FunctionSignal>,
+    ) {
         let label = self.label(context);
         if let Some(record) = &mut context.record {
             record.label = Some(label.clone());
@@ -50,7 +54,8 @@ impl Ended<'_> {
         }
     }
 
-    /// The tool's own label, what its source says of this result, and the variables that went into it (`LBL-6`, `LBL-12`).
+    /// The tool's own label, what its source says of this result, and the variables that went into
+    /// it (`LBL-6`, `LBL-12`).
     fn label(&self, context: &FunctionContext) -> Label {
         let said = context.record.as_ref().and_then(|record| record.label.as_ref());
         if self.is_own {
@@ -77,7 +82,9 @@ impl Ended<'_> {
                 }
                 _ => FunctionValue::Output(Output::Value(reference)),
             },
-            Err(text) => FunctionValue::Error(Output::Value(json!({"error": text, "function": self.name}))),
+            Err(text) => {
+                FunctionValue::Error(Output::Value(json!({"error": text, "function": self.name})))
+            }
         }
     }
 
@@ -106,8 +113,8 @@ impl Ended<'_> {
         hidden.unwrap_or_else(|text| json!({ "message": text }))
     }
 
-    /// Gives the result its label. What is not hidden is seen, and taints the context (`LBL-8`, `LBL-9`). What a person asks for
-    /// by `inspect_variable` is never hidden again (`LBL-13`).
+    /// Gives the result its label. What is not hidden is seen, and taints the context (`LBL-8`,
+    /// `LBL-9`). What a person asks for by `inspect_variable` is never hidden again (`LBL-13`).
     fn is_hidden(&self, label: &Label, call_id: &str) -> bool {
         let is_inspected = self.is_own && self.name == super::tools::INSPECT;
         let hides = self.call.flow.policy.auto_hide_untrusted && !is_inspected;
@@ -125,7 +132,9 @@ impl Ended<'_> {
 fn hidden(value: &FunctionValue) -> Hidden {
     let items = match value {
         FunctionValue::Output(Output::Contents(contents))
-        | FunctionValue::Error(Output::Contents(contents)) => contents.iter().filter_map(blob).collect(),
+        | FunctionValue::Error(Output::Contents(contents)) => {
+            contents.iter().filter_map(blob).collect()
+        }
         FunctionValue::Finished(result) => result.items.clone(),
         _ => Vec::new(),
     };
@@ -134,9 +143,11 @@ fn hidden(value: &FunctionValue) -> Hidden {
 
 fn blob(content: &ToolContent) -> Option<Data> {
     match content {
-        ToolContent::Blob { media_type, data } => {
-            Some(Data { media_type: media_type.clone(), data: STANDARD.encode(data), ..Data::default() })
-        }
+        ToolContent::Blob { media_type, data } => Some(Data {
+            media_type: media_type.clone(),
+            data: STANDARD.encode(data),
+            ..Data::default()
+        }),
         _ => None,
     }
 }

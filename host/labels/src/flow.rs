@@ -72,7 +72,8 @@ impl Flow {
         found
     }
 
-    /// What counts of a tool. The policy's own may be called with anything: what they give has the label of what went in.
+    /// What counts of a tool. The policy's own may be called with anything: what they give has the
+    /// label of what went in.
     pub(super) fn labels_of(&self, tool: &ToolDefinition, source: &dyn ToolSource) -> ToolLabels {
         match is_own(source) {
             true => ToolLabels { accepts_untrusted: true, ..ToolLabels::default() },
@@ -92,8 +93,16 @@ impl Flow {
     ) {
         let context = self.context();
         let session = self.session.as_deref();
-        let decision =
-            LabelDecision { decided, tool, call_id, session, label, context: &context, variable, violations };
+        let decision = LabelDecision {
+            decided,
+            tool,
+            call_id,
+            session,
+            label,
+            context: &context,
+            variable,
+            violations,
+        };
         tracing::info!(
             target: "cofferdam::labels",
             decision = decided.word(),
@@ -116,13 +125,16 @@ impl RunGuard for Flow {
         Some(Arc::new(VariableTools::new(self, definitions)))
     }
 
-    /// Taints the context with the results that a run begins with. Those of earlier turns have their labels beside them, which
-    /// counts where the session has lost its state. Those without one are of turns without the policy, of the caller, or of a
-    /// service: where they are from is not known.
+    /// Taints the context with the results that a run begins with. Those of earlier turns have
+    /// their labels beside them, which counts where the session has lost its state. Those without
+    /// one are of turns without the policy, of the caller, or of a service: where they are from is
+    /// not known.
     fn begins_with(&self, messages: &[Arc<Message>]) {
         let label = |result: &FunctionResult| match result.extra.get(RESULT_LABEL) {
             Some(_) if result.extra.contains_key(RESULT_VARIABLE) => Label::default(),
-            Some(label) => serde_json::from_value(label.clone()).unwrap_or_else(|_| Label::untrusted()),
+            Some(label) => {
+                serde_json::from_value(label.clone()).unwrap_or_else(|_| Label::untrusted())
+            }
             None => Label::untrusted(),
         };
         let results = messages.iter().flat_map(|message| message.results());
@@ -133,7 +145,8 @@ impl RunGuard for Flow {
         }
     }
 
-    /// Taints the context with a reply that holds results: a service may have made calls itself (`LOOP-6`).
+    /// Taints the context with a reply that holds results: a service may have made calls itself
+    /// (`LOOP-6`).
     fn replied(&self, reply: &Reply) {
         let is_result = |content: &Content| content.as_result().is_some();
         if reply.messages.iter().flat_map(|message| &message.contents).any(is_result) {
@@ -145,11 +158,17 @@ impl RunGuard for Flow {
         self.policy.approval_on_violation
     }
 
-    /// Returns what a user has to be asked about before a call of a batch that has not begun (`LBL-11`). Nothing if the policy
-    /// does not ask: then the call is blocked when it is made.
-    fn objections(&self, call: &FunctionCall, tool: &ToolDefinition, toolset: &Toolset) -> Vec<Objection> {
+    /// Returns what a user has to be asked about before a call of a batch that has not begun
+    /// (`LBL-11`). Nothing if the policy does not ask: then the call is blocked when it is made.
+    fn objections(
+        &self,
+        call: &FunctionCall,
+        tool: &ToolDefinition,
+        toolset: &Toolset,
+    ) -> Vec<Objection> {
         let source = toolset.source(&call.name).filter(|_| self.may_object());
-        let found = source.map(|source| self.violations(call, tool, source.as_ref())).unwrap_or_default();
+        let found =
+            source.map(|source| self.violations(call, tool, source.as_ref())).unwrap_or_default();
         found.iter().map(Objection::from).collect()
     }
 

@@ -1,8 +1,9 @@
 //! Calls that a tool makes of other tools: what goes into them is all that the tool has been given.
 //!
-//! A plugin that may call other tools could carry data to where the model may not, or do for an injected text what the model is
-//! kept from. So its calls are checked with the label of everything that it has: the context that it was called in, the variables
-//! in its arguments, its own label, and the results of the calls that it has made before. Nobody is asked about such a call.
+//! A plugin that may call other tools could carry data to where the model may not, or do for an
+//! injected text what the model is kept from. So its calls are checked with the label of everything
+//! that it has: the context that it was called in, the variables in its arguments, its own label,
+//! and the results of the calls that it has made before. Nobody is asked about such a call.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -48,7 +49,8 @@ impl Inner {
         *self.state() = State { given, results: Label::default() };
     }
 
-    /// The labels of what went into the tool's result beside the tool: variables, and results of other tools.
+    /// The labels of what went into the tool's result beside the tool: variables, and results of
+    /// other tools.
     pub(super) fn gone_in(&self) -> [Label; 2] {
         let state = self.state();
         [state.given.data.clone(), state.results.clone()]

@@ -1,11 +1,12 @@
-//! Information-flow labels for agents: which results of tools can be relied on, who may have them, and which calls are
-//! therefore not made (`LBL-1` to `LBL-15`).
+//! Information-flow labels for agents: which results of tools can be relied on, who may have them,
+//! and which calls are therefore not made (`LBL-1` to `LBL-15`).
 //!
 //! A [`LabelPolicy`] is a [guard](cofferdam_agent::guard) of an agent, and off unless the agent is
-//! [built](cofferdam_agent::AgentBuilder::guard) with one. With it every result of a call gets a [`Label`]; an untrusted result
-//! is hidden in a variable, or taints the context; and a tool is called only if the context, and the variables that its
-//! arguments refer to, may go into it. It is inside of all middleware except an invoker: it checks the arguments that the tool
-//! really gets and hides the result that it really returned, before anything else sees it. Two tools are added,
+//! [built](cofferdam_agent::AgentBuilder::guard) with one. With it every result of a call gets a
+//! [`Label`]; an untrusted result is hidden in a variable, or taints the context; and a tool is
+//! called only if the context, and the variables that its arguments refer to, may go into it. It is
+//! inside of all middleware except an invoker: it checks the arguments that the tool really gets
+//! and hides the result that it really returned, before anything else sees it. Two tools are added,
 //! `inspect_variable` and `quarantined_llm`.
 //!
 //! ```

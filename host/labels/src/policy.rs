@@ -12,10 +12,12 @@ use cofferdam_tool::{ToolDefinition, ToolName, ToolSource};
 use super::flow::Flow;
 use super::{LabelAudit, tools};
 
-/// The rules that calls of an agent are checked by. Clones share the audit and the quarantined model.
+/// The rules that calls of an agent are checked by. Clones share the audit and the quarantined
+/// model.
 ///
-/// By default untrusted results are hidden (`LBL-7`), no tool may be called in an untrusted context (`LBL-9`), and a violation
-/// is an error for the model and the end of the loop. What is stated here counts as given (`LBL-5`).
+/// By default untrusted results are hidden (`LBL-7`), no tool may be called in an untrusted context
+/// (`LBL-9`), and a violation is an error for the model and the end of the loop. What is stated
+/// here counts as given (`LBL-5`).
 #[derive(Clone)]
 pub struct LabelPolicy {
     pub(super) auto_hide_untrusted: bool,
@@ -48,16 +50,18 @@ impl LabelPolicy {
         Self::default()
     }
 
-    /// Whether an untrusted result is hidden in a variable, so that the model never sees it unless it inspects it. On by
-    /// default. Without it the result is shown, and the context is untrusted from then on.
+    /// Whether an untrusted result is hidden in a variable, so that the model never sees it unless
+    /// it inspects it. On by default. Without it the result is shown, and the context is untrusted
+    /// from then on.
     #[must_use]
     pub fn auto_hide_untrusted(mut self, hides: bool) -> Self {
         self.auto_hide_untrusted = hides;
         self
     }
 
-    /// Whether a person is asked about a violation instead of the call being blocked (`LBL-11`). It needs a session, as all
-    /// approvals do. What is found only while a batch runs is blocked either way.
+    /// Whether a person is asked about a violation instead of the call being blocked (`LBL-11`). It
+    /// needs a session, as all approvals do. What is found only while a batch runs is blocked
+    /// either way.
     #[must_use]
     pub fn approval_on_violation(mut self, asks: bool) -> Self {
         self.approval_on_violation = asks;
@@ -78,14 +82,16 @@ impl LabelPolicy {
         self
     }
 
-    /// States labels of all tools of a source, by the name of the source. What is stated of a single tool comes before it.
+    /// States labels of all tools of a source, by the name of the source. What is stated of a
+    /// single tool comes before it.
     #[must_use]
     pub fn source(mut self, source: impl Into<String>, labels: StatedLabels) -> Self {
         self.sources.insert(source.into(), labels);
         self
     }
 
-    /// The model that sees hidden values for `quarantined_llm` (`LBL-13`). Without one it is the agent's own.
+    /// The model that sees hidden values for `quarantined_llm` (`LBL-13`). Without one it is the
+    /// agent's own.
     #[must_use]
     pub fn quarantine(mut self, client: impl ChatClient + 'static) -> Self {
         self.quarantine = Some(Arc::new(client));

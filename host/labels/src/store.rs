@@ -1,8 +1,9 @@
 //! The context's label and the hidden values of one session (`LBL-7`, `LBL-8`, `LBL-14`).
 //!
-//! Both are kept in the session's state, each value in a part of its own, so that they last as long as the session does and are
-//! saved with it. They are bounded: when there are too many values, or they are too large together, the oldest are
-//! forgotten. A value that is too large by itself is not kept at all. Neither is ever shown instead.
+//! Both are kept in the session's state, each value in a part of its own, so that they last as long
+//! as the session does and are saved with it. They are bounded: when there are too many values, or
+//! they are too large together, the oldest are forgotten. A value that is too large by itself is
+//! not kept at all. Neither is ever shown instead.
 
 use cofferdam_agent::{Data, Session};
 use data_encoding::HEXLOWER;
@@ -22,7 +23,8 @@ const VALUE_PART: &str = "label_variable:";
 const VARIABLES_MAX: usize = 256;
 /// Longest value in bytes; as much as four of the largest files that are read at once.
 pub(super) const VALUE_BYTES_MAX: usize = 4 << 20;
-/// All values of one session together, in bytes as they are written. A session that is kept stays small enough to be read.
+/// All values of one session together, in bytes as they are written. A session that is kept stays
+/// small enough to be read.
 const BYTES_MAX: usize = 8 << 20;
 
 /// A value that no model sees.
@@ -45,7 +47,9 @@ pub(super) struct Variable {
 /// Why a value is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotKept {
-    #[error("The result is untrusted, and too large to be hidden: it has more than {VALUE_BYTES_MAX} bytes.")]
+    #[error(
+        "The result is untrusted, and too large to be hidden: it has more than {VALUE_BYTES_MAX} bytes."
+    )]
     TooLarge,
     #[error("The result is untrusted and could not be hidden.")]
     NoRandomness,
@@ -80,7 +84,8 @@ pub fn context_of(session: &Session) -> Label {
     state(session).context
 }
 
-/// Combines a label into that of a session's context, for messages that come from outside of its calls.
+/// Combines a label into that of a session's context, for messages that come from outside of its
+/// calls.
 pub fn taint(session: &Session, label: &Label) {
     if *label != Label::default() {
         Store::new(session.clone()).taint(label);
@@ -124,7 +129,8 @@ impl Store {
         self.change(|state| {
             let mut all: usize = state.variables.iter().map(|entry| entry.bytes).sum();
             while state.variables.len() >= VARIABLES_MAX || all.saturating_add(bytes) > BYTES_MAX {
-                let Some(oldest) = (!state.variables.is_empty()).then(|| state.variables.remove(0)) else {
+                let Some(oldest) = (!state.variables.is_empty()).then(|| state.variables.remove(0))
+                else {
                     break;
                 };
                 all = all.saturating_sub(oldest.bytes);
@@ -158,7 +164,8 @@ impl Store {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = state(&self.session);
         change(&mut state);
-        // Texts, numbers and JSON: this cannot fail, and if it did the next reader would find nothing it can trust.
+        // Texts, numbers and JSON: this cannot fail, and if it did the next reader would find
+        // nothing it can trust.
         let written = serde_json::to_value(state).unwrap_or(Value::Bool(false));
         self.session.set_part(PART, written);
     }
@@ -170,7 +177,8 @@ impl Hidden {
     }
 
     fn bytes(&self) -> usize {
-        let items = self.items.iter().map(|item| item.data.len().saturating_add(item.media_type.len()));
+        let items =
+            self.items.iter().map(|item| item.data.len().saturating_add(item.media_type.len()));
         items.fold(self.text.len(), usize::saturating_add)
     }
 

@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use cofferdam_agent::guard::{Guard as _, GuardedRun};
-use cofferdam_agent::middleware::{CallArguments, FunctionContext, FunctionSignal, FunctionValue, Retry};
+use cofferdam_agent::middleware::{
+    CallArguments, FunctionContext, FunctionSignal, FunctionValue, Retry,
+};
 use cofferdam_agent::{
-    AfterScript, Agent, AgentBuilder, Content, FunctionResult, Layer, LoopSettings, Message, Middleware,
-    Next, Reply, Response, Role, ScriptedClient, Session,
+    AfterScript, Agent, AgentBuilder, Content, FunctionResult, Layer, LoopSettings, Message,
+    Middleware, Next, Reply, Response, Role, ScriptedClient, Session,
 };
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::functions::FunctionEnd;
@@ -15,8 +17,8 @@ use cofferdam_tool::invoke::InnerCall;
 use cofferdam_tool::label::{Confidentiality, Integrity, Label, StatedLabels};
 use cofferdam_tool::retry::Backoff;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Functions, Outcome, Output, ToolCall, ToolDefinition, ToolFailure,
-    ToolSource, Toolset,
+    CallContext, CallRecord, Completion, Functions, Outcome, Output, ToolCall, ToolDefinition,
+    ToolFailure, ToolSource, Toolset,
 };
 use serde_json::{Value, json};
 
@@ -33,7 +35,9 @@ struct Plugin {
 impl Plugin {
     fn new(names: &[&str]) -> Self {
         let schema = r#"{"type":"object","properties":{"text":{"type":"string"}}}"#;
-        let define = |name: &&str| Arc::new(Declaration::new(*name, "For tests.", schema).compile().unwrap());
+        let define = |name: &&str| {
+            Arc::new(Declaration::new(*name, "For tests.", schema).compile().unwrap())
+        };
         Self { definitions: names.iter().map(define).collect(), said: None }
     }
 }
@@ -55,16 +59,22 @@ impl ToolSource for Plugin {
                 transient: Some(true),
                 ..ToolFailure::new(SECRET)
             }),
-            "large" => Outcome::Ok(Output::Value(json!("x".repeat(super::store::VALUE_BYTES_MAX + 1)))),
+            "large" => {
+                Outcome::Ok(Output::Value(json!("x".repeat(super::store::VALUE_BYTES_MAX + 1))))
+            }
             // What a plugin does that calls another tool.
             "calls_send" => {
                 let toolset = call.toolset.unwrap();
                 let inner = CallContext {
-                    outer: Some(cofferdam_tool::invoke::OuterCall { depth: 1, files: Arc::new(()) }),
+                    outer: Some(cofferdam_tool::invoke::OuterCall {
+                        depth: 1,
+                        files: Arc::new(()),
+                    }),
                     inner_calls: context.inner_calls.clone(),
                     ..CallContext::new("inner")
                 };
-                let made = toolset.call("send", Some(br#"{"text":"inner"}"#), &inner).await.unwrap();
+                let made =
+                    toolset.call("send", Some(br#"{"text":"inner"}"#), &inner).await.unwrap();
                 Outcome::Ok(Output::Value(json!(made.outcome.word())))
             }
             _ => Outcome::Ok(Output::Value(json!(SECRET))),
@@ -81,15 +91,20 @@ type Sent = Arc<Mutex<Vec<String>>>;
 
 fn toolset(plugin: Plugin, sent: &Sent) -> Toolset {
     let sent = Arc::clone(sent);
-    let schema = r#"{"type":"object","properties":{"text":{"type":"string"},"count":{"type":"integer"}}}"#;
+    let schema =
+        r#"{"type":"object","properties":{"text":{"type":"string"},"count":{"type":"integer"}}}"#;
     let send = Declaration::new("send", "Sends.", schema);
     let own = Functions::new("own").with(send, move |arguments, _| {
         sent.lock().unwrap().push(Value::Object(arguments.value().clone()).to_string());
         async move { Ok::<_, FunctionEnd>(json!("sent")) }
     });
     let private = Declaration::new("private", "Of the program.", r#"{"type":"object"}"#);
-    let own = own.unwrap().with(private, |_, _| async move { Ok::<_, FunctionEnd>(json!("mine")) }).unwrap();
-    let labels = StatedLabels { confidentiality: Some(Confidentiality::Private), ..StatedLabels::default() };
+    let own = own
+        .unwrap()
+        .with(private, |_, _| async move { Ok::<_, FunctionEnd>(json!("mine")) })
+        .unwrap();
+    let labels =
+        StatedLabels { confidentiality: Some(Confidentiality::Private), ..StatedLabels::default() };
     let mut toolset = Toolset::new();
     toolset.add(Arc::new(own.labelled("private", labels))).unwrap();
     toolset.add(Arc::new(plugin)).unwrap();
@@ -171,7 +186,11 @@ async fn a_batch_was_asked_for_before_any_of_its_results_was_seen() {
     let scene = Scene::new(open());
     let results = scene.results(&[&[fetch(), send("a")], &[send("b")]]).await;
     assert_eq!(results[1].result, "sent");
-    assert!(results[2].result.starts_with(r#"{"error":"Policy violation: "#), "{}", results[2].result);
+    assert!(
+        results[2].result.starts_with(r#"{"error":"Policy violation: "#),
+        "{}",
+        results[2].result
+    );
     assert_eq!(scene.sent(), [r#"{"text":"a"}"#]);
 }
 
@@ -200,7 +219,8 @@ async fn a_variable_goes_where_untrusted_data_may_and_nowhere_else() {
 
 #[tokio::test]
 async fn confidential_data_does_not_get_out_through_a_variable() {
-    let private = StatedLabels { confidentiality: Some(Confidentiality::Private), ..StatedLabels::default() };
+    let private =
+        StatedLabels { confidentiality: Some(Confidentiality::Private), ..StatedLabels::default() };
     let public = StatedLabels {
         max_allowed_confidentiality: Some(Confidentiality::Public),
         accepts_untrusted: Some(true),
@@ -280,7 +300,8 @@ async fn a_tool_that_calls_another_one_gives_it_what_it_may_have() {
     assert!(scene.sent().is_empty(), "a plugin's own word is untrusted");
     let results = scene.results(&[&[("inspect_variable", json!({"variable_id": id}))]]).await;
     assert_eq!(results[0].result, "failure");
-    let trusted = StatedLabels { source_integrity: Some(Integrity::Trusted), ..StatedLabels::default() };
+    let trusted =
+        StatedLabels { source_integrity: Some(Integrity::Trusted), ..StatedLabels::default() };
     let policy = LabelPolicy::new().source("plugin", trusted);
     let scene = Scene::new(policy);
     assert_eq!(scene.results(&[&[("calls_send", json!({}))]]).await[0].result, "ok");
@@ -310,7 +331,8 @@ impl Middleware<FunctionContext> for Around {
 #[tokio::test]
 async fn what_counts_is_what_middleware_has_made_of_the_arguments() {
     let scene = Scene::new(LabelPolicy::new());
-    let id: &'static str = Box::leak(id_in(&scene.results(&[&[fetch()]]).await[0]).into_boxed_str());
+    let id: &'static str =
+        Box::leak(id_in(&scene.results(&[&[fetch()]]).await[0]).into_boxed_str());
     for is_client in [true, false] {
         let client = calling(&[&[fetch(), send("harmless")]]);
         let builder = scene.agent(&client);
@@ -353,8 +375,10 @@ async fn a_call_that_was_given_up_leaves_no_values_for_the_next_try() {
         pause: std::time::Duration::ZERO,
         pause_max: std::time::Duration::ZERO,
     })));
-    let agent =
-        agent.layer(Layer::function(Timeout::new(std::time::Duration::from_millis(200)))).build().unwrap();
+    let agent = agent
+        .layer(Layer::function(Timeout::new(std::time::Duration::from_millis(200))))
+        .build()
+        .unwrap();
     let response = agent.run("hi").session(&scene.session).await.unwrap();
     let value = json!({"text": SECRET}).to_string();
     assert_eq!(*seen.lock().unwrap(), [value.clone(), value]);
@@ -411,8 +435,14 @@ async fn an_approval_is_for_what_was_seen() {
     assert_eq!(scene.sent(), [r#"{"text":"a"}"#]);
     let told = told.lock().unwrap();
     let words: Vec<_> = told.iter().map(|line| line["decision"].as_str().unwrap()).collect();
-    let expected =
-        ["labelled", "labelled", "approval_requested", "approved", "labelled", "approval_requested"];
+    let expected = [
+        "labelled",
+        "labelled",
+        "approval_requested",
+        "approved",
+        "labelled",
+        "approval_requested",
+    ];
     assert_eq!(words, expected);
     assert!(!json!(*told).to_string().contains(SECRET));
 }
@@ -437,8 +467,8 @@ async fn an_approval_for_another_reason_is_not_one_of_a_violation() {
 #[tokio::test]
 async fn results_of_turns_without_the_policy_taint() {
     let scene = Scene::new(LabelPolicy::new());
-    let without =
-        Agent::builder(calling(&[&[fetch()]])).tools(toolset(Plugin::new(scene.plugin), &scene.sent));
+    let without = Agent::builder(calling(&[&[fetch()]]))
+        .tools(toolset(Plugin::new(scene.plugin), &scene.sent));
     without.build().unwrap().run("hi").session(&scene.session).await.unwrap();
     let results = scene.results(&[&[send("a")]]).await;
     assert!(results[0].result.contains("Policy violation"), "{}", results[0].result);
@@ -479,17 +509,21 @@ async fn without_a_session_labels_last_for_one_run() {
 #[tokio::test]
 async fn a_quarantined_model_has_its_limits_and_counts() {
     let usage = cofferdam_agent::TokenUsage { total: 7, ..cofferdam_agent::TokenUsage::default() };
-    let quarantine = ScriptedClient::new([Reply { usage: Some(usage), ..Reply::text(SECRET) }]).recording();
+    let quarantine =
+        ScriptedClient::new([Reply { usage: Some(usage), ..Reply::text(SECRET) }]).recording();
     let scene = Scene::new(LabelPolicy::new().quarantine(quarantine.clone()));
-    let response = scene.run(&[&[("quarantined_llm", json!({"prompt": "?", "variable_ids": []}))]]).await;
+    let response =
+        scene.run(&[&[("quarantined_llm", json!({"prompt": "?", "variable_ids": []}))]]).await;
     id_in(&results(&response)[0]);
     assert_eq!(response.usage.unwrap().total, 7);
     assert!(quarantine.requests()[0].tools.is_empty());
     let ids = vec![json!("var_0000000000000000"); 33];
-    let response = scene.run(&[&[("quarantined_llm", json!({"prompt": "?", "variable_ids": ids}))]]).await;
+    let response =
+        scene.run(&[&[("quarantined_llm", json!({"prompt": "?", "variable_ids": ids}))]]).await;
     assert_eq!(results(&response)[0].result, r#"{"error":"More than 32 variables are named."}"#);
     // The script is over: the model gives no reply, and nothing of why is told.
-    let response = scene.run(&[&[("quarantined_llm", json!({"prompt": "?", "variable_ids": []}))]]).await;
+    let response =
+        scene.run(&[&[("quarantined_llm", json!({"prompt": "?", "variable_ids": []}))]]).await;
     assert_eq!(results(&response)[0].result, "Error: Function failed.");
 }
 
@@ -512,8 +546,8 @@ async fn no_tool_looks_into_variables() {
 fn the_names_of_the_tools_are_taken() {
     let own = |name: &str| {
         let declaration = Declaration::new(name, "Mine.", r#"{"type":"object"}"#);
-        let functions =
-            Functions::new("own").with(declaration, |_, _| async { Ok::<_, FunctionEnd>(json!(1)) });
+        let functions = Functions::new("own")
+            .with(declaration, |_, _| async { Ok::<_, FunctionEnd>(json!(1)) });
         let mut toolset = Toolset::new();
         toolset.add(Arc::new(functions.unwrap())).unwrap();
         toolset
@@ -533,9 +567,11 @@ async fn what_a_service_has_called_itself_taints() {
         Content::result("1", SECRET),
         Content::call("2", "send", "{}"),
     ];
-    let reply = Reply { messages: vec![Message::new(Role::Assistant, contents)], ..Reply::default() };
+    let reply =
+        Reply { messages: vec![Message::new(Role::Assistant, contents)], ..Reply::default() };
     let client = ScriptedClient::new([reply, Reply::text("done")]).then(AfterScript::Silence);
-    let response = scene.agent(&client).build().unwrap().run("hi").session(&scene.session).await.unwrap();
+    let response =
+        scene.agent(&client).build().unwrap().run("hi").session(&scene.session).await.unwrap();
     let results = results(&response);
     assert!(results.last().unwrap().result.contains("Policy violation"), "{results:?}");
 }

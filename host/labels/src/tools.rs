@@ -1,5 +1,5 @@
-//! The two tools that a policy offers: one that shows a hidden value, and one that asks a model about values that cannot do
-//! anything (`LBL-13`).
+//! The two tools that a policy offers: one that shows a hidden value, and one that asks a model
+//! about values that cannot do anything (`LBL-13`).
 
 use std::sync::{Arc, PoisonError};
 
@@ -8,8 +8,8 @@ use cofferdam_agent::{ChatErrorKind, ChatOptions, ChatRequest, Message};
 use cofferdam_tool::declaration::{Declaration, DeclarationError};
 use cofferdam_tool::label::{Integrity, Label, StatedBy};
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolError, ToolFailure,
-    ToolName, ToolSource,
+    CallContext, CallRecord, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolError,
+    ToolFailure, ToolName, ToolSource,
 };
 use serde_json::{Value, json};
 
@@ -51,7 +51,8 @@ pub(super) fn definitions() -> Result<Arc<[Arc<ToolDefinition>]>, DeclarationErr
         },
         "required": ["prompt", "variable_ids"],
     });
-    let inspect = json!({"type": "object", "properties": {"variable_id": id}, "required": ["variable_id"]});
+    let inspect =
+        json!({"type": "object", "properties": {"variable_id": id}, "required": ["variable_id"]});
     let declared = [
         Declaration::new(
             QUARANTINE,
@@ -84,10 +85,17 @@ impl VariableTools {
         Ok((value.into_output(), label))
     }
 
-    async fn ask(&self, arguments: &Value, context: &CallContext) -> Result<(Output, Label), Box<Outcome>> {
+    async fn ask(
+        &self,
+        arguments: &Value,
+        context: &CallContext,
+    ) -> Result<(Output, Label), Box<Outcome>> {
         let prompt = arguments.get("prompt").and_then(Value::as_str).unwrap_or_default();
-        let ids =
-            arguments.get("variable_ids").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let ids = arguments
+            .get("variable_ids")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         if prompt.len() > PROMPT_BYTES_MAX {
             return Err(failed(format!("The prompt has more than {PROMPT_BYTES_MAX} bytes.")));
         }
@@ -144,7 +152,8 @@ impl VariableTools {
         };
         if let Some(usage) = reply.usage {
             flow.budgets.iter().for_each(|budget| budget.count(usage));
-            *flow.used.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default() += usage;
+            *flow.used.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default() +=
+                usage;
         }
         // Calls in the reply are passed over: nobody here makes any.
         let texts: Vec<_> = reply.messages.iter().map(Message::text).collect();
@@ -157,7 +166,10 @@ impl VariableTools {
 }
 
 fn failed(message: String) -> Box<Outcome> {
-    Box::new(Outcome::Failure(ToolFailure { value: Some(json!(message)), ..ToolFailure::new(message) }))
+    Box::new(Outcome::Failure(ToolFailure {
+        value: Some(json!(message)),
+        ..ToolFailure::new(message)
+    }))
 }
 
 #[async_trait]

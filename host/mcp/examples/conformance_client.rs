@@ -1,5 +1,6 @@
-//! The program that the official conformance suite drives: it connects to the address that is its last argument, lists the
-//! tools, and calls each of them (or those that the suite names) through a toolset, as any host would.
+//! The program that the official conformance suite drives: it connects to the address that is its
+//! last argument, lists the tools, and calls each of them (or those that the suite names) through a
+//! toolset, as any host would.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use async_trait::async_trait;
 use cofferdam_mcp::client::{
-    Browser, Endpoint, Generation, HttpEndpoint, MemoryCredentials, OAuthClient, OAuthSettings, RemoteServer,
-    SamplingHandler, ServerSettings,
+    Browser, Endpoint, Generation, HttpEndpoint, MemoryCredentials, OAuthClient, OAuthSettings,
+    RemoteServer, SamplingHandler, ServerSettings,
 };
 use cofferdam_tool::ask::{Asker, NotAsked, Question, QuestionKind};
 use cofferdam_tool::{CallContext, Outcome, ToolDefinition, ToolSource as _, Toolset};
@@ -53,7 +54,9 @@ async fn run(url: &str, scenario: &str, revision: &str, given: Given) -> anyhow:
     settings.sampling = Some(Arc::new(Canned));
     // What the suite asks for is one of the two; what a person would have is the third.
     settings.generation = match revision {
-        _ if std::env::var_os("CONFORMANCE_GENERATION").is_some_and(|generation| generation == "auto") => {
+        _ if std::env::var_os("CONFORMANCE_GENERATION")
+            .is_some_and(|generation| generation == "auto") =>
+        {
             Generation::Auto
         }
         "2026-07-28" => Generation::Stateless,
@@ -98,7 +101,9 @@ fn endpoint(url: &str, scenario: &str, given: &Given) -> anyhow::Result<Endpoint
     }
     let registered = given.client_id.clone().map(|id| (id, given.client_secret.clone()));
     let client = match (scenario, registered) {
-        ("auth/client-credentials-basic", Some((id, Some(secret)))) => OAuthClient::Host { id, secret },
+        ("auth/client-credentials-basic", Some((id, Some(secret)))) => {
+            OAuthClient::Host { id, secret }
+        }
         (_, registered) => OAuthClient::Person {
             browser: Arc::new(Headless),
             registered,
@@ -120,7 +125,8 @@ fn arguments(tool: &ToolDefinition) -> Map<String, Value> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let required = schema.get("required").and_then(Value::as_array);
     let required: Vec<_> = required.into_iter().flatten().filter_map(Value::as_str).collect();
-    let wanted = properties.into_iter().flatten().filter(|(name, _)| required.contains(&name.as_str()));
+    let wanted =
+        properties.into_iter().flatten().filter(|(name, _)| required.contains(&name.as_str()));
     wanted.map(|(name, property)| (name.clone(), filler(property))).collect()
 }
 
@@ -146,7 +152,8 @@ impl Asker for Defaults {
         let answer = |question: &Question| {
             let schema = question.parameters.get("requestedSchema").unwrap_or(&Value::Null);
             let required = schema.get("required").and_then(Value::as_array);
-            let required: Vec<_> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+            let required: Vec<_> =
+                required.into_iter().flatten().filter_map(Value::as_str).collect();
             let properties = schema.get("properties").and_then(Value::as_object);
             let fields = properties.into_iter().flatten().filter_map(|(name, property)| {
                 let filler = || required.contains(&name.as_str()).then(|| filler(property));
@@ -164,7 +171,9 @@ struct Canned;
 impl SamplingHandler for Canned {
     async fn create_message(&self, _parameters: Map<String, Value>) -> Result<Value, String> {
         let content = json!({"type": "text", "text": "a message"});
-        Ok(json!({"role": "assistant", "content": content, "model": "none", "stopReason": "endTurn"}))
+        Ok(
+            json!({"role": "assistant", "content": content, "model": "none", "stopReason": "endTurn"}),
+        )
     }
 }
 
@@ -184,7 +193,8 @@ impl Browser for Headless {
 
 async fn location(address: &str) -> anyhow::Result<String> {
     let url = Url::parse(address)?;
-    let (host, port) = (url.host_str().context("no host")?, url.port_or_known_default().context("no port")?);
+    let (host, port) =
+        (url.host_str().context("no host")?, url.port_or_known_default().context("no port")?);
     let mut stream = TcpStream::connect((host, port)).await?;
     let target = format!("{}?{}", url.path(), url.query().unwrap_or_default());
     let head = format!("GET {target} HTTP/1.1\r\nhost: {host}:{port}\r\nconnection: close\r\n\r\n");

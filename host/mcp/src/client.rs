@@ -1,11 +1,12 @@
 //! Tools of remote MCP servers as a source of tools.
 //!
-//! A server is not trusted. What it says about its tools selects no value of the host (`MCP-2`), and it cannot take the name of
-//! another tool (`MCP-12`). Everything that it can make grow has a limit in `limits.rs`, looked at before anything is kept.
-//! No reference in a schema is ever fetched. Questions that it asks reach nobody but the one whose call it is working on.
+//! A server is not trusted. What it says about its tools selects no value of the host (`MCP-2`),
+//! and it cannot take the name of another tool (`MCP-12`). Everything that it can make grow has a
+//! limit in `limits.rs`, looked at before anything is kept. No reference in a schema is ever
+//! fetched. Questions that it asks reach nobody but the one whose call it is working on.
 //!
-//! The rules for one call (`plain.rs`, `task.rs`) know a connection only as a [`Remote`], which answers JSON with JSON, so that
-//! the same code runs against a script and against a server.
+//! The rules for one call (`plain.rs`, `task.rs`) know a connection only as a [`Remote`], which
+//! answers JSON with JSON, so that the same code runs against a script and against a server.
 
 mod admission;
 mod answer;
@@ -60,7 +61,8 @@ pub use listing::{Listing, ListingError, PromptListed, ToolListed};
 pub use meta::{MetaError, joined_meta};
 pub use name::{local_name, prefixed_name};
 pub use oauth::{
-    Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient, OAuthSettings,
+    Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient,
+    OAuthSettings,
 };
 pub use passed::Passed;
 pub use question::Questions;

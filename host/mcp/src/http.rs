@@ -1,8 +1,9 @@
 //! MCP over HTTP: who may connect, how much a connection may take, and who a request is from.
 //!
-//! A request passes, in this order: the limits of its connection, its address, its token, its rate, its principal's share of
-//! connections and sessions, the limits of its body, and the `Host` and `Origin` checks of the SDK. Only then it is parsed.
-//! Nothing here decides what a principal may use; that is the catalogue's business.
+//! A request passes, in this order: the limits of its connection, its address, its token, its rate,
+//! its principal's share of connections and sessions, the limits of its body, and the `Host` and
+//! `Origin` checks of the SDK. Only then it is parsed. Nothing here decides what a principal may
+//! use; that is the catalogue's business.
 
 mod batch;
 mod connections;
@@ -66,13 +67,14 @@ pub struct HttpOptions {
     pub access: Access,
     /// Names by which the server may be addressed (`Host`), beside the loopback ones.
     pub hosts: Vec<String>,
-    /// Origins of web pages that may call, as `https://app.example:443`, beside the server's own address. A browser lets their
-    /// pages read the answers (CORS). Requests of any other page are answered with 403.
+    /// Origins of web pages that may call, as `https://app.example:443`, beside the server's own
+    /// address. A browser lets their pages read the answers (CORS). Requests of any other page are
+    /// answered with 403.
     pub origins: Vec<String>,
     /// Longest body of a request, in bytes.
     pub body_bytes_max: usize,
-    /// Most connections at the same time. One principal can have half of them; connections on which no request has been
-    /// authenticated yet can be half of them, and a quarter from one address.
+    /// Most connections at the same time. One principal can have half of them; connections on which
+    /// no request has been authenticated yet can be half of them, and a quarter from one address.
     pub connections_max: usize,
     /// How often one principal may call.
     pub rate: Rate,
@@ -116,11 +118,12 @@ struct Endpoint {
 }
 
 impl Server {
-    /// Serves clients that connect to `listener`, until `stop`. Calls in flight then have ten seconds to end; other requests are
-    /// answered with 503.
+    /// Serves clients that connect to `listener`, until `stop`. Calls in flight then have ten
+    /// seconds to end; other requests are answered with 503.
     ///
     /// # Errors
-    /// [`InvalidAccess`] if the options would let anybody in from another machine, or nobody at all.
+    /// [`InvalidAccess`] if the options would let anybody in from another machine, or nobody at
+    /// all.
     pub async fn serve_http(
         &self,
         listener: TcpListener,
@@ -131,7 +134,8 @@ impl Server {
         let guard = Guard::new(options.access.clone(), options.rate, address)?;
         let sessions = Arc::new(LocalSessionManager::default());
         let shared = Arc::clone(&self.shared);
-        // The streams of the SDK end with this token, and not with `stop`: it answers 500 for a call that it interrupts.
+        // The streams of the SDK end with this token, and not with `stop`: it answers 500 for a
+        // call that it interrupts.
         let end = CancellationToken::new();
         let closing = Closing::with(stop.clone());
         let endpoint = Arc::new(Endpoint {
@@ -177,7 +181,8 @@ impl Server {
             let _ = stream.set_nodelay(true);
             let (endpoint, stop) = (Arc::clone(&endpoint), stop.clone());
             let place = connections.place(address.ip());
-            // One that comes while the server is stopping is told so, and is not closed before it has asked.
+            // One that comes while the server is stopping is told so, and is not closed before it
+            // has asked.
             let is_late = stop.is_cancelled();
             open.spawn(async move {
                 let closed = place.closed.clone();
@@ -186,9 +191,12 @@ impl Server {
                     async move { Ok::<_, Infallible>(endpoint.answer(&place, request).await) }
                 });
                 let mut http = http1::Builder::new();
-                http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX).max_headers(HEAD_LINES_MAX);
+                http.timer(TokioTimer::new())
+                    .header_read_timeout(HEAD_TIME_MAX)
+                    .max_headers(HEAD_LINES_MAX);
                 http.max_buf_size(HEAD_BYTES_MAX);
-                let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), answer));
+                let mut connection =
+                    std::pin::pin!(http.serve_connection(TokioIo::new(stream), answer));
                 let ended = tokio::select! {
                     ended = connection.as_mut() => ended,
                     () = closed.cancelled() => return,
@@ -213,7 +221,11 @@ impl Server {
     }
 }
 
-fn config(options: &HttpOptions, address: SocketAddr, stop: CancellationToken) -> StreamableHttpServerConfig {
+fn config(
+    options: &HttpOptions,
+    address: SocketAddr,
+    stop: CancellationToken,
+) -> StreamableHttpServerConfig {
     let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
     // A page that this very server delivered; on the same machine, another port is another site.
     let port = address.port();
@@ -235,8 +247,8 @@ impl Endpoint {
         if let Some(origin) = origin {
             origins::expose(origin, &mut response);
         }
-        // A `Content-Length` beside it is not seen here. What another reader of the connection takes for the next request is not
-        // read (RFC 9112, section 6.1).
+        // A `Content-Length` beside it is not seen here. What another reader of the connection
+        // takes for the next request is not read (RFC 9112, section 6.1).
         if is_chunked {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
@@ -263,7 +275,9 @@ impl Endpoint {
         }
         if is_metadata {
             return match self.guard.metadata() {
-                Some(metadata) if request.method() == Method::GET => answer(StatusCode::OK, metadata),
+                Some(metadata) if request.method() == Method::GET => {
+                    answer(StatusCode::OK, metadata)
+                }
                 _ => refusal(StatusCode::NOT_FOUND, "there is nothing here"),
             };
         }

@@ -1,10 +1,13 @@
-//! Tools served over MCP (`MCP-37`): both revisions of the protocol, on standard input and output or over HTTP.
+//! Tools served over MCP (`MCP-37`): both revisions of the protocol, on standard input and output
+//! or over HTTP.
 //!
-//! A [`Server`] answers from a snapshot of what is on offer ([`Offer`]), which can be replaced while clients are connected. It
-//! keeps no state per client beyond what the earlier revision of the protocol asks for: a call's state travels with its request,
-//! and a task belongs to a principal and not to a connection.
+//! A [`Server`] answers from a snapshot of what is on offer ([`Offer`]), which can be replaced
+//! while clients are connected. It keeps no state per client beyond what the earlier revision of
+//! the protocol asks for: a call's state travels with its request, and a task belongs to a
+//! principal and not to a connection.
 
-// Logging, sampling, roots and subscriptions to one resource belong to the earlier revision, which is served as well.
+// Logging, sampling, roots and subscriptions to one resource belong to the earlier revision, which
+// is served as well.
 #![expect(deprecated, reason = "clients of the handshake era use them")]
 
 mod agent;
@@ -67,8 +70,8 @@ use self::tasks::Tasks;
 
 /// Maximum time for calls in flight when the server is told to stop.
 pub(crate) const DRAIN_MAX: Duration = Duration::from_secs(10);
-/// Maximum time for calls in flight when a client has ended its input. It waits for the process to end, and most clients kill
-/// it after two seconds.
+/// Maximum time for calls in flight when a client has ended its input. It waits for the process to
+/// end, and most clients kill it after two seconds.
 const LEFT_MAX: Duration = Duration::from_secs(1);
 /// Maximum time after the start in which a list waits for sources that are being loaded.
 const LIST_WAIT: Duration = Duration::from_secs(2);
@@ -84,18 +87,21 @@ pub struct ServerOptions {
     pub version: String,
     /// Most items of one page of a list.
     pub page_size: usize,
-    /// Longest text of a result, in bytes; a longer one is cut, and the whole of it can be read as a resource for an hour.
+    /// Longest text of a result, in bytes; a longer one is cut, and the whole of it can be read as
+    /// a resource for an hour.
     pub text_bytes_max: usize,
     /// Receipts that results carry in `_meta`.
     pub receipts: Receipts,
     /// Whether a client sees two tools that find and call the others, instead of the others.
     pub searches: bool,
-    /// Whether a person is asked, through the client, before a tool runs that needs approval. Otherwise that is left to the
-    /// client.
+    /// Whether a person is asked, through the client, before a tool runs that needs approval.
+    /// Otherwise that is left to the client.
     pub asks_approval: bool,
-    /// Form in which clients see the schemas of tools. Arguments are decoded by the declaration itself in any case.
+    /// Form in which clients see the schemas of tools. Arguments are decoded by the declaration
+    /// itself in any case.
     pub dialect: Dialect,
-    /// Tools that are not called for a client which cannot take a task: it would wait longer than clients do.
+    /// Tools that are not called for a client which cannot take a task: it would wait longer than
+    /// clients do.
     pub only_as_task: BTreeSet<String>,
 }
 
@@ -132,7 +138,8 @@ pub(crate) struct Shared {
     tasks: Tasks,
     calls: AtomicU64,
     started: Instant,
-    /// True if a client was told that there are prompts. It may then list them, even if there is none.
+    /// True if a client was told that there are prompts. It may then list them, even if there is
+    /// none.
     announced_prompts: AtomicBool,
     stopped: CancellationToken,
     /// Calls that run.
@@ -161,7 +168,8 @@ impl Server {
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|_| ServeError::NoRandomNumbers)?;
         let seal = Seal::new(key).map_err(|_| ServeError::NoRandomNumbers)?;
-        let server_info = json!({"name": options.name, "title": options.title, "version": options.version});
+        let server_info =
+            json!({"name": options.name, "title": options.title, "version": options.version});
         let shared = Shared {
             catalog: watch::Sender::new(Arc::new(Catalog::new(offer, options.dialect))),
             options,
@@ -179,21 +187,25 @@ impl Server {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Lets clients ask their person for grants that sources lack. Without it a source stays as it is. The first one counts.
+    /// Lets clients ask their person for grants that sources lack. Without it a source stays as it
+    /// is. The first one counts.
     pub fn set_grantor(&self, grantor: Arc<dyn Grantor>) {
         let _ = self.shared.grantor.set(grantor);
     }
 
-    /// Replaces what is on offer. Calls in flight end on what they began with; clients that listen are told which lists have
-    /// changed.
+    /// Replaces what is on offer. Calls in flight end on what they began with; clients that listen
+    /// are told which lists have changed.
     pub fn publish(&self, offer: Offer) {
-        self.shared.catalog.send_replace(Arc::new(Catalog::new(offer, self.shared.options.dialect)));
+        self.shared
+            .catalog
+            .send_replace(Arc::new(Catalog::new(offer, self.shared.options.dialect)));
     }
 
-    /// Serves one client on standard input and output until it closes them, or until `stop`. At the end of the input calls in
-    /// flight have one second, and are canceled then; tasks end at once. After `stop` calls and tasks in flight have ten seconds
-    /// to end, and no new one is begun. The client has ten more seconds to read its answers. Standard output belongs to the
-    /// protocol from then on.
+    /// Serves one client on standard input and output until it closes them, or until `stop`. At the
+    /// end of the input calls in flight have one second, and are canceled then; tasks end at once.
+    /// After `stop` calls and tasks in flight have ten seconds to end, and no new one is begun. The
+    /// client has ten more seconds to read its answers. Standard output belongs to the protocol
+    /// from then on.
     ///
     /// # Errors
     /// [`ServeError::Connection`].
@@ -204,8 +216,9 @@ impl Server {
         served
     }
 
-    /// Serves one client that writes lines to `input` and reads them from `output`, until it closes them, or until `stop` as
-    /// [`Server::serve_stdio`] does. Whoever can write there is [`Principal::local`].
+    /// Serves one client that writes lines to `input` and reads them from `output`, until it closes
+    /// them, or until `stop` as [`Server::serve_stdio`] does. Whoever can write there is
+    /// [`Principal::local`].
     ///
     /// # Errors
     /// [`ServeError::Connection`].
@@ -227,7 +240,9 @@ impl Server {
             let running = match serve_server_with_ct(handler, lines, end).await {
                 Ok(running) => running,
                 // The client left, or the user ended the program, before there was a request.
-                Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+                Err(
+                    ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled,
+                ) => {
                     return Ok(());
                 }
                 Err(error) => return Err(ServeError::Connection(error.to_string())),
@@ -248,7 +263,8 @@ impl Server {
             if stop.is_cancelled() {
                 return std::future::pending().await;
             }
-            // A call whose plugin is still being loaded has not begun; the SDK waits five seconds for it.
+            // A call whose plugin is still being loaded has not begun; the SDK waits five seconds
+            // for it.
             self.shared.catalog_when(DRAIN_MAX, |_| false).await;
             tokio::time::sleep(LEFT_MAX).await;
         };
@@ -257,7 +273,8 @@ impl Server {
             () = overdue => Ok(()),
             () = left => Ok(()),
         };
-        // A client that reads slowly gets the answers that there are. One that has gone does not hold this up.
+        // A client that reads slowly gets the answers that there are. One that has gone does not
+        // hold this up.
         let _ = tokio::time::timeout(DRAIN_MAX, flush).await;
         served
     }
@@ -274,15 +291,19 @@ impl Shared {
         Arc::clone(&self.catalog.borrow())
     }
 
-    /// The catalog for a list: sources that are being loaded are waited for shortly after the start, because not every client
-    /// follows changes.
+    /// The catalog for a list: sources that are being loaded are waited for shortly after the
+    /// start, because not every client follows changes.
     async fn listed_catalog(&self) -> Arc<Catalog> {
         let wait = LIST_WAIT.saturating_sub(self.started.elapsed());
         self.catalog_when(wait, |_| false).await
     }
 
     /// The catalog as soon as it is `enough`, all sources are loaded, or `wait` has passed.
-    async fn catalog_when(&self, wait: Duration, enough: impl Fn(&Catalog) -> bool + Send) -> Arc<Catalog> {
+    async fn catalog_when(
+        &self,
+        wait: Duration,
+        enough: impl Fn(&Catalog) -> bool + Send,
+    ) -> Arc<Catalog> {
         let mut changes = self.catalog.subscribe();
         let enough = |catalog: &Arc<Catalog>| !catalog.is_loading() || enough(catalog);
         if !wait.is_zero() && !enough(&changes.borrow()) {

@@ -1,4 +1,5 @@
-//! The HTTP client of both directions: one TLS provider, Mozilla's roots, nothing of the environment.
+//! The HTTP client of both directions: one TLS provider, Mozilla's roots, nothing of the
+//! environment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,8 @@ pub enum ClientError {
     Client(#[from] reqwest::Error),
 }
 
-/// Returns a builder with the settings that all clients share. Servers are trusted by Mozilla's list of authorities.
+/// Returns a builder with the settings that all clients share. Servers are trusted by Mozilla's
+/// list of authorities.
 pub(crate) fn builder() -> Result<reqwest::ClientBuilder, ClientError> {
     let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

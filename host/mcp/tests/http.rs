@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cofferdam_mcp::{
-    Access, HttpOptions, OAuth, Offer, Rate, Server, ServerOptions, SubjectAccess, TokenAccess, ToolPattern,
+    Access, HttpOptions, OAuth, Offer, Rate, Server, ServerOptions, SubjectAccess, TokenAccess,
+    ToolPattern,
 };
 use cofferdam_tool::{
-    Annotations, CallContext, CallRecord, Completion, InputSchema, Outcome, Output, ToolCall, ToolDefinition,
-    ToolName, ToolSource, Toolset,
+    Annotations, CallContext, CallRecord, Completion, InputSchema, Outcome, Output, ToolCall,
+    ToolDefinition, ToolName, ToolSource, Toolset,
 };
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -83,7 +84,11 @@ impl Running {
         tokio::spawn(async move { server.serve_http(listener, options, stopped).await.unwrap() });
         // Only the first of several tests does it.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        Self { address, client: Client::builder().no_proxy().build().unwrap(), _stop: stop.drop_guard() }
+        Self {
+            address,
+            client: Client::builder().no_proxy().build().unwrap(),
+            _stop: stop.drop_guard(),
+        }
     }
 
     fn request(&self, method: &str, mut parameters: Value) -> RequestBuilder {
@@ -150,7 +155,12 @@ async fn json_of(response: Response) -> Value {
 }
 
 fn names(listed: &Value) -> Vec<&str> {
-    listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+    listed["result"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -158,19 +168,31 @@ async fn a_token_that_is_limited_to_tools_lists_finds_and_calls_only_these() {
     let mut options = with_tokens();
     let tools = Some(vec![ToolPattern::new("*_red").unwrap()]);
     let token = "a-token-for-some-tools-of-all-sources";
-    let access =
-        TokenAccess { name: "tools".to_owned(), sha256: digest(token), sources: None, tools, decides: false };
+    let access = TokenAccess {
+        name: "tools".to_owned(),
+        sha256: digest(token),
+        sources: None,
+        tools,
+        decides: false,
+    };
     options.access.tokens.push(access);
     for searches in [false, true] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let server =
-            Running::with(listener, options.clone(), ServerOptions { searches, ..ServerOptions::default() });
+        let server = Running::with(
+            listener,
+            options.clone(),
+            ServerOptions { searches, ..ServerOptions::default() },
+        );
         let listed = json_of(server.list(Some(token)).await).await;
-        let expected: &[&str] = if searches { &["tools_search", "tools_call"] } else { &["who_red"] };
+        let expected: &[&str] =
+            if searches { &["tools_search", "tools_call"] } else { &["who_red"] };
         assert_eq!(names(&listed), expected);
         let call = async |tool: &str, arguments: Value| {
             let parameters = json!({"name": tool, "arguments": arguments});
-            json_of(server.request("tools/call", parameters).bearer_auth(token).send().await.unwrap()).await
+            json_of(
+                server.request("tools/call", parameters).bearer_auth(token).send().await.unwrap(),
+            )
+            .await
         };
         if searches {
             let found = call("tools_search", json!({"query": "says who it is"})).await.to_string();
@@ -196,8 +218,9 @@ async fn a_token_is_needed_and_decides_what_is_there() {
     }
     assert_eq!(names(&json_of(server.list(Some(TOKEN)).await).await), ["who_red", "who_blue"]);
     assert_eq!(names(&json_of(server.list(Some(NARROW)).await).await), ["who_red"]);
-    let call =
-        |tool: &str| server.request("tools/call", json!({"name": tool, "arguments": {}})).bearer_auth(NARROW);
+    let call = |tool: &str| {
+        server.request("tools/call", json!({"name": tool, "arguments": {}})).bearer_auth(NARROW)
+    };
     let red = json_of(call("who_red").send().await.unwrap()).await;
     assert_eq!(red["result"]["structuredContent"], json!({"who": "red", "session": "narrow"}));
     let blue = json_of(call("who_blue").send().await.unwrap()).await;
@@ -217,12 +240,16 @@ async fn a_page_of_another_site_cannot_call_even_where_no_token_is_needed() {
             .header("sec-fetch-mode", "cors")
             .header("user-agent", "Mozilla/5.0")
     };
-    for origin in ["https://evil.example", "http://localhost:3000", "null", "http://127.0.0.1.evil.example"] {
+    for origin in
+        ["https://evil.example", "http://localhost:3000", "null", "http://127.0.0.1.evil.example"]
+    {
         assert_eq!(from(origin).send().await.unwrap().status(), StatusCode::FORBIDDEN, "{origin}");
     }
     // A form can be sent without asking; it is no JSON.
-    let form =
-        server.client.post(format!("http://{}/mcp", server.address)).header("origin", "https://evil.example");
+    let form = server
+        .client
+        .post(format!("http://{}/mcp", server.address))
+        .header("origin", "https://evil.example");
     assert_eq!(
         form.header("content-type", "text/plain").body("{}").send().await.unwrap().status(),
         StatusCode::FORBIDDEN
@@ -236,7 +263,8 @@ async fn a_page_of_another_site_cannot_call_even_where_no_token_is_needed() {
     assert!(!preflight.status().is_success());
     assert!(!preflight.headers().contains_key("access-control-allow-origin"));
     // A name that the page's owner lets point here.
-    let rebound = server.request("tools/list", json!({})).header("host", format!("evil.example:{port}"));
+    let rebound =
+        server.request("tools/list", json!({})).header("host", format!("evil.example:{port}"));
     assert_eq!(rebound.send().await.unwrap().status(), StatusCode::FORBIDDEN);
     // Its own pages, and programs, may.
     let own = from(&format!("http://127.0.0.1:{port}")).send().await.unwrap();
@@ -247,8 +275,8 @@ async fn a_page_of_another_site_cannot_call_even_where_no_token_is_needed() {
 #[tokio::test]
 async fn a_request_has_limits() {
     let server = Running::start(HttpOptions { body_bytes_max: 10_000, ..open() }).await;
-    let large =
-        server.request("tools/call", json!({"name": "who_red", "arguments": {"a": "x".repeat(20_000)}}));
+    let large = server
+        .request("tools/call", json!({"name": "who_red", "arguments": {"a": "x".repeat(20_000)}}));
     assert_eq!(large.send().await.unwrap().status(), StatusCode::PAYLOAD_TOO_LARGE);
     let head = server.request("tools/list", json!({})).header("x-large", "x".repeat(60_000));
     assert!(head.send().await.map_or(true, |response| response.status().is_client_error()));
@@ -271,10 +299,15 @@ async fn too_many_requests_are_refused_for_a_while() {
     let server = Running::start(HttpOptions { rate, ..with_tokens() }).await;
     let mut refused = 0;
     for _ in 0..6 {
-        refused += usize::from(server.list(Some(TOKEN)).await.status() == StatusCode::TOO_MANY_REQUESTS);
+        refused +=
+            usize::from(server.list(Some(TOKEN)).await.status() == StatusCode::TOO_MANY_REQUESTS);
     }
     assert!(refused >= 2, "{refused}");
-    assert_eq!(server.list(Some(NARROW)).await.status(), StatusCode::OK, "somebody else is not held up");
+    assert_eq!(
+        server.list(Some(NARROW)).await.status(),
+        StatusCode::OK,
+        "somebody else is not held up"
+    );
 }
 
 #[tokio::test]
@@ -282,7 +315,8 @@ async fn tokens_of_an_issuer_are_checked_before_they_are_believed() {
     let issuer = Issuer::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let resource = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let sources = |names: &[&str]| SubjectAccess(Some(names.iter().map(|name| (*name).to_owned()).collect()));
+    let sources =
+        |names: &[&str]| SubjectAccess(Some(names.iter().map(|name| (*name).to_owned()).collect()));
     let oauth = OAuth {
         issuer: issuer.url.parse().unwrap(),
         resource: resource.parse().unwrap(),
@@ -300,7 +334,10 @@ async fn tokens_of_an_issuer_are_checked_before_they_are_believed() {
     let metadata = challenge.split('"').find(|part| part.starts_with("http://")).unwrap();
     let metadata = json_of(server.client.get(metadata).send().await.unwrap()).await;
     assert_eq!(metadata["resource"], resource);
-    assert_eq!(metadata["authorization_servers"], json!([issuer.url.parse::<url::Url>().unwrap().as_str()]));
+    assert_eq!(
+        metadata["authorization_servers"],
+        json!([issuer.url.parse::<url::Url>().unwrap().as_str()])
+    );
     assert_eq!(metadata["scopes_supported"], json!(["tools"]));
 
     let claims = |change: Value| {

@@ -59,7 +59,8 @@ impl<'r> Asked<'r> {
 
     /// The ids of the calls of the conversation.
     pub(super) fn taken_ids(&self) -> HashSet<String> {
-        let calls = self.request.messages.iter().chain(&*self.messages).flat_map(|message| message.calls());
+        let calls =
+            self.request.messages.iter().chain(&*self.messages).flat_map(|message| message.calls());
         calls.map(|call| call.call_id.clone()).collect()
     }
 
@@ -68,13 +69,17 @@ impl<'r> Asked<'r> {
         self.request.options.max_output_tokens.or(self.settings.max_output_tokens)
     }
 
-    /// Whether functions are advertised. Without any, a provider refuses to be told how to choose among them.
+    /// Whether functions are advertised. Without any, a provider refuses to be told how to choose
+    /// among them.
     pub(super) fn has_tools(&self) -> bool {
         self.tools.json.is_some()
     }
 
     /// The body: `fields`, the tools, and what the caller adds for this provider.
-    pub(super) fn body(&self, mut fields: Map<String, Value>) -> Result<Vec<u8>, serde_json::Error> {
+    pub(super) fn body(
+        &self,
+        mut fields: Map<String, Value>,
+    ) -> Result<Vec<u8>, serde_json::Error> {
         for (key, value) in &self.request.options.additional {
             if key != "tools" || self.tools.json.is_none() {
                 fields.entry(key.clone()).or_insert_with(|| value.clone());
@@ -102,11 +107,13 @@ impl Serialize for WithTools<'_> {
     }
 }
 
-/// Returns the messages with another id for each call whose id an earlier call has, and for its result. A conversation may hold
-/// an id more than once, and providers refuse that or take the results for those of the first call.
+/// Returns the messages with another id for each call whose id an earlier call has, and for its
+/// result. A conversation may hold an id more than once, and providers refuse that or take the
+/// results for those of the first call.
 fn with_unique_ids(messages: &[Arc<Message>]) -> Cow<'_, [Arc<Message>]> {
     let mut taken = HashSet::new();
-    let ids = || messages.iter().flat_map(|message| message.calls()).map(|call| call.call_id.as_str());
+    let ids =
+        || messages.iter().flat_map(|message| message.calls()).map(|call| call.call_id.as_str());
     if ids().all(|id| taken.insert(id)) {
         return Cow::Borrowed(messages);
     }
@@ -116,7 +123,8 @@ fn with_unique_ids(messages: &[Arc<Message>]) -> Cow<'_, [Arc<Message>]> {
     let pairing = Pairing::of(messages);
     for (index, message) in messages.iter().enumerate() {
         for (place, content) in message.contents.iter().enumerate() {
-            let Some(call) = content.as_call().filter(|call| !seen.insert(call.call_id.as_str())) else {
+            let Some(call) = content.as_call().filter(|call| !seen.insert(call.call_id.as_str()))
+            else {
                 continue;
             };
             let number = |number: u32| format!("{}_{number}", call.call_id);
@@ -130,8 +138,9 @@ fn with_unique_ids(messages: &[Arc<Message>]) -> Cow<'_, [Arc<Message>]> {
     }
     let mut messages = messages.to_vec();
     for ((index, place), id) in renamed {
-        let content =
-            messages.get_mut(index).and_then(|message| Arc::make_mut(message).contents.get_mut(place));
+        let content = messages
+            .get_mut(index)
+            .and_then(|message| Arc::make_mut(message).contents.get_mut(place));
         match content {
             Some(Content::FunctionCall(call)) => call.call_id = id,
             Some(Content::FunctionResult(result)) => result.call_id = id,
@@ -151,7 +160,8 @@ pub(super) fn not_shown(data: &Data) -> String {
     format!("[data of the type {} that cannot be shown here]", data.media_type)
 }
 
-/// The arguments of a call that goes back to a provider which takes them as text. None is an empty object: some read the text.
+/// The arguments of a call that goes back to a provider which takes them as text. None is an empty
+/// object: some read the text.
 pub(super) fn arguments_text(arguments: &str) -> &str {
     if arguments.trim().is_empty() { "{}" } else { arguments }
 }

@@ -38,7 +38,11 @@ impl Body {
     }
 
     /// Waits for the first piece, and keeps it.
-    pub(super) async fn begin(&mut self, bytes_max: usize, pause: Duration) -> Result<(), Interrupted> {
+    pub(super) async fn begin(
+        &mut self,
+        bytes_max: usize,
+        pause: Duration,
+    ) -> Result<(), Interrupted> {
         self.begun = self.next(bytes_max, pause).await?;
         Ok(())
     }
@@ -63,8 +67,13 @@ impl Body {
     }
 
     /// All of it.
-    pub(super) async fn read(mut self, bytes_max: usize, pause: Duration) -> Result<Vec<u8>, Interrupted> {
-        let announced = self.response.content_length().and_then(|length| usize::try_from(length).ok());
+    pub(super) async fn read(
+        mut self,
+        bytes_max: usize,
+        pause: Duration,
+    ) -> Result<Vec<u8>, Interrupted> {
+        let announced =
+            self.response.content_length().and_then(|length| usize::try_from(length).ok());
         if announced.is_some_and(|length| length > bytes_max) {
             return Err(Interrupted::TooLarge);
         }

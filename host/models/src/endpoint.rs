@@ -1,7 +1,8 @@
 //! Requests to one provider.
 //!
-//! Nothing comes from the environment: no proxy, no certificate, no key. Redirects are not followed, for a key would follow
-//! them. A request is tried again only while nothing of its reply was handed on.
+//! Nothing comes from the environment: no proxy, no certificate, no key. Redirects are not
+//! followed, for a key would follow them. A request is tried again only while nothing of its reply
+//! was handed on.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -31,8 +32,8 @@ const ANTHROPIC_REVISION: HeaderValue = HeaderValue::from_static("2023-06-01");
 const SHOULD_RETRY: &str = "x-should-retry";
 /// How much is read of an answer that is an error, in bytes.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
-/// Shortest part of a key, or of a header's value, that is taken out of texts, in bytes: a shorter one stands in too many texts by
-/// chance.
+/// Shortest part of a key, or of a header's value, that is taken out of texts, in bytes: a shorter
+/// one stands in too many texts by chance.
 const SECRET_BYTES_MIN: usize = 8;
 
 /// Where requests go, and with what.
@@ -84,7 +85,8 @@ impl Endpoint {
         let mut tries = 0_u32;
         loop {
             tries = tries.saturating_add(1);
-            let tried = self.bounded(sending.cancellation, sending.deadline, self.attempt(sending)).await;
+            let tried =
+                self.bounded(sending.cancellation, sending.deadline, self.attempt(sending)).await;
             let mut failed = match tried {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(failed)) => failed,
@@ -92,7 +94,8 @@ impl Endpoint {
             };
             let wait = retry::pause(&self.settings.retries, tries, failed.error.retry_after);
             let wait = wait.filter(|wait| {
-                failed.is_retried && *wait < sending.deadline.saturating_duration_since(Instant::now())
+                failed.is_retried
+                    && *wait < sending.deadline.saturating_duration_since(Instant::now())
             });
             let Some(wait) = wait else {
                 if let Some(asked) = failed.error.retry_after.filter(|_| failed.is_retried) {
@@ -197,18 +200,28 @@ impl Endpoint {
         let cause = self.shown(&fault::root_cause(error));
         let origin = &self.origin;
         if error.is_builder() {
-            return Fault::new(ChatErrorKind::Configuration, format!("no request can be made: {cause}"));
+            return Fault::new(
+                ChatErrorKind::Configuration,
+                format!("no request can be made: {cause}"),
+            );
         }
         let what = if error.is_connect() { "cannot be reached" } else { "broke the connection" };
         Fault::passing(ChatErrorKind::Connection, format!("{origin} {what}: {cause}"))
     }
 
     fn silent(&self, time: Duration) -> Fault {
-        Fault::new(ChatErrorKind::Timeout, format!("{} said nothing for {}", self.origin, seconds(time)))
+        Fault::new(
+            ChatErrorKind::Timeout,
+            format!("{} said nothing for {}", self.origin, seconds(time)),
+        )
     }
 
     /// Why no more of a body comes.
-    pub(super) fn interrupted(&self, interrupted: &super::body::Interrupted, is_retried: bool) -> Fault {
+    pub(super) fn interrupted(
+        &self,
+        interrupted: &super::body::Interrupted,
+        is_retried: bool,
+    ) -> Fault {
         use super::body::Interrupted;
         match interrupted {
             Interrupted::Silent(time) => self.silent(*time),
@@ -226,10 +239,13 @@ impl Endpoint {
                 let text = self.shown(&said.text);
                 Fault::new(kind, format!("{origin} reports an error: {text}"))
             }
-            Broken::Malformed(what) => Fault::new(ChatErrorKind::Malformed, format!("{origin} sent {what}")),
-            Broken::TooLarge(what) => {
-                Fault::new(ChatErrorKind::TooLarge, format!("{origin}: {what} larger than the limit"))
+            Broken::Malformed(what) => {
+                Fault::new(ChatErrorKind::Malformed, format!("{origin} sent {what}"))
             }
+            Broken::TooLarge(what) => Fault::new(
+                ChatErrorKind::TooLarge,
+                format!("{origin}: {what} larger than the limit"),
+            ),
             Broken::CutOff => {
                 let message = format!("{origin} ended the stream before the reply was complete");
                 Fault::new(ChatErrorKind::Connection, message)
@@ -269,10 +285,12 @@ fn refused(message: impl Into<String>) -> ChatError {
 
 /// The address of the interface. No message shows what was given: it may hold a key.
 fn url(settings: &ProviderSettings) -> Result<Url, ChatError> {
-    let mut url =
-        Url::parse(&settings.base_url).map_err(|error| refused(format!("the base URL is none: {error}")))?;
+    let mut url = Url::parse(&settings.base_url)
+        .map_err(|error| refused(format!("the base URL is none: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(refused("the base URL has a user or a password in it: pass a key or a header instead"));
+        return Err(refused(
+            "the base URL has a user or a password in it: pass a key or a header instead",
+        ));
     }
     let is_loopback = match url.host_str() {
         Some("localhost") => true,
@@ -326,7 +344,8 @@ fn headers(settings: &ProviderSettings) -> Result<HeaderMap, ChatError> {
             _ => (AUTHORIZATION, format!("Bearer {}", key.expose())),
         };
         let value = HeaderValue::try_from(value);
-        let mut value = value.map_err(|_| refused("the key has characters that no header can have"))?;
+        let mut value =
+            value.map_err(|_| refused("the key has characters that no header can have"))?;
         value.set_sensitive(true);
         headers.insert(name, value);
     }
@@ -342,7 +361,8 @@ fn redactor(settings: &ProviderSettings) -> Result<Redactor, ChatError> {
         secrets.extend(words.map(|word| (name.as_str(), SecretText::new(word))));
     }
     let long = secrets.iter().filter(|(_, secret)| secret.expose().len() >= SECRET_BYTES_MIN);
-    Redactor::new(long.map(|(name, secret)| (*name, secret))).map_err(|unfit| refused(unfit.to_string()))
+    Redactor::new(long.map(|(name, secret)| (*name, secret)))
+        .map_err(|unfit| refused(unfit.to_string()))
 }
 
 /// The same TLS as everywhere: one provider, Mozilla's roots, nothing of the environment.
@@ -366,5 +386,7 @@ fn client(settings: &ProviderSettings) -> Result<Client, ChatError> {
         .connect_timeout(settings.timeouts.bounded().connect)
         .tcp_nodelay(true)
         .build()
-        .map_err(|error| refused(format!("the HTTP client cannot be built: {}", fault::root_cause(&error))))
+        .map_err(|error| {
+            refused(format!("the HTTP client cannot be built: {}", fault::root_cause(&error)))
+        })
 }

@@ -1,7 +1,7 @@
 //! What is said when there is no reply.
 //!
-//! The provider's own words are shown: nobody else knows which model it does not have. They are cut to a length, keys are taken
-//! out of them, and characters that could drive a terminal are escaped.
+//! The provider's own words are shown: nobody else knows which model it does not have. They are cut
+//! to a length, keys are taken out of them, and characters that could drive a terminal are escaped.
 
 use std::time::Duration;
 
@@ -74,7 +74,9 @@ impl From<ChatError> for Fault {
 impl Said {
     /// What a body that reports a failure says.
     pub(super) fn read(body: &str) -> Self {
-        Fields::read(body).and_then(|body| Self::in_body(&body)).unwrap_or_else(|| Self::plain(body))
+        Fields::read(body)
+            .and_then(|body| Self::in_body(&body))
+            .unwrap_or_else(|| Self::plain(body))
     }
 
     /// The error in an object, if it is one that reports an error.
@@ -135,7 +137,9 @@ pub(super) fn kind_of_status(status: u16) -> Option<ChatErrorKind> {
 /// The kind of failure that a provider's own word stands for.
 fn kind_of_word(word: &str) -> Option<ChatErrorKind> {
     Some(match word {
-        "authentication_error" | "permission_error" | "invalid_api_key" => ChatErrorKind::Unauthorized,
+        "authentication_error" | "permission_error" | "invalid_api_key" => {
+            ChatErrorKind::Unauthorized
+        }
         "overloaded_error" | "rate_limit_error" | "rate_limit_exceeded" | OUT_OF_MONEY => {
             ChatErrorKind::Overloaded
         }
@@ -176,7 +180,8 @@ pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
 
 /// The text of an event that is JSON, or the failure that it reports.
 pub(super) fn checked<'j>(json: &'j str) -> Result<Fields<'j>, Broken> {
-    let what = if is_page(json) { "an HTML page instead of JSON" } else { "what is not a JSON object" };
+    let what =
+        if is_page(json) { "an HTML page instead of JSON" } else { "what is not a JSON object" };
     let fields = Fields::read(json).ok_or(Broken::Malformed(what))?;
     match Said::in_object(&fields) {
         Some(said) => Err(Broken::Said(said)),
@@ -201,7 +206,8 @@ mod tests {
     #[test]
     fn what_a_provider_says_is_found_in_every_form() {
         let kinds = |text: &str, kind| (text.to_owned(), kind);
-        let anthropic = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+        let anthropic =
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
         assert_eq!(said(anthropic), kinds("Overloaded", Some(ChatErrorKind::Overloaded)));
         let router = r#"{"error":{"code":502,"message":"no upstream"}}"#;
         assert_eq!(said(router), kinds("no upstream", Some(ChatErrorKind::Server)));

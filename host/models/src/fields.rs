@@ -1,8 +1,9 @@
 //! JSON of a server, read field by field.
 //!
-//! Nothing is read but what is asked for, and a field of another type than expected counts as absent: servers that call
-//! themselves compatible differ in everything but the few fields that matter. What is not asked for is not kept, so memory
-//! stays within the size of the text, and numbers that fit no type of ours do no harm.
+//! Nothing is read but what is asked for, and a field of another type than expected counts as
+//! absent: servers that call themselves compatible differ in everything but the few fields that
+//! matter. What is not asked for is not kept, so memory stays within the size of the text, and
+//! numbers that fit no type of ours do no harm.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,7 +25,8 @@ pub(super) struct Fields<'j>(HashMap<String, &'j RawValue>);
 /// A list.
 struct List<'j>(Vec<&'j RawValue>);
 
-/// A text. A surrogate without its other half, which is what is left when a server cuts a character in two, is replaced.
+/// A text. A surrogate without its other half, which is what is left when a server cuts a character
+/// in two, is replaced.
 struct Lossy(String);
 
 impl<'j> Fields<'j> {
@@ -163,7 +165,8 @@ mod tests {
 
     #[test]
     fn a_field_of_another_type_is_absent() {
-        let json = r#"{"text": 1, "count": "1", "object": [], "list": {}, "null": null, "odd": 1e999}"#;
+        let json =
+            r#"{"text": 1, "count": "1", "object": [], "list": {}, "null": null, "odd": 1e999}"#;
         let fields = Fields::read(json).unwrap();
         assert_eq!(fields.text("text"), None);
         assert_eq!(fields.count("count"), None);

@@ -1,7 +1,8 @@
-//! Chat clients for the interfaces of OpenAI and Anthropic, and for servers of other makes that speak the same.
+//! Chat clients for the interfaces of OpenAI and Anthropic, and for servers of other makes that
+//! speak the same.
 //!
-//! A [`ProviderClient`] is a [`ChatClient`] for an [agent](cofferdam_agent::Agent). Each family of interfaces is a feature:
-//! `openai` (Chat Completions, Responses) and `anthropic` (Messages).
+//! A [`ProviderClient`] is a [`ChatClient`] for an [agent](cofferdam_agent::Agent). Each family of
+//! interfaces is a feature: `openai` (Chat Completions, Responses) and `anthropic` (Messages).
 //!
 //! ```
 //! use cofferdam_agent::Agent;
@@ -20,14 +21,16 @@
 //!
 //! # Implementation
 //!
-//! The wire formats are written and read here, without a crate for them. `genai` loses a whole reply when the arguments of one
-//! call are not JSON, which models do get wrong and which the loop answers (`LOOP-13`); `async-openai` speaks one of the
-//! three interfaces and fails on servers that leave out the index of a call. What is needed of the formats is small; what
-//! matters is what becomes of replies that are not as they should be. So requests are JSON values, and replies are read field by
-//! field.
+//! The wire formats are written and read here, without a crate for them. `genai` loses a whole
+//! reply when the arguments of one call are not JSON, which models do get wrong and which the loop
+//! answers (`LOOP-13`); `async-openai` speaks one of the three interfaces and fails on servers that
+//! leave out the index of a call. What is needed of the formats is small; what matters is what
+//! becomes of replies that are not as they should be. So requests are JSON values, and replies are
+//! read field by field.
 //!
-//! A reply is read within limits of bytes and of time, whole or streamed. The text of arguments is handed on as the model wrote
-//! it, whatever it is. A reply that is not complete is an error, and so is one that reports an error.
+//! A reply is read within limits of bytes and of time, whole or streamed. The text of arguments is
+//! handed on as the model wrote it, whatever it is. A reply that is not complete is an error, and
+//! so is one that reports an error.
 
 #![cfg_attr(
     not(all(feature = "anthropic", feature = "openai")),
@@ -65,7 +68,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use cofferdam_agent::{ChatClient, ChatError, ChatErrorKind, ChatRequest, Reply, ReplyBuilder, ReplyStream};
+use cofferdam_agent::{
+    ChatClient, ChatError, ChatErrorKind, ChatRequest, Reply, ReplyBuilder, ReplyStream,
+};
 use futures_util::StreamExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -87,12 +92,14 @@ const INCLUDE: &str = "include";
 
 /// A model behind a provider's interface.
 ///
-/// Connections are kept and used again; a client is to be made once and shared. It keeps nothing of a conversation.
+/// Connections are kept and used again; a client is to be made once and shared. It keeps nothing of
+/// a conversation.
 pub struct ProviderClient {
     interface: Interface,
     endpoint: Arc<Endpoint>,
     tools: ToolCache,
-    /// The provider has refused to send reasoning that can go back to it: the model does not reason.
+    /// The provider has refused to send reasoning that can go back to it: the model does not
+    /// reason.
     is_plain: AtomicBool,
 }
 
@@ -107,24 +114,37 @@ impl ProviderClient {
     /// A client. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`ChatErrorKind::Configuration`] if the address is none, or is `http:` on another machine without being allowed to be,
-    /// or if the key or a header cannot be sent, or if the feature of the provider's interface is off.
+    /// [`ChatErrorKind::Configuration`] if the address is none, or is `http:` on another machine
+    /// without being allowed to be, or if the key or a header cannot be sent, or if the feature of
+    /// the provider's interface is off.
     pub fn new(settings: ProviderSettings) -> Result<Self, ChatError> {
         let provider = settings.provider;
         let interface = Interface::of(provider).ok_or_else(|| {
-            let message =
-                format!("this program was built without the interface of the provider `{provider}`");
+            let message = format!(
+                "this program was built without the interface of the provider `{provider}`"
+            );
             ChatError::new(ChatErrorKind::Configuration, message)
         })?;
         let endpoint = Arc::new(Endpoint::new(Arc::new(settings))?);
-        Ok(Self { interface, endpoint, tools: ToolCache::default(), is_plain: AtomicBool::new(false) })
+        Ok(Self {
+            interface,
+            endpoint,
+            tools: ToolCache::default(),
+            is_plain: AtomicBool::new(false),
+        })
     }
 
-    async fn ask(&self, request: &ChatRequest, streams: bool) -> Result<(Answer, Reading), ChatError> {
+    async fn ask(
+        &self,
+        request: &ChatRequest,
+        streams: bool,
+    ) -> Result<(Answer, Reading), ChatError> {
         let settings = self.endpoint.settings();
         if request.conversation_id.is_some() && settings.provider != Provider::OpenAiResponses {
-            let message =
-                format!("{} keeps no conversation, and was asked to go on with one", settings.provider);
+            let message = format!(
+                "{} keeps no conversation, and was asked to go on with one",
+                settings.provider
+            );
             return Err(ChatError::new(ChatErrorKind::Configuration, message));
         }
         let dialect = settings.provider.dialect(request.options.strict_schemas);
@@ -150,11 +170,15 @@ impl ProviderClient {
     async fn send(&self, asked: &Asked<'_>, deadline: Instant) -> Result<Answer, Fault> {
         let fields = (self.interface.fields)(asked);
         let refused = |error| {
-            Fault::new(ChatErrorKind::Configuration, format!("the request cannot be written: {error}"))
+            Fault::new(
+                ChatErrorKind::Configuration,
+                format!("the request cannot be written: {error}"),
+            )
         };
         let body = asked.body(fields).map_err(refused)?;
         let cancellation = &asked.request.cancellation;
-        let sending = Sending { body: Bytes::from(body), streams: asked.streams, deadline, cancellation };
+        let sending =
+            Sending { body: Bytes::from(body), streams: asked.streams, deadline, cancellation };
         self.endpoint.send(&sending).await
     }
 }
@@ -177,7 +201,12 @@ impl Reading {
     }
 
     /// A reply that comes in events.
-    fn events(self, endpoint: &Arc<Endpoint>, body: Body, cancellation: CancellationToken) -> ReplyStream {
+    fn events(
+        self,
+        endpoint: &Arc<Endpoint>,
+        body: Body,
+        cancellation: CancellationToken,
+    ) -> ReplyStream {
         let streaming = Streaming {
             endpoint: Arc::clone(endpoint),
             cancellation,
@@ -229,6 +258,8 @@ impl ChatClient for ProviderClient {
 
 impl fmt::Debug for ProviderClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProviderClient").field("settings", self.endpoint.settings()).finish_non_exhaustive()
+        f.debug_struct("ProviderClient")
+            .field("settings", self.endpoint.settings())
+            .finish_non_exhaustive()
     }
 }

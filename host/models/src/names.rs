@@ -1,8 +1,9 @@
 //! Names that a provider takes.
 //!
-//! Names of functions and ids of calls are made of `A-Z a-z 0-9 _ -` at every provider, and have a length limit; ours may have
-//! dots and 128 characters, and an id may come from any model. A name that does not fit is replaced in the request and put back
-//! in the reply. A name that fits goes out as it is, so that a conversation reads the same for every model.
+//! Names of functions and ids of calls are made of `A-Z a-z 0-9 _ -` at every provider, and have a
+//! length limit; ours may have dots and 128 characters, and an id may come from any model. A name
+//! that does not fit is replaced in the request and put back in the reply. A name that fits goes
+//! out as it is, so that a conversation reads the same for every model.
 
 use std::collections::HashMap;
 
@@ -28,9 +29,11 @@ impl Names {
         others.filter(|name| !fits(name, chars_max)).for_each(|name| self.add(name));
     }
 
-    /// Whether [`add`](Self::add) would change anything that matters: a name that fits and stands for no other is itself.
+    /// Whether [`add`](Self::add) would change anything that matters: a name that fits and stands
+    /// for no other is itself.
     pub(super) fn needs(&self, name: &str) -> bool {
-        !self.to_wire.contains_key(name) && (!fits(name, self.chars_max) || self.to_ours.contains_key(name))
+        !self.to_wire.contains_key(name)
+            && (!fits(name, self.chars_max) || self.to_ours.contains_key(name))
     }
 
     /// Finds a name that stands for `name`.
@@ -43,7 +46,8 @@ impl Names {
         let mut number = 2_usize;
         while self.to_ours.contains_key(&wire) {
             let suffix = format!("_{number}");
-            let kept: String = fitting.chars().take(self.chars_max.saturating_sub(suffix.len())).collect();
+            let kept: String =
+                fitting.chars().take(self.chars_max.saturating_sub(suffix.len())).collect();
             wire = kept + &suffix;
             number = number.saturating_add(1);
         }
@@ -56,7 +60,8 @@ impl Names {
         self.to_wire.get(name).map_or(name, String::as_str)
     }
 
-    /// What a name of the provider's stands for. A name that stands for nothing is the model's own invention, and stays.
+    /// What a name of the provider's stands for. A name that stands for nothing is the model's own
+    /// invention, and stays.
     pub(super) fn ours<'n>(&'n self, wire: &'n str) -> &'n str {
         self.to_ours.get(wire).map_or(wire, String::as_str)
     }
@@ -87,8 +92,10 @@ mod tests {
     fn a_name_that_fits_is_itself_whatever_else_there_is() {
         let mut names = Names::new(64);
         names.add_all(["files.read", "files_read", "plain", "files:read"].into_iter());
-        let wires: Vec<_> =
-            ["files_read", "plain", "files.read", "files:read"].iter().map(|name| names.wire(name)).collect();
+        let wires: Vec<_> = ["files_read", "plain", "files.read", "files:read"]
+            .iter()
+            .map(|name| names.wire(name))
+            .collect();
         assert_eq!(wires, ["files_read", "plain", "files_read_2", "files_read_3"]);
         assert_eq!(names.ours("files_read_2"), "files.read");
         assert_eq!(names.ours("files.read"), "files.read");

@@ -8,7 +8,10 @@ use super::fields::Fields;
 pub(super) fn read(usage: &Fields<'_>, input: &str, output: &str) -> TokenUsage {
     let count = |side: &str| usage.count(&format!("{side}_tokens")).unwrap_or(0);
     let detail = |side: &str, key| {
-        usage.object(&format!("{side}_tokens_details")).and_then(|details| details.count(key)).unwrap_or(0)
+        usage
+            .object(&format!("{side}_tokens_details"))
+            .and_then(|details| details.count(key))
+            .unwrap_or(0)
     };
     let (read, written) = (count(input), count(output));
     TokenUsage {

@@ -21,11 +21,13 @@ const SEALED_MAX: usize = 256;
 pub(super) struct Pieces {
     names: Arc<Names>,
     limits: ReplyLimits,
-    /// Ids that a new call cannot have: those of the conversation, and those of the calls before it.
+    /// Ids that a new call cannot have: those of the conversation, and those of the calls before
+    /// it.
     taken: HashSet<String>,
     bytes: usize,
     calls: Vec<OpenCall>,
-    /// What the provider wants back of the reasoning that came last. Reasoning that follows reasoning is one content with us.
+    /// What the provider wants back of the reasoning that came last. Reasoning that follows
+    /// reasoning is one content with us.
     sealed: Vec<Value>,
     new: Vec<Delta>,
     usage: Option<TokenUsage>,
@@ -60,7 +62,11 @@ impl Pieces {
     /// Takes note of text that is kept elsewhere until it is whole.
     pub(super) fn count(&mut self, text: &str) -> Result<(), Broken> {
         self.bytes = self.bytes.saturating_add(text.len());
-        if self.bytes > self.limits.reply_bytes_max { Err(Broken::TooLarge("the reply is")) } else { Ok(()) }
+        if self.bytes > self.limits.reply_bytes_max {
+            Err(Broken::TooLarge("the reply is"))
+        } else {
+            Ok(())
+        }
     }
 
     /// More text.
@@ -155,7 +161,9 @@ impl Pieces {
     fn push_call(&mut self, index: usize, call: FunctionCall) {
         // What is known of a call at once goes on at once.
         match self.new.last_mut() {
-            Some(Delta::Call { index: last, call: known }) if *last == index && call.arguments.is_empty() => {
+            Some(Delta::Call { index: last, call: known })
+                if *last == index && call.arguments.is_empty() =>
+            {
                 known.call_id.push_str(&call.call_id);
                 known.name.push_str(&call.name);
             }

@@ -23,7 +23,8 @@ pub(super) fn asked(headers: &HeaderMap) -> Option<Duration> {
     Some(date.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
-/// Returns the pause after so many attempts; `None` if no retry is left, or the provider asks for a longer one than the maximum.
+/// Returns the pause after so many attempts; `None` if no retry is left, or the provider asks for a
+/// longer one than the maximum.
 pub(super) fn pause(retries: &Backoff, attempts: u32, asked: Option<Duration>) -> Option<Duration> {
     let pause = retries.pause_after(attempts)?;
     match asked {
@@ -59,14 +60,20 @@ mod tests {
     #[test]
     fn a_provider_gets_the_wait_it_asks_for_unless_it_is_too_long() {
         let retries = settings::RETRIES;
-        assert_eq!(pause(&retries, 1, Some(Duration::from_secs(30))), Some(Duration::from_secs(30)));
+        assert_eq!(
+            pause(&retries, 1, Some(Duration::from_secs(30))),
+            Some(Duration::from_secs(30))
+        );
         assert_eq!(pause(&retries, 1, Some(Duration::from_secs(31))), None);
     }
 
     #[test]
     fn what_is_asked_for_is_read_in_every_form() {
         let asked = |name: &'static str, value: &str| {
-            super::asked(&HeaderMap::from_iter([(name.try_into().unwrap(), value.try_into().unwrap())]))
+            super::asked(&HeaderMap::from_iter([(
+                name.try_into().unwrap(),
+                value.try_into().unwrap(),
+            )]))
         };
         assert_eq!(asked("retry-after", "2"), Some(Duration::from_secs(2)));
         assert_eq!(asked("retry-after", "0.5"), Some(Duration::from_millis(500)));

@@ -33,8 +33,8 @@ pub struct UnknownProvider {
     pub name: String,
 }
 
-/// How a [`ProviderClient`](crate::ProviderClient) is set up. `Debug` shows neither keys, nor values of headers, nor more of
-/// the address than its origin.
+/// How a [`ProviderClient`](crate::ProviderClient) is set up. `Debug` shows neither keys, nor
+/// values of headers, nor more of the address than its origin.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProviderSettings {
@@ -42,14 +42,15 @@ pub struct ProviderSettings {
     pub provider: Provider,
     /// What the model is called there.
     pub model: String,
-    /// The address that the paths of the interface are appended to, as the provider's own clients take it: with `/v1` for
-    /// OpenAI, without for Anthropic.
+    /// The address that the paths of the interface are appended to, as the provider's own clients
+    /// take it: with `/v1` for OpenAI, without for Anthropic.
     pub base_url: String,
     /// Whether a key and a conversation may go over `http:` to another machine.
     pub allow_plain_http: bool,
     /// The key, unless the server wants none.
     pub key: Option<SecretText>,
-    /// Headers of every request. They do not replace those that the client sets; their values are treated like keys.
+    /// Headers of every request. They do not replace those that the client sets; their values are
+    /// treated like keys.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Certificates (DER) of authorities that are believed beside Mozilla's.
     pub authorities: Vec<Vec<u8>>,
@@ -57,14 +58,15 @@ pub struct ProviderSettings {
     pub timeouts: ProviderTimeouts,
     /// How large a reply may be.
     pub limits: ReplyLimits,
-    /// Retries of requests that were refused for the moment (429, 529, 5xx, 408) and of connections that broke, as long as no
-    /// part of a reply was handed on. A provider that is silent for too long is not asked again. Up to half of each pause is
-    /// taken off at random. If the provider asks for a longer pause than the maximum, the error is returned and says so.
+    /// Retries of requests that were refused for the moment (429, 529, 5xx, 408) and of connections
+    /// that broke, as long as no part of a reply was handed on. A provider that is silent for too
+    /// long is not asked again. Up to half of each pause is taken off at random. If the provider
+    /// asks for a longer pause than the maximum, the error is returned and says so.
     pub retries: Backoff,
     /// Whether the service keeps the conversation (`LOOP-4`). Only OpenAI Responses can.
     pub store: bool,
-    /// Most tokens of a reply where the request does not say. Anthropic wants a number; the others choose for themselves
-    /// if there is none.
+    /// Most tokens of a reply where the request does not say. Anthropic wants a number; the others
+    /// choose for themselves if there is none.
     pub max_output_tokens: Option<u64>,
 }
 
@@ -74,11 +76,13 @@ pub struct ProviderSettings {
 pub struct ProviderTimeouts {
     /// Until there is a connection.
     pub connect: Duration,
-    /// Until the first byte of an answer. A reply that is not streamed begins when the model is done.
+    /// Until the first byte of an answer. A reply that is not streamed begins when the model is
+    /// done.
     pub first_byte: Duration,
     /// Between two pieces of an answer.
     pub pause: Duration,
-    /// For everything, with tries that failed, waits between them, and the time that the caller takes to read a stream.
+    /// For everything, with tries that failed, waits between them, and the time that the caller
+    /// takes to read a stream.
     pub total: Duration,
 }
 
@@ -86,7 +90,8 @@ pub struct ProviderTimeouts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplyLimits {
-    /// Bytes of a whole answer; of a streamed one, bytes of its texts, names and arguments together.
+    /// Bytes of a whole answer; of a streamed one, bytes of its texts, names and arguments
+    /// together.
     pub reply_bytes_max: usize,
     /// Bytes of a streamed answer with everything around its texts.
     pub stream_bytes_max: usize,
@@ -99,8 +104,11 @@ pub struct ReplyLimits {
 }
 
 /// Retries of a client that sets nothing else.
-pub(super) const RETRIES: Backoff =
-    Backoff { retries_max: 3, pause: Duration::from_millis(500), pause_max: Duration::from_secs(30) };
+pub(super) const RETRIES: Backoff = Backoff {
+    retries_max: 3,
+    pause: Duration::from_millis(500),
+    pause_max: Duration::from_secs(30),
+};
 
 impl Provider {
     /// All of them.
@@ -130,7 +138,8 @@ impl Provider {
         match (self, is_strict) {
             (Self::Anthropic, true) => Dialect::Anthropic,
             (_, true) => Dialect::OpenAiStrict,
-            // Without strict mode Anthropic takes what OpenAI takes, and is told more than in strict mode.
+            // Without strict mode Anthropic takes what OpenAI takes, and is told more than in
+            // strict mode.
             (_, false) => Dialect::OpenAi,
         }
     }
@@ -188,9 +197,11 @@ impl ProviderSettings {
     /// With another header of every request.
     ///
     /// # Errors
-    /// [`ChatErrorKind::Configuration`] if it cannot be a header. The message does not show the value.
+    /// [`ChatErrorKind::Configuration`] if it cannot be a header. The message does not show the
+    /// value.
     pub fn with_header(mut self, name: &str, value: &SecretText) -> Result<Self, ChatError> {
-        let refused = |what| ChatError::new(ChatErrorKind::Configuration, format!("`{name}` {what}"));
+        let refused =
+            |what| ChatError::new(ChatErrorKind::Configuration, format!("`{name}` {what}"));
         let name = HeaderName::try_from(name).map_err(|_| refused("is no name of a header"))?;
         let value = HeaderValue::try_from(value.expose())
             .map_err(|_| refused("has a value that no header can have"))?;
@@ -224,7 +235,8 @@ impl Default for ProviderTimeouts {
 }
 
 impl Default for ReplyLimits {
-    /// The longest replies of today's models have some 128 000 tokens: half a megabyte of text, in events of 300 bytes each.
+    /// The longest replies of today's models have some 128 000 tokens: half a megabyte of text, in
+    /// events of 300 bytes each.
     fn default() -> Self {
         Self {
             reply_bytes_max: 16 << 20,
@@ -238,7 +250,8 @@ impl Default for ReplyLimits {
 
 impl fmt::Debug for ProviderSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let origin = reqwest::Url::parse(&self.base_url).map(|url| url.origin().ascii_serialization());
+        let origin =
+            reqwest::Url::parse(&self.base_url).map(|url| url.origin().ascii_serialization());
         let headers: Vec<_> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("ProviderSettings")
             .field("provider", &self.provider)

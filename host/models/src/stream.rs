@@ -16,7 +16,8 @@ use super::fault::{Broken, Fault};
 use super::fields::Fields;
 use super::pieces::Pieces;
 
-/// How long a stream is read on when the reply is complete: what follows is the usage, or a mark that this was the end.
+/// How long a stream is read on when the reply is complete: what follows is the usage, or a mark
+/// that this was the end.
 const REST_MAX: Duration = Duration::from_secs(5);
 
 /// A reply on its way.

@@ -72,8 +72,9 @@ impl Server {
     }
 
     fn settings(&self, provider: Provider) -> ProviderSettings {
-        let mut settings =
-            ProviderSettings::new(provider, "m").with_base_url(&self.url).with_key(SecretText::new(KEY));
+        let mut settings = ProviderSettings::new(provider, "m")
+            .with_base_url(&self.url)
+            .with_key(SecretText::new(KEY));
         settings.retries.pause = Duration::from_millis(1);
         settings
     }
@@ -84,7 +85,11 @@ impl Server {
 }
 
 /// Reads one request and answers it. A client that goes away ends it.
-async fn serve(mut stream: TcpStream, requests: &Mutex<Vec<Seen>>, answers: &[Answer]) -> Option<()> {
+async fn serve(
+    mut stream: TcpStream,
+    requests: &Mutex<Vec<Seen>>,
+    answers: &[Answer],
+) -> Option<()> {
     let mut read = Vec::new();
     let head_end = loop {
         if let Some(end) = read.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -122,8 +127,10 @@ async fn serve(mut stream: TcpStream, requests: &Mutex<Vec<Seen>>, answers: &[An
 }
 
 fn head(status: u16, content_type: &str, more: &str) -> Vec<u8> {
-    format!("HTTP/1.1 {status} x\r\ncontent-type: {content_type}\r\nconnection: close\r\n{more}\r\n")
-        .into_bytes()
+    format!(
+        "HTTP/1.1 {status} x\r\ncontent-type: {content_type}\r\nconnection: close\r\n{more}\r\n"
+    )
+    .into_bytes()
 }
 
 fn json_answer(status: u16, more: &str, body: &str) -> Answer {

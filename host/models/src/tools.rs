@@ -1,7 +1,8 @@
 //! The functions of a request, as a provider wants them written.
 //!
-//! Writing a schema in a dialect takes longer than everything else here, and nearly every request has the tools of the one
-//! before. So what was written is kept: lists as a whole, and single tools when a list changes.
+//! Writing a schema in a dialect takes longer than everything else here, and nearly every request
+//! has the tools of the one before. So what was written is kept: lists as a whole, and single tools
+//! when a list changes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -56,8 +57,9 @@ impl ToolCache {
         definitions: &Definitions,
     ) -> Result<Arc<WrittenTools>, ChatError> {
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same =
-            |list: &Arc<WrittenTools>| Arc::ptr_eq(&list.definitions, definitions) && list.dialect == dialect;
+        let is_same = |list: &Arc<WrittenTools>| {
+            Arc::ptr_eq(&list.definitions, definitions) && list.dialect == dialect
+        };
         let written = match lists.iter().position(is_same) {
             Some(place) => lists.remove(place),
             None => Arc::new(WrittenTools::write(write, dialect, definitions, &lists)?),
@@ -89,7 +91,8 @@ impl WrittenTools {
         let schemas: Vec<_> = definitions
             .iter()
             .map(|definition| {
-                known(definition).unwrap_or_else(|| Arc::new(WrittenSchema::write(definition, dialect)))
+                known(definition)
+                    .unwrap_or_else(|| Arc::new(WrittenSchema::write(definition, dialect)))
             })
             .collect();
         let tool = |(definition, schema): (&Arc<ToolDefinition>, &Arc<WrittenSchema>)| {
@@ -103,15 +106,20 @@ impl WrittenTools {
     }
 
     fn schema_of(&self, definition: &Arc<ToolDefinition>) -> Option<Arc<WrittenSchema>> {
-        // Found by what it is: pointers of two lists that live are the same only if the definitions are.
+        // Found by what it is: pointers of two lists that live are the same only if the definitions
+        // are.
         let place = self.definitions.iter().position(|known| Arc::ptr_eq(known, definition))?;
         self.schemas.get(place).map(Arc::clone)
     }
 }
 
 fn raw(tools: &[Value]) -> Result<Box<RawValue>, ChatError> {
-    let refused =
-        |error| ChatError::new(ChatErrorKind::Configuration, format!("the tools cannot be written: {error}"));
+    let refused = |error| {
+        ChatError::new(
+            ChatErrorKind::Configuration,
+            format!("the tools cannot be written: {error}"),
+        )
+    };
     serde_json::value::to_raw_value(tools).map_err(refused)
 }
 

@@ -1,6 +1,7 @@
-//! The clients against servers that speak the interfaces of model providers and were not written here: `aimock`, which speaks all
-//! three, and `openai-mock-api`, which speaks the first one as carelessly as many do. `cargo xtask models` installs them and runs
-//! these tests; without `COFFERDAM_MODELS` they say that they are skipped.
+//! The clients against servers that speak the interfaces of model providers and were not written
+//! here: `aimock`, which speaks all three, and `openai-mock-api`, which speaks the first one as
+//! carelessly as many do. `cargo xtask models` installs them and runs these tests; without
+//! `COFFERDAM_MODELS` they say that they are skipped.
 
 #![expect(
     clippy::unwrap_used,
@@ -16,8 +17,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cofferdam_agent::{
-    ChatClient as _, ChatError, ChatErrorKind, ChatOptions, ChatRequest, Content, Data, FunctionResult,
-    Message, Reply, ReplyBuilder, Role, ToolMode,
+    ChatClient as _, ChatError, ChatErrorKind, ChatOptions, ChatRequest, Content, Data,
+    FunctionResult, Message, Reply, ReplyBuilder, Role, ToolMode,
 };
 use cofferdam_models::{Provider, ProviderClient, ProviderSettings};
 use cofferdam_tool::ToolDefinition;
@@ -40,7 +41,8 @@ struct Server {
 }
 
 impl Server {
-    /// The server for all interfaces, with pieces of a few characters; `None` if it is not installed.
+    /// The server for all interfaces, with pieces of a few characters; `None` if it is not
+    /// installed.
     fn aimock() -> Option<Self> {
         let line = ["--strict", "--chunk-size", "4", "--log-level", "silent", "-f"];
         Self::start("@copilotkit/aimock/dist/cli.js", &line, "aimock.json", "-p")
@@ -59,7 +61,8 @@ impl Server {
         let folder = PathBuf::from(folder);
         let node = std::fs::read_to_string(folder.join("node")).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models").join(script);
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
         let child = Command::new(node)
             .arg(folder.join("npm/node_modules").join(program))
             .args(line)
@@ -97,14 +100,16 @@ impl Server {
 
     /// The request that aimock got last, as it understood it.
     async fn last_request(&self) -> Value {
-        let mut stream = tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.unwrap();
+        let mut stream =
+            tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.unwrap();
         let line = "GET /__aimock/journal HTTP/1.0";
         let request = format!("{line}\r\nhost: localhost\r\nauthorization: Bearer {KEY}\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let entries: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("no JSON: {head}\n{body}"));
+        let entries: Value =
+            serde_json::from_str(body).unwrap_or_else(|_| panic!("no JSON: {head}\n{body}"));
         entries.as_array().and_then(|entries| entries.last()).unwrap()["body"].clone()
     }
 }
@@ -119,7 +124,8 @@ impl Drop for Server {
 
 fn tools() -> Arc<[Arc<ToolDefinition>]> {
     let tool = |(name, parameter): (&str, &str)| {
-        let properties = json!({parameter: {"type": "string"}, "times": {"type": "integer", "default": 1}});
+        let properties =
+            json!({parameter: {"type": "string"}, "times": {"type": "integer", "default": 1}});
         let schema = json!({"type": "object", "properties": properties, "required": [parameter]});
         let declaration = Declaration::new(name, format!("does {name}"), schema.to_string());
         Arc::new(declaration.compile().unwrap())
@@ -132,7 +138,11 @@ fn ask(messages: &[Message]) -> ChatRequest {
     ChatRequest { messages, tools: tools(), ..ChatRequest::default() }
 }
 
-async fn get(client: &ProviderClient, request: ChatRequest, streams: bool) -> Result<Reply, ChatError> {
+async fn get(
+    client: &ProviderClient,
+    request: ChatRequest,
+    streams: bool,
+) -> Result<Reply, ChatError> {
     if !streams {
         return client.reply(request).await;
     }
@@ -155,7 +165,9 @@ fn text(reply: &Reply) -> String {
 
 /// Every interface, whole and streamed, with a name for each.
 fn ways() -> impl Iterator<Item = (Provider, bool, String)> {
-    let both = |provider| [false, true].map(|streams| (provider, streams, format!("{provider}-{streams}")));
+    let both = |provider| {
+        [false, true].map(|streams| (provider, streams, format!("{provider}-{streams}")))
+    };
     Provider::ALL.into_iter().flat_map(both)
 }
 
@@ -167,7 +179,8 @@ async fn a_loop_of_three_rounds_with_parallel_calls() {
         let mut messages = vec![Message::system("Be brief."), Message::user("loop please")];
         let reply = get(&client, ask(&messages), streams).await.unwrap();
         assert_eq!(text(&reply), "Both.", "{name}");
-        let expected = [("a", "files.read", r#"{"path":"a.txt"}"#), ("b", "echo", r#"{"text":"hé"}"#)];
+        let expected =
+            [("a", "files.read", r#"{"path":"a.txt"}"#), ("b", "echo", r#"{"text":"hé"}"#)];
         assert_eq!(calls(&reply), expected, "{name}");
         let usage = reply.usage.map(|usage| (usage.input, usage.output, usage.total));
         assert_eq!(usage, Some((10, 5, 15)), "{name}");
@@ -188,11 +201,13 @@ async fn a_loop_of_three_rounds_with_parallel_calls() {
         assert_eq!((text(&reply).as_str(), calls(&reply).len()), ("done", 0), "{name}");
         let seen = server.last_request().await;
         let messages = seen["messages"].as_array().unwrap();
-        let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+        let roles: Vec<_> =
+            messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
         // Each item of Responses is a message for this server.
         let of_replies: &[_] =
             if provider == Provider::OpenAiResponses { &["assistant"; 3] } else { &["assistant"] };
-        let expected = [&["system", "user"], of_replies, &["tool", "tool", "assistant", "tool"]].concat();
+        let expected =
+            [&["system", "user"], of_replies, &["tool", "tool", "assistant", "tool"]].concat();
         assert_eq!(roles, expected, "{name}: {seen}");
         assert_eq!(seen["tools"][0]["function"]["name"], "files_read", "{name}: {seen}");
     }
@@ -217,8 +232,11 @@ async fn options_and_strict_schemas_arrive() {
         let parameters = &seen["tools"][0]["function"]["parameters"];
         assert_eq!(parameters["additionalProperties"], json!(false), "{name}: {seen}");
         // Anthropic's strict mode lets arguments be left out.
-        let required =
-            if provider == Provider::Anthropic { json!(["path"]) } else { json!(["path", "times"]) };
+        let required = if provider == Provider::Anthropic {
+            json!(["path"])
+        } else {
+            json!(["path", "times"])
+        };
         assert_eq!(parameters["required"], required, "{name}: {seen}");
         assert_eq!(seen["temperature"], json!(0.5), "{name}: {seen}");
     }
@@ -229,9 +247,12 @@ async fn images_in_questions_and_results_are_accepted() {
     let Some(server) = Server::aimock() else { return };
     for (provider, streams, name) in ways() {
         let client = server.client(provider, &name);
-        let image = Data { media_type: "image/png".to_owned(), data: "aQ==".to_owned(), extra: Map::new() };
-        let question =
-            Message::new(Role::User, vec![Content::text("loop please"), Content::Data(image.clone())]);
+        let image =
+            Data { media_type: "image/png".to_owned(), data: "aQ==".to_owned(), extra: Map::new() };
+        let question = Message::new(
+            Role::User,
+            vec![Content::text("loop please"), Content::Data(image.clone())],
+        );
         let reply = get(&client, ask(std::slice::from_ref(&question)), streams).await.unwrap();
         assert_eq!(calls(&reply).len(), 2, "{name}");
         let shown = FunctionResult {
@@ -244,8 +265,11 @@ async fn images_in_questions_and_results_are_accepted() {
         let result = Message::new(Role::Tool, vec![Content::FunctionResult(shown)]);
         let reply = get(&client, ask(&[question, call, result]), streams).await;
         match provider {
-            // There the image is a message of the user's, and this server looks at the last one of those.
-            Provider::OpenAiChat => assert_eq!(reply.unwrap_err().kind, ChatErrorKind::Server, "{name}"),
+            // There the image is a message of the user's, and this server looks at the last one of
+            // those.
+            Provider::OpenAiChat => {
+                assert_eq!(reply.unwrap_err().kind, ChatErrorKind::Server, "{name}")
+            }
             // It does not look into results that are lists.
             Provider::OpenAiResponses => assert_eq!(calls(&reply.unwrap()).len(), 1, "{name}"),
             _ => assert_eq!(text(&reply.unwrap()), "done", "{name}"),
@@ -268,7 +292,11 @@ async fn reasoning_comes_and_goes_back() {
         assert_eq!(is_kept, provider != Provider::OpenAiChat, "{name}: {reasoning:?}");
         messages.extend(reply.messages);
         messages.push(Message::user("think again"));
-        assert_eq!(text(&get(&client, ask(&messages), streams).await.unwrap()), "thought", "{name}");
+        assert_eq!(
+            text(&get(&client, ask(&messages), streams).await.unwrap()),
+            "thought",
+            "{name}"
+        );
     }
 }
 
@@ -282,9 +310,12 @@ async fn arguments_that_are_no_json_come_as_they_are() {
         // The server itself mends them for Anthropic, whose inputs are objects.
         let arguments = if provider == Provider::Anthropic { "{}" } else { "{\"text\": " };
         assert_eq!(calls(&reply), [("m", "echo", arguments)], "{name}");
-        messages.push(Message::new(Role::Assistant, vec![Content::call("m", "echo", "{\"text\": ")]));
         messages
-            .push(Message::new(Role::Tool, vec![Content::result("m", "Error: Argument parsing failed.")]));
+            .push(Message::new(Role::Assistant, vec![Content::call("m", "echo", "{\"text\": ")]));
+        messages.push(Message::new(
+            Role::Tool,
+            vec![Content::result("m", "Error: Argument parsing failed.")],
+        ));
         assert_eq!(calls(&get(&client, ask(&messages), streams).await.unwrap()).len(), 1, "{name}");
     }
 }
@@ -317,7 +348,8 @@ async fn failures_have_their_kinds() {
             ("disconnect", ChatErrorKind::Connection),
         ];
         if streams {
-            failures.extend([("cut off", ChatErrorKind::Connection), ("slow", ChatErrorKind::Timeout)]);
+            failures
+                .extend([("cut off", ChatErrorKind::Connection), ("slow", ChatErrorKind::Timeout)]);
         }
         for (question, kind) in failures {
             let started = Instant::now();
@@ -351,13 +383,19 @@ async fn a_careless_server_is_understood() {
         let client = server.client(Provider::OpenAiChat, "careless");
         let mut messages = vec![Message::user("loop please")];
         let reply = get(&client, ask(&messages), streams).await.unwrap();
-        let expected = [("a", "files.read", r#"{"path":"a.txt"}"#), ("b", "echo", r#"{"text":"hé"}"#)];
+        let expected =
+            [("a", "files.read", r#"{"path":"a.txt"}"#), ("b", "echo", r#"{"text":"hé"}"#)];
         assert_eq!(calls(&reply), expected);
         messages.extend(reply.messages);
-        messages.push(Message::new(Role::Tool, vec![Content::result("a", "x"), Content::result("b", "y")]));
+        messages.push(Message::new(
+            Role::Tool,
+            vec![Content::result("a", "x"), Content::result("b", "y")],
+        ));
         assert_eq!(text(&get(&client, ask(&messages), streams).await.unwrap()), "done");
-        let wrong = server.settings(Provider::OpenAiChat, "careless").with_key(SecretText::new(WRONG_KEY));
-        let error = get(&ProviderClient::new(wrong).unwrap(), ask(&messages), streams).await.unwrap_err();
+        let wrong =
+            server.settings(Provider::OpenAiChat, "careless").with_key(SecretText::new(WRONG_KEY));
+        let error =
+            get(&ProviderClient::new(wrong).unwrap(), ask(&messages), streams).await.unwrap_err();
         assert_eq!(error.kind, ChatErrorKind::Unauthorized, "{error}");
     }
 }

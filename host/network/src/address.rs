@@ -53,8 +53,8 @@ impl fmt::Display for AddressClass {
     }
 }
 
-/// Those of `found` that are public or in one of `granted`, in their order, at most 16. An IPv4 address mapped into IPv6
-/// is the IPv4 address, here and on the wire.
+/// Those of `found` that are public or in one of `granted`, in their order, at most 16. An IPv4
+/// address mapped into IPv6 is the IPv4 address, here and on the wire.
 #[must_use]
 pub fn admitted(found: &[IpAddr], granted: &[AddressRange]) -> Vec<IpAddr> {
     let is_admitted = |address: &IpAddr| {
@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn what_is_not_admitted_is_skipped() {
-        let found = addresses(&["127.0.0.1", "8.8.8.8", "::ffff:10.0.0.1", "::ffff:1.1.1.1", "fd00::1"]);
+        let found =
+            addresses(&["127.0.0.1", "8.8.8.8", "::ffff:10.0.0.1", "::ffff:1.1.1.1", "fd00::1"]);
         assert_eq!(admitted(&found, &[]), addresses(&["8.8.8.8", "1.1.1.1"]));
         let granted = ["10.0.0.0/8".parse().unwrap()];
         assert_eq!(admitted(&found, &granted), addresses(&["8.8.8.8", "10.0.0.1", "1.1.1.1"]));

@@ -14,8 +14,9 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// At most `requests_max` requests under way at one time, one more waits; and at most so many bytes in each direction,
-    /// heads and bodies together, as they are on the connection inside of TLS.
+    /// At most `requests_max` requests under way at one time, one more waits; and at most so many
+    /// bytes in each direction, heads and bodies together, as they are on the connection inside of
+    /// TLS.
     #[must_use]
     pub fn new(requests_max: u32, sent_bytes_max: u64, received_bytes_max: u64) -> Self {
         let places = usize::try_from(requests_max).unwrap_or(Semaphore::MAX_PERMITS);

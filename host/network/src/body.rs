@@ -41,7 +41,12 @@ pub struct ResponseBody {
 }
 
 impl ResponseBody {
-    pub(crate) fn new(incoming: Incoming, between_bytes: Duration, explain: Explain, link: Link) -> Self {
+    pub(crate) fn new(
+        incoming: Incoming,
+        between_bytes: Duration,
+        explain: Explain,
+        link: Link,
+    ) -> Self {
         let patience = Box::pin(tokio::time::sleep(between_bytes));
         Self { incoming, between_bytes, patience, explain, _link: link }
     }
@@ -59,7 +64,9 @@ impl Body for ResponseBody {
         if let Poll::Ready(frame) = Pin::new(&mut this.incoming).poll_frame(context) {
             let next = Instant::now() + this.between_bytes;
             this.patience.as_mut().reset(next);
-            return Poll::Ready(frame.map(|frame| frame.map_err(|error| this.explain.error(error))));
+            return Poll::Ready(
+                frame.map(|frame| frame.map_err(|error| this.explain.error(error))),
+            );
         }
         ready!(this.patience.as_mut().poll(context));
         Poll::Ready(Some(Err(NetworkError::Timeout(Stage::NextByte))))

@@ -15,7 +15,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::body::{Link, RequestBody, ResponseBody};
 use crate::connect::connect;
 use crate::meter::{Metered, Verdict};
-use crate::{Admitted, Allowance, BoxError, ClientError, NetworkError, Resolver, Stage, SystemResolver, tls};
+use crate::{
+    Admitted, Allowance, BoxError, ClientError, NetworkError, Resolver, Stage, SystemResolver, tls,
+};
 
 /// Longest timeout, so that a point in time can always be computed.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -27,7 +29,8 @@ const HEAD_BYTES_LEAST: usize = 8192;
 pub struct ClientConfig {
     /// Who looks names up.
     pub resolver: Arc<dyn Resolver>,
-    /// Files with certificates of authorities in PEM form that are believed besides Mozilla's, such as a company's own.
+    /// Files with certificates of authorities in PEM form that are believed besides Mozilla's, such
+    /// as a company's own.
     pub authorities_pem: Vec<Vec<u8>>,
     /// The longest that each part of a request may take. A request may ask for less.
     pub timeouts: Timeouts,
@@ -80,7 +83,8 @@ impl Default for ClientConfig {
             timeouts: Timeouts::default(),
             // Servers accept heads of 8 to 32 KiB themselves.
             head_bytes_max: 64 * 1024,
-            // Far above what people run, and a bound for descriptors and buffers (some 100 KiB each).
+            // Far above what people run, and a bound for descriptors and buffers (some 100 KiB
+            // each).
             requests_max: 4096,
         }
     }
@@ -112,7 +116,8 @@ impl Client {
     /// # Errors
     /// [`ClientError`] when a file of `authorities_pem` is none.
     pub fn new(config: ClientConfig) -> Result<Self, ClientError> {
-        let longest = Timeouts { connect: TIMEOUT_MAX, first_byte: TIMEOUT_MAX, between_bytes: TIMEOUT_MAX };
+        let longest =
+            Timeouts { connect: TIMEOUT_MAX, first_byte: TIMEOUT_MAX, between_bytes: TIMEOUT_MAX };
         let requests = usize::try_from(config.requests_max).unwrap_or(Semaphore::MAX_PERMITS);
         let inner = Inner {
             resolver: config.resolver,
@@ -130,8 +135,8 @@ impl Client {
         &self.inner.resolver
     }
 
-    /// Sends a request and waits for the head of its answer. Dropping the future, or the body of the answer, closes the
-    /// connection.
+    /// Sends a request and waits for the head of its answer. Dropping the future, or the body of
+    /// the answer, closes the connection.
     ///
     /// Has to be called within a runtime of tokio.
     ///
@@ -150,14 +155,16 @@ impl Client {
         let inner = &*self.inner;
         let timeouts = inner.timeouts.narrowed_by(timeouts);
         let Admitted { request, target, addresses, bound } = admitted;
-        // One request more than a requester may have waits for one of them; semaphores are never closed.
+        // One request more than a requester may have waits for one of them; semaphores are never
+        // closed.
         let mine = Arc::clone(&allowance.requests).acquire_owned().await;
         let mine = mine.map_err(|_| NetworkError::TooManyRequests)?;
         let ends_at = Instant::now() + timeouts.connect;
         let shared = timeout_at(ends_at, Arc::clone(&inner.requests).acquire_owned()).await;
         let Ok(Ok(shared)) = shared else { return Err(NetworkError::TooManyRequests) };
 
-        let connection = connect(&*inner.resolver, &inner.tls, &target, &addresses, ends_at).await?;
+        let connection =
+            connect(&*inner.resolver, &inner.tls, &target, &addresses, ends_at).await?;
         let verdict = Verdict::default();
         let metered = Metered::new(connection, Arc::clone(&allowance.meter), Arc::clone(&verdict));
         let explain = Explain { verdict, head_bytes_max: inner.head_bytes_max };
@@ -173,8 +180,9 @@ impl Client {
         }));
         let request = request.map(|body| RequestBody::new(body, bound));
         let answer = timeout(timeouts.first_byte, sender.send_request(request)).await;
-        let answer =
-            answer.map_err(|_| NetworkError::Timeout(Stage::FirstByte))?.map_err(|e| explain.error(e))?;
+        let answer = answer
+            .map_err(|_| NetworkError::Timeout(Stage::FirstByte))?
+            .map_err(|e| explain.error(e))?;
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err(NetworkError::Upgrade);
         }
@@ -217,6 +225,7 @@ impl Explain {
 
 /// Whether the connection ended before the body did. The library has no word of its own for that.
 fn ended_early(error: &hyper::Error) -> bool {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    let cause =
+        std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
     cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::UnexpectedEof)
 }

@@ -36,7 +36,9 @@ pub(crate) async fn connect(
         Host::Address(address) => vec![*address],
         Host::Name(name) => {
             let lookup = timeout_at(ends_at, resolver.addresses(name)).await;
-            lookup.map_err(|_| NetworkError::Timeout(Stage::Lookup))?.map_err(NetworkError::Lookup)?
+            lookup
+                .map_err(|_| NetworkError::Timeout(Stage::Lookup))?
+                .map_err(NetworkError::Lookup)?
         }
     };
     let first = *found.first().ok_or(NetworkError::NoAddress)?;
@@ -52,9 +54,11 @@ pub(crate) async fn connect(
     match target.scheme {
         HttpScheme::Http => Ok(Connection::Plain(stream)),
         HttpScheme::Https => {
-            let handshake = TlsConnector::from(Arc::clone(tls)).connect(server_name(&target.host)?, stream);
+            let handshake =
+                TlsConnector::from(Arc::clone(tls)).connect(server_name(&target.host)?, stream);
             let stream = timeout_at(ends_at, handshake).await;
-            let stream = stream.map_err(|_| NetworkError::Timeout(Stage::Tls))?.map_err(tls_error)?;
+            let stream =
+                stream.map_err(|_| NetworkError::Timeout(Stage::Tls))?.map_err(tls_error)?;
             Ok(Connection::Tls(Box::new(stream)))
         }
     }
@@ -69,7 +73,8 @@ async fn tcp(addresses: &[IpAddr], port: u16, ends_at: Instant) -> Result<TcpStr
         let share = left.checked_div(to_try).unwrap_or(Duration::ZERO);
         last = match timeout(share, TcpStream::connect(SocketAddr::new(*address, port))).await {
             Ok(Ok(stream)) => {
-                // Requests are written in one piece: waiting for more would only delay them. Not worth failing for.
+                // Requests are written in one piece: waiting for more would only delay them. Not
+                // worth failing for.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
@@ -91,7 +96,9 @@ fn server_name(host: &Host) -> Result<ServerName<'static>, NetworkError> {
 
 fn tls_error(error: io::Error) -> NetworkError {
     match error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
-        Some(cause @ rustls::Error::InvalidCertificate(_)) => NetworkError::Certificate(cause.clone()),
+        Some(cause @ rustls::Error::InvalidCertificate(_)) => {
+            NetworkError::Certificate(cause.clone())
+        }
         Some(cause @ rustls::Error::AlertReceived(_)) => NetworkError::TlsAlert(cause.clone()),
         _ => NetworkError::Tls(error),
     }
@@ -111,7 +118,11 @@ impl AsyncRead for Connection {
 }
 
 impl AsyncWrite for Connection {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),

@@ -27,8 +27,8 @@ pub(crate) enum Overrun {
     Received(u64),
 }
 
-/// The limit that ended a connection, if one did. Shared by the connection and whoever explains its end: what the
-/// protocol makes of an error of its transport does not matter then.
+/// The limit that ended a connection, if one did. Shared by the connection and whoever explains its
+/// end: what the protocol makes of an error of its transport does not matter then.
 pub(crate) type Verdict = Arc<OnceLock<Overrun>>;
 
 impl Meter {
@@ -63,8 +63,8 @@ impl Count {
     }
 }
 
-/// A connection whose bytes count. A lock is held while the transport is polled, which never waits, so that several
-/// connections of one requester together do not pass the limit.
+/// A connection whose bytes count. A lock is held while the transport is polled, which never waits,
+/// so that several connections of one requester together do not pass the limit.
 pub(crate) struct Metered<S> {
     stream: S,
     meter: Arc<Meter>,
@@ -122,7 +122,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         let meter = Arc::clone(&this.meter);
         let mut count = lock(&meter.sent);
         let left = count.left(bytes.len());
-        let Some(part) = bytes.get(..left).filter(|part| !part.is_empty() || bytes.is_empty()) else {
+        let Some(part) = bytes.get(..left).filter(|part| !part.is_empty() || bytes.is_empty())
+        else {
             return Poll::Ready(Err(this.stop(Overrun::Sent(count.bytes_max))));
         };
         let written = ready!(Pin::new(&mut this.stream).poll_write(context, part))?;
@@ -170,7 +171,10 @@ mod tests {
         let (mut stream, verdict) = metered(b"123456", 9, 5);
         let mut read = Vec::new();
         assert!(stream.read_to_end(&mut read).await.is_err());
-        assert_eq!((read.as_slice(), verdict.get()), (b"12345".as_slice(), Some(&Overrun::Received(5))));
+        assert_eq!(
+            (read.as_slice(), verdict.get()),
+            (b"12345".as_slice(), Some(&Overrun::Received(5)))
+        );
         let (mut stream, verdict) = metered(b"", 5, 9);
         assert!(stream.write_all(b"123456").await.is_err());
         assert_eq!((stream.meter.sent_bytes(), verdict.get()), (5, Some(&Overrun::Sent(5))));

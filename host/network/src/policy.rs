@@ -52,13 +52,13 @@ impl<B> Admitted<B> {
     }
 }
 
-/// Lets a request out if one of `grants` is for it, with the headers that those grants bind to it in place of the
-/// requester's own. Of several grants that set one header the first one does.
+/// Lets a request out if one of `grants` is for it, with the headers that those grants bind to it
+/// in place of the requester's own. Of several grants that set one header the first one does.
 ///
 /// # Errors
-/// [`NetworkError::Target`] for a URL that is none, [`NetworkError::Denied`] with the rule that would grant the request,
-/// [`NetworkError::ReservedHeader`], and [`NetworkError::NoSecret`] or [`NetworkError::BadSecret`] for a header that
-/// cannot be set.
+/// [`NetworkError::Target`] for a URL that is none, [`NetworkError::Denied`] with the rule that
+/// would grant the request, [`NetworkError::ReservedHeader`], and [`NetworkError::NoSecret`] or
+/// [`NetworkError::BadSecret`] for a header that cannot be set.
 pub fn admit<B>(
     grants: &[HttpGrant],
     secret: impl Fn(&str) -> Option<SecretText>,
@@ -66,7 +66,8 @@ pub fn admit<B>(
 ) -> Result<Admitted<B>, NetworkError> {
     let target = Target::of(request.method(), request.uri())?;
     let seen = target.as_rules_see(request.method(), request.uri());
-    let matching: Vec<&HttpGrant> = grants.iter().filter(|grant| grant.rule.matches(&seen)).collect();
+    let matching: Vec<&HttpGrant> =
+        grants.iter().filter(|grant| grant.rule.matches(&seen)).collect();
     if matching.is_empty() {
         return Err(NetworkError::Denied { rule: Box::new(HttpRule::for_target(&seen)) });
     }
@@ -138,7 +139,10 @@ mod tests {
         }
     }
 
-    fn admitted(grants: &[HttpGrant], request: http::request::Builder) -> Result<Admitted<()>, NetworkError> {
+    fn admitted(
+        grants: &[HttpGrant],
+        request: http::request::Builder,
+    ) -> Result<Admitted<()>, NetworkError> {
         admit(grants, secrets, request.body(()).unwrap())
     }
 
@@ -157,10 +161,15 @@ mod tests {
             (get("https://a.example/v1/../v2"), "GET https://a.example/"),
             // What no rule can name grants nothing when it is typed.
             (Request::builder().method("*").uri("https://a.example/"), "*? https://a.example/"),
-            (Request::builder().method("G'ET").uri("https://a.example/"), "G'ET? https://a.example/"),
+            (
+                Request::builder().method("G'ET").uri("https://a.example/"),
+                "G'ET? https://a.example/",
+            ),
         ] {
             match admitted(&grants, request) {
-                Err(NetworkError::Denied { rule: offered }) => assert_eq!(offered.to_string(), rule),
+                Err(NetworkError::Denied { rule: offered }) => {
+                    assert_eq!(offered.to_string(), rule)
+                }
                 other => panic!("{rule}: {other:?}"),
             }
         }
@@ -170,12 +179,16 @@ mod tests {
     fn a_request_is_sent_as_it_was_checked() {
         let grants = [grant("https://a.example/", &[])];
         let sent =
-            admitted(&grants, get("https://A.example:443/x?y=z#f").header("host", "b.example")).unwrap();
+            admitted(&grants, get("https://A.example:443/x?y=z#f").header("host", "b.example"))
+                .unwrap();
         assert_eq!(sent.request.uri(), "/x?y=z");
         assert_eq!(sent.request.headers()["host"], "a.example");
         assert_eq!(sent.request.headers()["connection"], "close");
         assert_eq!(admitted(&grants, get("https://a.example")).unwrap().request.uri(), "/");
-        assert_eq!(admitted(&grants, get("https://a.example?q")).unwrap().request.uri().to_string(), "/?q");
+        assert_eq!(
+            admitted(&grants, get("https://a.example?q")).unwrap().request.uri().to_string(),
+            "/?q"
+        );
     }
 
     #[test]
@@ -185,7 +198,8 @@ mod tests {
             let error = admitted(&grants, get("https://a.example/").header(name, "x")).unwrap_err();
             assert!(matches!(error, NetworkError::ReservedHeader(_)), "{name}: {error:?}");
         }
-        let twice = get("https://a.example/").header("content-length", "1").header("content-length", "2");
+        let twice =
+            get("https://a.example/").header("content-length", "1").header("content-length", "2");
         assert!(matches!(admitted(&grants, twice), Err(NetworkError::ReservedHeader(_))));
     }
 
@@ -196,14 +210,16 @@ mod tests {
             grant("https://a.example/", &["Authorization: other", "X-More: 1"]),
             grant("https://b.example/", &[]),
         ];
-        let request =
-            get("https://a.example/v1").header("authorization", "mine").header("authorization", "also mine");
+        let request = get("https://a.example/v1")
+            .header("authorization", "mine")
+            .header("authorization", "also mine");
         let sent = admitted(&grants, request).unwrap();
         let values: Vec<_> = sent.request.headers().get_all("authorization").iter().collect();
         assert_eq!(values, ["Bearer k3y"]);
         assert_eq!(sent.request.headers()["x-more"], "1");
         assert!(!format!("{sent:?}").contains("k3y"));
-        let elsewhere = admitted(&grants, get("https://b.example/").header("authorization", "mine")).unwrap();
+        let elsewhere =
+            admitted(&grants, get("https://b.example/").header("authorization", "mine")).unwrap();
         assert_eq!(elsewhere.request.headers()["authorization"], "mine");
     }
 
@@ -211,7 +227,10 @@ mod tests {
     fn a_header_that_cannot_be_set_stops_the_request() {
         let missing = [grant("https://a.example/", &["x: ${secret:none}"])];
         let error = admitted(&missing, get("https://a.example/")).unwrap_err();
-        assert!(matches!(&error, NetworkError::NoSecret { secret, .. } if secret == "none"), "{error:?}");
+        assert!(
+            matches!(&error, NetworkError::NoSecret { secret, .. } if secret == "none"),
+            "{error:?}"
+        );
         let split = [grant("https://a.example/", &["x: ${secret:split}"])];
         let error = admitted(&split, get("https://a.example/")).unwrap_err();
         assert!(matches!(error, NetworkError::BadSecret { .. }), "{error:?}");

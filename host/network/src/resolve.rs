@@ -8,7 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 
-/// Lookups of the system that are under way at one time. Each holds a thread, also when nobody waits for it any more.
+/// Lookups of the system that are under way at one time. Each holds a thread, also when nobody
+/// waits for it any more.
 const LOOKUPS_MAX: usize = 32;
 
 /// Looks names up.
@@ -39,7 +40,8 @@ impl Resolver for SystemResolver {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(io::Error::other)?;
         let name = name.to_owned();
         let lookup = tokio::task::spawn_blocking(move || {
-            // The system's function cannot be interrupted: the place is taken for as long as the thread is.
+            // The system's function cannot be interrupted: the place is taken for as long as the
+            // thread is.
             let _place = place;
             let found = (name.as_str(), 0).to_socket_addrs()?;
             Ok(found.map(|address| address.ip()).collect())

@@ -16,7 +16,8 @@ pub(crate) struct Target {
 impl Target {
     /// Reads the target of a request. What could be read in two ways is refused.
     pub(crate) fn of(method: &Method, uri: &Uri) -> Result<Self, InvalidTarget> {
-        // A tunnel goes past every rule, and an echo of the request would show what the host has added to it.
+        // A tunnel goes past every rule, and an echo of the request would show what the host has
+        // added to it.
         if matches!(*method, Method::CONNECT | Method::TRACE) {
             return Err(InvalidTarget::Method);
         }

@@ -11,8 +11,9 @@ use crate::ClientError;
 
 /// TLS with the authorities that Mozilla trusts, and those in `authorities_pem`.
 ///
-/// Mozilla's list is a part of the program, so that the same servers are believed on every machine and in an empty
-/// container. The system's store would be found by environment variables on some systems and differ between any two.
+/// Mozilla's list is a part of the program, so that the same servers are believed on every machine
+/// and in an empty container. The system's store would be found by environment variables on some
+/// systems and differ between any two.
 pub(crate) fn config(authorities_pem: &[Vec<u8>]) -> Result<Arc<ClientConfig>, ClientError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     for file in authorities_pem {
@@ -44,9 +45,12 @@ mod tests {
 
     #[test]
     fn authorities_can_be_added_and_must_be_certificates() {
-        let authority = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap().cert.pem();
+        let authority =
+            rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap().cert.pem();
         assert!(config(&[authority.into_bytes()]).is_ok());
-        for file in ["", "nothing", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+        for file in
+            ["", "nothing", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
+        {
             assert!(matches!(config(&[file.into()]), Err(ClientError::Authority { .. })), "{file}");
         }
     }

@@ -1,11 +1,13 @@
 //! WebAssembly components as scripts (`SKILL-20`).
 //!
-//! A script is a plugin: a component with a tool called `run`, or with exactly one tool. If all that this tool takes is `args`, it
-//! gets the `args` of the call as they are: as JSON text if it declares a string, as a value otherwise. If it takes anything else,
-//! `args` is the object of its arguments, decoded by its schema, which is then shown to the model.
+//! A script is a plugin: a component with a tool called `run`, or with exactly one tool. If all
+//! that this tool takes is `args`, it gets the `args` of the call as they are: as JSON text if it
+//! declares a string, as a value otherwise. If it takes anything else, `args` is the object of its
+//! arguments, decoded by its schema, which is then shown to the model.
 //!
-//! What runs components is not known here ([`LoadComponent`]). The file is read, and its digest compared, at each use; what was
-//! loaded is kept for the next use of the same content of the same folder.
+//! What runs components is not known here ([`LoadComponent`]). The file is read, and its digest
+//! compared, at each use; what was loaded is kept for the next use of the same content of the same
+//! folder.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,12 +36,17 @@ const KEPT_MAX: usize = 16;
 /// Makes a plugin of a component's bytes, for one script of one skill.
 #[async_trait]
 pub trait LoadComponent: Send + Sync {
-    /// Loads a component as a source of tools whose calls each have a sandbox of their own, with `script.folder` to read as
-    /// `/skill` and with what else the person who runs the host has granted to skills.
+    /// Loads a component as a source of tools whose calls each have a sandbox of their own, with
+    /// `script.folder` to read as `/skill` and with what else the person who runs the host has
+    /// granted to skills.
     ///
     /// # Errors
     /// Any; it is for records and never shown to a model.
-    async fn load(&self, script: &ScriptFile, component: Arc<[u8]>) -> Result<Arc<dyn ToolSource>, BoxError>;
+    async fn load(
+        &self,
+        script: &ScriptFile,
+        component: Arc<[u8]>,
+    ) -> Result<Arc<dyn ToolSource>, BoxError>;
 }
 
 /// The name of the mount under which a script finds the folder of its skill: `/skill`.
@@ -85,7 +92,8 @@ pub enum Passes {
 }
 
 impl ScriptInterface {
-    /// The tool of `definitions` that is the script: the one called `run`, or the only one. `None` if there is neither.
+    /// The tool of `definitions` that is the script: the one called `run`, or the only one. `None`
+    /// if there is neither.
     #[must_use]
     pub fn of(definitions: &[Arc<ToolDefinition>]) -> Option<Self> {
         let run = definitions.iter().find(|definition| definition.name.as_str() == RUN);
@@ -117,7 +125,8 @@ impl ScriptInterface {
 
 fn passes(schema: &Value) -> Passes {
     let properties = schema.get("properties").and_then(Value::as_object);
-    let Some(args) = properties.filter(|properties| properties.len() == 1).and_then(|only| only.get(ARGS))
+    let Some(args) =
+        properties.filter(|properties| properties.len() == 1).and_then(|only| only.get(ARGS))
     else {
         return Passes::AsArguments;
     };
@@ -166,7 +175,8 @@ impl ComponentScripts {
 
     fn kept(&self, script: &ScriptFile, digest: &[u8; 32]) -> Option<Arc<Loaded>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = kept.iter().position(|loaded| loaded.is_of(script) && loaded.digest == *digest)?;
+        let place =
+            kept.iter().position(|loaded| loaded.is_of(script) && loaded.digest == *digest)?;
         let loaded = kept.remove(place);
         kept.push(Arc::clone(&loaded));
         Some(loaded)
@@ -184,7 +194,9 @@ impl ComponentScripts {
 impl Loaded {
     /// Whether it is this script of this folder. A folder that was found anew is another one.
     fn is_of(&self, script: &ScriptFile) -> bool {
-        self.name == script.name && self.skill == script.skill && Arc::ptr_eq(&self.folder, &script.folder)
+        self.name == script.name
+            && self.skill == script.skill
+            && Arc::ptr_eq(&self.folder, &script.folder)
     }
 }
 
@@ -213,11 +225,13 @@ impl ScriptRunner for ComponentScripts {
         let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(error) => {
-                let error = ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string());
+                let error =
+                    ToolError::new(ErrorType::PluginUnavailable).with_detail(error.to_string());
                 return Completion::ended(Outcome::Error(error), context);
             }
         };
-        let (tool, arguments) = (loaded.interface.tool.name.as_str(), loaded.interface.arguments(args));
+        let (tool, arguments) =
+            (loaded.interface.tool.name.as_str(), loaded.interface.arguments(args));
         match loaded.toolset.call(tool, Some(arguments.as_bytes()), context).await {
             Ok(completion) => completion,
             Err(refused) => undecoded(&refused, context),

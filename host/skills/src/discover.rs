@@ -41,7 +41,8 @@ pub struct Skipped {
     pub directory: StorePath,
     /// Why.
     pub reason: SkipReason,
-    /// Whether the directory is a skill all the same, or holds some: only a part of it was passed over.
+    /// Whether the directory is a skill all the same, or holds some: only a part of it was passed
+    /// over.
     pub is_partial: bool,
 }
 
@@ -74,7 +75,8 @@ pub enum SkipReason {
 }
 
 impl SkillRoot {
-    /// The root of `store`. Its own name is not known: it is not a skill itself unless it is [`named`](Self::named).
+    /// The root of `store`. Its own name is not known: it is not a skill itself unless it is
+    /// [`named`](Self::named).
     pub fn new(store: Arc<dyn FileStore>) -> Self {
         Self { store, directory: StorePath::ROOT, name: None }
     }
@@ -85,7 +87,8 @@ impl SkillRoot {
         Self { store, directory, name }
     }
 
-    /// Says what the directory is called, which is what a skill in the root itself has to be called (`SKILL-2`).
+    /// Says what the directory is called, which is what a skill in the root itself has to be called
+    /// (`SKILL-2`).
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -93,10 +96,15 @@ impl SkillRoot {
     }
 }
 
-/// Looks for the skills under `roots`, of which scripts with one of `extensions` can be run. Nothing that is found or not found
-/// is an error (`SKILL-6`).
-pub async fn discover(roots: &[SkillRoot], extensions: &[String], limits: &SkillLimits) -> Discovered {
-    let mut search = Search { extensions, limits, found: Discovered::default(), known: HashMap::new() };
+/// Looks for the skills under `roots`, of which scripts with one of `extensions` can be run.
+/// Nothing that is found or not found is an error (`SKILL-6`).
+pub async fn discover(
+    roots: &[SkillRoot],
+    extensions: &[String],
+    limits: &SkillLimits,
+) -> Discovered {
+    let mut search =
+        Search { extensions, limits, found: Discovered::default(), known: HashMap::new() };
     for (number, root) in roots.iter().enumerate() {
         search.root(number, root).await;
     }
@@ -117,7 +125,8 @@ impl Search<'_> {
         candidates.sort_unstable();
         for directory in candidates {
             if self.found.skills.len() >= self.limits.skills_max {
-                let reason = SkipReason::TooMany { what: "skills", count_max: self.limits.skills_max };
+                let reason =
+                    SkipReason::TooMany { what: "skills", count_max: self.limits.skills_max };
                 self.skip(number, directory, reason, true);
                 return;
             }
@@ -140,8 +149,10 @@ impl Search<'_> {
                     continue;
                 }
             };
-            let is_skill =
-                listing.entries.iter().any(|entry| entry.kind == EntryKind::File && entry.name == SKILL_FILE);
+            let is_skill = listing
+                .entries
+                .iter()
+                .any(|entry| entry.kind == EntryKind::File && entry.name == SKILL_FILE);
             if is_skill {
                 candidates.push(directory);
                 continue;
@@ -149,10 +160,14 @@ impl Search<'_> {
             if depth == DEPTH_MAX {
                 continue;
             }
-            let room = self.limits.directories_max.saturating_sub(looked_at.saturating_add(waiting.len()));
-            let directories = listing.entries.iter().filter(|entry| entry.kind == EntryKind::Directory);
-            let children: Vec<_> =
-                directories.filter_map(|entry| directory.child(&entry.name).ok()).take(room + 1).collect();
+            let room =
+                self.limits.directories_max.saturating_sub(looked_at.saturating_add(waiting.len()));
+            let directories =
+                listing.entries.iter().filter(|entry| entry.kind == EntryKind::Directory);
+            let children: Vec<_> = directories
+                .filter_map(|entry| directory.child(&entry.name).ok())
+                .take(room + 1)
+                .collect();
             if listing.is_truncated || children.len() > room {
                 let count_max = self.limits.directories_max;
                 let reason = SkipReason::TooMany { what: "directories", count_max };
@@ -185,7 +200,8 @@ impl Search<'_> {
         if let Some(kept) = self.known.get(&key) {
             return Err(SkipReason::Duplicate { name: front.name, kept: kept.clone() });
         }
-        let (skill, partly) = FileSkill::find(number, folder, front, self.extensions, self.limits).await;
+        let (skill, partly) =
+            FileSkill::find(number, folder, front, self.extensions, self.limits).await;
         self.known.insert(key, directory.to_string());
         for reason in partly {
             self.skip(number, directory.clone(), reason, true);

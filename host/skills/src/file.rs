@@ -14,7 +14,8 @@ const RESOURCE_EXTENSIONS: [&str; 7] = ["md", "json", "yaml", "yml", "csv", "xml
 const SCRIPT_EXTENSIONS: [&str; 11] =
     ["wasm", "py", "js", "ts", "sh", "ps1", "bat", "cmd", "rb", "pl", "exe"];
 
-/// A skill that is a directory of a file store, as it was when it was found. Its files are read at each use.
+/// A skill that is a directory of a file store, as it was when it was found. Its files are read at
+/// each use.
 pub struct FileSkill {
     /// Which of the roots it was found under.
     root: usize,
@@ -118,8 +119,7 @@ impl Files {
     }
 
     fn too_many(&mut self, what: &'static str, count_max: usize) {
-        let is_told =
-            |reason: &SkipReason| matches!(reason, SkipReason::TooMany { what: told, .. } if *told == what);
+        let is_told = |reason: &SkipReason| matches!(reason, SkipReason::TooMany { what: told, .. } if *told == what);
         if !self.partly.iter().any(is_told) {
             self.partly.push(SkipReason::TooMany { what, count_max });
         }
@@ -229,8 +229,8 @@ impl FileSkill {
     /// The text of a resource by its exact name.
     ///
     /// # Errors
-    /// [`FileError::NotFound`] for what is no resource; those of the store, which opens no link (`SKILL-10`);
-    /// [`FileError::NotText`].
+    /// [`FileError::NotFound`] for what is no resource; those of the store, which opens no link
+    /// (`SKILL-10`); [`FileError::NotText`].
     pub async fn read_resource(&self, name: &str) -> Result<String, FileError> {
         match self.resources.iter().find(|named| named.name == name) {
             Some(resource) => self.read(resource).await,

@@ -25,10 +25,12 @@ pub struct FrontMatter {
 }
 
 impl FrontMatter {
-    /// Reads the front matter of `text`, the whole of a `SKILL.md` that is in a directory called `directory`.
+    /// Reads the front matter of `text`, the whole of a `SKILL.md` that is in a directory called
+    /// `directory`.
     ///
     /// # Errors
-    /// The first rule that it breaks. That ends in no error for a user: an invalid skill is passed over (`SKILL-6`).
+    /// The first rule that it breaks. That ends in no error for a user: an invalid skill is passed
+    /// over (`SKILL-6`).
     pub fn parse(text: &str, directory: &str) -> Result<Self, InvalidSkill> {
         let head = yaml::read(head(text)?)?;
         let entries = match &*head {
@@ -99,8 +101,9 @@ fn optional(value: Option<&Node>, field: &'static str) -> Result<Option<String>,
 /// The texts of a map; anything else counts as absent (`SKILL-4`).
 fn metadata(value: &Node) -> Option<BTreeMap<String, String>> {
     let Node::Map(entries) = value else { return None };
-    let text =
-        |(key, value): &(Rc<Node>, Rc<Node>)| Some((text_of(key)?.to_owned(), text_of(value)?.to_owned()));
+    let text = |(key, value): &(Rc<Node>, Rc<Node>)| {
+        Some((text_of(key)?.to_owned(), text_of(value)?.to_owned()))
+    };
     Some(entries.iter().filter_map(text).collect())
 }
 

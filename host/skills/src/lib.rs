@@ -1,8 +1,10 @@
-//! Skills: folders of instructions, reference files and scripts that a model opens when a task needs them.
+//! Skills: folders of instructions, reference files and scripts that a model opens when a task
+//! needs them.
 //!
-//! A skill is a directory with a `SKILL.md` in any file store ([`SkillRoot`]), or a part of the program ([`ProgramSkill`]). A
-//! model is told names and descriptions, and has three tools: it loads a skill, reads its files, runs its scripts
-//! ([`SkillTools`]). [`Skills`] puts both around an agent's runs.
+//! A skill is a directory with a `SKILL.md` in any file store ([`SkillRoot`]), or a part of the
+//! program ([`ProgramSkill`]). A model is told names and descriptions, and has three tools: it
+//! loads a skill, reads its files, runs its scripts ([`SkillTools`]). [`Skills`] puts both around
+//! an agent's runs.
 //!
 //! ```
 //! use cofferdam_agent::{Agent, ScriptedClient};
@@ -29,14 +31,16 @@
 //!
 //! What holds:
 //!
-//! * **A skill is a stranger's.** What it says is text for a model and decides nothing: `allowed-tools` grants nothing
-//!   (`SKILL-22`), and all three tools need a person's approval until the program frees them (`SKILL-13`).
-//! * **No process of the host is started.** A script runs in whatever the program adds as a [`ScriptRunner`];
-//!   [`ComponentScripts`] runs WebAssembly components, with the folder of their own skill to read and nothing else
-//!   (`SKILL-20`).
-//! * **Check and use are one step.** A file is opened by the store at each use, links are never followed (`SKILL-10`).
-//! * **Everything is bounded** ([`SkillLimits`]). What is too much is left out and told ([`Skipped`]); it is never an error of
-//!   a run (`SKILL-6`).
+//! * **A skill is a stranger's.** What it says is text for a model and decides nothing:
+//!   `allowed-tools` grants nothing (`SKILL-22`), and all three tools need a person's approval
+//!   until the program frees them (`SKILL-13`).
+//! * **No process of the host is started.** A script runs in whatever the program adds as a
+//!   [`ScriptRunner`]; [`ComponentScripts`] runs WebAssembly components, with the folder of their
+//!   own skill to read and nothing else (`SKILL-20`).
+//! * **Check and use are one step.** A file is opened by the store at each use, links are never
+//!   followed (`SKILL-10`).
+//! * **Everything is bounded** ([`SkillLimits`]). What is too much is left out and told
+//!   ([`Skipped`]); it is never an error of a run (`SKILL-6`).
 //!
 //! The behaviour is fixed by numbered rules, cited as `SKILL-7`.
 

@@ -1,6 +1,7 @@
 //! How much of what strangers write is looked at.
 
-/// What can be made to grow by whoever writes skills, and how far. A limit is the largest value that still passes.
+/// What can be made to grow by whoever writes skills, and how far. A limit is the largest value
+/// that still passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkillLimits {
     /// Skills in one list. All of them are in each request to a model.
@@ -20,11 +21,13 @@ pub struct SkillLimits {
 impl Default for SkillLimits {
     fn default() -> Self {
         Self {
-            // More descriptions than this are more than a model reads with profit: 256 KiB at their longest.
+            // More descriptions than this are more than a model reads with profit: 256 KiB at their
+            // longest.
             skills_max: 256,
             // Two levels of a collection with hundreds of groups.
             directories_max: 4096,
-            // The format asks for less than 500 lines; the largest that are published have some 60 KiB.
+            // The format asks for less than 500 lines; the largest that are published have some 60
+            // KiB.
             skill_bytes_max: 1 << 20,
             resources_max: 1024,
             // As much as a plugin may return by default.

@@ -9,15 +9,16 @@ use cofferdam_agent::BoxError;
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::functions::FunctionEnd;
 use cofferdam_tool::{
-    Arguments, CallContext, Completion, Functions, Outcome, Refused, ToolError, ToolFailure, ToolSource,
-    Toolset,
+    Arguments, CallContext, Completion, Functions, Outcome, Refused, ToolError, ToolFailure,
+    ToolSource, Toolset,
 };
 use serde_json::Value;
 
 use super::xml::escaped;
 use super::{InvalidSkill, check_description, check_name};
 
-/// A skill that is a part of the program: its resources are texts or functions that make them, its scripts functions.
+/// A skill that is a part of the program: its resources are texts or functions that make them, its
+/// scripts functions.
 ///
 /// Scripts are not in a sandbox: they are the program's own.
 pub struct ProgramSkill {
@@ -58,12 +59,16 @@ impl ProgramSkill {
     ///
     /// # Errors
     /// [`InvalidSkill::Twice`].
-    pub fn resource(self, name: impl Into<String>, text: impl Into<String>) -> Result<Self, InvalidSkill> {
+    pub fn resource(
+        self,
+        name: impl Into<String>,
+        text: impl Into<String>,
+    ) -> Result<Self, InvalidSkill> {
         self.with(name.into(), Resource::Text(text.into()))
     }
 
-    /// Adds a text that is made each time it is read. An error of `make` is logged, and no model is told more than that there
-    /// was one (`SKILL-18`).
+    /// Adds a text that is made each time it is read. An error of `make` is logged, and no model is
+    /// told more than that there was one (`SKILL-18`).
     ///
     /// # Errors
     /// [`InvalidSkill::Twice`].
@@ -84,11 +89,16 @@ impl ProgramSkill {
         Ok(self)
     }
 
-    /// Adds a script. Its arguments are decoded by the schema of its declaration before it is called.
+    /// Adds a script. Its arguments are decoded by the schema of its declaration before it is
+    /// called.
     ///
     /// # Errors
     /// The declaration is refused, as a plugin's would be; [`InvalidSkill::Twice`].
-    pub fn script<F, R>(mut self, declaration: Declaration, function: F) -> Result<Self, InvalidSkill>
+    pub fn script<F, R>(
+        mut self,
+        declaration: Declaration,
+        function: F,
+    ) -> Result<Self, InvalidSkill>
     where
         F: Fn(Arguments, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Value, FunctionEnd>> + Send + 'static,
@@ -167,7 +177,8 @@ impl ProgramSkill {
     }
 }
 
-/// What becomes of a script whose arguments do not decode: it is told as a failure, in the words of the arguments contract.
+/// What becomes of a script whose arguments do not decode: it is told as a failure, in the words of
+/// the arguments contract.
 pub(super) fn undecoded(refused: &Refused, context: &CallContext) -> Completion {
     match refused {
         Refused::UnknownTool { .. } => {

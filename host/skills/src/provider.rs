@@ -14,15 +14,15 @@ use tokio::sync::Mutex;
 use super::skill::Runners;
 use super::tools::definitions;
 use super::{
-    ProgramSkill, ScriptRunner, Skill, SkillLimits, SkillList, SkillRoot, SkillTool, SkillTools, Skipped,
-    discover,
+    ProgramSkill, ScriptRunner, Skill, SkillLimits, SkillList, SkillRoot, SkillTool, SkillTools,
+    Skipped, discover,
 };
 
 /// The key of its part of a session's state, which stays empty.
 const SOURCE_ID: &str = "skills";
 
-/// Some skills, wherever they are: a [`ContextProvider`] that tells a model of them and adds their tools to each run, if there are
-/// any. Clones share everything.
+/// Some skills, wherever they are: a [`ContextProvider`] that tells a model of them and adds their
+/// tools to each run, if there are any. Clones share everything.
 #[derive(Clone)]
 pub struct Skills {
     inner: Arc<Inner>,
@@ -77,8 +77,8 @@ impl Skills {
         SkillsBuilder { parts }
     }
 
-    /// The skills that there are. They are looked for the first time somebody asks, and again when they are older than the refresh
-    /// interval, if there is one (`SKILL-23`).
+    /// The skills that there are. They are looked for the first time somebody asks, and again when
+    /// they are older than the refresh interval, if there is one (`SKILL-23`).
     pub async fn list(&self) -> Arc<SkillList> {
         self.listed().await.skills
     }
@@ -156,7 +156,8 @@ impl SkillsBuilder {
         self
     }
 
-    /// Lets a model use some of the tools without asking a person. All of them need approval otherwise (`SKILL-13`).
+    /// Lets a model use some of the tools without asking a person. All of them need approval
+    /// otherwise (`SKILL-13`).
     pub fn free(mut self, tools: impl IntoIterator<Item = SkillTool>) -> Self {
         self.parts.freed.extend(tools);
         self
@@ -173,7 +174,8 @@ impl SkillsBuilder {
         self
     }
 
-    /// Looks for skills again when the list is older than this. Without it the list is read once (`SKILL-23`).
+    /// Looks for skills again when the list is older than this. Without it the list is read once
+    /// (`SKILL-23`).
     pub fn refresh_every(mut self, interval: Duration) -> Self {
         self.parts.refresh_every = Some(interval);
         self
@@ -188,9 +190,11 @@ impl SkillsBuilder {
     /// The skills. Nothing is looked for yet.
     ///
     /// # Errors
-    /// None of the tools' own declarations is refused by the rules for declarations; that this is so is tested.
+    /// None of the tools' own declarations is refused by the rules for declarations; that this is
+    /// so is tested.
     pub fn build(self) -> Result<Skills, DeclarationError> {
-        let inner = Inner { parts: self.parts, definitions: definitions()?, read: Mutex::default() };
+        let inner =
+            Inner { parts: self.parts, definitions: definitions()?, read: Mutex::default() };
         Ok(Skills { inner: Arc::new(inner) })
     }
 }
@@ -213,6 +217,8 @@ impl ContextProvider for Skills {
 
 impl fmt::Debug for Skills {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Skills").field("sources", &self.inner.parts.sources.len()).finish_non_exhaustive()
+        f.debug_struct("Skills")
+            .field("sources", &self.inner.parts.sources.len())
+            .finish_non_exhaustive()
     }
 }

@@ -6,11 +6,12 @@ const NAME_CHARS_MAX: usize = 64;
 const DESCRIPTION_CHARS_MAX: usize = 1024;
 /// Longest `compatibility` in characters (`SKILL-3`).
 const COMPATIBILITY_CHARS_MAX: usize = 500;
-/// How much of a text that an author wrote stands in a message, in characters. The texts of `SKILL-2` and `SKILL-3` are
-/// fixed and quote a name as it is.
+/// How much of a text that an author wrote stands in a message, in characters. The texts of
+/// `SKILL-2` and `SKILL-3` are fixed and quote a name as it is.
 const QUOTED_CHARS_MAX: usize = 100;
 
-/// Why something is not a skill. The texts are for whoever wrote it; those of `SKILL-2` and `SKILL-3` are fixed.
+/// Why something is not a skill. The texts are for whoever wrote it; those of `SKILL-2` and
+/// `SKILL-3` are fixed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidSkill {
@@ -142,16 +143,20 @@ impl InvalidSkill {
             Self::OtherDirectory { .. } => {
                 "give the directory the name of the skill, or the skill that of the directory"
             }
-            Self::NoDescription => "add `description: ` with what the skill does and when to use it",
-            Self::Description { .. } => "shorten the description, and move the rest below the front matter",
+            Self::NoDescription => {
+                "add `description: ` with what the skill does and when to use it"
+            }
+            Self::Description { .. } => {
+                "shorten the description, and move the rest below the front matter"
+            }
             Self::Compatibility => "shorten `compatibility`",
             Self::Script(_) => "correct the declaration",
         }
     }
 }
 
-/// Checks a name (`SKILL-2`): groups of lower-case ASCII letters and digits with single hyphens between them, 64 characters at
-/// most.
+/// Checks a name (`SKILL-2`): groups of lower-case ASCII letters and digits with single hyphens
+/// between them, 64 characters at most.
 ///
 /// # Errors
 /// [`InvalidSkill::NoName`] for a blank one, [`InvalidSkill::Name`].
@@ -160,7 +165,8 @@ pub fn check_name(name: &str) -> Result<(), InvalidSkill> {
         return Err(InvalidSkill::NoName);
     }
     let is_group = |group: &str| {
-        !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        !group.is_empty()
+            && group.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
     // All of it is ASCII by then, so that bytes are characters.
     if name.split('-').all(is_group) && name.len() <= NAME_CHARS_MAX {
@@ -172,7 +178,8 @@ pub fn check_name(name: &str) -> Result<(), InvalidSkill> {
 /// Checks the description of the skill `name` (`SKILL-3`).
 ///
 /// # Errors
-/// [`InvalidSkill::NoDescription`] for a blank one, [`InvalidSkill::Description`] for one of more than 1024 characters.
+/// [`InvalidSkill::NoDescription`] for a blank one, [`InvalidSkill::Description`] for one of more
+/// than 1024 characters.
 pub fn check_description(name: &str, description: &str) -> Result<(), InvalidSkill> {
     if description.trim().is_empty() {
         Err(InvalidSkill::NoDescription)
@@ -196,7 +203,8 @@ pub fn check_compatibility(compatibility: &str) -> Result<(), InvalidSkill> {
 
 /// A part of a message that an author has written: one line, as far as anybody would read it.
 pub(super) fn quoted(text: &str) -> String {
-    let mut line: String = text.chars().take(QUOTED_CHARS_MAX).flat_map(char::escape_debug).collect();
+    let mut line: String =
+        text.chars().take(QUOTED_CHARS_MAX).flat_map(char::escape_debug).collect();
     if text.chars().nth(QUOTED_CHARS_MAX).is_some() {
         line.push('…');
     }

@@ -8,28 +8,31 @@ use cofferdam_files::{FileStore, StorePath};
 use cofferdam_tool::{CallContext, Completion};
 use serde_json::Value;
 
-/// Runs script files of some kinds. The program adds runners; there is none that starts a process of the host.
+/// Runs script files of some kinds. The program adds runners; there is none that starts a process
+/// of the host.
 #[async_trait]
 pub trait ScriptRunner: Send + Sync {
     /// The endings of the files that it runs, in lower case and without the dot.
     fn extensions(&self) -> &[&str];
 
-    /// The JSON Schema of what a script takes, if it takes something of its own. Asked when a model loads the skill.
+    /// The JSON Schema of what a script takes, if it takes something of its own. Asked when a model
+    /// loads the skill.
     async fn parameters(&self, script: &ScriptFile) -> Option<Value> {
         let _ = script;
         None
     }
 
-    /// Runs a script to its end. `args` is an object, a list of texts or null, as the model wrote it.
+    /// Runs a script to its end. `args` is an object, a list of texts or null, as the model wrote
+    /// it.
     ///
     /// Every way to end is an [`Outcome`](cofferdam_tool::Outcome), as for a
-    /// [`ToolSource`](cofferdam_tool::ToolSource::invoke): when the context is cancelled the runner stops the script and answers
-    /// `Cancelled`.
+    /// [`ToolSource`](cofferdam_tool::ToolSource::invoke): when the context is cancelled the runner
+    /// stops the script and answers `Cancelled`.
     async fn run(&self, script: &ScriptFile, args: Value, context: &CallContext) -> Completion;
 }
 
-/// A script file of one skill. The file may have changed since the skill was found: the runner reads it at each use, and through
-/// the store alone.
+/// A script file of one skill. The file may have changed since the skill was found: the runner
+/// reads it at each use, and through the store alone.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ScriptFile {
@@ -39,7 +42,8 @@ pub struct ScriptFile {
     pub name: String,
     /// Where the file is in the folder.
     pub path: StorePath,
-    /// The folder of the skill, for reading alone. The same one for as long as the skill is the one that was found.
+    /// The folder of the skill, for reading alone. The same one for as long as the skill is the one
+    /// that was found.
     pub folder: Arc<dyn FileStore>,
 }
 

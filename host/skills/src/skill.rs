@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::xml::{escaped, escaped_in_element, list};
 use super::{FileSkill, ProgramSkill, ScriptRunner};
 
-/// Scripts of one skill that are asked for their schema when it is loaded: each may have to be compiled for that.
+/// Scripts of one skill that are asked for their schema when it is loaded: each may have to be
+/// compiled for that.
 const DESCRIBED_MAX: usize = 16;
 /// Length of the schemas of one skill together, in bytes.
 const SCHEMA_BYTES_MAX: usize = 64 * 1024;
@@ -23,7 +24,8 @@ pub enum Skill {
     Program(Arc<ProgramSkill>),
 }
 
-/// Who runs which files, in the order in which the program has added them. The first that takes an ending runs its scripts.
+/// Who runs which files, in the order in which the program has added them. The first that takes an
+/// ending runs its scripts.
 #[derive(Clone, Default)]
 pub(super) struct Runners(Vec<Arc<dyn ScriptRunner>>);
 
@@ -41,7 +43,11 @@ impl Runners {
     }
 
     pub(super) fn extensions(&self) -> Vec<String> {
-        self.0.iter().flat_map(|runner| runner.extensions()).map(|&extension| extension.to_owned()).collect()
+        self.0
+            .iter()
+            .flat_map(|runner| runner.extensions())
+            .map(|&extension| extension.to_owned())
+            .collect()
     }
 
     fn of(&self, script: &str) -> Option<&Arc<dyn ScriptRunner>> {
@@ -107,9 +113,11 @@ impl Skill {
         let resources: Vec<_> = self.resources().iter().map(resource).collect();
         let (mut scripts, mut room) = (Vec::new(), SCHEMA_BYTES_MAX);
         for (number, name) in self.scripts().into_iter().enumerate() {
-            let parameters = if number < DESCRIBED_MAX { self.parameters(name, runners).await } else { None };
+            let parameters =
+                if number < DESCRIBED_MAX { self.parameters(name, runners).await } else { None };
             // Of what does not fit the model is told when it calls.
-            let schema = parameters.map(|schema| schema.to_string()).filter(|schema| schema.len() <= room);
+            let schema =
+                parameters.map(|schema| schema.to_string()).filter(|schema| schema.len() <= room);
             room = room.saturating_sub(schema.as_ref().map_or(0, String::len));
             scripts.push(script_entry(name, schema.as_deref()));
         }
@@ -126,7 +134,8 @@ impl Skill {
         }
     }
 
-    /// The name of the resource that `given` stands for, which is the same but for case (`SKILL-14`).
+    /// The name of the resource that `given` stands for, which is the same but for case
+    /// (`SKILL-14`).
     pub(super) fn resource_named(&self, given: &str) -> Option<String> {
         named(given, self.resources().into_iter()).map(str::to_owned)
     }
@@ -158,7 +167,8 @@ impl Skill {
         }
     }
 
-    /// Runs a script by its own name. `given` is how the model has written it. `None` if there is nobody to run it.
+    /// Runs a script by its own name. `given` is how the model has written it. `None` if there is
+    /// nobody to run it.
     pub(super) async fn run(
         &self,
         script: &str,
@@ -168,13 +178,16 @@ impl Skill {
         context: &CallContext,
     ) -> Option<Completion> {
         match self {
-            Self::File(skill) => Some(runners.of(script)?.run(&skill.script(script)?, args, context).await),
+            Self::File(skill) => {
+                Some(runners.of(script)?.run(&skill.script(script)?, args, context).await)
+            }
             Self::Program(skill) => Some(skill.run(script, given, args, context).await),
         }
     }
 }
 
-/// The name that is written like `given`; if there is none, the first that is the same but for case.
+/// The name that is written like `given`; if there is none, the first that is the same but for
+/// case.
 pub(super) fn named<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let folded = given.to_lowercase();
     let mut found = None;

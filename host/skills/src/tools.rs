@@ -8,8 +8,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use cofferdam_tool::declaration::{Declaration, DeclarationError, check_declarations};
 use cofferdam_tool::{
-    Annotations, CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolError, ToolFailure,
-    ToolName, ToolSource,
+    Annotations, CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolError,
+    ToolFailure, ToolName, ToolSource,
 };
 use serde_json::{Map, Value, json};
 
@@ -135,19 +135,24 @@ impl SkillTools {
         &self.skills
     }
 
-    /// What `load_skill` gives of a skill, for people and clients that choose it themselves; `None` if it is not there.
+    /// What `load_skill` gives of a skill, for people and clients that choose it themselves; `None`
+    /// if it is not there.
     pub async fn loaded(&self, skill_name: &str) -> Option<String> {
         self.skills.find(skill_name)?.loaded(&self.runners).await
     }
 
-    /// What `read_skill_resource` gives of a resource, for people and clients that choose it themselves; `None` if it is not
-    /// there or cannot be read.
+    /// What `read_skill_resource` gives of a resource, for people and clients that choose it
+    /// themselves; `None` if it is not there or cannot be read.
     pub async fn resource(&self, skill_name: &str, resource_name: &str) -> Option<String> {
         let skill = self.skills.find(skill_name)?;
         skill.read(&skill.resource_named(resource_name)?).await
     }
 
-    async fn answer(&self, call: &ToolCall<'_>, context: &CallContext) -> Result<Completion, String> {
+    async fn answer(
+        &self,
+        call: &ToolCall<'_>,
+        context: &CallContext,
+    ) -> Result<Completion, String> {
         let Some(tool) = SkillTool::named(call.tool.name.as_str()) else {
             let outcome = Outcome::Error(ToolError::host("UnknownFunction"));
             return Ok(Completion::ended(outcome, context));
@@ -185,10 +190,13 @@ impl SkillTools {
         if given.trim().is_empty() {
             return Err("Error: Script name cannot be empty.".to_owned());
         }
-        let cannot_be_run =
-            || format!("Error: Script '{given}' in skill '{skill_given}' cannot be run by this host.");
+        let cannot_be_run = || {
+            format!("Error: Script '{given}' in skill '{skill_given}' cannot be run by this host.")
+        };
         match skill.script_named(given) {
-            Found::Nothing => Err(format!("Error: Script '{given}' not found in skill '{skill_given}'.")),
+            Found::Nothing => {
+                Err(format!("Error: Script '{given}' not found in skill '{skill_given}'."))
+            }
             Found::WithoutRunner => Err(cannot_be_run()),
             Found::Script(script) => {
                 let args = arguments.get("args").cloned().unwrap_or_default();
@@ -208,7 +216,9 @@ async fn read(skill: &Skill, arguments: &Map<String, Value>) -> Result<String, S
         return Err(format!("Error: Resource '{given}' not found in skill '{skill_given}'."));
     };
     let read = skill.read(&resource).await;
-    read.ok_or_else(|| format!("Error: Failed to read resource '{given}' from skill '{skill_given}'."))
+    read.ok_or_else(|| {
+        format!("Error: Failed to read resource '{given}' from skill '{skill_given}'.")
+    })
 }
 
 fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> &'a str {
@@ -260,8 +270,9 @@ impl ToolSource for SkillTools {
                 answered = self.answer(&call, context) => answered,
             }
         };
-        let mut completion = answered
-            .unwrap_or_else(|text| Completion::ended(Outcome::Failure(ToolFailure::bare(text)), context));
+        let mut completion = answered.unwrap_or_else(|text| {
+            Completion::ended(Outcome::Failure(ToolFailure::bare(text)), context)
+        });
         completion.record.tool = Some(call.tool.name.clone());
         if completion.record.phases.run.is_zero() {
             completion.record.phases.run = started.elapsed();
@@ -293,7 +304,9 @@ mod tests {
         );
         let skill = ProgramSkill::new("s", "A <skill>.", "Do it.").unwrap();
         let tools = Skills::builder().skill(skill).build().unwrap().tools().await;
-        assert!(tools.instructions().unwrap().contains("<description>A &lt;skill&gt;.</description>"));
+        assert!(
+            tools.instructions().unwrap().contains("<description>A &lt;skill&gt;.</description>")
+        );
         assert!(tools.instructions().unwrap().len() < 1024);
         let none = Skills::builder().build().unwrap().tools().await;
         assert!(none.definitions().is_empty() && none.instructions().is_none());
@@ -302,7 +315,10 @@ mod tests {
     #[tokio::test]
     async fn the_exact_name_comes_before_one_of_another_case() {
         let skill = ProgramSkill::new("s", "d", "").unwrap();
-        assert!(skill.resource("a", "x").unwrap().resource("A", "y").is_err(), "they cannot be told apart");
+        assert!(
+            skill.resource("a", "x").unwrap().resource("A", "y").is_err(),
+            "they cannot be told apart"
+        );
         let names = ["Guide.md", "guide.md"];
         assert_eq!(super::super::skill::named("guide.md", names.into_iter()), Some("guide.md"));
         assert_eq!(super::super::skill::named("GUIDE.md", names.into_iter()), Some("Guide.md"));

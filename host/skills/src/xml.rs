@@ -1,4 +1,5 @@
-//! Text that stands in the markup which a model is shown (`SKILL-12`, `SKILL-16`). There is no other writer of markup here.
+//! Text that stands in the markup which a model is shown (`SKILL-12`, `SKILL-16`). There is no
+//! other writer of markup here.
 
 /// `text` where an attribute or an element can hold it: nothing in it can be taken for markup.
 pub(super) fn escaped(text: &str) -> String {
@@ -21,7 +22,8 @@ pub(super) fn escaped_in_element(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// `entries` between the tags of `element`, on lines of their own; the empty element if there are none.
+/// `entries` between the tags of `element`, on lines of their own; the empty element if there are
+/// none.
 pub(super) fn list(element: &str, entries: &[String]) -> String {
     if entries.is_empty() {
         return format!("<{element} />");

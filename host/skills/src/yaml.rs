@@ -1,8 +1,9 @@
 //! The YAML of a front matter as a tree of texts (`SKILL-5`).
 //!
-//! A reader of types would have made a number of `1.0` before anybody could ask for its text, so the tree is put together from
-//! the parser's events. Nodes are shared with their aliases: what an alias repeats is counted and never copied. The parser
-//! limits how deep values are nested, which bounds the recursion here.
+//! A reader of types would have made a number of `1.0` before anybody could ask for its text, so
+//! the tree is put together from the parser's events. Nodes are shared with their aliases: what an
+//! alias repeats is counted and never copied. The parser limits how deep values are nested, which
+//! bounds the recursion here.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -60,7 +61,9 @@ pub(super) fn read(text: &str) -> Result<Rc<Node>, InvalidSkill> {
         match reader.event()? {
             Event::StreamEnd => return Ok(document.unwrap_or(Rc::new(Node::Null))),
             Event::StreamStart | Event::DocumentEnd => {}
-            Event::DocumentStart(..) if document.is_some() => return Err(reader.broken("a second document")),
+            Event::DocumentStart(..) if document.is_some() => {
+                return Err(reader.broken("a second document"));
+            }
             Event::DocumentStart(..) => {
                 let event = reader.event()?;
                 document = Some(reader.node(event, 0)?.node);
@@ -108,7 +111,8 @@ impl<'t> Reader<'t> {
     }
 
     fn alias(&mut self, id: usize) -> Result<Built, InvalidSkill> {
-        let built = self.anchors.get(&id).cloned().ok_or(InvalidSkill::Alias { line: self.line })?;
+        let built =
+            self.anchors.get(&id).cloned().ok_or(InvalidSkill::Alias { line: self.line })?;
         self.bytes = self.bytes.saturating_add(built.bytes);
         if self.bytes > ALIASED_BYTES_MAX {
             return Err(InvalidSkill::AliasedTooMuch { bytes_max: ALIASED_BYTES_MAX });
@@ -116,7 +120,12 @@ impl<'t> Reader<'t> {
         Ok(built)
     }
 
-    fn scalar(&self, text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Built, InvalidSkill> {
+    fn scalar(
+        &self,
+        text: &str,
+        style: ScalarStyle,
+        tag: Option<&Tag>,
+    ) -> Result<Built, InvalidSkill> {
         const TEXTS: [&str; 4] = ["str", "int", "float", "bool"];
         let is_empty_word = matches!(text, "" | "~" | "null" | "Null" | "NULL");
         let is_null = match tag {
@@ -173,15 +182,19 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Adds what tells one key apart from another to what tells the whole apart. Lengths keep it from being read in two ways.
+    /// Adds what tells one key apart from another to what tells the whole apart. Lengths keep it
+    /// from being read in two ways.
     fn join(&self, whole: &mut String, part: &Built) -> Result<(), InvalidSkill> {
         use std::fmt::Write as _;
-        write!(whole, " {}:{}", part.key.len(), part.key).map_err(|_| self.broken("a key is too long"))
+        write!(whole, " {}:{}", part.key.len(), part.key)
+            .map_err(|_| self.broken("a key is too long"))
     }
 
     fn check_tag(&self, tag: Option<&Tag>, kind: &str) -> Result<(), InvalidSkill> {
         match tag {
-            Some(tag) if !is_non_specific(tag) && tag.core_suffix() != Some(kind) => Err(self.tagged(tag)),
+            Some(tag) if !is_non_specific(tag) && tag.core_suffix() != Some(kind) => {
+                Err(self.tagged(tag))
+            }
             _ => Ok(()),
         }
     }
@@ -200,5 +213,8 @@ fn is_non_specific(tag: &Tag) -> bool {
 }
 
 fn not_yaml(error: &ScanError) -> InvalidSkill {
-    InvalidSkill::Yaml { line: error.marker().line().saturating_add(1), reason: quoted(&error.info()) }
+    InvalidSkill::Yaml {
+        line: error.marker().line().saturating_add(1),
+        reason: quoted(&error.info()),
+    }
 }

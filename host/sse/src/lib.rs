@@ -1,7 +1,8 @@
 //! A reader of server-sent events, for replies of models and messages of MCP servers.
 //!
-//! It follows the HTML standard: unknown fields and comments are ignored, and a line ends with CR, LF or both. An event has a
-//! maximum size, which the reader of the `sse-stream` crate lacks; that one also fails at an unknown field.
+//! It follows the HTML standard: unknown fields and comments are ignored, and a line ends with CR,
+//! LF or both. An event has a maximum size, which the reader of the `sse-stream` crate lacks; that
+//! one also fails at an unknown field.
 //!
 //! ```
 //! use cofferdam_sse::EventReader;
@@ -101,8 +102,8 @@ impl EventReader {
         self.complete.pop_front()
     }
 
-    /// Returns the event at the end of the stream that no empty line completes. The standard drops it, but some servers omit that
-    /// line.
+    /// Returns the event at the end of the stream that no empty line completes. The standard drops
+    /// it, but some servers omit that line.
     pub fn take_incomplete(&mut self) -> Option<Event> {
         if !self.line.is_empty() {
             self.end_line();
@@ -214,8 +215,12 @@ mod tests {
         let events = read(&[
             b"id: 1\nretry: 250\n\ndata: a\n\ndata: b\n\nid:\nretry: 1s\ndata: c\n\nid: \0\ndata:\n\n",
         ]);
-        let found: Vec<_> = events.iter().map(|event| (event.id.as_deref(), event.retry_ms)).collect();
-        assert_eq!(found, [(Some("1"), Some(250)), (Some("1"), None), (Some(""), None), (Some(""), None)]);
+        let found: Vec<_> =
+            events.iter().map(|event| (event.id.as_deref(), event.retry_ms)).collect();
+        assert_eq!(
+            found,
+            [(Some("1"), Some(250)), (Some("1"), None), (Some(""), None), (Some(""), None)]
+        );
     }
 
     proptest! {

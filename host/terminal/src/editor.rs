@@ -113,7 +113,11 @@ impl Editor {
     fn word_before(&self) -> usize {
         let word_end = self.left().trim_end().len();
         let words = self.left().get(..word_end).unwrap_or_default();
-        words.char_indices().rev().find(|(_, c)| c.is_whitespace()).map_or(0, |(at, c)| at + c.len_utf8())
+        words
+            .char_indices()
+            .rev()
+            .find(|(_, c)| c.is_whitespace())
+            .map_or(0, |(at, c)| at + c.len_utf8())
     }
 
     fn word_after(&self) -> usize {
@@ -123,7 +127,8 @@ impl Editor {
         self.at + word_start + word.find(char::is_whitespace).unwrap_or(word.len())
     }
 
-    /// Returns the output that shows a character that was just inserted, if the character is enough.
+    /// Returns the output that shows a character that was just inserted, if the character is
+    /// enough.
     pub(super) fn drawn_at_the_end(&mut self, c: char, columns: usize) -> Option<String> {
         let shown = shown(c);
         let column = self.column + width(&shown);

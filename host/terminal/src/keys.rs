@@ -146,7 +146,8 @@ mod tests {
 
     #[test]
     fn keys_are_told_apart() {
-        let (found, left) = keys("aé\u{1b}[A\u{1b}[200~\r\u{1b}[201~\u{1b}b\u{3}\u{1b}[99;9x".as_bytes());
+        let (found, left) =
+            keys("aé\u{1b}[A\u{1b}[200~\r\u{1b}[201~\u{1b}b\u{3}\u{1b}[99;9x".as_bytes());
         let expected = [
             Key::Char('a'),
             Key::Char('é'),

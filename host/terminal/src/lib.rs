@@ -1,13 +1,15 @@
 //! Reads lines and answers that an operator types at a terminal.
 //!
-//! The terminal sends each key by itself while a line is read, so that the program knows what a line discipline hides: when
-//! something has come, whether more comes right behind it, and what was pasted. Before a question all that waits is thrown
-//! away, and an answer counts only after the question was on the screen for a while. What was typed ahead or pasted for
-//! something else so answers no question.
+//! The terminal sends each key by itself while a line is read, so that the program knows what a
+//! line discipline hides: when something has come, whether more comes right behind it, and what was
+//! pasted. Before a question all that waits is thrown away, and an answer counts only after the
+//! question was on the screen for a while. What was typed ahead or pasted for something else so
+//! answers no question.
 //!
-//! No library for line editing is used. rustyline and reedline read until a line is complete: that can neither be taken back
-//! when a call ends meanwhile, nor can it be looked at what comes behind a line end, and reedline asks the terminal for the
-//! cursor's position through the input that is thrown away here.
+//! No library for line editing is used. rustyline and reedline read until a line is complete: that
+//! can neither be taken back when a call ends meanwhile, nor can it be looked at what comes behind
+//! a line end, and reedline asks the terminal for the cursor's position through the input that is
+//! thrown away here.
 
 mod editor;
 mod keys;
@@ -20,8 +22,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{
-    InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
-    tcgetwinsize, tcsetattr,
+    InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush,
+    tcgetattr, tcgetwinsize, tcsetattr,
 };
 use tokio::sync::oneshot;
 
@@ -31,7 +33,8 @@ use self::reading::{Reading, Step};
 /// Kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputKind {
-    /// A prompt of a conversation. It may have several lines, and what was typed ahead is its beginning.
+    /// A prompt of a conversation. It may have several lines, and what was typed ahead is its
+    /// beginning.
     Prompt,
     /// A choice. It is typed, not pasted.
     Choice,
@@ -58,7 +61,8 @@ enum Signal {
     Quit,
 }
 
-/// Time to wait for input behind the end of a line. A paste comes in one piece, or in pieces right behind each other.
+/// Time to wait for input behind the end of a line. A paste comes in one piece, or in pieces right
+/// behind each other.
 const LOOKAHEAD: Duration = Duration::from_millis(30);
 /// Bytes that are read at a time.
 const PIECE_BYTES: usize = 4096;
@@ -87,8 +91,8 @@ pub fn read_line_blocking(question: &str, kind: InputKind) -> Input {
     read(question, kind, None)
 }
 
-/// Shows `question` and reads a line, in a task. Dropping the future takes the question back. A signal of the keyboard goes to
-/// the process, which may handle it; the future stays pending.
+/// Shows `question` and reads a line, in a task. Dropping the future takes the question back. A
+/// signal of the keyboard goes to the process, which may handle it; the future stays pending.
 pub async fn read_line(question: &str, kind: InputKind) -> Input {
     let (send, typed) = oneshot::channel();
     // Dropping this half ends the reading.
@@ -102,7 +106,8 @@ pub async fn read_line(question: &str, kind: InputKind) -> Input {
     }
 }
 
-/// Restores the settings of the terminal from before a line was read. Call it before the process ends.
+/// Restores the settings of the terminal from before a line was read. Call it before the process
+/// ends.
 pub fn restore() {
     if let Some(before) = locked(&BEFORE).take() {
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &before);
@@ -154,7 +159,9 @@ fn read_on(reading: &mut Reading, kind: InputKind, ended: Option<&PipeReader>) -
                 Step::DroppedPaste => {
                     let closed = reading.editor.closed(columns());
                     let drawn = reading.editor.drawn(columns());
-                    show(&format!("{BELL}{closed}  pasted text is not taken as an answer; type it\n{drawn}"));
+                    show(&format!(
+                        "{BELL}{closed}  pasted text is not taken as an answer; type it\n{drawn}"
+                    ));
                 }
                 Step::Raise(Signal::Suspend) => {
                     show(&reading.editor.closed(columns()));
@@ -183,7 +190,9 @@ fn closed(reading: &mut Reading, typed: Input) -> Input {
 
 /// Waits until no other thread reads. Returns `None` when the wait was ended.
 fn wait_for_turn(ended: Option<&PipeReader>) -> Option<MutexGuard<'static, ()>> {
-    let Some(ended) = ended else { return Some(READER.lock().unwrap_or_else(PoisonError::into_inner)) };
+    let Some(ended) = ended else {
+        return Some(READER.lock().unwrap_or_else(PoisonError::into_inner));
+    };
     loop {
         match READER.try_lock() {
             Ok(reader) => return Some(reader),
@@ -244,8 +253,10 @@ impl Raw {
         let stdin = std::io::stdin();
         let before = tcgetattr(&stdin).ok()?;
         let mut raw = before.clone();
-        raw.input_modes -= InputModes::ICRNL | InputModes::INLCR | InputModes::IGNCR | InputModes::ISTRIP;
-        raw.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN | LocalModes::ISIG;
+        raw.input_modes -=
+            InputModes::ICRNL | InputModes::INLCR | InputModes::IGNCR | InputModes::ISTRIP;
+        raw.local_modes -=
+            LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN | LocalModes::ISIG;
         raw.special_codes[SpecialCodeIndex::VMIN] = 1;
         raw.special_codes[SpecialCodeIndex::VTIME] = 0;
         tcsetattr(&stdin, OptionalActions::Now, &raw).ok()?;

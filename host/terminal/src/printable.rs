@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use cofferdam_tool::text::is_hostile_char;
 
-/// Returns `text` with every character that could drive a terminal, reorder a line or hide as an escape. Line feeds and tabs stay.
+/// Returns `text` with every character that could drive a terminal, reorder a line or hide as an
+/// escape. Line feeds and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hostile_char) {
         return Cow::Borrowed(text);
@@ -26,7 +27,10 @@ mod tests {
 
     #[test]
     fn escape_sequences_and_bidi_controls_are_shown() {
-        assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\r\u{9b}"), "a\\u{1b}[2Jb\\u{202e}c\\u{d}\\u{9b}");
+        assert_eq!(
+            printable("a\u{1b}[2Jb\u{202e}c\r\u{9b}"),
+            "a\\u{1b}[2Jb\\u{202e}c\\u{d}\\u{9b}"
+        );
         assert_eq!(printable("a\u{200b}b\u{e0041}c\u{2028}"), "a\\u{200b}b\\u{e0041}c\\u{2028}");
         assert!(matches!(printable("naïve\ttext ❤\u{fe0f}\n"), Cow::Borrowed(_)));
     }

@@ -1,4 +1,5 @@
-//! Interprets the bytes that a terminal sends while a line is read. Pure: the terminal itself is in `keyboard`.
+//! Interprets the bytes that a terminal sends while a line is read. Pure: the terminal itself is in
+//! `keyboard`.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,8 +8,8 @@ use super::editor::Editor;
 use super::keys::{self, Key};
 use super::{Input, InputKind, Signal};
 
-/// Time without input before an answer counts. A question that has just appeared was not read yet, and what
-/// comes in this time was typed or pasted for something else.
+/// Time without input before an answer counts. A question that has just appeared was not read yet,
+/// and what comes in this time was typed or pasted for something else.
 pub(super) const QUIET: Duration = Duration::from_millis(300);
 
 /// One line that is being read.
@@ -56,8 +57,9 @@ impl Reading {
         }
     }
 
-    /// Takes bytes that have come at `now`. Everything that comes before the question was quiet for a while is thrown
-    /// away, and begins that time anew: a paste that trickles in is thrown away to its end. Ctrl-C counts at any time.
+    /// Takes bytes that have come at `now`. Everything that comes before the question was quiet for
+    /// a while is thrown away, and begins that time anew: a paste that trickles in is thrown away
+    /// to its end. Ctrl-C counts at any time.
     pub(super) fn take(&mut self, bytes: &[u8], now: Instant) {
         match self.quiet_until {
             Some(until) if now < until => {
@@ -68,7 +70,8 @@ impl Reading {
         }
     }
 
-    /// The next thing to do; `None` when more bytes are needed. `more` waits a moment for further bytes.
+    /// The next thing to do; `None` when more bytes are needed. `more` waits a moment for further
+    /// bytes.
     pub(super) fn step(&mut self, now: Instant, more: &mut dyn FnMut() -> Vec<u8>) -> Option<Step> {
         let key = keys::next(&mut self.bytes)?;
         let was_enter = std::mem::replace(&mut self.was_enter, key == Key::Enter);
@@ -87,7 +90,11 @@ impl Reading {
             }
             Key::PasteEnd => {
                 self.is_pasted = false;
-                if std::mem::take(&mut self.has_dropped_paste) { Step::DroppedPaste } else { Step::Draw }
+                if std::mem::take(&mut self.has_dropped_paste) {
+                    Step::DroppedPaste
+                } else {
+                    Step::Draw
+                }
             }
             Key::Interrupt => Step::Raise(Signal::Interrupt),
             // Everything between the marks is text.
@@ -151,7 +158,8 @@ impl Reading {
         Step::Done(Input::Line(self.editor.text().to_owned()))
     }
 
-    /// More comes right behind the end of a line: a terminal that does not mark what is pasted has pasted several lines.
+    /// More comes right behind the end of a line: a terminal that does not mark what is pasted has
+    /// pasted several lines.
     fn unmarked_paste(&mut self, now: Instant) -> Step {
         match self.kind {
             InputKind::Prompt => {
@@ -182,7 +190,8 @@ mod tests {
 
     const QUESTION: &str = "Allow it? ";
 
-    /// Takes what comes so many milliseconds after the question. Answers the steps that are no drawing.
+    /// Takes what comes so many milliseconds after the question. Answers the steps that are no
+    /// drawing.
     fn steps(kind: InputKind, comes: &[(u64, &str)]) -> Vec<Step> {
         let begin = Instant::now();
         let mut reading = Reading::new(kind, QUESTION, Vec::new(), begin);
@@ -212,19 +221,34 @@ mod tests {
             assert_eq!(steps(kind, &[(0, "y\r"), (299, "y\r")]), []);
             assert_eq!(steps(kind, &[(300, "y\r")]), [line("y")]);
             // What trickles in keeps the question closed.
-            assert_eq!(steps(kind, &[(200, "y\r"), (450, "y\r"), (700, "y\r"), (1000, "n\r")]), [line("n")]);
+            assert_eq!(
+                steps(kind, &[(200, "y\r"), (450, "y\r"), (700, "y\r"), (1000, "n\r")]),
+                [line("n")]
+            );
         }
         assert_eq!(steps(InputKind::Prompt, &[(0, "hello\r")]), [line("hello")]);
     }
 
     #[test]
     fn pasted_text_is_no_choice() {
-        for paste in
-            ["\u{1b}[200~y\r\u{1b}[201~", "\u{1b}[200~y\u{1b}[201~", "y\ry\r", "x\r\ny\r\n", "a\ny\n"]
-        {
-            assert_eq!(steps(InputKind::Choice, &[(400, paste)]), [Step::DroppedPaste], "{paste:?}");
+        for paste in [
+            "\u{1b}[200~y\r\u{1b}[201~",
+            "\u{1b}[200~y\u{1b}[201~",
+            "y\ry\r",
+            "x\r\ny\r\n",
+            "a\ny\n",
+        ] {
+            assert_eq!(
+                steps(InputKind::Choice, &[(400, paste)]),
+                [Step::DroppedPaste],
+                "{paste:?}"
+            );
             let comes = [(400, paste), (1000, "n\r")];
-            assert_eq!(steps(InputKind::Choice, &comes), [Step::DroppedPaste, line("n")], "{paste:?}");
+            assert_eq!(
+                steps(InputKind::Choice, &comes),
+                [Step::DroppedPaste, line("n")],
+                "{paste:?}"
+            );
         }
         // The rest of a paste without marks, a little later.
         let comes = [(400, "a\rb"), (600, "\ry\r"), (2000, "n\r")];
@@ -233,7 +257,9 @@ mod tests {
 
     #[test]
     fn a_pasted_block_is_one_prompt() {
-        for paste in ["\u{1b}[200~a\rb\r\ny\u{1b}[201~\r", "a\rb\ry\r", "a\nb\ny\n", "a\r\nb\r\ny\r\n"] {
+        for paste in
+            ["\u{1b}[200~a\rb\r\ny\u{1b}[201~\r", "a\rb\ry\r", "a\nb\ny\n", "a\r\nb\r\ny\r\n"]
+        {
             assert_eq!(steps(InputKind::Prompt, &[(0, paste)]), [line("a\nb\ny")], "{paste:?}");
         }
         assert_eq!(steps(InputKind::Text, &[(400, "\u{1b}[200~a\rb\u{1b}[201~\r")]), [line("a b")]);

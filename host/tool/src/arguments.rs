@@ -1,14 +1,15 @@
 //! From a model's JSON to the values that a tool receives.
 //!
-//! Decoding has three steps. The text is read within its limits (`ARG-28` to `ARG-30`). The value is converted by
-//! the plan: what is not supplied is filled in or reported, what is nearly right is made right, what is not
-//! declared is dropped (`ARG-1` to `ARG-27`). The result is validated by all keywords of the schema (`ARG-34`).
-//! Problems of all steps are reported together, one for a path (`ARG-31`); when there is one, nothing reaches the
-//! tool.
+//! Decoding has three steps. The text is read within its limits (`ARG-28` to `ARG-30`). The value
+//! is converted by the plan: what is not supplied is filled in or reported, what is nearly right is
+//! made right, what is not declared is dropped (`ARG-1` to `ARG-27`). The result is validated by
+//! all keywords of the schema (`ARG-34`). Problems of all steps are reported together, one for a
+//! path (`ARG-31`); when there is one, nothing reaches the tool.
 //!
-//! A declaration is written by a stranger and the arguments by a model that a stranger may talk to, so the work for
-//! one decoding is limited: alternatives that contain each other can be made to take time that doubles with every
-//! level of a value. Such a decoding ends with a `limit` problem. No text that is not built for it comes near.
+//! A declaration is written by a stranger and the arguments by a model that a stranger may talk to,
+//! so the work for one decoding is limited: alternatives that contain each other can be made to
+//! take time that doubles with every level of a value. Such a decoding ends with a `limit` problem.
+//! No text that is not built for it comes near.
 
 mod check;
 mod choice;
@@ -126,7 +127,11 @@ pub(crate) fn as_written(
 }
 
 /// The object in the text of arguments, within their limits.
-fn read<'a>(tool: &str, text: &'a [u8], options: &DecodeOptions) -> Result<Json<'a>, InvalidArguments> {
+fn read<'a>(
+    tool: &str,
+    text: &'a [u8],
+    options: &DecodeOptions,
+) -> Result<Json<'a>, InvalidArguments> {
     if text.len() > options.text_bytes_max {
         return Err(problem::too_large(tool, options.text_bytes_max));
     }
@@ -164,8 +169,9 @@ pub(crate) enum Unfit {
     TooMuchWork,
 }
 
-/// Decodes a default by its schema, without tolerance, and completes it (`ARG-7`, `ARG-38`). `texts` are the
-/// defaults of all schemas, because those that complete this one may not be decoded yet.
+/// Decodes a default by its schema, without tolerance, and completes it (`ARG-7`, `ARG-38`).
+/// `texts` are the defaults of all schemas, because those that complete this one may not be decoded
+/// yet.
 pub(crate) fn complete<'a>(
     plan: &'a Plan,
     id: SchemaId,

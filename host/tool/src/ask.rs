@@ -8,25 +8,28 @@ use serde_json::{Map, Value};
 /// Answers come from outside: whoever reads one checks it like any other input.
 #[async_trait]
 pub trait Asker: Send + Sync {
-    /// Whether questions of this kind can be asked at all. A tool that may ask looks first, so that it can do without.
+    /// Whether questions of this kind can be asked at all. A tool that may ask looks first, so that
+    /// it can do without.
     fn can_ask(&self, kind: QuestionKind) -> bool;
 
     /// Asks several questions at once and returns their answers in the same order.
     ///
-    /// This may take as long as a person takes, and it may never return: an asker whose caller has to come back with the
-    /// answers ends the call instead, and runs it again from its beginning when it has them. Such a call asks the same
-    /// questions in the same order and finds the earlier ones answered.
+    /// This may take as long as a person takes, and it may never return: an asker whose caller has
+    /// to come back with the answers ends the call instead, and runs it again from its beginning
+    /// when it has them. Such a call asks the same questions in the same order and finds the
+    /// earlier ones answered.
     ///
     /// # Errors
-    /// [`NotAsked`] when a question was not put to anybody or nobody could answer it. That a person declined is an answer.
+    /// [`NotAsked`] when a question was not put to anybody or nobody could answer it. That a person
+    /// declined is an answer.
     async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked>;
 }
 
 /// One question. Parameters and answer have the form of MCP's request and result of that kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// What the question is called: 1 to 64 characters out of `A-Z a-z 0-9 _ -`, unique within the call. A call that runs
-    /// again gives its questions the same names.
+    /// What the question is called: 1 to 64 characters out of `A-Z a-z 0-9 _ -`, unique within the
+    /// call. A call that runs again gives its questions the same names.
     pub name: String,
     /// What is asked for.
     pub kind: QuestionKind,
@@ -55,7 +58,8 @@ pub enum NotAsked {
     /// The caller refused or failed; in its own words.
     #[error("the client did not answer: {0}")]
     Failed(String),
-    /// The answer did not have the form that was asked for, after it was asked again; what was wrong with it.
+    /// The answer did not have the form that was asked for, after it was asked again; what was
+    /// wrong with it.
     #[error("the answer does not fit the form: {0}")]
     Invalid(String),
 }

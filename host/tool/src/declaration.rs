@@ -29,7 +29,8 @@ const QUOTED_CHARS_MAX: usize = 400;
 
 /// A tool as its plugin declares it: text that nobody has looked at yet.
 ///
-/// The engine keeps declarations on disk beside the compiled plugin, so that listing tools runs no guest.
+/// The engine keeps declarations on disk beside the compiled plugin, so that listing tools runs no
+/// guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Declaration {
     /// The name within the plugin.
@@ -39,7 +40,8 @@ pub struct Declaration {
     pub title: Option<String>,
     /// What the tool does, for the model.
     pub description: String,
-    /// JSON Schema of the arguments as text: the text itself is subject to rules (`ARG-38`, `ARG-42`).
+    /// JSON Schema of the arguments as text: the text itself is subject to rules (`ARG-38`,
+    /// `ARG-42`).
     pub input_schema: String,
     /// JSON Schema of the result.
     #[serde(default)]
@@ -75,14 +77,17 @@ pub enum DeclarationError {
         count: usize,
     },
     /// The definitions of the plugin are too long together.
-    #[error("the definitions of the plugin have {bytes} bytes, at most {DEFINITIONS_BYTES_MAX} are allowed")]
+    #[error(
+        "the definitions of the plugin have {bytes} bytes, at most {DEFINITIONS_BYTES_MAX} are allowed"
+    )]
     TooLarge {
         /// How long they are.
         bytes: usize,
     },
 }
 
-/// A part of a message that a plugin's author has chosen: one line, as far as anybody would read it.
+/// A part of a message that a plugin's author has chosen: one line, as far as anybody would read
+/// it.
 fn quoted(text: &str) -> String {
     let mut line = String::new();
     for character in text.chars().take(QUOTED_CHARS_MAX) {
@@ -100,12 +105,18 @@ fn quoted(text: &str) -> String {
 
 impl DeclarationError {
     pub(crate) fn at(tool: &str, pointer: &str, reason: &Reason) -> Self {
-        Self::Tool { tool: tool.to_owned(), pointer: pointer.to_owned(), reason: reason.to_string() }
+        Self::Tool {
+            tool: tool.to_owned(),
+            pointer: pointer.to_owned(),
+            reason: reason.to_string(),
+        }
     }
 
     fn of_tool(self, name: &str) -> Self {
         match self {
-            Self::Tool { pointer, reason, .. } => Self::Tool { tool: name.to_owned(), pointer, reason },
+            Self::Tool { pointer, reason, .. } => {
+                Self::Tool { tool: name.to_owned(), pointer, reason }
+            }
             other => other,
         }
     }
@@ -163,7 +174,8 @@ impl Declaration {
         // A name that is refused is told above; it says nothing about the schema.
         let input = InputSchema::compile_or_explain("tool", &self.input_schema).err();
         let output = self.output_schema.as_ref();
-        let output = output.and_then(|declared| OutputSchema::compile_or_explain("tool", declared).err());
+        let output =
+            output.and_then(|declared| OutputSchema::compile_or_explain("tool", declared).err());
         let all = input.into_iter().chain(output).flatten();
         refusals.extend(all.map(|error| error.of_tool(&self.name)));
         refusals
@@ -183,8 +195,11 @@ impl Declaration {
 /// Compiles all tools of one plugin, or none of them (`ARG-43`).
 ///
 /// # Errors
-/// Too many tools, too many bytes, two names that count as equal, or the first declaration that is refused.
-pub fn check_declarations(declarations: &[Declaration]) -> Result<Vec<ToolDefinition>, DeclarationError> {
+/// Too many tools, too many bytes, two names that count as equal, or the first declaration that is
+/// refused.
+pub fn check_declarations(
+    declarations: &[Declaration],
+) -> Result<Vec<ToolDefinition>, DeclarationError> {
     if declarations.len() > TOOLS_MAX {
         return Err(DeclarationError::TooManyTools { count: declarations.len() });
     }

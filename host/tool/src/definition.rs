@@ -23,7 +23,8 @@ pub struct ToolDefinition {
     pub annotations: Annotations,
 }
 
-/// Hints about a tool as in MCP. They come from the tool's author and are never the basis of a permission.
+/// Hints about a tool as in MCP. They come from the tool's author and are never the basis of a
+/// permission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Annotations {

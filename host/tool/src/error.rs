@@ -8,8 +8,9 @@ pub use catalog::ErrorType;
 
 /// How a call ended when neither a value nor a reported failure came back (`RES-5`).
 ///
-/// The public part is the type name alone. `detail` and `backtrace` are for the call record on the host side:
-/// they may hold host paths, guest output and addresses, and must never be shown to a model.
+/// The public part is the type name alone. `detail` and `backtrace` are for the call record on the
+/// host side: they may hold host paths, guest output and addresses, and must never be shown to a
+/// model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError {
     kind: Kind,
@@ -41,8 +42,8 @@ impl ToolError {
         }
     }
 
-    /// An error raised by a host tool, shown under the name of its own type; whether it is transient is not
-    /// known (`RES-9`).
+    /// An error raised by a host tool, shown under the name of its own type; whether it is
+    /// transient is not known (`RES-9`).
     pub fn host(type_name: impl Into<String>) -> Self {
         Self {
             kind: Kind::Host(type_name.into()),
@@ -60,8 +61,9 @@ impl ToolError {
         self
     }
 
-    /// Shows what `format` makes of the error instead of the standard text (`RES-6`). For host code that builds the
-    /// error itself and knows what a model may be told; there is no such hook for all errors of a host.
+    /// Shows what `format` makes of the error instead of the standard text (`RES-6`). For host code
+    /// that builds the error itself and knows what a model may be told; there is no such hook for
+    /// all errors of a host.
     #[must_use]
     pub fn with_error_value(mut self, format: impl FnOnce(&Self) -> Value) -> Self {
         self.value = Some(Box::new(format(&self)));
@@ -98,14 +100,15 @@ impl ToolError {
         self.transient
     }
 
-    /// Whether the host has put an error value of its own in the place of the standard text (`RES-6`).
+    /// Whether the host has put an error value of its own in the place of the standard text
+    /// (`RES-6`).
     #[must_use]
     pub fn has_own_value(&self) -> bool {
         self.value.is_some()
     }
 
-    /// The error value that the model is shown under `error`: the standard text with the type name (`RES-5`), unless
-    /// the host has put another in its place.
+    /// The error value that the model is shown under `error`: the standard text with the type name
+    /// (`RES-5`), unless the host has put another in its place.
     #[must_use]
     pub fn error_value(&self) -> Value {
         if let Some(value) = &self.value {

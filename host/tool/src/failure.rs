@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 /// What RES-3 shows when a tool gives no message.
 const NO_MESSAGE: &str = "The tool reported a failure without a message.";
 
-/// A failure reported by a tool (`RES-2` to `RES-4`): the tool ran to its end and says that it could not do what
-/// was asked. It is a value, not a fault: the instance stays good and the model is told the message.
+/// A failure reported by a tool (`RES-2` to `RES-4`): the tool ran to its end and says that it
+/// could not do what was asked. It is a value, not a fault: the instance stays good and the model
+/// is told the message.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ToolFailure {
     /// What went wrong, for the model.
@@ -18,8 +19,8 @@ pub struct ToolFailure {
     pub transient: Option<bool>,
     /// An error value of the tool's own that is shown instead of message and suggestion.
     pub value: Option<Value>,
-    /// Whether the model is shown the message alone, as a text without the envelope around it. For tools of the host whose
-    /// texts are fixed, such as those of skills; no guest can ask for it.
+    /// Whether the model is shown the message alone, as a text without the envelope around it. For
+    /// tools of the host whose texts are fixed, such as those of skills; no guest can ask for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_bare: bool,
 }
@@ -59,10 +60,18 @@ mod tests {
 
     #[test]
     fn a_suggestion_is_left_out_when_there_is_none() {
-        assert_eq!(ToolFailure::new("no such order").error_value(), json!({"message": "no such order"}));
-        let failure =
-            ToolFailure { suggestion: Some("list orders".into()), ..ToolFailure::new("no such order") };
-        assert_eq!(failure.error_value(), json!({"message": "no such order", "suggestion": "list orders"}));
+        assert_eq!(
+            ToolFailure::new("no such order").error_value(),
+            json!({"message": "no such order"})
+        );
+        let failure = ToolFailure {
+            suggestion: Some("list orders".into()),
+            ..ToolFailure::new("no such order")
+        };
+        assert_eq!(
+            failure.error_value(),
+            json!({"message": "no such order", "suggestion": "list orders"})
+        );
     }
 
     #[test]

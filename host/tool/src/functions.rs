@@ -11,11 +11,12 @@ use serde_json::Value;
 use crate::declaration::{Declaration, DeclarationError};
 use crate::label::{StatedBy, StatedLabels};
 use crate::{
-    Arguments, CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolError, ToolFailure,
-    ToolName, ToolSource,
+    Arguments, CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolError,
+    ToolFailure, ToolName, ToolSource,
 };
 
-/// Functions of the host's own program as tools. They are not in a sandbox: what they may do is up to whoever writes them.
+/// Functions of the host's own program as tools. They are not in a sandbox: what they may do is up
+/// to whoever writes them.
 ///
 /// ```
 /// use cofferdam_tool::declaration::Declaration;
@@ -84,7 +85,11 @@ impl Functions {
     ///
     /// # Errors
     /// The declaration is refused, as a plugin's would be.
-    pub fn with<F, R>(mut self, declaration: Declaration, function: F) -> Result<Self, DeclarationError>
+    pub fn with<F, R>(
+        mut self,
+        declaration: Declaration,
+        function: F,
+    ) -> Result<Self, DeclarationError>
     where
         F: Fn(Arguments, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Value, FunctionEnd>> + Send + 'static,
@@ -92,13 +97,14 @@ impl Functions {
         let definition = Arc::new(declaration.compile()?);
         let others = self.definitions.iter().filter(|other| other.name != definition.name).cloned();
         self.definitions = others.chain([Arc::clone(&definition)]).collect();
-        let function: Function = Arc::new(move |arguments, context| Box::pin(function(arguments, context)));
+        let function: Function =
+            Arc::new(move |arguments, context| Box::pin(function(arguments, context)));
         self.functions.insert(definition.name.clone(), function);
         Ok(self)
     }
 
-    /// States labels of the function that was called `tool`; they count as given (`LBL-5`). Without them its results are
-    /// trusted and public, and nothing is kept from it.
+    /// States labels of the function that was called `tool`; they count as given (`LBL-5`). Without
+    /// them its results are trusted and public, and nothing is kept from it.
     pub fn labelled(mut self, tool: &str, labels: StatedLabels) -> Self {
         if let Some(name) = self.functions.keys().find(|name| name.as_str() == tool) {
             self.labels.insert(name.clone(), labels);
@@ -155,13 +161,12 @@ mod tests {
     fn toolset() -> Toolset {
         let schema = r#"{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}"#;
         let functions = Functions::new("math")
-            .with(Declaration::new("half", "Half of a number.", schema), async |arguments, _| match arguments
-                .value()["a"]
-                .as_i64()
-            {
-                Some(13) => Err(FunctionEnd::failure("13 is unlucky")),
-                Some(a) if a % 2 == 0 => Ok(json!(a / 2)),
-                _ => Err("x".parse::<i64>().unwrap_err().into()),
+            .with(Declaration::new("half", "Half of a number.", schema), async |arguments, _| {
+                match arguments.value()["a"].as_i64() {
+                    Some(13) => Err(FunctionEnd::failure("13 is unlucky")),
+                    Some(a) if a % 2 == 0 => Ok(json!(a / 2)),
+                    _ => Err("x".parse::<i64>().unwrap_err().into()),
+                }
             })
             .unwrap();
         let mut toolset = Toolset::new();
@@ -179,8 +184,7 @@ mod tests {
     async fn a_function_ends_like_a_tool() {
         assert_eq!(shown(r#"{"a":"8"}"#).await.unwrap(), "4");
         assert_eq!(shown(r#"{"a":13}"#).await.unwrap(), r#"{"error":{"message":"13 is unlucky"}}"#);
-        let error =
-            r#"{"error":{"message":"An unexpected error occurred (ParseIntError). Please try again."}}"#;
+        let error = r#"{"error":{"message":"An unexpected error occurred (ParseIntError). Please try again."}}"#;
         assert_eq!(shown(r#"{"a":7}"#).await.unwrap(), error);
         assert!(matches!(shown("{}").await, Err(Refused::InvalidArguments(_))));
     }

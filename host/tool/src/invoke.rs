@@ -19,10 +19,12 @@ use crate::{Arguments, CallRecord, Completion, ToolDefinition, ToolFailure, Tool
 /// All methods may be called from many tasks at once.
 #[async_trait]
 pub trait ToolSource: Send + Sync {
-    /// What people call the source: a plugin's configured name. For messages; it is not part of the tools' names.
+    /// What people call the source: a plugin's configured name. For messages; it is not part of the
+    /// tools' names.
     fn name(&self) -> &str;
 
-    /// The tools on offer. Called often: an implementation keeps the list and returns a reference to it.
+    /// The tools on offer. Called often: an implementation keeps the list and returns a reference
+    /// to it.
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]>;
 
     /// What a model should be told about the tools together, beside their descriptions.
@@ -30,48 +32,51 @@ pub trait ToolSource: Send + Sync {
         None
     }
 
-    /// Whether a person has to approve each call of this tool that a model makes. The source says so for the host: what
-    /// the author of a tool says about it never decides.
+    /// Whether a person has to approve each call of this tool that a model makes. The source says
+    /// so for the host: what the author of a tool says about it never decides.
     fn needs_approval(&self, _tool: &ToolName) -> bool {
         false
     }
 
-    /// Identifies where the tool comes from. What a person allows for always holds for this origin of a tool and not for its
-    /// name; a source that wraps another one passes the other's origin on.
+    /// Identifies where the tool comes from. What a person allows for always holds for this origin
+    /// of a tool and not for its name; a source that wraps another one passes the other's origin
+    /// on.
     fn origin(&self, _tool: &ToolName) -> ToolOrigin {
         ToolOrigin::program(self.name())
     }
 
-    /// Returns whether a person has to approve this call, `arguments` being decoded. Asked only where
-    /// [`needs_approval`](Self::needs_approval) says that some call of the tool needs it.
+    /// Returns whether a person has to approve this call, `arguments` being decoded. Asked only
+    /// where [`needs_approval`](Self::needs_approval) says that some call of the tool needs it.
     fn needs_approval_for(&self, tool: &ToolName, arguments: &Map<String, Value>) -> bool {
         let _ = arguments;
         self.needs_approval(tool)
     }
 
-    /// Returns whether a call of this tool can be a dry run ([`FileEffects::is_dry_run`]), which changes no file. A dry run of
-    /// another tool is refused before anything runs.
+    /// Returns whether a call of this tool can be a dry run ([`FileEffects::is_dry_run`]), which
+    /// changes no file. A dry run of another tool is refused before anything runs.
     fn supports_dry_run(&self, tool: &ToolName) -> bool {
         let _ = tool;
         false
     }
 
-    /// What the source states about the flow of data into and out of a tool (`LBL-5`). How much of it counts depends on
-    /// [`states_for`](Self::states_for).
+    /// What the source states about the flow of data into and out of a tool (`LBL-5`). How much of
+    /// it counts depends on [`states_for`](Self::states_for).
     fn labels(&self, _tool: &ToolName) -> StatedLabels {
         StatedLabels::default()
     }
 
-    /// Who it is that states labels: a third party unless the functions are those of the program itself (`LBL-4`, `LBL-5`).
+    /// Who it is that states labels: a third party unless the functions are those of the program
+    /// itself (`LBL-4`, `LBL-5`).
     fn states_for(&self) -> StatedBy {
         StatedBy::ThirdParty
     }
 
     /// Runs one call to its end. The arguments are already decoded by the definition's schema.
     ///
-    /// A source never raises: every way to end is an [`Outcome`](crate::Outcome). When the context is cancelled
-    /// the source stops the work and answers [`Outcome::Cancelled`](crate::Outcome::Cancelled); when the future
-    /// is dropped it stops the work as well.
+    /// A source never raises: every way to end is an [`Outcome`](crate::Outcome). When the context
+    /// is cancelled the source stops the work and answers
+    /// [`Outcome::Cancelled`](crate::Outcome::Cancelled); when the future is dropped it stops the
+    /// work as well.
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion;
 }
 
@@ -102,7 +107,8 @@ pub struct CallContext {
     pub call_id: String,
     /// The session that the call belongs to.
     pub session: Option<String>,
-    /// When the caller stops waiting. Passing it is cancellation and not a timeout of the tool (`RES-12`).
+    /// When the caller stops waiting. Passing it is cancellation and not a timeout of the tool
+    /// (`RES-12`).
     pub deadline: Option<Instant>,
     /// Cancelled when the caller gives up.
     pub cancellation: CancellationToken,
@@ -114,20 +120,23 @@ pub struct CallContext {
     pub file_effects: FileEffects,
     /// Where the tool's progress goes.
     pub progress: Option<Arc<dyn ProgressSink>>,
-    /// Who answers the tool's questions, if anybody does. Calls that the tool makes of other tools get none.
+    /// Who answers the tool's questions, if anybody does. Calls that the tool makes of other tools
+    /// get none.
     pub asker: Option<Arc<dyn Asker>>,
     /// Where lines go that the tool logs for its caller.
     pub log: Option<Arc<dyn LogSink>>,
     /// What the host itself adds when the tool is somebody else's.
     pub host: Option<Arc<HostValues>>,
-    /// The agent's run that the call is a part of. For tools of the host: nothing of it reaches a plugin or a remote server.
+    /// The agent's run that the call is a part of. For tools of the host: nothing of it reaches a
+    /// plugin or a remote server.
     pub run: Option<Arc<dyn LiveRun>>,
-    /// Who decides about calls of other tools that the call makes. Handed on to them with everything that they call.
+    /// Who decides about calls of other tools that the call makes. Handed on to them with
+    /// everything that they call.
     pub inner_calls: Option<Arc<dyn InnerCalls>>,
 }
 
-/// Decides about the calls that a call makes of other tools (`LBL-9`, `LBL-10`). Called from within the call: it must not
-/// block.
+/// Decides about the calls that a call makes of other tools (`LBL-9`, `LBL-10`). Called from within
+/// the call: it must not block.
 pub trait InnerCalls: Send + Sync {
     /// Whether the call may be made.
     ///
@@ -157,7 +166,8 @@ pub trait LiveRun: Send + Sync {
     /// A name is taken, or the run is over (`MW-17`).
     fn add_tools(&self, source: Arc<dyn ToolSource>) -> Result<(), NotChanged>;
 
-    /// Takes tools away from the next iteration on. Names that are not known are passed over (`MW-16`).
+    /// Takes tools away from the next iteration on. Names that are not known are passed over
+    /// (`MW-16`).
     ///
     /// # Errors
     /// The run is over (`MW-17`).
@@ -185,8 +195,8 @@ pub enum NotChanged {
     RemovedTooLate,
 }
 
-/// What a host gives to tools of remote servers beside the arguments of the model. It is kept apart from them: nothing that
-/// a model or a server says selects or replaces one of these.
+/// What a host gives to tools of remote servers beside the arguments of the model. It is kept apart
+/// from them: nothing that a model or a server says selects or replaces one of these.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostValues {
     /// Values of the run. One is sent if a person has configured its name for the tool (`MCP-2`).
@@ -197,7 +207,8 @@ pub struct HostValues {
     pub trace: Option<Map<String, Value>>,
 }
 
-/// What becomes of the changes that a call makes to files. The default is that they are made when it succeeds.
+/// What becomes of the changes that a call makes to files. The default is that they are made when
+/// it succeeds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileEffects {
     /// They are recorded and not made.
@@ -229,10 +240,12 @@ impl CallContext {
         Self { call_id: call_id.into(), ..Self::default() }
     }
 
-    /// Whether the caller has given up or its deadline has passed; both are cancellation (`RES-12`).
+    /// Whether the caller has given up or its deadline has passed; both are cancellation
+    /// (`RES-12`).
     #[must_use]
     pub fn is_given_up(&self) -> bool {
-        self.cancellation.is_cancelled() || self.deadline.is_some_and(|deadline| deadline <= Instant::now())
+        self.cancellation.is_cancelled()
+            || self.deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
     /// Returns when [`CallContext::is_given_up`].

@@ -1,12 +1,14 @@
 //! Reading JSON text without losing how it was written.
 //!
-//! Three rules ask for more than a map of values. A string parameter takes a number or an object exactly as it was
-//! typed (`ARG-9`), so every value keeps its span. `1e400` is a value out of range and not a broken text
-//! (`ARG-13`), so numbers stay text until a schema says what they are. And a declaration that repeats a key is
-//! refused (`ARG-38`) while in arguments the last one counts (`ARG-29`), so an object remembers that it happened.
+//! Three rules ask for more than a map of values. A string parameter takes a number or an object
+//! exactly as it was typed (`ARG-9`), so every value keeps its span. `1e400` is a value out of
+//! range and not a broken text (`ARG-13`), so numbers stay text until a schema says what they are.
+//! And a declaration that repeats a key is refused (`ARG-38`) while in arguments the last one
+//! counts (`ARG-29`), so an object remembers that it happened.
 //!
-//! Strings without escapes and all spans borrow from the text. Reading costs one pass over the bytes, and one
-//! before it that counts the levels: nothing recurses deeper than the limit that was checked there.
+//! Strings without escapes and all spans borrow from the text. Reading costs one pass over the
+//! bytes, and one before it that counts the levels: nothing recurses deeper than the limit that was
+//! checked there.
 
 mod equal;
 mod number;
@@ -40,7 +42,8 @@ pub(crate) enum Shape<'t> {
     Object(Object<'t>),
 }
 
-/// The members of an object in the order of the text. Of a repeated key only the last member is kept.
+/// The members of an object in the order of the text. Of a repeated key only the last member is
+/// kept.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Object<'t> {
     members: Vec<(Cow<'t, str>, Json<'t>)>,
@@ -94,7 +97,9 @@ impl<'t> Json<'t> {
             Shape::Bool(value) => Value::Bool(*value),
             Shape::Number => Value::Number(number(self.raw)?),
             Shape::String(text) => Value::String(text.clone().into_owned()),
-            Shape::Array(items) => Value::Array(items.iter().map(Self::to_value).collect::<Option<_>>()?),
+            Shape::Array(items) => {
+                Value::Array(items.iter().map(Self::to_value).collect::<Option<_>>()?)
+            }
             Shape::Object(object) => Value::Object(object.to_map()?),
         })
     }

@@ -1,7 +1,8 @@
-//! Where data comes from and who may have it: the labels of information-flow control, and the rules that need nothing else
-//! (`LBL-1` to `LBL-3`, `LBL-5`, `LBL-12`).
+//! Where data comes from and who may have it: the labels of information-flow control, and the rules
+//! that need nothing else (`LBL-1` to `LBL-3`, `LBL-5`, `LBL-12`).
 //!
-//! Nothing here is enforced: labels are words. Who runs tools decides by them, such as an agent's label policy.
+//! Nothing here is enforced: labels are words. Who runs tools decides by them, such as an agent's
+//! label policy.
 
 mod stated;
 
@@ -19,7 +20,8 @@ const PRINCIPALS_MAX: usize = 64;
 /// Longest name of a principal that somebody else has written, in bytes.
 const PRINCIPAL_BYTES_MAX: usize = 256;
 
-/// Whether data can be relied on not to have been written by somebody who wants the model to do something.
+/// Whether data can be relied on not to have been written by somebody who wants the model to do
+/// something.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Integrity {
@@ -99,8 +101,9 @@ impl Label {
         Self { integrity: Integrity::Untrusted, ..Self::default() }
     }
 
-    /// The label of data that all of these have gone into: untrusted if one is, the highest confidentiality, all principals. Of
-    /// several values for one word of the metadata the last one stands. Combining nothing gives the default (`LBL-2`).
+    /// The label of data that all of these have gone into: untrusted if one is, the highest
+    /// confidentiality, all principals. Of several values for one word of the metadata the last one
+    /// stands. Combining nothing gives the default (`LBL-2`).
     #[must_use]
     pub fn combine<'l>(labels: impl IntoIterator<Item = &'l Self>) -> Self {
         let mut all = Self::default();
@@ -115,12 +118,14 @@ impl Label {
         self.integrity = self.integrity.max(other.integrity);
         self.confidentiality = self.confidentiality.max(other.confidentiality);
         self.principals.extend(other.principals.iter().cloned());
-        self.metadata.extend(other.metadata.iter().map(|(name, value)| (name.clone(), value.clone())));
+        self.metadata
+            .extend(other.metadata.iter().map(|(name, value)| (name.clone(), value.clone())));
     }
 
-    /// This label made stricter by what somebody says who is not relied on (`LBL-12`). Principals are a claim that data is
-    /// somebody's: they count with the confidentiality that they come with, or beside principals that are there. Where data is
-    /// known to be nobody's in particular and may go nowhere, they do not open a way for it.
+    /// This label made stricter by what somebody says who is not relied on (`LBL-12`). Principals
+    /// are a claim that data is somebody's: they count with the confidentiality that they come
+    /// with, or beside principals that are there. Where data is known to be nobody's in particular
+    /// and may go nowhere, they do not open a way for it.
     #[must_use]
     pub fn stricter(mut self, said: &Self) -> Self {
         let counts = said.confidentiality > self.confidentiality || !self.principals.is_empty();
@@ -132,16 +137,18 @@ impl Label {
         self
     }
 
-    /// Whether data with this label may go to a destination: its confidentiality is not above the destination's, and of data
-    /// that is somebody's every principal is authorised there, and there is one (`LBL-3`).
+    /// Whether data with this label may go to a destination: its confidentiality is not above the
+    /// destination's, and of data that is somebody's every principal is authorised there, and there
+    /// is one (`LBL-3`).
     #[must_use]
     pub fn may_flow(&self, to: &Destination) -> bool {
         let is_known = !self.principals.is_empty() && self.principals.is_subset(&to.authorized);
-        self.confidentiality <= to.max && (self.confidentiality < Confidentiality::UserIdentity || is_known)
+        self.confidentiality <= to.max
+            && (self.confidentiality < Confidentiality::UserIdentity || is_known)
     }
 
-    /// The label of a result in its `_meta`: under `ifc`, if that is a map whose integrity and confidentiality are both valid
-    /// (`LBL-12`). Principals count where they are a list of texts.
+    /// The label of a result in its `_meta`: under `ifc`, if that is a map whose integrity and
+    /// confidentiality are both valid (`LBL-12`). Principals count where they are a list of texts.
     #[must_use]
     pub fn from_meta(meta: &Map<String, Value>) -> Option<Self> {
         let said = meta.get(META_KEY)?.as_object()?;
@@ -171,8 +178,9 @@ fn principals(written: Option<&Value>) -> Option<BTreeSet<String>> {
     if names.len() > PRINCIPALS_MAX {
         return None;
     }
-    let name =
-        |name: &Value| name.as_str().filter(|name| name.len() <= PRINCIPAL_BYTES_MAX).map(str::to_owned);
+    let name = |name: &Value| {
+        name.as_str().filter(|name| name.len() <= PRINCIPAL_BYTES_MAX).map(str::to_owned)
+    };
     names.iter().map(name).collect()
 }
 

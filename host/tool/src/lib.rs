@@ -1,12 +1,13 @@
 //! The vocabulary of Cofferdam and the rules that need no I/O and no runtime.
 //!
-//! A *tool* has a [`ToolDefinition`]; a [`ToolSource`] lists definitions and invokes them; a [`Toolset`] joins
-//! several sources under unique names and is the one path that every edge (command line, MCP server, agent loop)
-//! takes: look up, decode the arguments ([`InputSchema`]), invoke, and return an [`Outcome`] with its
-//! [`CallRecord`].
+//! A *tool* has a [`ToolDefinition`]; a [`ToolSource`] lists definitions and invokes them; a
+//! [`Toolset`] joins several sources under unique names and is the one path that every edge
+//! (command line, MCP server, agent loop) takes: look up, decode the arguments ([`InputSchema`]),
+//! invoke, and return an [`Outcome`] with its [`CallRecord`].
 //!
-//! The behaviour is fixed by numbered rules, cited in the code as `ARG-7` (arguments) and `RES-5` (results).
-//! Nothing here opens a file, a socket or a Wasm module, and nothing here may panic on any input.
+//! The behaviour is fixed by numbered rules, cited in the code as `ARG-7` (arguments) and `RES-5`
+//! (results). Nothing here opens a file, a socket or a Wasm module, and nothing here may panic on
+//! any input.
 
 pub mod arguments;
 pub mod ask;

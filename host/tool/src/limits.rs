@@ -10,29 +10,35 @@ const MIB: u64 = 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Limits {
-    /// Linear memory and tables of all instances of the call together, in bytes. A table element counts as 8.
+    /// Linear memory and tables of all instances of the call together, in bytes. A table element
+    /// counts as 8.
     pub memory_bytes_max: u64,
-    /// Wall-clock time from the start of the call to its result, host functions included, in milliseconds.
+    /// Wall-clock time from the start of the call to its result, host functions included, in
+    /// milliseconds.
     pub wall_ms_max: u64,
-    /// CPU time of the guest and of the host functions that run on its thread, in milliseconds. Waiting does not count.
-    /// It is noticed when the guest runs, up to one tick (10 ms) later; what a host function has other threads do is
-    /// not counted.
+    /// CPU time of the guest and of the host functions that run on its thread, in milliseconds.
+    /// Waiting does not count. It is noticed when the guest runs, up to one tick (10 ms) later;
+    /// what a host function has other threads do is not counted.
     pub cpu_ms_max: u64,
-    /// Instructions that the guest may execute, in the engine's unit (most instructions cost 1). Unlike time it gives
-    /// the same end on every machine, and it makes code slower: `None`, the default, counts nothing (`RES-8`).
+    /// Instructions that the guest may execute, in the engine's unit (most instructions cost 1).
+    /// Unlike time it gives the same end on every machine, and it makes code slower: `None`, the
+    /// default, counts nothing (`RES-8`).
     pub fuel_max: Option<u64>,
-    /// Length of the result in bytes (`RES-18`): JSON as the guest wrote it, text as it is (without the quotes and
-    /// escapes that it would have inside of JSON, since it is shown without them), a blob as its bytes and media type.
+    /// Length of the result in bytes (`RES-18`): JSON as the guest wrote it, text as it is (without
+    /// the quotes and escapes that it would have inside of JSON, since it is shown without them), a
+    /// blob as its bytes and media type.
     pub output_bytes_max: u64,
-    /// How much one host function, or the result, may take over from the guest, in bytes of host memory. Bounds the
-    /// one part of a call that no deadline can interrupt: copying strings and lists out of the guest.
+    /// How much one host function, or the result, may take over from the guest, in bytes of host
+    /// memory. Bounds the one part of a call that no deadline can interrupt: copying strings and
+    /// lists out of the guest.
     pub hostcall_bytes_max: u64,
     /// Host resources (streams, pollables, descriptors) that the guest may hold at one time.
     pub handles_max: u32,
-    /// Core and component instances that one call may create. A Rust guest needs 3, a Python interpreter 65.
+    /// Core and component instances that one call may create. A Rust guest needs 3, a Python
+    /// interpreter 65.
     pub instances_max: u32,
-    /// How much of the end of standard output, and of standard error, is kept for the call record, in bytes each
-    /// (`RES-14`). What a guest prints before that is forgotten.
+    /// How much of the end of standard output, and of standard error, is kept for the call record,
+    /// in bytes each (`RES-14`). What a guest prints before that is forgotten.
     pub log_bytes_max: u64,
     /// Random bytes in one request of the guest.
     pub random_bytes_max: u64,
@@ -51,12 +57,14 @@ impl Default for Limits {
             memory_bytes_max: 64 * MIB,
             // Long enough for real work, short enough that a person still waits for it.
             wall_ms_max: 30_000,
-            // A tool waits more than it computes. One that computes for so long is most likely in an endless loop, and
-            // ending it as what it is keeps anybody from trying again: a timeout may be tried again, this may not.
+            // A tool waits more than it computes. One that computes for so long is most likely in
+            // an endless loop, and ending it as what it is keeps anybody from trying again: a
+            // timeout may be tried again, this may not.
             cpu_ms_max: 10_000,
             fuel_max: None,
             output_bytes_max: MIB,
-            // As much as the guest's own memory: an honest result that is too large is then always seen as that.
+            // As much as the guest's own memory: an honest result that is too large is then always
+            // seen as that.
             hostcall_bytes_max: 64 * MIB,
             handles_max: 256,
             instances_max: 128,
@@ -64,7 +72,8 @@ impl Default for Limits {
             random_bytes_max: 64 * 1024,
             // A browser opens six connections to one host.
             http_requests_max: 8,
-            // An upload is rarer and mostly smaller than a download; a guest's memory bounds both anyway.
+            // An upload is rarer and mostly smaller than a download; a guest's memory bounds both
+            // anyway.
             http_sent_bytes_max: 16 * MIB,
             http_received_bytes_max: 64 * MIB,
         }
@@ -94,7 +103,9 @@ impl Limits {
             random_bytes_max: self.random_bytes_max.min(other.random_bytes_max),
             http_requests_max: self.http_requests_max.min(other.http_requests_max),
             http_sent_bytes_max: self.http_sent_bytes_max.min(other.http_sent_bytes_max),
-            http_received_bytes_max: self.http_received_bytes_max.min(other.http_received_bytes_max),
+            http_received_bytes_max: self
+                .http_received_bytes_max
+                .min(other.http_received_bytes_max),
         }
     }
 }
@@ -107,19 +118,26 @@ mod tests {
     fn defaults_are_pinned() {
         let limits = Limits::default();
         assert_eq!(limits.memory_bytes_max, 67_108_864);
-        assert_eq!((limits.wall_ms_max, limits.cpu_ms_max, limits.fuel_max), (30_000, 10_000, None));
+        assert_eq!(
+            (limits.wall_ms_max, limits.cpu_ms_max, limits.fuel_max),
+            (30_000, 10_000, None)
+        );
         assert_eq!(limits.output_bytes_max, 1_048_576);
         assert_eq!(limits.hostcall_bytes_max, 67_108_864);
         assert_eq!((limits.handles_max, limits.instances_max), (256, 128));
         assert_eq!((limits.log_bytes_max, limits.random_bytes_max), (8192, 65_536));
         assert_eq!(limits.http_requests_max, 8);
-        assert_eq!((limits.http_sent_bytes_max, limits.http_received_bytes_max), (16_777_216, 67_108_864));
+        assert_eq!(
+            (limits.http_sent_bytes_max, limits.http_received_bytes_max),
+            (16_777_216, 67_108_864)
+        );
     }
 
     #[test]
     fn narrowing_never_widens() {
         let small = Limits { wall_ms_max: 10, ..Limits::default() };
-        let large = Limits { memory_bytes_max: u64::MAX, wall_ms_max: u64::MAX, ..Limits::default() };
+        let large =
+            Limits { memory_bytes_max: u64::MAX, wall_ms_max: u64::MAX, ..Limits::default() };
         assert_eq!(small.narrowed_by(&large), large.narrowed_by(&small));
         assert_eq!(small.narrowed_by(&large).wall_ms_max, 10);
         assert_eq!(small.narrowed_by(&large).memory_bytes_max, 67_108_864);

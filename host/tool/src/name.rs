@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// Longest tool name in characters (`ARG-38`).
 const TOOL_NAME_CHARS_MAX: usize = 128;
-/// Longest plugin name in characters. Short enough that `<plugin>_<tool>` stays readable in a client.
+/// Longest plugin name in characters. Short enough that `<plugin>_<tool>` stays readable in a
+/// client.
 const PLUGIN_NAME_CHARS_MAX: usize = 64;
 
 /// The name of a tool: 1 to 128 characters out of `A-Z a-z 0-9 _ . -` (`ARG-38`). Cheap to clone.
@@ -15,7 +16,8 @@ const PLUGIN_NAME_CHARS_MAX: usize = 64;
 #[serde(try_from = "String")]
 pub struct ToolName(Arc<str>);
 
-/// The name under which a plugin is configured: 1 to 64 characters out of `A-Z a-z 0-9 _ -`. Cheap to clone.
+/// The name under which a plugin is configured: 1 to 64 characters out of `A-Z a-z 0-9 _ -`. Cheap
+/// to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct PluginName(Arc<str>);
@@ -49,8 +51,10 @@ impl ToolName {
     /// # Errors
     /// The first rule that the text breaks.
     pub fn new(name: impl Into<String>) -> Result<Self, InvalidName> {
-        check(name.into(), TOOL_NAME_CHARS_MAX, "A-Z a-z 0-9 _ . -", |c| matches!(c, '_' | '.' | '-'))
-            .map(|name| Self(name.into()))
+        check(name.into(), TOOL_NAME_CHARS_MAX, "A-Z a-z 0-9 _ . -", |c| {
+            matches!(c, '_' | '.' | '-')
+        })
+        .map(|name| Self(name.into()))
     }
 }
 
@@ -133,8 +137,8 @@ macro_rules! name_impls {
 }
 name_impls!(ToolName, PluginName);
 
-/// Returns the name that `wanted` was probably meant to be (`ARG-25`): the smallest edit distance ignoring ASCII case, at
-/// most a third of the longer name and at least 1; of several the first.
+/// Returns the name that `wanted` was probably meant to be (`ARG-25`): the smallest edit distance
+/// ignoring ASCII case, at most a third of the longer name and at least 1; of several the first.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_ascii_lowercase();
     let wanted_chars = wanted.chars().count();
@@ -142,7 +146,8 @@ pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) ->
     for name in names {
         let name_chars = name.chars().count();
         let distance_max = (wanted_chars.max(name_chars) / 3).max(1);
-        // Names of very different length are far apart; this also keeps long ones from being compared.
+        // Names of very different length are far apart; this also keeps long ones from being
+        // compared.
         if wanted_chars.abs_diff(name_chars) > distance_max {
             continue;
         }

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::PluginIdentity;
 
-/// Identifies where a tool comes from: the digest of a plugin, the address of a server together with the tool's definition, or a
-/// source of the embedding program.
+/// Identifies where a tool comes from: the digest of a plugin, the address of a server together
+/// with the tool's definition, or a source of the embedding program.
 ///
-/// A decision of a person about a tool, such as "always allow it", holds for one origin. Another component, server or definition
-/// under the same name has another origin.
+/// A decision of a person about a tool, such as "always allow it", holds for one origin. Another
+/// component, server or definition under the same name has another origin.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolOrigin(String);
@@ -26,7 +26,8 @@ impl ToolOrigin {
         Self(format!("plugin:{}@{}", identity.name, identity.digest))
     }
 
-    /// A remote server, by its configured name and a digest over its address and the definition of the tool.
+    /// A remote server, by its configured name and a digest over its address and the definition of
+    /// the tool.
     #[must_use]
     pub fn server(name: &str, digest: &str) -> Self {
         Self(format!("server:{name}@{digest}"))

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::{CallContext, CallRecord, Output, ToolError, ToolFailure};
 
-/// How a call ended (`RES-13`). It stays typed until the edge, so that a friendly text never hides the truth.
+/// How a call ended (`RES-13`). It stays typed until the edge, so that a friendly text never hides
+/// the truth.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -60,9 +61,10 @@ impl Outcome {
     pub fn shown(&self) -> Option<Shown> {
         match self {
             Self::Ok(output) => Some(Shown { output: output.clone(), is_error: false }),
-            Self::Failure(failure) if failure.is_bare => {
-                Some(Shown { output: Output::Value(failure.message.clone().into()), is_error: true })
-            }
+            Self::Failure(failure) if failure.is_bare => Some(Shown {
+                output: Output::Value(failure.message.clone().into()),
+                is_error: true,
+            }),
             Self::Failure(failure) => Some(envelope(failure.error_value())),
             Self::Error(error) => Some(envelope(error.error_value())),
             Self::Cancelled => None,
@@ -78,7 +80,8 @@ impl Outcome {
         }
     }
 
-    /// The word for the outcome in a call record: `ok`, `failure`, `error` or `cancelled` (`RES-13`).
+    /// The word for the outcome in a call record: `ok`, `failure`, `error` or `cancelled`
+    /// (`RES-13`).
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -89,7 +92,8 @@ impl Outcome {
         }
     }
 
-    /// Whether the outcome is marked as worth another try (`RES-4`, `RES-9`); `None` if that is not known.
+    /// Whether the outcome is marked as worth another try (`RES-4`, `RES-9`); `None` if that is not
+    /// known.
     #[must_use]
     pub fn transient(&self) -> Option<bool> {
         match self {
@@ -122,14 +126,16 @@ mod tests {
 
     #[test]
     fn a_bare_failure_is_its_message_and_counts_as_an_error() {
-        let shown = Outcome::Failure(ToolFailure::bare("Error: no.")).shown().expect("a failure is shown");
+        let shown =
+            Outcome::Failure(ToolFailure::bare("Error: no.")).shown().expect("a failure is shown");
         assert_eq!((shown.text().as_str(), shown.is_error), ("Error: no.", true));
         assert_eq!(Outcome::Failure(ToolFailure::bare("x")).word(), "failure");
     }
 
     #[test]
     fn a_formatter_replaces_the_standard_text_of_one_error() {
-        let error = ToolError::host("Upstream").with_error_value(|error| json!({"kind": error.type_name()}));
+        let error = ToolError::host("Upstream")
+            .with_error_value(|error| json!({"kind": error.type_name()}));
         let shown = Outcome::Error(error).shown().expect("an error is shown");
         assert_eq!(shown.text(), r#"{"error":{"kind":"Upstream"}}"#);
     }

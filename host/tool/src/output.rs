@@ -61,7 +61,8 @@ pub enum Output {
 }
 
 impl Output {
-    /// Reads a guest's list of items: one text or JSON item alone is a plain value, no item is null.
+    /// Reads a guest's list of items: one text or JSON item alone is a plain value, no item is
+    /// null.
     #[must_use]
     pub fn from_contents(mut contents: Vec<Content>) -> Self {
         if contents.len() > 1 {
@@ -75,8 +76,8 @@ impl Output {
         }
     }
 
-    /// The text form (`RES-16`): null is empty, a string is itself, any other value is compact JSON; of a list,
-    /// the texts joined by a line feed.
+    /// The text form (`RES-16`): null is empty, a string is itself, any other value is compact
+    /// JSON; of a list, the texts joined by a line feed.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
@@ -158,7 +159,10 @@ mod tests {
     #[test]
     fn a_single_item_is_a_plain_value() {
         assert_eq!(Output::from_contents(vec![]), Output::Value(Value::Null));
-        assert_eq!(Output::from_contents(vec![Content::Text("a".into())]), Output::Value(json!("a")));
+        assert_eq!(
+            Output::from_contents(vec![Content::Text("a".into())]),
+            Output::Value(json!("a"))
+        );
         assert_eq!(
             Output::from_contents(vec![Content::Json(json!({"b": 1}))]),
             Output::Value(json!({"b": 1}))

@@ -2,10 +2,11 @@
 //!
 //! * [`Permissions`] are *asked* by a plugin, in its manifest.
 //! * [`Policy`] is *offered* by a person, in the configuration, on the command line or at a prompt.
-//! * [`Granted`] is what a call gets: the intersection, made by [`Asked::granted_of`] and nowhere else.
+//! * [`Granted`] is what a call gets: the intersection, made by [`Asked::granted_of`] and nowhere
+//!   else.
 //!
-//! Everything is a pure function of the two sides: nothing that a tool, a plugin or a model says while it runs is a part
-//! of it. A grant can therefore not be widened from inside.
+//! Everything is a pure function of the two sides: nothing that a tool, a plugin or a model says
+//! while it runs is a part of it. A grant can therefore not be widened from inside.
 
 mod access;
 mod address;

@@ -13,8 +13,9 @@ const HOSTS_MAX: usize = 64;
 /// Inner calls that a record lists.
 const INNER_MAX: usize = 32;
 
-/// The record of one call (`RES-13`, `RES-14`). It states the true outcome and may hold guest output, engine
-/// messages and call stacks: it is for the person who runs the host and never for a model.
+/// The record of one call (`RES-13`, `RES-14`). It states the true outcome and may hold guest
+/// output, engine messages and call stacks: it is for the person who runs the host and never for a
+/// model.
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct CallRecord {
@@ -34,16 +35,16 @@ pub struct CallRecord {
     pub detail: Option<String>,
     /// The guest's call stack at a trap.
     pub backtrace: Option<String>,
-    /// The label of the result: what its source said of it, and what a label policy has made of that where one is on
-    /// (`LBL-6`, `LBL-12`).
+    /// The label of the result: what its source said of it, and what a label policy has made of
+    /// that where one is on (`LBL-6`, `LBL-12`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
     /// Paths of arguments that the schema does not declare and that were not forwarded (`ARG-24`).
     pub dropped: Vec<String>,
     /// Capabilities that the guest asked for and did not get (`RES-10`).
     pub refused: Vec<Refusal>,
-    /// Files and directories that the call created, changed and deleted, once that was made for good; in a dry run, those
-    /// that it would have.
+    /// Files and directories that the call created, changed and deleted, once that was made for
+    /// good; in a dry run, those that it would have.
     pub files: Vec<FileChange>,
     /// True if the call was a dry run, so that none of the changes was made.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -53,7 +54,8 @@ pub struct CallRecord {
     pub store_failures: Vec<String>,
     /// How many more there were than `files` has room for.
     pub files_left_out: u64,
-    /// Hosts that requests and connections of the call were let out to, in order of the first one; at most 64.
+    /// Hosts that requests and connections of the call were let out to, in order of the first one;
+    /// at most 64.
     pub hosts: Vec<HostContact>,
     /// Requests and connections to hosts beyond those.
     pub hosts_unlisted: u32,
@@ -81,7 +83,8 @@ pub struct CallRecord {
     pub instructions: Option<u64>,
     /// The largest size that memories and tables of the call had together, in bytes.
     pub memory_peak_bytes: u64,
-    /// By what a growth of memory was refused last, if one was; the guest may have lived with it (`RES-11`).
+    /// By what a growth of memory was refused last, if one was; the guest may have lived with it
+    /// (`RES-11`).
     pub memory_refused_by: Option<MemoryRefusal>,
     /// The end of the guest's standard output, control characters included.
     pub stdout_tail: String,
@@ -106,8 +109,8 @@ pub const FILE_CHANGES_MAX: usize = 1000;
 pub struct FileChange {
     /// The name of the mount.
     pub mount: String,
-    /// The path in it, with `/` at the end for a directory. A directory that was moved is one deletion and one creation,
-    /// without a line for everything in it.
+    /// The path in it, with `/` at the end for a directory. A directory that was moved is one
+    /// deletion and one creation, without a line for everything in it.
     pub path: String,
     /// What happened to it.
     pub what: FileChangeKind,
@@ -134,8 +137,8 @@ pub enum FileChangeKind {
 /// A capability that was not granted when the guest asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// The import that the guest used, for example `wasi:sockets/tcp`, or the permission that would grant what it
-    /// wanted, for example `http:GET https://example.com/`.
+    /// The import that the guest used, for example `wasi:sockets/tcp`, or the permission that would
+    /// grant what it wanted, for example `http:GET https://example.com/`.
     pub capability: String,
     /// How often it did.
     pub times: u32,
@@ -189,7 +192,11 @@ pub struct Phases {
     #[serde(serialize_with = "as_micros", rename = "run_us")]
     pub run: Duration,
     /// Waiting for answers of the one who made the call.
-    #[serde(serialize_with = "as_micros", rename = "asking_us", skip_serializing_if = "Duration::is_zero")]
+    #[serde(
+        serialize_with = "as_micros",
+        rename = "asking_us",
+        skip_serializing_if = "Duration::is_zero"
+    )]
     pub asking: Duration,
 }
 
@@ -218,8 +225,9 @@ impl Phases {
 }
 
 impl CallRecord {
-    /// Adds what an earlier attempt of the same call took: times and instructions are summed, the larger peak of
-    /// memory and every refusal are kept. What was printed stays that of the last attempt.
+    /// Adds what an earlier attempt of the same call took: times and instructions are summed, the
+    /// larger peak of memory and every refusal are kept. What was printed stays that of the last
+    /// attempt.
     pub(crate) fn add_earlier(&mut self, earlier: &Self) {
         self.attempts = self.attempts.saturating_add(earlier.attempts);
         self.phases.wait += earlier.phases.wait;
@@ -242,11 +250,13 @@ impl CallRecord {
             self.add_host(host.clone());
         }
         self.http_sent_bytes = self.http_sent_bytes.saturating_add(earlier.http_sent_bytes);
-        self.http_received_bytes = self.http_received_bytes.saturating_add(earlier.http_received_bytes);
+        self.http_received_bytes =
+            self.http_received_bytes.saturating_add(earlier.http_received_bytes);
     }
 
-    /// Returns whether a call that has changed no files can be made again as if it had never been made: it sent nothing to a
-    /// host, asked nobody anything, and made no calls but those of plugins of which the same is true.
+    /// Returns whether a call that has changed no files can be made again as if it had never been
+    /// made: it sent nothing to a host, asked nobody anything, and made no calls but those of
+    /// plugins of which the same is true.
     #[must_use]
     pub fn is_repeatable(&self) -> bool {
         let has_asked = self.questions > 0;
@@ -259,7 +269,10 @@ impl CallRecord {
     /// Notes that the call was let out to a host.
     pub fn add_host(&mut self, contact: HostContact) {
         let has_room = self.hosts.len() < HOSTS_MAX;
-        let known = self.hosts.iter_mut().find(|mine| mine.host == contact.host && mine.port == contact.port);
+        let known = self
+            .hosts
+            .iter_mut()
+            .find(|mine| mine.host == contact.host && mine.port == contact.port);
         match known {
             Some(mine) => mine.requests = mine.requests.saturating_add(contact.requests),
             None if has_room => self.hosts.push(contact),

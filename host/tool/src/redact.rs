@@ -18,9 +18,10 @@ const SECRET_BYTES_MAX: usize = 64 * 1024;
 
 /// Replaces the values of secrets by `[secret NAME]` in everything that leaves a call.
 ///
-/// A value is found as it is, with the escapes of JSON, percent-encoded, and in base64. A guest that wants to give away a
-/// secret that it may read can write it in yet another way: this is a layer against accidents. What a guest must not know
-/// is bound to a request, where it never sees it.
+/// A value is found as it is, with the escapes of JSON, percent-encoded, and in base64. A guest
+/// that wants to give away a secret that it may read can write it in yet another way: this is a
+/// layer against accidents. What a guest must not know is bound to a request, where it never sees
+/// it.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
     found: Option<AhoCorasick>,
@@ -91,7 +92,9 @@ impl Redactor {
     #[must_use]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match &self.found {
-            Some(found) if found.is_match(text) => Cow::Owned(found.replace_all(text, &self.replacements)),
+            Some(found) if found.is_match(text) => {
+                Cow::Owned(found.replace_all(text, &self.replacements))
+            }
             _ => Cow::Borrowed(text),
         }
     }
@@ -119,9 +122,9 @@ impl Redactor {
     pub fn output(&self, output: Output) -> Output {
         match output {
             Output::Value(value) => Output::Value(self.value(value)),
-            Output::Contents(contents) => {
-                Output::Contents(contents.into_iter().map(|content| self.content(content)).collect())
-            }
+            Output::Contents(contents) => Output::Contents(
+                contents.into_iter().map(|content| self.content(content)).collect(),
+            ),
         }
     }
 
@@ -144,7 +147,9 @@ impl Redactor {
         }
         let texts = [&mut record.stdout_tail, &mut record.stderr_tail];
         let optional = [&mut record.detail, &mut record.backtrace];
-        for text in texts.into_iter().chain(optional.into_iter().flatten()).chain(&mut record.dropped) {
+        for text in
+            texts.into_iter().chain(optional.into_iter().flatten()).chain(&mut record.dropped)
+        {
             if let Cow::Owned(clean) = self.text(text) {
                 *text = clean;
             }
@@ -181,7 +186,9 @@ impl Redactor {
     pub fn value(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.string(text)),
-            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.value(item)).collect()),
+            Value::Array(items) => {
+                Value::Array(items.into_iter().map(|item| self.value(item)).collect())
+            }
             Value::Object(members) => {
                 let clean = |(key, value)| (self.string(key), self.value(value));
                 Value::Object(members.into_iter().map(clean).collect())
@@ -215,7 +222,9 @@ impl Redactor {
 
     fn bytes(&self, data: Vec<u8>) -> Vec<u8> {
         match &self.found {
-            Some(found) if found.is_match(&data) => found.replace_all_bytes(&data, &self.replacements),
+            Some(found) if found.is_match(&data) => {
+                found.replace_all_bytes(&data, &self.replacements)
+            }
             _ => data,
         }
     }
@@ -256,7 +265,8 @@ mod tests {
     const SECRET: &str = "s3cr3t/\"pass\"+word";
 
     fn redactor() -> Redactor {
-        let (key, other) = (SecretText::new(SECRET), SecretText::new("s3cr3t/\"pass\"+word and more"));
+        let (key, other) =
+            (SecretText::new(SECRET), SecretText::new("s3cr3t/\"pass\"+word and more"));
         Redactor::new([("key", &key), ("other", &other)]).unwrap()
     }
 
@@ -292,7 +302,10 @@ mod tests {
         let contents = vec![
             Content::Text(SECRET.to_owned()),
             Content::Json(json!([SECRET])),
-            Content::Blob { media_type: SECRET.to_owned(), data: format!("x{SECRET}y").into_bytes() },
+            Content::Blob {
+                media_type: SECRET.to_owned(),
+                data: format!("x{SECRET}y").into_bytes(),
+            },
             Content::Resource {
                 uri: format!("a://{SECRET}"),
                 media_type: Some(SECRET.to_owned()),

@@ -11,15 +11,18 @@ use serde_json::{Map, Value};
 pub use self::backoff::Backoff;
 use crate::label::{StatedBy, StatedLabels};
 use crate::origin::ToolOrigin;
-use crate::{CallContext, Completion, ErrorType, Outcome, ToolCall, ToolDefinition, ToolName, ToolSource};
+use crate::{
+    CallContext, Completion, ErrorType, Outcome, ToolCall, ToolDefinition, ToolName, ToolSource,
+};
 
-/// Pause before the first retry after a transient failure: short enough to go unnoticed, long enough for a file to be unlocked.
+/// Pause before the first retry after a transient failure: short enough to go unnoticed, long
+/// enough for a file to be unlocked.
 const TRANSIENT_PAUSE: Duration = Duration::from_millis(200);
 /// Maximum pause between retries after transient failures.
 const TRANSIENT_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// Pauses after conflicts, from and to. A conflict is over when the call ends: pauses are there only so that calls which have
-/// met do not meet again.
+/// Pauses after conflicts, from and to. A conflict is over when the call ends: pauses are there
+/// only so that calls which have met do not meet again.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(5);
 const CONFLICT_PAUSE_MAX: Duration = Duration::from_millis(100);
 
@@ -39,7 +42,8 @@ pub enum RetryOn {
     /// Every outcome that is marked transient.
     #[default]
     Transient,
-    /// [`ErrorType::Conflict`], if [the record](crate::CallRecord::is_repeatable) shows no effect that is left.
+    /// [`ErrorType::Conflict`], if [the record](crate::CallRecord::is_repeatable) shows no effect
+    /// that is left.
     Conflict,
 }
 
@@ -54,11 +58,13 @@ impl RetryPolicy {
     /// Retries calls that end in a transient failure (`RES-20`).
     #[must_use]
     pub fn on_transient(retries_max: u32) -> Self {
-        let backoff = Backoff { retries_max, pause: TRANSIENT_PAUSE, pause_max: TRANSIENT_PAUSE_MAX };
+        let backoff =
+            Backoff { retries_max, pause: TRANSIENT_PAUSE, pause_max: TRANSIENT_PAUSE_MAX };
         Self { backoff, on: RetryOn::Transient }
     }
 
-    /// Retries calls that lose a race for a file to another call. Safe for every tool: nothing of such a call is left.
+    /// Retries calls that lose a race for a file to another call. Safe for every tool: nothing of
+    /// such a call is left.
     #[must_use]
     pub fn on_conflict(retries_max: u32) -> Self {
         let backoff = Backoff { retries_max, pause: CONFLICT_PAUSE, pause_max: CONFLICT_PAUSE_MAX };
@@ -76,14 +82,20 @@ impl RetryPolicy {
         }
     }
 
-    /// Makes `attempt` until its outcome is final or there are no retries left. The record is that of all attempts.
-    pub async fn run<F>(&self, context: &CallContext, mut attempt: impl FnMut() -> F + Send) -> Completion
+    /// Makes `attempt` until its outcome is final or there are no retries left. The record is that
+    /// of all attempts.
+    pub async fn run<F>(
+        &self,
+        context: &CallContext,
+        mut attempt: impl FnMut() -> F + Send,
+    ) -> Completion
     where
         F: Future<Output = Completion> + Send,
     {
         let mut last = attempt().await;
         for attempts in 1.. {
-            let Some(pause) = self.backoff.pause_after(attempts).filter(|_| self.applies_to(&last)) else {
+            let Some(pause) = self.backoff.pause_after(attempts).filter(|_| self.applies_to(&last))
+            else {
                 break;
             };
             tokio::select! {
@@ -101,9 +113,9 @@ impl RetryPolicy {
 
 /// A source whose calls are tried again as a policy says.
 ///
-/// It sits inside the conversion: what it repeats are typed outcomes, and the last one is the call's. A call that is
-/// cancelled, during an attempt or between two, ends as cancelled at once. Whether an attempt that failed leaves
-/// changes behind is up to the source.
+/// It sits inside the conversion: what it repeats are typed outcomes, and the last one is the
+/// call's. A call that is cancelled, during an attempt or between two, ends as cancelled at once.
+/// Whether an attempt that failed leaves changes behind is up to the source.
 pub struct Retrying {
     source: Arc<dyn ToolSource>,
     policy: RetryPolicy,
@@ -176,7 +188,8 @@ mod tests {
     use super::*;
     use crate::record::HostContact;
     use crate::{
-        Annotations, CallRecord, DecodeOptions, InputSchema, Output, ToolError, ToolFailure, ToolName,
+        Annotations, CallRecord, DecodeOptions, InputSchema, Output, ToolError, ToolFailure,
+        ToolName,
     };
 
     /// Ends its n-th call in the n-th outcome, and every further one in the last.
@@ -198,7 +211,8 @@ mod tests {
         async fn invoke(&self, _: ToolCall<'_>, _: &CallContext) -> Completion {
             let index = self.calls.fetch_add(1, Ordering::Relaxed).min(self.outcomes.len() - 1);
             let outcome = self.outcomes[index].clone();
-            let mut record = CallRecord { attempts: 1, instructions: Some(10), ..CallRecord::default() };
+            let mut record =
+                CallRecord { attempts: 1, instructions: Some(10), ..CallRecord::default() };
             record.set_outcome(&outcome);
             Completion { outcome, record }
         }
@@ -253,7 +267,8 @@ mod tests {
         let context = CallContext::default();
         let ended = run(vec![timeout()], 2, &context).await;
         assert_eq!((ended.outcome, ended.record.attempts), (timeout(), 3));
-        let ended = run(vec![timeout(), ok()], RetryPolicy::default().backoff.retries_max, &context).await;
+        let ended =
+            run(vec![timeout(), ok()], RetryPolicy::default().backoff.retries_max, &context).await;
         assert_eq!((ended.outcome, ended.record.attempts), (timeout(), 1));
     }
 
@@ -295,7 +310,8 @@ mod tests {
 
     #[tokio::test]
     async fn cancellation_stops_at_once() {
-        let context = CallContext { cancellation: CancellationToken::new(), ..CallContext::default() };
+        let context =
+            CallContext { cancellation: CancellationToken::new(), ..CallContext::default() };
         context.cancellation.cancel();
         let ended = run(vec![timeout(), ok()], 2, &context).await;
         assert_eq!((ended.outcome, ended.record.attempts), (Outcome::Cancelled, 1));

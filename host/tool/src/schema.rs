@@ -1,11 +1,14 @@
-//! Declared schemas: what is refused, what is published, and the plan that arguments are decoded by.
+//! Declared schemas: what is refused, what is published, and the plan that arguments are decoded
+//! by.
 //!
-//! A declaration is compiled once, at load. A call then walks the plan and never looks at the schema again: no
-//! keyword is searched, no pattern compiled and no reference resolved during a call.
+//! A declaration is compiled once, at load. A call then walks the plan and never looks at the
+//! schema again: no keyword is searched, no pattern compiled and no reference resolved during a
+//! call.
 //!
-//! The dialect is JSON Schema 2020-12 with these edges, each of them refused rather than ignored: references stay
-//! within the document; `$dynamicRef` and an `$id` below the top level do not exist; schemas that apply to the same
-//! value may not lead in a circle. Keywords that are not part of the dialect are published and mean nothing.
+//! The dialect is JSON Schema 2020-12 with these edges, each of them refused rather than ignored:
+//! references stay within the document; `$dynamicRef` and an `$id` below the top level do not
+//! exist; schemas that apply to the same value may not lead in a circle. Keywords that are not part
+//! of the dialect are published and mean nothing.
 
 mod build;
 mod declared;
@@ -40,19 +43,21 @@ pub(crate) use declared::is_of;
 pub use dialect::{Dialect, DialectSchema, Loss, UnknownDialect};
 pub(crate) use kept::KeptSchema;
 pub(crate) use plan::{
-    Additional, ArrayPlan, Check, Choice, Condition, Contains, Counted, Format, Kind, Members, Node,
-    NodeId as SchemaId, ObjectPlan, Plan, Property,
+    Additional, ArrayPlan, Check, Choice, Condition, Contains, Counted, Format, Kind, Members,
+    Node, NodeId as SchemaId, ObjectPlan, Plan, Property,
 };
 
 /// A compiled declaration of arguments.
 ///
-/// Compiling costs time and memory in proportion to the text; each `pattern` costs about as much as five parameters.
-/// Nothing is shared between schemas, and no validator of a library stands behind it. What was compiled before can be kept
-/// as text ([`KeptTool`](crate::declaration::KeptTool)): it is compiled again by the first call, so that a host which starts with the
-/// schemas of a thousand plugins compiles those that are called.
+/// Compiling costs time and memory in proportion to the text; each `pattern` costs about as much as
+/// five parameters. Nothing is shared between schemas, and no validator of a library stands behind
+/// it. What was compiled before can be kept as text ([`KeptTool`](crate::declaration::KeptTool)):
+/// it is compiled again by the first call, so that a host which starts with the schemas of a
+/// thousand plugins compiles those that are called.
 #[derive(Debug)]
 pub struct InputSchema {
-    /// What the rest is made of when it is first needed; `None` where it is there from the beginning.
+    /// What the rest is made of when it is first needed; `None` where it is there from the
+    /// beginning.
     kept: Option<Box<KeptSchema>>,
     compiled: OnceLock<CompiledInput>,
     published: OnceLock<Value>,
@@ -73,8 +78,9 @@ enum Reading {
     AsWritten,
 }
 
-/// A compiled declaration of a result (`RES-22`). Compiled once like an [`InputSchema`], but a result is only
-/// validated: nothing in it is converted, completed or dropped, and JSON Schema alone says what is valid.
+/// A compiled declaration of a result (`RES-22`). Compiled once like an [`InputSchema`], but a
+/// result is only validated: nothing in it is converted, completed or dropped, and JSON Schema
+/// alone says what is valid.
 #[derive(Debug)]
 pub struct OutputSchema {
     kept: Option<Box<KeptSchema>>,
@@ -108,7 +114,9 @@ impl Note {
     #[must_use]
     pub fn object(&self) -> &str {
         match self {
-            Self::RequiredWithDefault { object, .. } | Self::RequiredButNullable { object, .. } => object,
+            Self::RequiredWithDefault { object, .. } | Self::RequiredButNullable { object, .. } => {
+                object
+            }
         }
     }
 }
@@ -133,14 +141,16 @@ impl InputSchema {
         Self::compile_text(declared).map_err(|refusals| first(refusals).for_tool(tool))
     }
 
-    /// Compiles the schema like [`InputSchema::compile`], or says everything that is wrong with it. What depends on
-    /// something that is wrong is not looked at.
+    /// Compiles the schema like [`InputSchema::compile`], or says everything that is wrong with it.
+    /// What depends on something that is wrong is not looked at.
     ///
     /// # Errors
     /// All rules that the declaration breaks, those that [`InputSchema::compile`] names first.
     pub fn compile_or_explain(tool: &str, declared: &str) -> Result<Self, Vec<DeclarationError>> {
         tool_name(tool).map_err(|error| vec![error])?;
-        let all = |refusals: Vec<Refusal>| refusals.iter().map(|refusal| refusal.for_tool(tool)).collect();
+        let all = |refusals: Vec<Refusal>| {
+            refusals.iter().map(|refusal| refusal.for_tool(tool)).collect()
+        };
         Self::compile_text(declared).map_err(all)
     }
 
@@ -172,18 +182,22 @@ impl InputSchema {
 
     fn compiled(&self) -> &CompiledInput {
         self.compiled.get_or_init(|| {
-            let compiled = self.kept.as_ref().and_then(|kept| Self::compile_text(kept.declared()).ok());
+            let compiled =
+                self.kept.as_ref().and_then(|kept| Self::compile_text(kept.declared()).ok());
             // Who keeps what was never accepted gets a tool that accepts nothing.
-            compiled.and_then(|schema| schema.compiled.into_inner()).unwrap_or_else(|| CompiledInput {
-                reading: Reading::Plan(Box::new(Plan::refusing())),
-                notes: Vec::new(),
+            compiled.and_then(|schema| schema.compiled.into_inner()).unwrap_or_else(|| {
+                CompiledInput {
+                    reading: Reading::Plan(Box::new(Plan::refusing())),
+                    notes: Vec::new(),
+                }
             })
         })
     }
 
-    /// A schema of somebody else's tool, whose arguments go on as the model wrote them: any JSON object within the limits
-    /// of `ARG-30` is taken, nothing is converted, filled in or dropped, and the schema is published as it is (`MCP-3`).
-    /// It is not compiled, so it may be one that [`InputSchema::compile`] refuses.
+    /// A schema of somebody else's tool, whose arguments go on as the model wrote them: any JSON
+    /// object within the limits of `ARG-30` is taken, nothing is converted, filled in or dropped,
+    /// and the schema is published as it is (`MCP-3`). It is not compiled, so it may be one that
+    /// [`InputSchema::compile`] refuses.
     #[must_use]
     pub fn forwarded(schema: Value) -> Self {
         Self::ready(CompiledInput { reading: Reading::AsWritten, notes: Vec::new() }, schema)
@@ -215,7 +229,8 @@ impl InputSchema {
         &self.compiled().notes
     }
 
-    /// The schema as the reader of a dialect is shown it. Not kept: a host asks once and keeps what it sends.
+    /// The schema as the reader of a dialect is shown it. Not kept: a host asks once and keeps what
+    /// it sends.
     #[must_use]
     pub fn in_dialect(&self, dialect: Dialect) -> DialectSchema {
         let mut written = dialect::write(self.published(), dialect);
@@ -225,7 +240,8 @@ impl InputSchema {
         written
     }
 
-    /// Returns true if arguments go on as they were written. A schema that is kept is not compiled for this.
+    /// Returns true if arguments go on as they were written. A schema that is kept is not compiled
+    /// for this.
     fn is_forwarded(&self) -> bool {
         self.kept.is_none() && matches!(self.compiled().reading, Reading::AsWritten)
     }
@@ -247,8 +263,8 @@ impl InputSchema {
         }
     }
 
-    /// Decodes arguments that arrive as a value. Where a parameter takes the text of a value, it is compact JSON
-    /// (`ARG-9`); the limits of `ARG-30` hold for the compact text as well.
+    /// Decodes arguments that arrive as a value. Where a parameter takes the text of a value, it is
+    /// compact JSON (`ARG-9`); the limits of `ARG-30` hold for the compact text as well.
     ///
     /// # Errors
     /// All problems of the arguments together (`ARG-31`).
@@ -258,14 +274,15 @@ impl InputSchema {
         value: &Value,
         options: &DecodeOptions,
     ) -> Result<Arguments, InvalidArguments> {
-        arguments::text_of(tool, value).and_then(|text| self.decode(tool, Some(text.as_bytes()), options))
+        arguments::text_of(tool, value)
+            .and_then(|text| self.decode(tool, Some(text.as_bytes()), options))
     }
 }
 
 impl OutputSchema {
-    /// Compiles the schema of a tool's result. The limits of `ARG-42` hold for it, and what an `enum`, a bound, a
-    /// `type`, a `$ref` or a `pattern` may not be (`ARG-38`); `required` may name any property, as JSON Schema
-    /// allows, and a `default` means nothing.
+    /// Compiles the schema of a tool's result. The limits of `ARG-42` hold for it, and what an
+    /// `enum`, a bound, a `type`, a `$ref` or a `pattern` may not be (`ARG-38`); `required` may
+    /// name any property, as JSON Schema allows, and a `default` means nothing.
     ///
     /// # Errors
     /// The first rule that the declaration breaks.
@@ -273,12 +290,15 @@ impl OutputSchema {
         Self::compile_text(declared).map_err(|refusals| first(refusals).for_tool(tool))
     }
 
-    /// Compiles the schema like [`OutputSchema::compile`], or says everything that is wrong with it.
+    /// Compiles the schema like [`OutputSchema::compile`], or says everything that is wrong with
+    /// it.
     ///
     /// # Errors
     /// All rules that the declaration breaks, those that [`OutputSchema::compile`] names first.
     pub fn compile_or_explain(tool: &str, declared: &str) -> Result<Self, Vec<DeclarationError>> {
-        let all = |refusals: Vec<Refusal>| refusals.iter().map(|refusal| refusal.for_tool(tool)).collect();
+        let all = |refusals: Vec<Refusal>| {
+            refusals.iter().map(|refusal| refusal.for_tool(tool)).collect()
+        };
         Self::compile_text(declared).map_err(all)
     }
 
@@ -293,7 +313,11 @@ impl OutputSchema {
         let json = extent::read(declared).map_err(one)?;
         let sites = locate(&json).map_err(one)?;
         let plan = Box::new(Plan::new(build::nodes(&sites)?));
-        Ok(Self { kept: None, plan: plan.into(), published: json.to_value().unwrap_or_default().into() })
+        Ok(Self {
+            kept: None,
+            plan: plan.into(),
+            published: json.to_value().unwrap_or_default().into(),
+        })
     }
 
     /// A schema that was compiled before, by the same rules.
@@ -303,8 +327,11 @@ impl OutputSchema {
 
     fn plan(&self) -> &Plan {
         self.plan.get_or_init(|| {
-            let compiled = self.kept.as_ref().and_then(|kept| Self::compile_schema(kept.declared()).ok());
-            compiled.and_then(|schema| schema.plan.into_inner()).unwrap_or_else(|| Box::new(Plan::refusing()))
+            let compiled =
+                self.kept.as_ref().and_then(|kept| Self::compile_schema(kept.declared()).ok());
+            compiled
+                .and_then(|schema| schema.plan.into_inner())
+                .unwrap_or_else(|| Box::new(Plan::refusing()))
         })
     }
 
@@ -314,13 +341,15 @@ impl OutputSchema {
         self.published.get_or_init(|| kept::published(self.kept.as_deref()))
     }
 
-    /// The same as an object of its own, for whoever keeps it; without members if it is `true` or `false`.
+    /// The same as an object of its own, for whoever keeps it; without members if it is `true` or
+    /// `false`.
     #[must_use]
     pub fn published_object(&self) -> Map<String, Value> {
         kept::object(self.published.get(), self.kept.as_deref())
     }
 
-    /// The schema as the reader of a dialect is shown it. A value that the declaration takes fits it as well.
+    /// The schema as the reader of a dialect is shown it. A value that the declaration takes fits
+    /// it as well.
     #[must_use]
     pub fn in_dialect(&self, dialect: Dialect) -> DialectSchema {
         dialect::write(self.published(), dialect)
@@ -329,8 +358,8 @@ impl OutputSchema {
     /// Validates the value of a success.
     ///
     /// # Errors
-    /// Which parts of the value break which keywords. The text is for the person who runs the host: it names paths
-    /// and keywords and shows no values.
+    /// Which parts of the value break which keywords. The text is for the person who runs the host:
+    /// it names paths and keywords and shows no values.
     pub fn validate(&self, value: &Value) -> Result<(), String> {
         arguments::validate(self.plan(), value)
     }
@@ -354,13 +383,14 @@ fn locate<'j>(json: &'j Json<'j>) -> Result<Sites<'j>, Refusal> {
     Ok(sites)
 }
 
-/// The top level is an object schema, and its properties have names (`ARG-38`). A schema that states no type is one
-/// unless it reads as something else: `{}` is a tool without parameters.
+/// The top level is an object schema, and its properties have names (`ARG-38`). A schema that
+/// states no type is one unless it reads as something else: `{}` is a tool without parameters.
 fn check_top_level(json: &Json<'_>, sites: &Sites<'_>) -> Result<(), Refusal> {
     if !reads_as_object(sites, Plan::ROOT) {
         return refuse("", Reason::NotAnObject);
     }
-    let properties = json.as_object().and_then(|schema| schema.get("properties")).and_then(Json::as_object);
+    let properties =
+        json.as_object().and_then(|schema| schema.get("properties")).and_then(Json::as_object);
     match properties.and_then(|properties| properties.get("")) {
         Some(_) => refuse("/properties/", Reason::EmptyParameterName),
         None => Ok(()),
@@ -379,7 +409,8 @@ fn reads_as_object(sites: &Sites<'_>, id: NodeId) -> bool {
             let has = |name| schema.get(name).is_some();
             let is_object = has("properties") || has("additionalProperties");
             let is_other = has("items") || has("prefixItems") || has("enum") || has("const");
-            (is_object || !is_other) && site.reference.is_none_or(|target| reads_as_object(sites, target))
+            (is_object || !is_other)
+                && site.reference.is_none_or(|target| reads_as_object(sites, target))
         }
     }
 }

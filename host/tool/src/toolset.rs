@@ -13,17 +13,18 @@ use crate::origin::ToolOrigin;
 use crate::usage::Usage;
 use crate::usage::UsedUp;
 use crate::{
-    CallContext, CallRecord, Completion, DecodeOptions, InvalidArguments, Outcome, ToolCall, ToolDefinition,
-    ToolName, ToolSource,
+    CallContext, CallRecord, Completion, DecodeOptions, InvalidArguments, Outcome, ToolCall,
+    ToolDefinition, ToolName, ToolSource,
 };
 
 /// Tools of several sources under unique names.
 ///
-/// No source can take the place of another one's tool, nor pass for it: a name that is taken, or that cannot be told from
-/// one that is (by case, separators or characters that look alike), refuses the whole source.
+/// No source can take the place of another one's tool, nor pass for it: a name that is taken, or
+/// that cannot be told from one that is (by case, separators or characters that look alike),
+/// refuses the whole source.
 ///
-/// It is a snapshot: what a source adds later is not seen. A toolset is cheap to build, so that an edge whose
-/// sources change builds a new one.
+/// It is a snapshot: what a source adds later is not seen. A toolset is cheap to build, so that an
+/// edge whose sources change builds a new one.
 ///
 /// Clones are cheap and share everything; adding to one leaves the others as they are.
 #[derive(Clone, Default)]
@@ -44,7 +45,8 @@ struct Entry {
     usage: Option<Arc<Usage>>,
 }
 
-/// A tool has a name that another source's tool has, or one that a person or a model would take for it.
+/// A tool has a name that another source's tool has, or one that a person or a model would take for
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}; load only one of the two, or have its author rename a tool", clash(.name, .source_name, .taken, .taken_by))]
 pub struct DuplicateTool {
@@ -60,7 +62,9 @@ pub struct DuplicateTool {
 
 fn clash(name: &ToolName, source_name: &str, taken: &ToolName, taken_by: &str) -> String {
     if name == taken {
-        return format!("two tools are called '{name}', one of `{taken_by}` and one of `{source_name}`");
+        return format!(
+            "two tools are called '{name}', one of `{taken_by}` and one of `{source_name}`"
+        );
     }
     format!("the tool '{name}' of `{source_name}` cannot be told from '{taken}' of `{taken_by}`")
 }
@@ -87,7 +91,9 @@ pub enum Refused {
         tool: ToolName,
     },
     /// The tool was called as often as it may be (`RES-23`).
-    #[error("Function '{tool}' has reached its maximum invocation limit, you can no longer use this tool.")]
+    #[error(
+        "Function '{tool}' has reached its maximum invocation limit, you can no longer use this tool."
+    )]
     InvocationsUsedUp {
         /// The tool.
         tool: ToolName,
@@ -163,7 +169,9 @@ impl Toolset {
     }
 
     /// The definitions in the same order, with the source of each.
-    pub fn tools(&self) -> impl ExactSizeIterator<Item = (&Arc<ToolDefinition>, &Arc<dyn ToolSource>)> {
+    pub fn tools(
+        &self,
+    ) -> impl ExactSizeIterator<Item = (&Arc<ToolDefinition>, &Arc<dyn ToolSource>)> {
         self.inner.entries.iter().map(|entry| (&entry.definition, &entry.source))
     }
 
@@ -174,10 +182,12 @@ impl Toolset {
         names.find(name, |entry| name_of(entries, entry))
     }
 
-    /// Looks up `name`, decodes `arguments` (JSON text, `None` for absent) and runs the call to its end.
+    /// Looks up `name`, decodes `arguments` (JSON text, `None` for absent) and runs the call to its
+    /// end.
     ///
     /// # Errors
-    /// [`Refused`] when there is no such tool, its arguments do not decode, or it is used up; then nothing has run.
+    /// [`Refused`] when there is no such tool, its arguments do not decode, or it is used up; then
+    /// nothing has run.
     pub async fn call(
         &self,
         name: &str,
@@ -196,15 +206,21 @@ impl Toolset {
     ) -> Result<Completion, Refused> {
         let entry = self.lookup(name)?;
         let started = Instant::now();
-        let arguments = entry.definition.input.decode(name, arguments, &DecodeOptions::default())?;
+        let arguments =
+            entry.definition.input.decode(name, arguments, &DecodeOptions::default())?;
         let decode = started.elapsed();
         let dropped = arguments.dropped().to_vec();
         let inner = context.outer.as_ref().and(context.inner_calls.as_deref());
-        let asked = InnerCall { call_id: &context.call_id, tool: &entry.definition, source: &*entry.source };
+        let asked = InnerCall {
+            call_id: &context.call_id,
+            tool: &entry.definition,
+            source: &*entry.source,
+        };
         if let Some(Err(failure)) = inner.map(|inner| inner.admit(&asked)) {
             return Ok(not_admitted(&entry.definition.name, context, Outcome::Failure(*failure)));
         }
-        if context.file_effects.is_dry_run && !entry.source.supports_dry_run(&entry.definition.name) {
+        if context.file_effects.is_dry_run && !entry.source.supports_dry_run(&entry.definition.name)
+        {
             return Err(Refused::NoDryRun { tool: entry.definition.name.clone() });
         }
         entry.start()?;
@@ -230,7 +246,8 @@ impl Toolset {
         self.lookup(name).map(|entry| &entry.definition)
     }
 
-    /// Whether a person has to approve each call of a tool that a model makes; an unknown one needs none, for it does not run.
+    /// Whether a person has to approve each call of a tool that a model makes; an unknown one needs
+    /// none, for it does not run.
     #[must_use]
     pub fn needs_approval(&self, name: &str) -> bool {
         self.lookup(name).is_ok_and(|entry| entry.source.needs_approval(&entry.definition.name))
@@ -242,8 +259,9 @@ impl Toolset {
         self.lookup(name).ok().map(|entry| entry.source.origin(&entry.definition.name))
     }
 
-    /// Returns whether a person has to approve a call with these arguments (JSON text, `None` for absent). Arguments that do not
-    /// decode need approval where some call of the tool does: the call is refused later.
+    /// Returns whether a person has to approve a call with these arguments (JSON text, `None` for
+    /// absent). Arguments that do not decode need approval where some call of the tool does: the
+    /// call is refused later.
     #[must_use]
     pub fn needs_approval_for(&self, name: &str, arguments: Option<&[u8]>) -> bool {
         if !self.needs_approval(name) {
@@ -251,7 +269,9 @@ impl Toolset {
         }
         let Ok(entry) = self.lookup(name) else { return false };
         match entry.definition.input.decode(name, arguments, &DecodeOptions::default()) {
-            Ok(arguments) => entry.source.needs_approval_for(&entry.definition.name, arguments.value()),
+            Ok(arguments) => {
+                entry.source.needs_approval_for(&entry.definition.name, arguments.value())
+            }
             Err(_) => true,
         }
     }

@@ -47,7 +47,8 @@ impl Usage {
     /// Counts a call that is about to start.
     pub(crate) fn start(&self) -> Result<(), UsedUp> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let reached = |limit: Option<NonZeroU32>, count| limit.is_some_and(|limit| count >= limit.get());
+        let reached =
+            |limit: Option<NonZeroU32>, count| limit.is_some_and(|limit| count >= limit.get());
         if reached(self.limits.max_invocations, counts.invocations) {
             return Err(UsedUp::Invocations);
         }
@@ -73,9 +74,13 @@ mod tests {
     fn each_limit_is_the_number_of_calls_that_still_start() {
         let two = NonZeroU32::new(2);
         let calls = Usage::new(UsageLimits { max_invocations: two, ..UsageLimits::default() });
-        assert_eq!([calls.start(), calls.start(), calls.start()], [Ok(()), Ok(()), Err(UsedUp::Invocations)]);
+        assert_eq!(
+            [calls.start(), calls.start(), calls.start()],
+            [Ok(()), Ok(()), Err(UsedUp::Invocations)]
+        );
 
-        let failures = Usage::new(UsageLimits { max_invocation_failures: two, ..UsageLimits::default() });
+        let failures =
+            Usage::new(UsageLimits { max_invocation_failures: two, ..UsageLimits::default() });
         for _ in 0..2 {
             assert_eq!(failures.start(), Ok(()));
             failures.failed();

@@ -1,15 +1,18 @@
 //! An agent as an executor.
 //!
-//! Calls that a person has to approve become requests of the workflow, one each; the agent goes on when all of them are
-//! answered. The prompt is `{"kind": "approval", "tool", "arguments"}`, with `against` where the label policy has something against the
-//! call. An answer approves if it is `true`, or an object with `"approved": true`; everything else refuses (`LOOP-38`).
-//! What waits is kept in the executor's own state and so in checkpoints, the session with the recorded calls included.
+//! Calls that a person has to approve become requests of the workflow, one each; the agent goes on
+//! when all of them are answered. The prompt is `{"kind": "approval", "tool", "arguments"}`, with
+//! `against` where the label policy has something against the call. An answer approves if it is
+//! `true`, or an object with `"approved": true`; everything else refuses (`LOOP-38`). What waits is
+//! kept in the executor's own state and so in checkpoints, the session with the recorded calls
+//! included.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use cofferdam_agent::{
-    Agent, ApprovalRequest, BoxError, Content, IntoMessages, Message, Pairing, Response, RunError, Session,
+    Agent, ApprovalRequest, BoxError, Content, IntoMessages, Message, Pairing, Response, RunError,
+    Session,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -27,7 +30,8 @@ pub struct AgentExecutor {
     passes: Passes,
     remembers: bool,
     names_speakers: bool,
-    /// Whom it can hand off to, by the tool that does it; then an answer without a handoff is for the person.
+    /// Whom it can hand off to, by the tool that does it; then an answer without a handoff is for
+    /// the person.
     handoffs: Option<BTreeMap<String, String>>,
 }
 
@@ -78,10 +82,18 @@ enum NotHere {
 }
 
 impl AgentExecutor {
-    /// An agent that takes texts and messages, remembers its turns, and sends and yields its answers as texts.
+    /// An agent that takes texts and messages, remembers its turns, and sends and yields its
+    /// answers as texts.
     pub fn new(id: impl Into<String>, agent: Agent) -> Self {
         let passes = Passes::Text;
-        Self { id: id.into(), agent, passes, remembers: true, names_speakers: false, handoffs: None }
+        Self {
+            id: id.into(),
+            agent,
+            passes,
+            remembers: true,
+            names_speakers: false,
+            handoffs: None,
+        }
     }
 
     /// What it sends on; yields are texts with [`Passes::Text`] and messages otherwise.
@@ -113,13 +125,23 @@ impl AgentExecutor {
     }
 
     /// Takes a turn with what it was sent.
-    async fn turn(&self, conversation: Vec<Message>, own: &mut Own, step: &Step) -> Result<(), BoxError> {
+    async fn turn(
+        &self,
+        conversation: Vec<Message>,
+        own: &mut Own,
+        step: &Step,
+    ) -> Result<(), BoxError> {
         let heard = conversation::heard_by(&conversation, &self.id, self.names_speakers);
         own.open = Some(Open { conversation, ..Open::default() });
         self.run(heard, own, step).await
     }
 
-    async fn run(&self, messages: impl IntoMessages, own: &mut Own, step: &Step) -> Result<(), BoxError> {
+    async fn run(
+        &self,
+        messages: impl IntoMessages,
+        own: &mut Own,
+        step: &Step,
+    ) -> Result<(), BoxError> {
         let session = own.session.get_or_insert_default().clone();
         let response = turn_of(&self.agent, messages, &session, step).await?;
         if let Some(call) = response.caller_requests().next() {
@@ -136,20 +158,32 @@ impl AgentExecutor {
     }
 
     /// Passes on what the agent has answered.
-    fn done(&self, response: &Response, open: Open, own: &mut Own, step: &Step) -> Result<(), BoxError> {
+    fn done(
+        &self,
+        response: &Response,
+        open: Open,
+        own: &mut Own,
+        step: &Step,
+    ) -> Result<(), BoxError> {
         let answer = conversation::answer(response, &self.id);
         let text = Payload::text(answer.text());
         let message = Payload::messages(std::slice::from_ref(&answer));
         let is_said = !answer.contents.is_empty();
         let mut conversation = open.conversation;
         if is_said || self.handoffs.is_none() {
-            step.output_payload(if self.passes == Passes::Text { text.clone() } else { message.clone() })?;
+            step.output_payload(if self.passes == Passes::Text {
+                text.clone()
+            } else {
+                message.clone()
+            })?;
             conversation.push(answer);
         }
         if let Some(handoffs) = &self.handoffs {
             let target = handoff(response, handoffs);
             return match target {
-                Some(target) => Ok(step.send_payload(Payload::messages(&conversation), Some(target))?),
+                Some(target) => {
+                    Ok(step.send_payload(Payload::messages(&conversation), Some(target))?)
+                }
                 None => {
                     step.request(text, MessageType::Text)?;
                     own.open = Some(Open { conversation, ..Open::default() });
@@ -175,7 +209,8 @@ impl AgentExecutor {
     }
 }
 
-/// A turn of an agent that knows the label of what others may have told it, and tells that of what it has learned.
+/// A turn of an agent that knows the label of what others may have told it, and tells that of what
+/// it has learned.
 async fn turn_of(
     agent: &Agent,
     messages: impl IntoMessages,
@@ -183,7 +218,8 @@ async fn turn_of(
     step: &Step,
 ) -> Result<Response, RunError> {
     cofferdam_labels::taint(session, &step.label());
-    let response = agent.run(messages).session(session).cancellation(step.cancellation().clone()).await?;
+    let response =
+        agent.run(messages).session(session).cancellation(step.cancellation().clone()).await?;
     step.taint(&cofferdam_labels::context_of(session));
     Ok(response)
 }
@@ -268,7 +304,12 @@ impl Executor for AgentExecutor {
         step.write_own(&own)
     }
 
-    async fn answered(&self, request: Request, answer: Payload, step: &Step) -> Result<(), BoxError> {
+    async fn answered(
+        &self,
+        request: Request,
+        answer: Payload,
+        step: &Step,
+    ) -> Result<(), BoxError> {
         let mut own = step.read_own::<Own>()?;
         let open = own.open.get_or_insert_default();
         match open.approvals.remove(&request.id) {

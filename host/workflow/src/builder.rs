@@ -81,17 +81,18 @@ impl Workflow {
         self.graph.limits
     }
 
-    /// A run from an input. Nothing happens until it is awaited or its stream is read; an input that the start executor does not
-    /// take is refused then (`WF-8`).
+    /// A run from an input. Nothing happens until it is awaited or its stream is read; an input
+    /// that the start executor does not take is refused then (`WF-8`).
     pub fn run(&self, input: impl Into<Payload>) -> WorkflowRun {
         WorkflowRun::beginning(self.clone(), input.into())
     }
 
-    /// A run from where another one was: from what it ended with, to answer its requests, or from a checkpoint.
+    /// A run from where another one was: from what it ended with, to answer its requests, or from a
+    /// checkpoint.
     ///
     /// # Errors
-    /// [`WorkflowError::Structure`] if the snapshot is of a workflow with another structure (`WF-12`),
-    /// [`WorkflowError::Version`] if it was written by another version of this program.
+    /// [`WorkflowError::Structure`] if the snapshot is of a workflow with another structure
+    /// (`WF-12`), [`WorkflowError::Version`] if it was written by another version of this program.
     pub fn resume(&self, snapshot: Snapshot) -> Result<WorkflowRun, WorkflowError> {
         snapshot.check(&self.graph)?;
         Ok(WorkflowRun::resumed(self.clone(), snapshot))
@@ -103,7 +104,8 @@ impl Workflow {
         mermaid::flowchart(&self.graph)
     }
 
-    /// What checkpoints of this workflow are compared by: a digest of executors, edges, types and output selection (`WF-12`).
+    /// What checkpoints of this workflow are compared by: a digest of executors, edges, types and
+    /// output selection (`WF-12`).
     #[must_use]
     pub fn structure(&self) -> &str {
         &self.graph.structure
@@ -140,8 +142,17 @@ impl WorkflowBuilder {
     }
 
     /// An edge that a message takes if a condition holds for it.
-    pub fn edge_if(self, from: impl Into<String>, to: impl Into<String>, condition: Condition) -> Self {
-        self.with(EdgeGroup::Single { from: from.into(), to: to.into(), condition: Some(condition) })
+    pub fn edge_if(
+        self,
+        from: impl Into<String>,
+        to: impl Into<String>,
+        condition: Condition,
+    ) -> Self {
+        self.with(EdgeGroup::Single {
+            from: from.into(),
+            to: to.into(),
+            condition: Some(condition),
+        })
     }
 
     /// An edge from each executor to the next one.
@@ -158,7 +169,11 @@ impl WorkflowBuilder {
     }
 
     /// Edges to several executors, each of which gets every message.
-    pub fn fan_out<I: Into<String>>(self, from: impl Into<String>, to: impl IntoIterator<Item = I>) -> Self {
+    pub fn fan_out<I: Into<String>>(
+        self,
+        from: impl Into<String>,
+        to: impl IntoIterator<Item = I>,
+    ) -> Self {
         let to: Vec<String> = to.into_iter().map(Into::into).collect();
         if to.len() < 2 {
             return self.malformed(InvalidWorkflow::FewTargets);
@@ -180,7 +195,8 @@ impl WorkflowBuilder {
         self.with(EdgeGroup::Select { from: from.into(), to, selection })
     }
 
-    /// Edges of which a message takes the first whose condition holds, or else the default (`WF-3`).
+    /// Edges of which a message takes the first whose condition holds, or else the default
+    /// (`WF-3`).
     pub fn switch(self, from: impl Into<String>, switch: Switch) -> Self {
         match switch {
             Switch { cases, default: Some(default) } if !cases.is_empty() => {
@@ -190,8 +206,13 @@ impl WorkflowBuilder {
         }
     }
 
-    /// Edges from several executors, over which one list comes when each of them has sent something (`WF-2`).
-    pub fn fan_in<I: Into<String>>(self, from: impl IntoIterator<Item = I>, to: impl Into<String>) -> Self {
+    /// Edges from several executors, over which one list comes when each of them has sent something
+    /// (`WF-2`).
+    pub fn fan_in<I: Into<String>>(
+        self,
+        from: impl IntoIterator<Item = I>,
+        to: impl Into<String>,
+    ) -> Self {
         let from: Vec<String> = from.into_iter().map(Into::into).collect();
         if from.len() < 2 {
             return self.malformed(InvalidWorkflow::FewSources);
@@ -226,10 +247,11 @@ impl WorkflowBuilder {
     /// The workflow.
     ///
     /// # Errors
-    /// The first thing that is wrong, in the order of [`InvalidWorkflow`]'s variants: ids, edges by themselves, edges together,
-    /// types, reachability, output selection.
+    /// The first thing that is wrong, in the order of [`InvalidWorkflow`]'s variants: ids, edges by
+    /// themselves, edges together, types, reachability, output selection.
     pub fn build(self) -> Result<Workflow, InvalidWorkflow> {
-        let ids: Vec<String> = self.executors.iter().map(|executor| executor.id().to_owned()).collect();
+        let ids: Vec<String> =
+            self.executors.iter().map(|executor| executor.id().to_owned()).collect();
         let mut places = HashMap::new();
         for (place, id) in ids.iter().enumerate() {
             if id.is_empty() {

@@ -8,7 +8,8 @@ use super::error::InvalidWorkflow;
 use super::executor::Executor;
 use super::message::MessageType;
 
-/// Checks that every name is known, no edge is there twice, types fit, and every executor can be reached.
+/// Checks that every name is known, no edge is there twice, types fit, and every executor can be
+/// reached.
 pub(super) fn graph(
     start: &str,
     executors: &[Arc<dyn Executor>],

@@ -1,8 +1,9 @@
 //! Checkpoints: where a run was after each superstep, in a file store (`WF-12`).
 //!
-//! A checkpoint is one file, written whole or not at all. Every run has an id of its own, and so has one that goes on from a
-//! checkpoint: what was kept before is never changed. They hold what was said in plain text, and decide what a workflow does
-//! when it is resumed; no tool may write where they are.
+//! A checkpoint is one file, written whole or not at all. Every run has an id of its own, and so
+//! has one that goes on from a checkpoint: what was kept before is never changed. They hold what
+//! was said in plain text, and decide what a workflow does when it is resumed; no tool may write
+//! where they are.
 
 use data_encoding::HEXLOWER;
 use std::fmt;
@@ -15,7 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::snapshot::Snapshot;
 
-/// Largest checkpoint that is read, in bytes: that of a run at the limit of what it may hold, with room for escapes.
+/// Largest checkpoint that is read, in bytes: that of a run at the limit of what it may hold, with
+/// room for escapes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 const ENDING: &str = ".json";
 /// Digits of a run's id: 12 of the time in milliseconds, 8 random ones.
@@ -27,8 +29,8 @@ pub struct Checkpoints {
     store: Arc<dyn FileStore>,
 }
 
-/// Which checkpoint: of which run, after which superstep. The text form is `0193c0ffee00a1b2c3d4-000002`; in order of text they
-/// are in order of time.
+/// Which checkpoint: of which run, after which superstep. The text form is
+/// `0193c0ffee00a1b2c3d4-000002`; in order of text they are in order of time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckpointId {
     run: String,
@@ -119,10 +121,17 @@ impl Checkpoints {
     ///
     /// # Errors
     /// There is none, or what is there is none.
-    pub async fn load(&self, workflow: &str, id: &CheckpointId) -> Result<Snapshot, CheckpointError> {
+    pub async fn load(
+        &self,
+        workflow: &str,
+        id: &CheckpointId,
+    ) -> Result<Snapshot, CheckpointError> {
         let bytes = match self.store.read(&path(workflow, id)?, FILE_BYTES_MAX).await {
             Err(FileError::NotFound) => {
-                return Err(CheckpointError::Missing { workflow: workflow.to_owned(), id: id.clone() });
+                return Err(CheckpointError::Missing {
+                    workflow: workflow.to_owned(),
+                    id: id.clone(),
+                });
             }
             read => read?,
         };

@@ -31,17 +31,20 @@ fn read_value(value: &Value, messages: &mut Vec<Message>, depth: u32) -> Result<
     match value {
         Value::String(text) => messages.push(Message::user(text)),
         Value::Array(list) if depth > 0 => {
-            list.iter().try_for_each(|value| read_value(value, messages, depth.saturating_sub(1)))?;
+            list.iter()
+                .try_for_each(|value| read_value(value, messages, depth.saturating_sub(1)))?;
         }
         other => messages.push(serde_json::from_value(other.clone())?),
     }
     Ok(())
 }
 
-/// What an agent has answered: the last of its messages that says anything, without calls. Empty if it said nothing.
+/// What an agent has answered: the last of its messages that says anything, without calls. Empty if
+/// it said nothing.
 pub(super) fn answer(response: &Response, author: &str) -> Message {
     let said = response.messages.iter().rev().filter(|message| message.role == Role::Assistant);
-    let contents = said.map(|message| message.contents.iter().filter(is_said).cloned().collect::<Vec<_>>());
+    let contents =
+        said.map(|message| message.contents.iter().filter(is_said).cloned().collect::<Vec<_>>());
     let contents = contents.into_iter().find(|contents| !contents.is_empty()).unwrap_or_default();
     by(Message::new(Role::Assistant, contents), author)
 }
@@ -65,8 +68,8 @@ pub(super) fn author(message: &Message) -> Option<&str> {
     message.extra.get(AUTHOR).and_then(Value::as_str)
 }
 
-/// A conversation as one agent hears it: what others have said is said to it. A model takes what the assistant says for
-/// its own words, and some refuse a conversation that ends with them.
+/// A conversation as one agent hears it: what others have said is said to it. A model takes what
+/// the assistant says for its own words, and some refuse a conversation that ends with them.
 pub(super) fn heard_by(messages: &[Message], listener: &str, names_speakers: bool) -> Vec<Message> {
     let heard = messages.iter().map(|message| match author(message) {
         Some(speaker) if speaker != listener => {
@@ -119,10 +122,13 @@ mod tests {
 
     #[test]
     fn an_answer_is_what_was_said_last_without_calls() {
-        let calls =
-            Message::new(Role::Assistant, vec![Content::text("I look."), Content::call("1", "f", "{}")]);
+        let calls = Message::new(
+            Role::Assistant,
+            vec![Content::text("I look."), Content::call("1", "f", "{}")],
+        );
         let silent = Message::new(Role::Assistant, vec![Content::call("2", "g", "{}")]);
-        let response = Response { messages: vec![Arc::new(calls), Arc::new(silent)], ..Response::default() };
+        let response =
+            Response { messages: vec![Arc::new(calls), Arc::new(silent)], ..Response::default() };
         let answer = answer(&response, "a");
         assert_eq!(
             (answer.text().as_str(), author(&answer), answer.contents.len()),
@@ -132,10 +138,17 @@ mod tests {
 
     #[test]
     fn others_are_heard_and_not_remembered_as_ones_own_words() {
-        let said = [Message::user("hi"), by(Message::assistant("x"), "a"), by(Message::assistant("y"), "b")];
+        let said = [
+            Message::user("hi"),
+            by(Message::assistant("x"), "a"),
+            by(Message::assistant("y"), "b"),
+        ];
         let heard = heard_by(&said, "b", true);
         let roles: Vec<_> = heard.iter().map(|message| message.role).collect();
         assert_eq!(roles, [Role::User, Role::User, Role::Assistant]);
-        assert_eq!((heard[1].text().as_str(), transcript(&said).as_str()), ("a: x", "user: hi\na: x\nb: y"));
+        assert_eq!(
+            (heard[1].text().as_str(), transcript(&said).as_str()),
+            ("a: x", "user: hi\na: x\nb: y")
+        );
     }
 }

@@ -200,7 +200,8 @@ pub struct InvalidDefinition {
 }
 
 impl WorkflowDefinition {
-    /// Reads YAML and checks its form. Names that agents, people and edges refer to are checked when the workflow is built.
+    /// Reads YAML and checks its form. Names that agents, people and edges refer to are checked
+    /// when the workflow is built.
     ///
     /// # Errors
     /// The first place where `text` is not YAML or not a workflow.
@@ -306,7 +307,9 @@ impl<'de> Deserialize<'de> for Orchestration {
             type Value = Orchestration;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("sequential, concurrent, group-chat, handoff or magentic, or a map with `kind`")
+                f.write_str(
+                    "sequential, concurrent, group-chat, handoff or magentic, or a map with `kind`",
+                )
             }
 
             fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Self::Value, E> {
@@ -327,7 +330,8 @@ impl<'de> Deserialize<'de> for Orchestration {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                OrchestrationDefinition::deserialize(MapAccessDeserializer::new(map)).map(Orchestration)
+                OrchestrationDefinition::deserialize(MapAccessDeserializer::new(map))
+                    .map(Orchestration)
             }
         }
         from.deserialize_any(WordOrTable)

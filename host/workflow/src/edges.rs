@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Whether a message takes an edge. The name stands for it in graphs and in the structure that checkpoints are compared by: who
-/// changes what it decides gives it another one.
+/// Whether a message takes an edge. The name stands for it in graphs and in the structure that
+/// checkpoints are compared by: who changes what it decides gives it another one.
 #[derive(Clone)]
 pub struct Condition {
     name: String,
     holds: Arc<dyn Fn(&Value) -> bool + Send + Sync>,
 }
 
-/// Which targets a message goes to, as a list of their ids (`WF-4`). The name is used as that of a [`Condition`] is.
+/// Which targets a message goes to, as a list of their ids (`WF-4`). The name is used as that of a
+/// [`Condition`] is.
 #[derive(Clone)]
 pub struct Selection {
     name: String,
@@ -42,7 +43,10 @@ pub(super) enum EdgeGroup {
 
 impl Condition {
     /// A condition with a name.
-    pub fn new(name: impl Into<String>, holds: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
+    pub fn new(
+        name: impl Into<String>,
+        holds: impl Fn(&Value) -> bool + Send + Sync + 'static,
+    ) -> Self {
         Self { name: name.into(), holds: Arc::new(holds) }
     }
 
@@ -110,7 +114,9 @@ impl EdgeGroup {
                 let targets = cases.iter().map(|(_, to)| to).chain([default]);
                 targets.map(|to| (from.as_str(), to.as_str())).collect()
             }
-            Self::FanIn { from, to } => from.iter().map(|from| (from.as_str(), to.as_str())).collect(),
+            Self::FanIn { from, to } => {
+                from.iter().map(|from| (from.as_str(), to.as_str())).collect()
+            }
         }
     }
 

@@ -112,7 +112,9 @@ pub enum InvalidWorkflow {
         word: String,
     },
     /// A word that designates nothing (`WF-10`).
-    #[error("Unsupported intermediate_output_from literal '{word}'; use 'all_other' or a list of executors.")]
+    #[error(
+        "Unsupported intermediate_output_from literal '{word}'; use 'all_other' or a list of executors."
+    )]
     IntermediateWord {
         /// The word.
         word: String,
@@ -176,7 +178,10 @@ pub enum WorkflowError {
     )]
     Structure,
     /// A snapshot is of a version that is not known here.
-    #[error("the checkpoint has the format {version}, and this program reads {}", super::snapshot::VERSION)]
+    #[error(
+        "the checkpoint has the format {version}, and this program reads {}",
+        super::snapshot::VERSION
+    )]
     Version {
         /// Its version.
         version: u32,
@@ -219,7 +224,8 @@ impl From<StepError> for WorkflowError {
 
 /// Ids as the contract writes lists of them: JSON texts, joined by `, `.
 pub(super) fn quoted(ids: &[String]) -> String {
-    let quoted: Vec<_> = ids.iter().map(|id| serde_json::Value::from(id.as_str()).to_string()).collect();
+    let quoted: Vec<_> =
+        ids.iter().map(|id| serde_json::Value::from(id.as_str()).to_string()).collect();
     quoted.join(", ")
 }
 

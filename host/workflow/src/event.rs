@@ -8,7 +8,8 @@ use super::checkpoint::CheckpointId;
 use super::message::Payload;
 use super::snapshot::Request;
 
-/// Something that has happened in a run. The text form is `executor_invoked:a`, or `superstep_started#1`.
+/// Something that has happened in a run. The text form is `executor_invoked:a`, or
+/// `superstep_started#1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -72,7 +73,9 @@ impl fmt::Display for WorkflowEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SuperstepStarted { superstep } => write!(f, "superstep_started#{superstep}"),
-            Self::SuperstepCompleted { superstep, .. } => write!(f, "superstep_completed#{superstep}"),
+            Self::SuperstepCompleted { superstep, .. } => {
+                write!(f, "superstep_completed#{superstep}")
+            }
             Self::ExecutorInvoked { executor } => write!(f, "executor_invoked:{executor}"),
             Self::ExecutorCompleted { executor } => write!(f, "executor_completed:{executor}"),
             Self::ExecutorFailed { executor, .. } => write!(f, "executor_failed:{executor}"),

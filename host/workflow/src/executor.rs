@@ -9,17 +9,20 @@ use super::step::Step;
 
 /// Does something with a message: sends others, yields output, writes state, asks.
 ///
-/// * **Calls.** One message at a time within a run, in the order in which they were sent; several runs may use one executor at a time.
-/// * **State.** An executor keeps nothing between two messages but what it gives to [`Step::set_own`] and [`Step::set_state`]: only
-///   that is in a checkpoint.
-/// * **Effects.** What it did is published when its part of the superstep is done. If it fails, nothing of the superstep happened.
+/// * **Calls.** One message at a time within a run, in the order in which they were sent; several
+///   runs may use one executor at a time.
+/// * **State.** An executor keeps nothing between two messages but what it gives to
+///   [`Step::set_own`] and [`Step::set_state`]: only that is in a checkpoint.
+/// * **Effects.** What it did is published when its part of the superstep is done. If it fails,
+///   nothing of the superstep happened.
 /// * **Cancellation.** The future is dropped some time after [`Step::cancellation`] is cancelled.
 #[async_trait]
 pub trait Executor: Send + Sync {
     /// What it is known by in its workflow.
     fn id(&self) -> &str;
 
-    /// What kind of executor it is. A checkpoint is restored only where every executor is of the kind that it was of.
+    /// What kind of executor it is. A checkpoint is restored only where every executor is of the
+    /// kind that it was of.
     fn kind(&self) -> &str {
         "executor"
     }
@@ -43,11 +46,18 @@ pub trait Executor: Send + Sync {
     /// Any; the run ends with it (`WF-8`).
     async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError>;
 
-    /// Goes on after a person has answered a request of this executor (`WF-12`). The answer is of the type that was asked for.
+    /// Goes on after a person has answered a request of this executor (`WF-12`). The answer is of
+    /// the type that was asked for.
     ///
     /// # Errors
-    /// Any; the run ends with it. Executors that ask nothing need no more than this default, which is one.
-    async fn answered(&self, request: Request, answer: Payload, step: &Step) -> Result<(), BoxError> {
+    /// Any; the run ends with it. Executors that ask nothing need no more than this default, which
+    /// is one.
+    async fn answered(
+        &self,
+        request: Request,
+        answer: Payload,
+        step: &Step,
+    ) -> Result<(), BoxError> {
         let _ = (answer, step);
         Err(NoAnswers { request: request.id }.into())
     }

@@ -16,7 +16,8 @@ use super::step::Step;
 type Working = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 type Answered = Arc<dyn Fn(Request, Payload, Step) -> Working + Send + Sync>;
 
-/// A function as an executor. What it sends and yields has to be said; what it takes is the type of its argument.
+/// A function as an executor. What it sends and yields has to be said; what it takes is the type of
+/// its argument.
 pub struct FunctionExecutor<T> {
     id: String,
     sends: Vec<MessageType>,
@@ -98,7 +99,12 @@ impl<T: Typed> Executor for FunctionExecutor<T> {
         (self.function)(argument, step.clone()).await
     }
 
-    async fn answered(&self, request: Request, answer: Payload, step: &Step) -> Result<(), BoxError> {
+    async fn answered(
+        &self,
+        request: Request,
+        answer: Payload,
+        step: &Step,
+    ) -> Result<(), BoxError> {
         match &self.answered {
             Some(answered) => answered(request, answer, step.clone()).await,
             None => Err("the executor asks nothing".into()),

@@ -1,17 +1,22 @@
-//! Workflows: executors, the edges between them, and runs that can be stopped, kept and taken up again.
+//! Workflows: executors, the edges between them, and runs that can be stopped, kept and taken up
+//! again.
 //!
 //! What is decided here (`WF-1` to `WF-12`):
 //!
-//! * **Graphs.** A [`WorkflowBuilder`] collects executors and edges; [`build`](WorkflowBuilder::build) refuses what cannot work, with
-//!   the first problem there is.
-//! * **Supersteps.** A run goes in steps. What is sent in one step arrives in the next, and so does what is written into the state.
-//!   Executors of one step run side by side, and what they did is published in the order in which their first message was sent:
-//!   two runs with the same answers have the same events.
-//! * **Plain data.** Messages are JSON with a [`MessageType`]. Everything that a run knows between two steps is in its [`Snapshot`],
-//!   which [`Checkpoints`] keep in a file store; executors keep nothing of their own.
-//! * **Limits.** [`WorkflowLimits`] bound steps, waiting messages and their bytes. There is no way to run without them.
+//! * **Graphs.** A [`WorkflowBuilder`] collects executors and edges;
+//!   [`build`](WorkflowBuilder::build) refuses what cannot work, with the first problem there is.
+//! * **Supersteps.** A run goes in steps. What is sent in one step arrives in the next, and so does
+//!   what is written into the state. Executors of one step run side by side, and what they did is
+//!   published in the order in which their first message was sent: two runs with the same answers
+//!   have the same events.
+//! * **Plain data.** Messages are JSON with a [`MessageType`]. Everything that a run knows between
+//!   two steps is in its [`Snapshot`], which [`Checkpoints`] keep in a file store; executors keep
+//!   nothing of their own.
+//! * **Limits.** [`WorkflowLimits`] bound steps, waiting messages and their bytes. There is no way
+//!   to run without them.
 //!
-//! Nothing of a workflow runs by itself: a run does nothing unless it is awaited or its stream is read.
+//! Nothing of a workflow runs by itself: a run does nothing unless it is awaited or its stream is
+//! read.
 //!
 //! ```
 //! use cofferdam_workflow::{Step, Workflow, executor_fn};

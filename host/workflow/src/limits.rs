@@ -7,12 +7,14 @@ pub const MAX_ITERATIONS: u64 = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkflowLimits {
-    /// Supersteps (`WF-6`), counted anew when a person has answered: whoever waits for people runs for a long time.
+    /// Supersteps (`WF-6`), counted anew when a person has answered: whoever waits for people runs
+    /// for a long time.
     pub max_iterations: u64,
-    /// Messages that wait for the next step, those of fan-ins and open requests included. A step that sends each of a thousand
-    /// lines of a file is fine.
+    /// Messages that wait for the next step, those of fan-ins and open requests included. A step
+    /// that sends each of a thousand lines of a file is fine.
     pub messages_max: usize,
-    /// Bytes of everything that a run knows between two steps. A checkpoint holds it, and so does memory.
+    /// Bytes of everything that a run knows between two steps. A checkpoint holds it, and so does
+    /// memory.
     pub bytes_max: usize,
 }
 
@@ -29,6 +31,9 @@ mod tests {
     #[test]
     fn the_defaults_are_what_is_documented() {
         let limits = WorkflowLimits::default();
-        assert_eq!((limits.max_iterations, limits.messages_max, limits.bytes_max), (100, 10_000, 67_108_864));
+        assert_eq!(
+            (limits.max_iterations, limits.messages_max, limits.bytes_max),
+            (100, 10_000, 67_108_864)
+        );
     }
 }

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use super::builder::Graph;
 use super::edges::EdgeGroup;
 
-/// The flowchart of a graph. Nodes have names of their own (`n0`, `n1`, …): an id may be a word of Mermaid, or hold anything.
+/// The flowchart of a graph. Nodes have names of their own (`n0`, `n1`, …): an id may be a word of
+/// Mermaid, or hold anything.
 pub(super) fn flowchart(graph: &Graph) -> String {
     let mut chart = Chart { graph, text: "flowchart TD\n".to_owned(), joins: 0 };
     for (place, executor) in graph.executors.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! What executors send each other: JSON with a declared type, so that a waiting message can be kept in a file.
+//! What executors send each other: JSON with a declared type, so that a waiting message can be kept
+//! in a file.
 
 use std::fmt;
 
@@ -15,7 +16,8 @@ const MESSAGE: &str = "message";
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MessageType {
-    /// Every value. It fits everything, and everything fits it; the value itself is looked at when it arrives.
+    /// Every value. It fits everything, and everything fits it; the value itself is looked at when
+    /// it arrives.
     Any,
     /// A text.
     Text,
@@ -29,7 +31,8 @@ pub enum MessageType {
     Object,
     /// A list whose elements are all of one type.
     List(Box<MessageType>),
-    /// A type of the program, known by its name: two are the same if their names are. What the JSON looks like is up to the type.
+    /// A type of the program, known by its name: two are the same if their names are. What the JSON
+    /// looks like is up to the type.
     Named(String),
 }
 
@@ -55,7 +58,8 @@ pub struct NotOfType {
 
 /// A Rust type that can be sent: JSON with a type that is known without a value.
 ///
-/// A type of one's own is `Named`: `fn message_type() -> MessageType { MessageType::named("order") }`.
+/// A type of one's own is `Named`:
+/// `fn message_type() -> MessageType { MessageType::named("order") }`.
 pub trait Typed: Serialize + DeserializeOwned + Send + 'static {
     /// The type.
     fn message_type() -> MessageType;
@@ -89,7 +93,8 @@ impl MessageType {
         }
     }
 
-    /// Whether a value is of this type. Of a named type every value is, for only the program knows it.
+    /// Whether a value is of this type. Of a named type every value is, for only the program knows
+    /// it.
     #[must_use]
     pub fn admits(&self, value: &Value) -> bool {
         match self {
@@ -99,7 +104,9 @@ impl MessageType {
             Self::Number => value.is_number(),
             Self::Boolean => value.is_boolean(),
             Self::Object => value.is_object(),
-            Self::List(of) => value.as_array().is_some_and(|list| list.iter().all(|value| of.admits(value))),
+            Self::List(of) => {
+                value.as_array().is_some_and(|list| list.iter().all(|value| of.admits(value)))
+            }
         }
     }
 }
@@ -178,13 +185,15 @@ impl Payload {
         T::deserialize(&self.value)
     }
 
-    /// Whether an executor that takes `wanted` takes this one: the type fits, and so does the value.
+    /// Whether an executor that takes `wanted` takes this one: the type fits, and so does the
+    /// value.
     #[must_use]
     pub fn is_taken_as(&self, wanted: &MessageType) -> bool {
         self.message_type.fits(wanted) && wanted.admits(&self.value)
     }
 
-    /// The value as a person reads it: a text as it is, messages as their texts, everything else as JSON.
+    /// The value as a person reads it: a text as it is, messages as their texts, everything else as
+    /// JSON.
     #[must_use]
     pub fn shown(&self) -> String {
         if let Value::String(text) = &self.value {
@@ -299,13 +308,19 @@ mod tests {
     fn a_value_says_what_it_is_instead() {
         let refused = Payload::new(MessageType::list(MessageType::Text), json!({})).unwrap_err();
         assert_eq!(refused.to_string(), "expected list of text, found object");
-        assert_eq!(Payload::messages(&[Message::user("a"), Message::assistant("b")]).shown(), "a\nb");
+        assert_eq!(
+            Payload::messages(&[Message::user("a"), Message::assistant("b")]).shown(),
+            "a\nb"
+        );
     }
 
     #[test]
     fn types_are_plain_json() {
         let written = serde_json::to_value(MessageType::messages()).unwrap();
         assert_eq!(written, json!({"list": {"named": "message"}}));
-        assert_eq!(serde_json::from_value::<MessageType>(written).unwrap(), MessageType::messages());
+        assert_eq!(
+            serde_json::from_value::<MessageType>(written).unwrap(),
+            MessageType::messages()
+        );
     }
 }

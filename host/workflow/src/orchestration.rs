@@ -1,7 +1,8 @@
 //! Ways in which several agents work on one thing, as workflows (`WF-13`, `WF-14`).
 //!
-//! All of them are one builder, [`Orchestration`], with a pattern of its own each. It builds a [`Workflow`] like any other, with
-//! events, requests and checkpoints. Participants are known by the names of their agents.
+//! All of them are one builder, [`Orchestration`], with a pattern of its own each. It builds a
+//! [`Workflow`] like any other, with events, requests and checkpoints. Participants are known by
+//! the names of their agents.
 
 mod concurrent;
 mod group_chat;
@@ -26,8 +27,8 @@ pub use handoff::Handoff;
 pub use magentic::{Magentic, MagenticLimits};
 pub use sequential::Sequential;
 
-/// Builder of a workflow in which agents work together in one pattern: [`Sequential`], [`Concurrent`], [`GroupChat`],
-/// [`Handoff`] or [`Magentic`].
+/// Builder of a workflow in which agents work together in one pattern: [`Sequential`],
+/// [`Concurrent`], [`GroupChat`], [`Handoff`] or [`Magentic`].
 #[must_use = "nothing is built yet"]
 pub struct Orchestration<P> {
     name: String,
@@ -55,7 +56,8 @@ pub trait Pattern {
     /// Settings that cannot work with these participants.
     fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder>;
 
-    /// Makes the executor of one agent, which passes on its answer and begins each time anew unless the pattern differs.
+    /// Makes the executor of one agent, which passes on its answer and begins each time anew unless
+    /// the pattern differs.
     ///
     /// # Errors
     /// The agent cannot take part.
@@ -85,7 +87,8 @@ impl<P: Pattern> Orchestration<P> {
         self
     }
 
-    /// Limits the supersteps of one run. Patterns with rounds have a limit that all of their rounds fit in.
+    /// Limits the supersteps of one run. Patterns with rounds have a limit that all of their rounds
+    /// fit in.
     pub fn max_iterations(mut self, max_iterations: u64) -> Self {
         self.max_iterations = Some(max_iterations);
         self
@@ -101,7 +104,8 @@ impl<P: Pattern> Orchestration<P> {
         if let Some(max_iterations) = self.max_iterations {
             builder = builder.max_iterations(max_iterations);
         }
-        let others = self.others.map(|others| others(&names).to_vec()).filter(|others| !others.is_empty());
+        let others =
+            self.others.map(|others| others(&names).to_vec()).filter(|others| !others.is_empty());
         if let Some(others) = others {
             builder = builder.intermediate_output_from(others);
         }

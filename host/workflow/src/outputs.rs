@@ -53,7 +53,8 @@ impl Designated {
         if output.is_none() && intermediate.is_none() {
             return Ok(Self::default());
         }
-        // All words are looked at before any list: a word that means nothing says nothing about the rest.
+        // All words are looked at before any list: a word that means nothing says nothing about the
+        // rest.
         let output = output.map(|output| output.known(ids)).transpose()?;
         let intermediate = intermediate.map(IntermediateFrom::known).transpose()?;
         let chosen = output.clone().unwrap_or_default();
@@ -81,7 +82,8 @@ impl Designated {
 
     /// What becomes of a yield of this executor.
     pub(super) fn of(&self, executor: &str) -> Shown {
-        let is_in = |set: &Option<BTreeSet<String>>| set.as_ref().is_some_and(|set| set.contains(executor));
+        let is_in =
+            |set: &Option<BTreeSet<String>>| set.as_ref().is_some_and(|set| set.contains(executor));
         match (&self.output, &self.intermediate) {
             (None, None) => Shown::Output,
             _ if is_in(&self.output) => Shown::Output,

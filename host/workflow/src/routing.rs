@@ -8,8 +8,8 @@ use super::error::WorkflowError;
 use super::message::{MessageType, Payload};
 use super::snapshot::{Delivery, Snapshot};
 
-/// Puts a message that `source` has sent on its way: into the queue, or into what fan-ins hold. A message that no edge takes
-/// goes nowhere.
+/// Puts a message that `source` has sent on its way: into the queue, or into what fan-ins hold. A
+/// message that no edge takes goes nowhere.
 pub(super) fn send(
     graph: &Graph,
     snapshot: &mut Snapshot,
@@ -17,7 +17,9 @@ pub(super) fn send(
     message: &Payload,
     target: Option<&str>,
 ) -> Result<(), WorkflowError> {
-    for (place, group) in graph.edges.iter().enumerate().filter(|(_, group)| group.begins_at(source)) {
+    for (place, group) in
+        graph.edges.iter().enumerate().filter(|(_, group)| group.begins_at(source))
+    {
         if let EdgeGroup::FanIn { from, to } = group {
             if target.is_none_or(|target| target == to) {
                 join(graph, snapshot, (place, from, to), source, message);
@@ -49,7 +51,8 @@ fn chosen<'g>(group: &'g EdgeGroup, value: &Value) -> Result<Vec<&'g str>, Workf
         EdgeGroup::FanOut { to, .. } => to.iter().map(String::as_str).collect(),
         EdgeGroup::Select { to, selection, .. } => {
             let selected = selection.select(value, to);
-            let known = selected.iter().map(|id| to.iter().find(|to| *to == id).map(String::as_str));
+            let known =
+                selected.iter().map(|id| to.iter().find(|to| *to == id).map(String::as_str));
             match known.collect() {
                 Some(known) => known,
                 None => return Err(WorkflowError::Selection { selected, targets: to.clone() }),
@@ -63,7 +66,8 @@ fn chosen<'g>(group: &'g EdgeGroup, value: &Value) -> Result<Vec<&'g str>, Workf
     })
 }
 
-/// Keeps a message until every source has delivered, then sends one list in declared order (`WF-2`).
+/// Keeps a message until every source has delivered, then sends one list in declared order
+/// (`WF-2`).
 fn join(
     graph: &Graph,
     snapshot: &mut Snapshot,
@@ -81,7 +85,12 @@ fn join(
     }
     let held = snapshot.joins.remove(&place).unwrap_or_default();
     let message = list(from.iter().filter_map(|source| held.get(source)).flatten());
-    snapshot.queue.push(Delivery { to: to.to_owned(), from: from.to_vec(), message, request: None });
+    snapshot.queue.push(Delivery {
+        to: to.to_owned(),
+        from: from.to_vec(),
+        message,
+        request: None,
+    });
 }
 
 /// Several messages as one list.

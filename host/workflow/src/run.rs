@@ -22,7 +22,8 @@ const EVENTS_AHEAD_MAX: usize = 1;
 
 type Running = Pin<Box<dyn Future<Output = Result<Snapshot, WorkflowError>> + Send>>;
 
-/// A run that has not begun. Await it for everything that came of it, or read its [`stream`](WorkflowRun::stream).
+/// A run that has not begun. Await it for everything that came of it, or read its
+/// [`stream`](WorkflowRun::stream).
 #[must_use = "a run does nothing unless it is awaited or its stream is read"]
 pub struct WorkflowRun {
     workflow: Workflow,
@@ -79,7 +80,8 @@ impl WorkflowRun {
         self
     }
 
-    /// Ends the run when it is cancelled: the superstep that is going on has no effect then, unless its executors end in time.
+    /// Ends the run when it is cancelled: the superstep that is going on has no effect then, unless
+    /// its executors end in time.
     pub fn cancellation(mut self, cancellation: CancellationToken) -> Self {
         self.cancellation = cancellation;
         self
@@ -118,7 +120,11 @@ fn beginning(workflow: &Workflow, input: Payload) -> Result<Snapshot, WorkflowEr
     let graph = &workflow.graph;
     if !routing::takes(graph, &graph.start, &input) {
         let takes = graph.executor(&graph.start).map(|start| start.takes()).unwrap_or_default();
-        return Err(WorkflowError::Input { executor: graph.start.clone(), takes, given: input.message_type });
+        return Err(WorkflowError::Input {
+            executor: graph.start.clone(),
+            takes,
+            given: input.message_type,
+        });
     }
     let snapshot = Snapshot::beginning(graph, input);
     snapshot.check_limits(graph)?;

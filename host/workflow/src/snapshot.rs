@@ -14,7 +14,8 @@ use super::size;
 /// The format of snapshots that this program writes and reads.
 pub(super) const VERSION: u32 = 1;
 
-/// Everything that a run knows between two supersteps, as plain JSON: the messages that wait, the state, what is asked (`WF-12`).
+/// Everything that a run knows between two supersteps, as plain JSON: the messages that wait, the
+/// state, what is asked (`WF-12`).
 ///
 /// It holds what was said in plain text. Whoever can write one decides what a workflow does next.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,7 +41,8 @@ pub struct Snapshot {
     /// What is delivered in the next superstep, in the order in which it was sent.
     #[serde(default)]
     pub(super) queue: Vec<Delivery>,
-    /// What fan-ins hold until every source has delivered: by the place of the edges, then by source.
+    /// What fan-ins hold until every source has delivered: by the place of the edges, then by
+    /// source.
     #[serde(default)]
     pub(super) joins: BTreeMap<usize, BTreeMap<String, Vec<Payload>>>,
     /// What a person is asked.
@@ -67,8 +69,8 @@ pub(super) struct Delivery {
 /// A person is asked for something (`WF-12`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// What it is answered under. Ids are counted per executor and the same in every run; nothing is secret about them, for
-    /// only the caller of a run gives answers.
+    /// What it is answered under. Ids are counted per executor and the same in every run; nothing
+    /// is secret about them, for only the caller of a run gives answers.
     pub id: String,
     /// Who asks.
     pub executor: String,
@@ -81,7 +83,8 @@ pub struct Request {
 impl Snapshot {
     /// The beginning of a run.
     pub(super) fn beginning(graph: &Graph, input: Payload) -> Self {
-        let input = Delivery { to: graph.start.clone(), from: Vec::new(), message: input, request: None };
+        let input =
+            Delivery { to: graph.start.clone(), from: Vec::new(), message: input, request: None };
         Self {
             version: VERSION,
             workflow: graph.name.clone(),
@@ -120,7 +123,10 @@ impl Snapshot {
         let joined = || self.joins.values().flat_map(BTreeMap::values).flatten();
         let messages = self.queue.len() + self.requests.len() + joined().count();
         if messages > graph.limits.messages_max {
-            return Err(WorkflowError::TooMuch { what: "messages", max: graph.limits.messages_max });
+            return Err(WorkflowError::TooMuch {
+                what: "messages",
+                max: graph.limits.messages_max,
+            });
         }
         let waiting = self.queue.iter().map(|delivery| &delivery.message.value);
         let asked = self.requests.iter().map(|request| &request.prompt.value);

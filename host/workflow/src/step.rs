@@ -20,7 +20,8 @@ use super::snapshot::Request;
 
 /// One executor's part of one superstep. Clones are the same.
 ///
-/// What is done through it is published when the executor is done; what is done after that has no effect.
+/// What is done through it is published when the executor is done; what is done after that has no
+/// effect.
 #[derive(Clone)]
 pub struct Step {
     inner: Arc<Inner>,
@@ -171,7 +172,8 @@ impl Step {
         self.inner.superstep
     }
 
-    /// Who has sent the message that is handled; nobody has sent the input of the run and the answers of people.
+    /// Who has sent the message that is handled; nobody has sent the input of the run and the
+    /// answers of people.
     #[must_use]
     pub fn sources(&self) -> Vec<String> {
         self.work().from.clone()
@@ -211,7 +213,8 @@ impl Step {
     /// As [`send`](Self::send) and [`send_to`](Self::send_to).
     pub fn send_payload(&self, message: Payload, target: Option<&str>) -> Result<(), StepError> {
         self.check_declared("sends", &self.inner.sends, &message)?;
-        if let Some(target) = target.filter(|target| !self.inner.targets.iter().any(|known| known == target))
+        if let Some(target) =
+            target.filter(|target| !self.inner.targets.iter().any(|known| known == target))
         {
             return Err(StepError::NoEdge {
                 executor: self.inner.executor.clone(),
@@ -221,7 +224,10 @@ impl Step {
         let mut work = self.open()?;
         work.count(&message.value, &self.inner.limits)?;
         if work.effects.sent.len() >= self.inner.limits.messages_max {
-            return Err(StepError::TooMuch { what: "messages", max: self.inner.limits.messages_max });
+            return Err(StepError::TooMuch {
+                what: "messages",
+                max: self.inner.limits.messages_max,
+            });
         }
         work.effects.sent.push((message, target.map(str::to_owned)));
         Ok(())
@@ -252,20 +258,29 @@ impl Step {
         Ok(())
     }
 
-    /// What all executors see under a key: what was there when the superstep began, or what this executor has written since
-    /// (`WF-5`). Null if nothing.
+    /// What all executors see under a key: what was there when the superstep began, or what this
+    /// executor has written since (`WF-5`). Null if nothing.
     #[must_use]
     pub fn state(&self, key: &str) -> Value {
         let work = self.work();
-        work.effects.state.get(key).or_else(|| self.inner.state.get(key)).cloned().unwrap_or_default()
+        work.effects
+            .state
+            .get(key)
+            .or_else(|| self.inner.state.get(key))
+            .cloned()
+            .unwrap_or_default()
     }
 
-    /// Writes into the state; others see it in the next superstep (`WF-5`). Of several who write, the last one in order counts.
-    /// Null takes away.
+    /// Writes into the state; others see it in the next superstep (`WF-5`). Of several who write,
+    /// the last one in order counts. Null takes away.
     ///
     /// # Errors
     /// There is too much.
-    pub fn set_state(&self, key: impl Into<String>, value: impl Into<Value>) -> Result<(), StepError> {
+    pub fn set_state(
+        &self,
+        key: impl Into<String>,
+        value: impl Into<Value>,
+    ) -> Result<(), StepError> {
         let (key, value) = (key.into(), value.into());
         let mut work = self.open()?;
         work.count(&value, &self.inner.limits)?;
@@ -304,8 +319,8 @@ impl Step {
         Ok(self.set_own(serde_json::to_value(own)?)?)
     }
 
-    /// Asks a person for a value of type `answer`; the run pauses when nothing else is left to do (`WF-12`). Gives the id of the
-    /// request.
+    /// Asks a person for a value of type `answer`; the run pauses when nothing else is left to do
+    /// (`WF-12`). Gives the id of the request.
     ///
     /// # Errors
     /// There is too much.
@@ -314,21 +329,23 @@ impl Step {
         work.count(&prompt.value, &self.inner.limits)?;
         work.effects.asked = work.effects.asked.saturating_add(1);
         let id = format!("{}-{}", self.inner.executor, work.effects.asked);
-        let request = Request { id: id.clone(), executor: self.inner.executor.clone(), prompt, answer };
+        let request =
+            Request { id: id.clone(), executor: self.inner.executor.clone(), prompt, answer };
         work.tell(WorkflowEvent::Request(request.clone()));
         work.effects.requests.push(request);
         Ok(id)
     }
 
-    /// The label of everything that the run has learned ([labels](cofferdam_labels)): of all executors until this superstep, and of this one.
-    /// What comes from one of them may be in any message, so the whole run has one.
+    /// The label of everything that the run has learned ([labels](cofferdam_labels)): of all
+    /// executors until this superstep, and of this one. What comes from one of them may be in any
+    /// message, so the whole run has one.
     #[must_use]
     pub fn label(&self) -> Label {
         Label::combine([&self.inner.label, &self.work().effects.label])
     }
 
-    /// Says that the executor has learned something with this label. An agent's context counts by itself; this is for executors that read
-    /// something elsewhere.
+    /// Says that the executor has learned something with this label. An agent's context counts by
+    /// itself; this is for executors that read something elsewhere.
     pub fn taint(&self, label: &Label) {
         self.work().effects.label.add(label);
     }

@@ -10,8 +10,8 @@ use super::edges::EdgeGroup;
 use super::executor::Executor;
 use super::outputs::Designated;
 
-/// A digest of executors, their kinds and types, edges in their order, and output selection. Limits are no part of it: they
-/// may be raised for a run that came to its end too early.
+/// A digest of executors, their kinds and types, edges in their order, and output selection. Limits
+/// are no part of it: they may be raised for a run that came to its end too early.
 pub(super) fn digest(
     start: &str,
     executors: &[Arc<dyn Executor>],
@@ -43,7 +43,8 @@ fn edge(group: &EdgeGroup) -> Value {
         EdgeGroup::FanOut { from, to } => json!(["fan-out", from, to]),
         EdgeGroup::Select { from, to, selection } => json!(["select", from, to, selection.name()]),
         EdgeGroup::Switch { from, cases, default } => {
-            let cases: Vec<_> = cases.iter().map(|(condition, to)| json!([condition.name(), to])).collect();
+            let cases: Vec<_> =
+                cases.iter().map(|(condition, to)| json!([condition.name(), to])).collect();
             json!(["switch", from, cases, default])
         }
         EdgeGroup::FanIn { from, to } => json!(["fan-in", from, to]),

@@ -16,7 +16,8 @@ use super::routing;
 use super::snapshot::{Delivery, Snapshot};
 use super::step::{Beginning, Effects, Step};
 
-/// How long executors have to end by themselves when a run is cancelled: longer than an agent gives its tools.
+/// How long executors have to end by themselves when a run is cancelled: longer than an agent gives
+/// its tools.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// A run that is going on.
@@ -43,7 +44,8 @@ impl Going {
             if self.cancellation.is_cancelled() {
                 return Err(WorkflowError::Cancelled);
             }
-            if self.snapshot.superstep.saturating_sub(self.snapshot.counted_from) >= max_iterations {
+            if self.snapshot.superstep.saturating_sub(self.snapshot.counted_from) >= max_iterations
+            {
                 return Err(WorkflowError::NotConverged { max_iterations });
             }
             self.superstep().await?;
@@ -63,8 +65,10 @@ impl Going {
                 worked = try_join_all(turns.into_iter().map(Turn::take)) => worked.map(drop),
                 () = long_cancelled(&self.cancellation) => Err(WorkflowError::Cancelled),
             };
-            // Whoever still holds a step can do nothing with it, and nobody waits for what it would tell.
-            let effects: Vec<_> = steps.iter().map(|step| (step.executor().to_owned(), step.end())).collect();
+            // Whoever still holds a step can do nothing with it, and nobody waits for what it would
+            // tell.
+            let effects: Vec<_> =
+                steps.iter().map(|step| (step.executor().to_owned(), step.end())).collect();
             worked.map(|()| effects)
         };
         let (worked, ()) = tokio::join!(work, forward(events, &self.events));
@@ -83,7 +87,8 @@ impl Going {
         Ok(())
     }
 
-    /// Who works in the superstep, in the order in which the first message of each was sent, and where each tells of it.
+    /// Who works in the superstep, in the order in which the first message of each was sent, and
+    /// where each tells of it.
     fn turns(
         &mut self,
         graph: &Graph,
@@ -148,9 +153,12 @@ impl Turn {
     }
 }
 
-/// Hands events on as they come, those of one executor after those of the one before it: what is told is the same however
-/// long each of them takes.
-async fn forward(events: Vec<mpsc::UnboundedReceiver<WorkflowEvent>>, to: &mpsc::Sender<WorkflowEvent>) {
+/// Hands events on as they come, those of one executor after those of the one before it: what is
+/// told is the same however long each of them takes.
+async fn forward(
+    events: Vec<mpsc::UnboundedReceiver<WorkflowEvent>>,
+    to: &mpsc::Sender<WorkflowEvent>,
+) {
     for mut of_executor in events {
         while let Some(event) = of_executor.recv().await {
             let _ = to.send(event).await;
@@ -185,7 +193,10 @@ fn publish(
         for (message, target) in effects.sent {
             routing::send(graph, snapshot, &executor, &message, target.as_deref())?;
             if snapshot.queue.len() > graph.limits.messages_max {
-                return Err(WorkflowError::TooMuch { what: "messages", max: graph.limits.messages_max });
+                return Err(WorkflowError::TooMuch {
+                    what: "messages",
+                    max: graph.limits.messages_max,
+                });
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Workflows as a program builds and runs them. `graphs` are random ones, `orchestrations` are agents.
+//! Workflows as a program builds and runs them. `graphs` are random ones, `orchestrations` are
+//! agents.
 
 mod graphs;
 mod orchestrations;
@@ -25,8 +26,10 @@ fn appends(id: &'static str) -> FunctionExecutor<String> {
 }
 
 fn chain() -> WorkflowBuilder {
-    let builder =
-        Workflow::builder("chain").executor(appends("a")).executor(appends("b")).executor(appends("c"));
+    let builder = Workflow::builder("chain")
+        .executor(appends("a"))
+        .executor(appends("b"))
+        .executor(appends("c"));
     builder.start("a").chain(["a", "b", "c"])
 }
 
@@ -57,7 +60,10 @@ fn what_cannot_work_is_refused_with_its_reason() {
         refused(one().start("a").edge("a", "x")),
         "[GRAPH_CONNECTIVITY] the edge a->x names the executor 'x', which is not in the workflow."
     );
-    assert_eq!(refused(one().executor(appends("")).start("a")), "an executor has an empty id; give it one");
+    assert_eq!(
+        refused(one().executor(appends("")).start("a")),
+        "an executor has an empty id; give it one"
+    );
     assert_eq!(
         refused(one().start("a").fan_out("a", ["a"])),
         "FanOutEdgeGroup must contain at least two targets."
@@ -70,7 +76,10 @@ fn what_cannot_work_is_refused_with_its_reason() {
         refused(one().start("a").chain(["a"])),
         "At least two executors are required to form a chain."
     );
-    assert_eq!(refused(one().start("a").max_iterations(0)), InvalidWorkflow::NoIterations.to_string());
+    assert_eq!(
+        refused(one().start("a").max_iterations(0)),
+        InvalidWorkflow::NoIterations.to_string()
+    );
     let silent = executor_fn("s", async |_: String, _: Step| Ok(()));
     assert_eq!(
         refused(one().executor(silent).start("s").edge("s", "a")),
@@ -182,7 +191,8 @@ async fn an_error_is_the_callers_and_nothing_of_its_superstep_counts() {
 
 #[tokio::test]
 async fn what_is_not_declared_cannot_be_sent() {
-    let lies = executor_fn("a", async |_: String, step: Step| Ok(step.send(&5_u64)?)).sending::<String>();
+    let lies =
+        executor_fn("a", async |_: String, step: Step| Ok(step.send(&5_u64)?)).sending::<String>();
     let workflow = Workflow::builder("w").executor(lies).start("a").build().unwrap();
     let error = workflow.run("x").await.unwrap_err().to_string();
     assert_eq!(error, "the executor `a` failed: `a` sends integer, and declares no such type");
@@ -195,7 +205,8 @@ async fn messages_can_be_meant_for_one_of_several() {
     let chooses = executor_fn("a", async |text: String, step: Step| Ok(step.send_to("c", &text)?));
     let strays = executor_fn("a", async |text: String, step: Step| Ok(step.send_to("x", &text)?));
     let builder = |executor: FunctionExecutor<String>| {
-        let builder = Workflow::builder("w").executor(executor.sending::<String>()).executor(appends("b"));
+        let builder =
+            Workflow::builder("w").executor(executor.sending::<String>()).executor(appends("b"));
         builder.executor(appends("c")).start("a").fan_out("a", ["b", "c"]).build().unwrap()
     };
     assert_eq!(texts(&builder(chooses).run("x").await.unwrap()), ["x>c"]);
@@ -216,7 +227,8 @@ async fn values_of_the_program_travel_as_json() {
         }
     }
     let takes = executor_fn("a", async |order: Order, step: Step| Ok(step.output(&order.pieces)?));
-    let workflow = Workflow::builder("w").executor(takes.yielding::<u32>()).start("a").build().unwrap();
+    let workflow =
+        Workflow::builder("w").executor(takes.yielding::<u32>()).start("a").build().unwrap();
     let order = Payload::of(&Order { article: "tea".into(), pieces: 3 }).unwrap();
     assert_eq!(workflow.run(order).await.unwrap().text(), "3");
     // Of the right name and the wrong form.
@@ -241,7 +253,8 @@ async fn limits_end_a_run_before_it_takes_the_memory() {
         })
     };
     let limited = |limits: WorkflowLimits| {
-        let builder = Workflow::builder("w").executor(floods().sending::<String>()).executor(appends("b"));
+        let builder =
+            Workflow::builder("w").executor(floods().sending::<String>()).executor(appends("b"));
         builder.start("a").edge("a", "b").limits(limits).build().unwrap()
     };
     let mut limits = WorkflowLimits { messages_max: 10, ..WorkflowLimits::default() };
@@ -274,7 +287,8 @@ async fn what_outlives_its_superstep_has_no_effect() {
             Ok(step.output(&text)?)
         }
     });
-    let workflow = Workflow::builder("w").executor(leaks.yielding::<String>()).start("a").build().unwrap();
+    let workflow =
+        Workflow::builder("w").executor(leaks.yielding::<String>()).start("a").build().unwrap();
     let ended = workflow.run("x").await.unwrap();
     let step = receive.recv().await.unwrap();
     assert!(matches!(step.output(&"late".to_owned()), Err(StepError::Cancelled)));
@@ -305,13 +319,17 @@ async fn a_run_goes_on_from_each_of_its_checkpoints() {
 async fn a_snapshot_is_taken_up_by_the_same_structure_alone() {
     let snapshot = chain().build().unwrap().run("x").await.unwrap().snapshot;
     // Limits and the order of declaration are no part of it.
-    let same =
-        Workflow::builder("other").executor(appends("c")).executor(appends("b")).executor(appends("a"));
+    let same = Workflow::builder("other")
+        .executor(appends("c"))
+        .executor(appends("b"))
+        .executor(appends("a"));
     let same = same.start("a").chain(["a", "b", "c"]).max_iterations(7).build().unwrap();
     assert!(same.resume(snapshot.clone()).is_ok());
-    let odd = |changed: WorkflowBuilder| changed.build().unwrap().resume(snapshot.clone()).err().unwrap();
+    let odd =
+        |changed: WorkflowBuilder| changed.build().unwrap().resume(snapshot.clone()).err().unwrap();
     let condition = Condition::new("x", |_| true);
-    for changed in [chain().edge("a", "c"), chain().edge_if("c", "a", condition), chain().output_from("all")]
+    for changed in
+        [chain().edge("a", "c"), chain().edge_if("c", "a", condition), chain().output_from("all")]
     {
         assert!(matches!(odd(changed), WorkflowError::Structure));
     }
@@ -320,7 +338,8 @@ async fn a_snapshot_is_taken_up_by_the_same_structure_alone() {
     let other: Snapshot = serde_json::from_value(written.clone()).unwrap();
     let error = chain().build().unwrap().resume(other).err().unwrap().to_string();
     assert_eq!(error, "the checkpoint has the format 2, and this program reads 1");
-    // A file that names somebody who is not there is no snapshot of this workflow, whatever its digest says.
+    // A file that names somebody who is not there is no snapshot of this workflow, whatever its
+    // digest says.
     written["version"] = json!(1);
     written["queue"] = json!([{"to": "nobody", "message": {"type": "text", "value": "x"}}]);
     let forged: Snapshot = serde_json::from_value(written).unwrap();
@@ -349,9 +368,10 @@ fn asks() -> Workflow {
         step.request(Payload::text("how many?"), MessageType::Integer)?;
         Ok(())
     });
-    let asks = asks.yielding::<Value>().answered(async |request: Request, answer: Payload, step: Step| {
-        Ok(step.output(&json!([request.id, answer.value]))?)
-    });
+    let asks =
+        asks.yielding::<Value>().answered(async |request: Request, answer: Payload, step: Step| {
+            Ok(step.output(&json!([request.id, answer.value]))?)
+        });
     Workflow::builder("asks").executor(asks).start("a").max_iterations(1).build().unwrap()
 }
 
@@ -373,7 +393,8 @@ async fn answers_go_to_whoever_has_asked_and_others_stay_open() {
     let whole = workflow.resume(half.snapshot.clone()).unwrap().answer("a-1", "x").await.unwrap();
     assert!(whole.snapshot.is_done() && !half.snapshot.is_done());
     assert_eq!(whole.outputs().next().unwrap().value.value, json!(["a-1", "x"]));
-    let error = workflow.resume(whole.snapshot).unwrap().answer("a-1", "x").await.unwrap_err().to_string();
+    let error =
+        workflow.resume(whole.snapshot).unwrap().answer("a-1", "x").await.unwrap_err().to_string();
     assert_eq!(error, "there is no open request `a-1`; open: none");
 }
 

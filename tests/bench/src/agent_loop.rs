@@ -1,7 +1,8 @@
 //! `agent-loop`: an iteration of the agent's loop against the tool call in it.
 //!
-//! Ours is a model that answers at once, the loop with its middleware, and a call of a sandboxed tool. The reference is the same
-//! call alone, through the same toolset. What is left is the loop's own.
+//! Ours is a model that answers at once, the loop with its middleware, and a call of a sandboxed
+//! tool. The reference is the same call alone, through the same toolset. What is left is the loop's
+//! own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use cofferdam_agent::{
-    Agent, ChatClient, ChatError, ChatRequest, Content, LoopSettings, Message, Reply, ReplyStream, Role,
+    Agent, ChatClient, ChatError, ChatRequest, Content, LoopSettings, Message, Reply, ReplyStream,
+    Role,
 };
 use cofferdam_tests::Host;
 
@@ -54,8 +56,9 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let host = call_floor::host().await;
     let iterations = effort.times(ITERATIONS);
     let settings = LoopSettings { max_iterations: iterations, ..LoopSettings::default() };
-    let agent =
-        Agent::builder(Arc::new(Tireless::default())).tools(host.toolset().clone()).settings(settings);
+    let agent = Agent::builder(Arc::new(Tireless::default()))
+        .tools(host.toolset().clone())
+        .settings(settings);
     let agent = agent.build()?;
     let ours = async || time_ours(&agent, iterations).await;
     let reference = async || time_calls(&host, iterations).await;

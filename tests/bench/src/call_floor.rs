@@ -1,7 +1,8 @@
 //! `call-floor`: a trivial tool call through the host against raw wasmtime on the same pool.
 //!
-//! Ours is the whole path of an edge: look the tool up, decode the arguments, wait for a place, instantiate, call, take the
-//! result over, drop, record. The reference instantiates, calls and drops.
+//! Ours is the whole path of an edge: look the tool up, decode the arguments, wait for a place,
+//! instantiate, call, take the result over, drop, record. The reference instantiates, calls and
+//! drops.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,8 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let ours = async || time_ours(&host, calls).await;
     let reference = async || time_floor(&floor, calls).await;
     let ratio = |name: String| Ratio::new(name).with_goal(Goal::AtMost(1.3));
-    let mut rows = vec![ratio(NAME.to_owned()).alternate(effort, ROUNDS, ours, reference).await?.into()];
+    let mut rows =
+        vec![ratio(NAME.to_owned()).alternate(effort, ROUNDS, ours, reference).await?.into()];
     let _one = OneCpu::take()?;
     let ratio = ratio(format!("{NAME}, one CPU"));
     rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());

@@ -1,8 +1,9 @@
-//! `callers`: trivial calls in a second when several callers call at once, against as many callers of raw wasmtime, and against
-//! one caller. Raw wasmtime has one pool; ours has one for each core, or one as well in the rows that say so.
+//! `callers`: trivial calls in a second when several callers call at once, against as many callers
+//! of raw wasmtime, and against one caller. Raw wasmtime has one pool; ours has one for each core,
+//! or one as well in the rows that say so.
 //!
-//! Both sides share a number of calls among tasks of one runtime with a thread for each core, and have as many permits as
-//! `cofferdam serve`.
+//! Both sides share a number of calls among tasks of one runtime with a thread for each core, and
+//! have as many permits as `cofferdam serve`.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -33,23 +34,31 @@ const SCALED: [(u32, Option<Goal>); 2] = [(2, None), (256, Some(Goal::AtLeast(1.
 /// The benchmarks run on one thread, and this needs a runtime with several.
 pub(crate) fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let measured = std::thread::spawn(move || {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(on_all_cores(effort))
+        tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?
+            .block_on(on_all_cores(effort))
     });
     measured.join().map_err(|_| anyhow!("the benchmark has panicked"))?
 }
 
 async fn on_all_cores(effort: Effort) -> anyhow::Result<Vec<Measure>> {
-    let [host, one_pool] =
-        [host(PoolSize::default()).await, host(PoolSize { pools_max: 1, ..PoolSize::default() }).await];
+    let [host, one_pool] = [
+        host(PoolSize::default()).await,
+        host(PoolSize { pools_max: 1, ..PoolSize::default() }).await,
+    ];
     let component = std::fs::read(guest(GUEST)).context("the guest cannot be read")?;
     let floor = Arc::new(Floor::new(&host.engine, &component).map_err(|reason| anyhow!(reason))?);
     let mut rows = Vec::new();
-    for (host, label, goal) in [(&host, "ours", Some(GOAL)), (&one_pool, "ours with one pool", None)] {
+    for (host, label, goal) in
+        [(&host, "ours", Some(GOAL)), (&one_pool, "ours with one pool", None)]
+    {
         for callers in CALLERS {
             let ours = async || time_ours(effort, host, callers).await;
             let reference = async || time_floor(effort, &floor, callers).await;
-            let ratio =
-                Ratio::of_rates(format!("{NAME}, {callers} of {label} against {callers} of raw wasmtime"));
+            let ratio = Ratio::of_rates(format!(
+                "{NAME}, {callers} of {label} against {callers} of raw wasmtime"
+            ));
             let ratio = goal.into_iter().fold(ratio, Ratio::with_goal);
             rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
         }
@@ -68,7 +77,8 @@ async fn on_all_cores(effort: Effort) -> anyhow::Result<Vec<Measure>> {
 
 async fn host(pool: PoolSize) -> Arc<Host> {
     let pool = PoolSize { concurrent_calls_max: CALLS_MAX, ..pool };
-    let mut host = Host::with(EngineConfig { cache_directory: Some(shared_cache()), pool, ..config() });
+    let mut host =
+        Host::with(EngineConfig { cache_directory: Some(shared_cache()), pool, ..config() });
     host.load(GUEST).await;
     Arc::new(host)
 }
@@ -79,7 +89,10 @@ async fn scaling(
     callers: u32,
     time: impl AsyncFn(u32) -> anyhow::Result<Duration>,
 ) -> anyhow::Result<Measure> {
-    Ok(ratio.alternate(effort, ROUNDS, async || time(callers).await, async || time(1).await).await?.into())
+    Ok(ratio
+        .alternate(effort, ROUNDS, async || time(callers).await, async || time(1).await)
+        .await?
+        .into())
 }
 
 async fn time_ours(effort: Effort, host: &Arc<Host>, callers: u32) -> anyhow::Result<Duration> {

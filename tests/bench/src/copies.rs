@@ -1,4 +1,5 @@
-//! Many different plugins: copies of a few built guests, each with a section of its own that nothing reads.
+//! Many different plugins: copies of a few built guests, each with a section of its own that
+//! nothing reads.
 
 use std::path::PathBuf;
 
@@ -7,7 +8,8 @@ use cofferdam_tests::{guest, root};
 
 const GUESTS: [&str; 2] = ["served", "csv"];
 
-/// The files of the first `count` copies; those that are not there are written. What `only` names is the one guest that is copied.
+/// The files of the first `count` copies; those that are not there are written. What `only` names
+/// is the one guest that is copied.
 pub(crate) fn copies(count: usize, only: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
     let folder = root().join("target/bench").join(only.unwrap_or("mixed"));
     std::fs::create_dir_all(&folder).context("cannot create target/bench")?;
@@ -17,7 +19,8 @@ pub(crate) fn copies(count: usize, only: Option<&str>) -> anyhow::Result<Vec<Pat
     (0..count)
         .zip(originals.iter().cycle())
         .map(|(number, original)| {
-            let (path, wanted) = (folder.join(format!("p{number}.wasm")), with_section(original, number)?);
+            let (path, wanted) =
+                (folder.join(format!("p{number}.wasm")), with_section(original, number)?);
             if std::fs::read(&path).ok().as_ref() != Some(&wanted) {
                 std::fs::write(&path, wanted)?;
             }
@@ -31,7 +34,8 @@ fn with_section(component: &[u8], number: usize) -> anyhow::Result<Vec<u8>> {
     const NAME: &[u8] = b"copy";
     let content = u32::try_from(number)?.to_le_bytes();
     // Section 0, and lengths that fit into one byte of LEB128.
-    let mut section = vec![0, u8::try_from(1 + NAME.len() + content.len())?, u8::try_from(NAME.len())?];
+    let mut section =
+        vec![0, u8::try_from(1 + NAME.len() + content.len())?, u8::try_from(NAME.len())?];
     section.extend_from_slice(NAME);
     section.extend_from_slice(&content);
     Ok([component, &section].concat())

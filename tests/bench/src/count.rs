@@ -1,8 +1,9 @@
-//! Trivial calls for a counter of instructions: `cargo xtask count` runs this under callgrind, with one number of calls and with
-//! another, and what differs is what the calls took.
+//! Trivial calls for a counter of instructions: `cargo xtask count` runs this under callgrind, with
+//! one number of calls and with another, and what differs is what the calls took.
 //!
-//! Nothing here depends on time or on the machine more than it has to: one thread, a pool that fits into the address space of
-//! the counter, and code that was compiled by this process, for the processor that the counter shows it.
+//! Nothing here depends on time or on the machine more than it has to: one thread, a pool that fits
+//! into the address space of the counter, and code that was compiled by this process, for the
+//! processor that the counter shows it.
 
 use anyhow::{Context as _, anyhow, ensure};
 use cofferdam_engine::floor::Floor;
@@ -22,14 +23,19 @@ pub(crate) enum Side {
 }
 
 pub(crate) async fn run(side: Side, calls: u32) -> anyhow::Result<()> {
-    let pool = PoolSize { concurrent_calls_max: 1, memories_per_call_max: 1, ..PoolSize::default() };
+    let pool =
+        PoolSize { concurrent_calls_max: 1, memories_per_call_max: 1, ..PoolSize::default() };
     let mut host = Host::with(EngineConfig { pool, ..EngineConfig::new(Compiler::InProcess) });
     match side {
         Side::Ours => {
             host.load(GUEST).await;
             for _ in 0..calls {
                 let completion = host.call(GUEST, "{}").await;
-                ensure!(completion.record.outcome == "ok", "a call ended as {}", completion.record.outcome);
+                ensure!(
+                    completion.record.outcome == "ok",
+                    "a call ended as {}",
+                    completion.record.outcome
+                );
             }
         }
         Side::Floor => {

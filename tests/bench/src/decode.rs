@@ -1,7 +1,8 @@
 //! `decode`: decoding the arguments of a typical call against the whole of a trivial call.
 //!
-//! Five properties in some 200 bytes, with a default to fill in, a member in another case and a boolean to read from text. The ratio is the share
-//! that decoding would have of the trivial call; the goal is under a tenth.
+//! Five properties in some 200 bytes, with a default to fill in, a member in another case and a
+//! boolean to read from text. The ratio is the share that decoding would have of the trivial call;
+//! the goal is under a tenth.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -32,7 +33,8 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let schema = InputSchema::compile("search", SCHEMA)?;
     let host = call_floor::host().await;
     let ours = async || time_decode(&schema, effort.times(DECODES_PER_ROUND));
-    let reference = async || call_floor::time_ours(&host, effort.times(call_floor::CALLS_PER_ROUND)).await;
+    let reference =
+        async || call_floor::time_ours(&host, effort.times(call_floor::CALLS_PER_ROUND)).await;
     let ratio = Ratio::new(NAME).with_goal(Goal::AtMost(0.1));
     Ok(vec![ratio.alternate(effort, ROUNDS, ours, reference).await?.into()])
 }

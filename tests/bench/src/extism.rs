@@ -1,8 +1,9 @@
 //! `extism`: a call in a sandbox of its own, against the same tool with extism.
 //!
-//! Extism runs in a program of its own (`tests/bench/extism`), since it brings another wasmtime. It is measured twice: with a fresh
-//! plugin for each call, from code that is compiled, which shares as little between calls as ours does; and with one plugin for
-//! all calls, which is how it is mostly used, and keeps what a call leaves behind.
+//! Extism runs in a program of its own (`tests/bench/extism`), since it brings another wasmtime. It
+//! is measured twice: with a fresh plugin for each call, from code that is compiled, which shares
+//! as little between calls as ours does; and with one plugin for all calls, which is how it is
+//! mostly used, and keeps what a call leaves behind.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
@@ -28,16 +29,19 @@ const FRESH_CALLS_PER_ROUND: u32 = 50;
 
 pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let Some(driver) = Driver::start()? else {
-        super::note("extism is not measured: it is not built (`cargo xtask bench --only extism` does that)");
+        super::note(
+            "extism is not measured: it is not built (`cargo xtask bench --only extism` does that)",
+        );
         return Ok(Vec::new());
     };
     let mut host = call_floor::empty_host();
     host.load(GUEST).await;
     let mut driver = driver;
     let mut rows = Vec::new();
-    for (kind, calls, goal) in
-        [("fresh", FRESH_CALLS_PER_ROUND, Goal::AtMost(0.1)), ("reused", CALLS_PER_ROUND, Goal::AtMost(3.0))]
-    {
+    for (kind, calls, goal) in [
+        ("fresh", FRESH_CALLS_PER_ROUND, Goal::AtMost(0.1)),
+        ("reused", CALLS_PER_ROUND, Goal::AtMost(3.0)),
+    ] {
         let ratio = Ratio::new(format!("{NAME}, ours against a {kind} plugin")).with_goal(goal);
         let ours = async || time_ours(&host, effort.times(CALLS_PER_ROUND)).await;
         let reference = async || driver.time(kind, effort.times(calls));
@@ -65,7 +69,9 @@ struct Driver {
 impl Driver {
     /// `None` if it has not been built.
     fn start() -> anyhow::Result<Option<Self>> {
-        let built = |path: &str| Some(root().join("target/extism").join(path)).filter(|path| path.is_file());
+        let built = |path: &str| {
+            Some(root().join("target/extism").join(path)).filter(|path| path.is_file())
+        };
         let program: Option<PathBuf> = built("release/extism-driver");
         let plugin = built("wasm32-unknown-unknown/release/echo.wasm");
         let Some((program, plugin)) = program.zip(plugin) else { return Ok(None) };

@@ -1,7 +1,8 @@
 //! `guards`: what each thing costs that the host adds to a call.
 //!
-//! What belongs to the sandbox is added to raw wasmtime, one at a time (`FloorGuard`), and the difference counts; the host has no
-//! switches for it. It runs on one processor. What is not part of running a guest is measured by itself.
+//! What belongs to the sandbox is added to raw wasmtime, one at a time (`FloorGuard`), and the
+//! difference counts; the host has no switches for it. It runs on one processor. What is not part
+//! of running a guest is measured by itself.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -13,7 +14,9 @@ use cofferdam_engine::Mount;
 use cofferdam_engine::floor::{Floor, FloorGuard};
 use cofferdam_files::{Budget, DirectoryOptions, DirectoryStore, FileStore, Overlay, StorePath};
 use cofferdam_tests::{Host, guest};
-use cofferdam_tool::{CallRecord, DecodeOptions, FileAccess, InputSchema, MountName, Outcome, Output};
+use cofferdam_tool::{
+    CallRecord, DecodeOptions, FileAccess, InputSchema, MountName, Outcome, Output,
+};
 use serde_json::Value;
 
 use crate::call_floor::{self, GUEST};
@@ -70,10 +73,15 @@ async fn sandbox(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     Ok(rows)
 }
 
-async fn time_guarded(floor: &Floor, guards: &[FloorGuard], calls: u32) -> anyhow::Result<Duration> {
+async fn time_guarded(
+    floor: &Floor,
+    guards: &[FloorGuard],
+    calls: u32,
+) -> anyhow::Result<Duration> {
     let started = Instant::now();
     for _ in 0..calls {
-        let contents = floor.call_guarded(guards, GUEST, "{}").await.map_err(|reason| anyhow!(reason))?;
+        let contents =
+            floor.call_guarded(guards, GUEST, "{}").await.map_err(|reason| anyhow!(reason))?;
         ensure!(contents == 1, "a measured call failed");
     }
     Ok(started.elapsed() / calls)
@@ -129,14 +137,16 @@ async fn transaction(effort: Effort, root: &Path) -> anyhow::Result<Measure> {
     let calls = effort.times(CALLS_PER_ROUND);
     let time = async |host: &Host| call_floor::time_ours(host, calls).await;
     let ratio = Ratio::new(format!("{NAME}, a mounted store that is not used"));
-    let ratio = ratio.alternate(effort, ROUNDS, async || time(&mounted).await, async || time(&plain).await);
+    let ratio =
+        ratio.alternate(effort, ROUNDS, async || time(&mounted).await, async || time(&plain).await);
     Ok(ratio.await?.difference().into())
 }
 
 /// A small file read through the overlay of a call.
 async fn file_operation(effort: Effort, root: &Path) -> anyhow::Result<Measure> {
     let direct = store(root)?;
-    let guarded: Arc<dyn FileStore> = Arc::new(Overlay::new(Arc::clone(&direct), &Budget::new(1 << 20)));
+    let guarded: Arc<dyn FileStore> =
+        Arc::new(Overlay::new(Arc::clone(&direct), &Budget::new(1 << 20)));
     let path = StorePath::file("small")?;
     let times = effort.times(FILE_OPERATIONS);
     let time = async |store: &Arc<dyn FileStore>| {
@@ -148,7 +158,12 @@ async fn file_operation(effort: Effort, root: &Path) -> anyhow::Result<Measure> 
         Ok(started.elapsed() / times)
     };
     let ratio = Ratio::new(format!("{NAME}, the overlay around reading one small file"));
-    let ratio = ratio.alternate(effort, ROUNDS, async || time(&guarded).await, async || time(&direct).await);
+    let ratio = ratio.alternate(
+        effort,
+        ROUNDS,
+        async || time(&guarded).await,
+        async || time(&direct).await,
+    );
     Ok(ratio.await?.difference().into())
 }
 

@@ -1,8 +1,9 @@
-//! `guest-files`: what a guest does with files through the standard library of its language, on a directory, against the
-//! preopened directories of wasmtime-wasi.
+//! `guest-files`: what a guest does with files through the standard library of its language, on a
+//! directory, against the preopened directories of wasmtime-wasi.
 //!
-//! Ours is a whole call: the overlay, the quota, and the commit at the end. It is measured twice: without waiting for the disk,
-//! which the reference does not do either, and with it, as is the default. The settings are those of the binary.
+//! Ours is a whole call: the overlay, the quota, and the commit at the end. It is measured twice:
+//! without waiting for the disk, which the reference does not do either, and with it, as is the
+//! default. The settings are those of the binary.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -127,7 +128,8 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
         let both = Both { row, host: &fast, floor: &floor, root: root.path() };
         ratios.push(both.compare(row.name, effort, ROUNDS).await?);
         if let Some(name) = row.durable {
-            ratios.push(Both { host: &durable, ..both }.compare(name, effort, DURABLE_ROUNDS).await?);
+            ratios
+                .push(Both { host: &durable, ..both }.compare(name, effort, DURABLE_ROUNDS).await?);
         }
     }
     Ok(ratios)
@@ -157,8 +159,8 @@ async fn host(root: &Path, spill: &Path, is_durable: bool) -> anyhow::Result<Hos
         }),
         ..config()
     };
-    // What a round has written is removed behind the back of the store, which goes on by its count for a second: it would see ten
-    // rounds of a thousand files as more than a store may have.
+    // What a round has written is removed behind the back of the store, which goes on by its count
+    // for a second: it would see ten rounds of a thousand files as more than a store may have.
     let quota = Quota {
         bytes_max: u64::MAX,
         file_bytes_max: u64::MAX,
@@ -186,7 +188,8 @@ impl Both<'_> {
     async fn compare(&self, name: &str, effort: Effort, rounds: usize) -> anyhow::Result<Measure> {
         let Self { row, host, floor, root } = self;
         let at = format!("/data/{}", row.at);
-        let arguments = json!({"do": row.what, "at": at, "amount": row.amount, "step": row.step}).to_string();
+        let arguments =
+            json!({"do": row.what, "at": at, "amount": row.amount, "step": row.step}).to_string();
         let ours = async || {
             clear(root)?;
             time_ours(host, &arguments, row.done).await
@@ -219,7 +222,12 @@ async fn time_ours(host: &Host, arguments: &str, done: u64) -> anyhow::Result<Du
     Ok(taken)
 }
 
-async fn time_floor(floor: &Floor, root: &Path, arguments: &str, done: u64) -> anyhow::Result<Duration> {
+async fn time_floor(
+    floor: &Floor,
+    root: &Path,
+    arguments: &str,
+    done: u64,
+) -> anyhow::Result<Duration> {
     let started = Instant::now();
     let answer = floor.call_with_directory_ambient(root, "/data", GUEST, arguments).await;
     let taken = started.elapsed();

@@ -1,7 +1,9 @@
-//! `languages`: a warm call of a plugin in each language, with a fresh instance, against raw wasmtime on the same component.
+//! `languages`: a warm call of a plugin in each language, with a fresh instance, against raw
+//! wasmtime on the same component.
 //!
-//! The component is the conformance plugin of the language; the tool takes nothing and returns a short text. What is left out is
-//! what has not been built: `cargo xtask guests` says what that needs.
+//! The component is the conformance plugin of the language; the tool takes nothing and returns a
+//! short text. What is left out is what has not been built: `cargo xtask guests` says what that
+//! needs.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +36,12 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     Ok(ratios)
 }
 
-async fn of(effort: Effort, language: &str, guest: &str, component: &[u8]) -> anyhow::Result<Ratio> {
+async fn of(
+    effort: Effort,
+    language: &str,
+    guest: &str,
+    component: &[u8],
+) -> anyhow::Result<Ratio> {
     let mut host = crate::call_floor::empty_host();
     host.load(guest).await;
     let floor = Floor::new(&host.engine, component).map_err(|reason| anyhow!(reason))?;

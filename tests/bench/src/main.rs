@@ -1,10 +1,14 @@
-//! Benchmarks as ratios: both sides are measured in the same run, in alternating rounds, so that what else the machine does
-//! meets both alike. Absolute times are printed for orientation and mean nothing on another machine.
+//! Benchmarks as ratios: both sides are measured in the same run, in alternating rounds, so that
+//! what else the machine does meets both alike. Absolute times are printed for orientation and mean
+//! nothing on another machine.
 //!
-//! Those that call plugins are behind the feature `calls`, which is on by default: the others build without the engine. The
-//! feature `count` alone is what counting instructions takes.
+//! Those that call plugins are behind the feature `calls`, which is on by default: the others build
+//! without the engine. The feature `count` alone is what counting instructions takes.
 
-#![cfg_attr(not(feature = "calls"), allow(dead_code, reason = "rows that only benchmarks of calls have"))]
+#![cfg_attr(
+    not(feature = "calls"),
+    allow(dead_code, reason = "rows that only benchmarks of calls have")
+)]
 
 #[cfg(feature = "calls")]
 mod agent_loop;
@@ -59,7 +63,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Parser)]
 #[command(about = "Measures the host against the floor and prints ratios")]
 struct Cli {
-    /// One JSON object per line: name, ours, reference, ratio, spread; or name, amount, unit, spread
+    /// One JSON object per line: name, ours, reference, ratio, spread; or name, amount, unit,
+    /// spread
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
     /// A table in Markdown

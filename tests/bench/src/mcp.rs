@@ -1,9 +1,10 @@
 //! `mcp`: a small tool call over MCP, against servers that do nothing else.
 //!
-//! Ours is `cofferdam serve` with a plugin: each call has a sandbox of its own. The reference is this program as a native server:
-//! the same SDK, the same protocol, and a tool that is a function; and a server with the official SDK for Python.
-//! All answer the same text, one call after another and sixteen at a time. What ends in `one CPU` ran with client and
-//! server on one processor; `without a sandbox` is the server of this project with the function as its tool.
+//! Ours is `cofferdam serve` with a plugin: each call has a sandbox of its own. The reference is
+//! this program as a native server: the same SDK, the same protocol, and a tool that is a function;
+//! and a server with the official SDK for Python. All answer the same text, one call after another
+//! and sixteen at a time. What ends in `one CPU` ran with client and server on one processor;
+//! `without a sandbox` is the server of this project with the function as its tool.
 
 mod http;
 mod native;
@@ -51,8 +52,9 @@ pub(crate) enum Served {
 }
 
 impl Served {
-    /// Serves until the input ends, or on HTTP until it is killed. Those on HTTP have a thread for each core, as whoever writes
-    /// such a server gets without asking; one thread is enough for the others.
+    /// Serves until the input ends, or on HTTP until it is killed. Those on HTTP have a thread for
+    /// each core, as whoever writes such a server gets without asking; one thread is enough for the
+    /// others.
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let one = || tokio::runtime::Builder::new_current_thread().enable_all().build();
         let several = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -66,7 +68,8 @@ impl Served {
 
     /// This program as that server.
     pub(crate) fn command(self) -> anyhow::Result<Command> {
-        let mut command = Command::new(std::env::current_exe().context("a running program has a path")?);
+        let mut command =
+            Command::new(std::env::current_exe().context("a running program has a path")?);
         let name = self.to_possible_value().context("every server has a name")?;
         command.arg("--serve").arg(name.get_name());
         Ok(command)
@@ -129,7 +132,8 @@ async fn compare<S: Called>(
     for at_once in AT_ONCE {
         let ratio = Ratio::new(format!("{NAME}, {transport}, {at_once} at once{where_}"));
         let ratio = goal.into_iter().fold(ratio, Ratio::with_goal);
-        let (ours, native) = (async || ours.calls(calls, at_once), async || native.calls(calls, at_once));
+        let (ours, native) =
+            (async || ours.calls(calls, at_once), async || native.calls(calls, at_once));
         rows.push(ratio.alternate(effort, ROUNDS, ours, native).await?.into());
     }
     Ok(rows)

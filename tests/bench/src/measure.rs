@@ -50,8 +50,7 @@ impl Measure {
 }
 
 /// The head of the table.
-pub(crate) const MARKDOWN_HEAD: &str =
-    "| measured | ours | reference | ratio | first to ninth decile | goal |\n|---|---|---|---|---|---|";
+pub(crate) const MARKDOWN_HEAD: &str = "| measured | ours | reference | ratio | first to ninth decile | goal |\n|---|---|---|---|---|---|";
 
 /// What the project promises of a row.
 #[derive(Debug, Clone, Copy)]
@@ -114,16 +113,29 @@ impl Amount {
     fn to_text(&self) -> String {
         let show = self.show();
         let [low, median, high] = self.samples.deciles();
-        let goal = self.goal.map(|goal| format!("; goal {}", goal.judged(median, show))).unwrap_or_default();
+        let goal = self
+            .goal
+            .map(|goal| format!("; goal {}", goal.judged(median, show)))
+            .unwrap_or_default();
         let (median, low, high) = (show(median), show(low), show(high));
-        format!("{}: {median} (spread {low} to {high}), {} rounds{goal}", self.name, self.samples.len())
+        format!(
+            "{}: {median} (spread {low} to {high}), {} rounds{goal}",
+            self.name,
+            self.samples.len()
+        )
     }
 
     fn to_markdown(&self) -> String {
         let show = self.show();
         let [low, median, high] = self.samples.deciles();
         let goal = self.goal.map(|goal| goal.judged(median, show)).unwrap_or_default();
-        format!("| {} | {} | | | {} to {} | {goal} |", self.name, show(median), show(low), show(high))
+        format!(
+            "| {} | {} | | | {} to {} | {goal} |",
+            self.name,
+            show(median),
+            show(low),
+            show(high)
+        )
     }
 }
 

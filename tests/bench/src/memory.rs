@@ -19,7 +19,8 @@ use crate::measure::{Amount, Goal, Measure, Unit};
 use crate::samples::Samples;
 
 pub(crate) const NAME: &str = "memory";
-/// The plugin of which there are many: a small one, of 60 KB, so that what a plugin takes is not all code.
+/// The plugin of which there are many: a small one, of 60 KB, so that what a plugin takes is not
+/// all code.
 const GUEST: &str = "served";
 const PLUGINS: u32 = 100;
 const TOOL: &str = "echo";
@@ -59,7 +60,8 @@ async fn plugins(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let count = effort.times(PLUGINS);
     let files = copies(usize::try_from(count)?, Some(GUEST))?;
     let host = call_floor::empty_host();
-    // The first time they may have to be compiled. They stay, so that nothing is left that others could take.
+    // The first time they may have to be compiled. They stay, so that nothing is left that others
+    // could take.
     let _first = load(&host, &files).await?;
     let before = resident_bytes()?;
     let plugins = load(&host, &files).await?;
@@ -71,8 +73,11 @@ async fn plugins(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let called = resident_bytes()?;
     let each = |bytes: f64| Samples::from_iter([bytes / f64::from(count)]);
     let idle = Amount::new(format!("{NAME}, an idle plugin"), Unit::Bytes, each(loaded - before));
-    let warm =
-        Amount::new(format!("{NAME}, an idle plugin that was called"), Unit::Bytes, each(called - before));
+    let warm = Amount::new(
+        format!("{NAME}, an idle plugin that was called"),
+        Unit::Bytes,
+        each(called - before),
+    );
     Ok(vec![idle.into(), warm.into()])
 }
 
@@ -92,7 +97,8 @@ async fn load(host: &Host, files: &[PathBuf]) -> anyhow::Result<Vec<Toolset>> {
 async fn in_flight(effort: Effort) -> anyhow::Result<Measure> {
     let count = effort.times(CALLS_AT_ONCE);
     let pool = PoolSize { concurrent_calls_max: CALLS_AT_ONCE, ..PoolSize::default() };
-    let mut host = Host::with(EngineConfig { cache_directory: Some(shared_cache()), pool, ..config() });
+    let mut host =
+        Host::with(EngineConfig { cache_directory: Some(shared_cache()), pool, ..config() });
     host.load(GUEST).await;
     let host = Arc::new(host);
     let mut samples = Samples::default();
@@ -119,8 +125,10 @@ async fn in_flight(effort: Effort) -> anyhow::Result<Measure> {
 
 /// The resident set of this process.
 fn resident_bytes() -> anyhow::Result<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").context("this is measured on Linux alone")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no resident set")?;
+    let status =
+        std::fs::read_to_string("/proc/self/status").context("this is measured on Linux alone")?;
+    let line =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no resident set")?;
     let kibibytes: u32 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(f64::from(kibibytes) * 1024.0)
 }

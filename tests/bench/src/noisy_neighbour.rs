@@ -1,7 +1,9 @@
-//! `noisy-neighbour`: a trivial call while another plugin computes on every core, against the same call on a quiet host.
+//! `noisy-neighbour`: a trivial call while another plugin computes on every core, against the same
+//! call on a quiet host.
 //!
-//! Two more calls compute than there are cores, without end. The trivial calls come one after another with a pause between
-//! them, as those of a person or a model do, so that each has to win its thread back. The goal is a ratio of at most 3.
+//! Two more calls compute than there are cores, without end. The trivial calls come one after
+//! another with a pause between them, as those of a person or a model do, so that each has to win
+//! its thread back. The goal is a ratio of at most 3.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,12 +40,17 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
 async fn host(busy_calls: usize) -> anyhow::Result<Host> {
     let concurrent_calls_max = u32::try_from(busy_calls * 2)?;
     let pool = PoolSize { concurrent_calls_max, ..PoolSize::default() };
-    let mut host = Host::with(EngineConfig { cache_directory: Some(shared_cache()), pool, ..config() });
+    let mut host =
+        Host::with(EngineConfig { cache_directory: Some(shared_cache()), pool, ..config() });
     host.load(TRIVIAL).await.load(BUSY).await;
     Ok(host)
 }
 
-async fn beside_busy_calls(host: &Arc<Host>, busy_calls: usize, effort: Effort) -> anyhow::Result<Duration> {
+async fn beside_busy_calls(
+    host: &Arc<Host>,
+    busy_calls: usize,
+    effort: Effort,
+) -> anyhow::Result<Duration> {
     let (mut busy, token) = (JoinSet::new(), CancellationToken::new());
     for _ in 0..busy_calls {
         let host = Arc::clone(host);

@@ -1,8 +1,8 @@
 //! Everything on one processor.
 //!
-//! On a small virtual machine, waking another processor takes longer than a whole call. Where client and server take turns, or a
-//! thread of the engine is woken, the scheduler's placement then decides what is measured. On one processor only the work itself
-//! counts.
+//! On a small virtual machine, waking another processor takes longer than a whole call. Where
+//! client and server take turns, or a thread of the engine is woken, the scheduler's placement then
+//! decides what is measured. On one processor only the work itself counts.
 
 use std::process::{Command, Stdio};
 
@@ -15,8 +15,8 @@ pub(crate) struct OneCpu {
 
 impl OneCpu {
     pub(crate) fn take() -> anyhow::Result<Self> {
-        let status =
-            std::fs::read_to_string("/proc/self/status").context("this is measured on Linux alone")?;
+        let status = std::fs::read_to_string("/proc/self/status")
+            .context("this is measured on Linux alone")?;
         let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         let before = allowed.context("no list of processors")?.trim().to_owned();
         let first: String = before.chars().take_while(char::is_ascii_digit).collect();
@@ -36,6 +36,9 @@ fn allow(processors: &str) -> anyhow::Result<()> {
     let process = std::process::id().to_string();
     let mut taskset = Command::new("taskset");
     taskset.args(["--cpu-list", "--pid", processors, &process]).stdout(Stdio::null());
-    ensure!(taskset.status().context("cannot run taskset (of util-linux)")?.success(), "taskset has failed");
+    ensure!(
+        taskset.status().context("cannot run taskset (of util-linux)")?.success(),
+        "taskset has failed"
+    );
     Ok(())
 }

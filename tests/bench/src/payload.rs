@@ -1,7 +1,7 @@
 //! `payload`: a call with arguments and a result of some size, against raw wasmtime.
 //!
-//! The guest gives back what it is given. Ours decodes the arguments by their schema, and parses, checks and takes over the result;
-//! the reference moves both as texts.
+//! The guest gives back what it is given. Ours decodes the arguments by their schema, and parses,
+//! checks and takes over the result; the reference moves both as texts.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,8 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let floor = Floor::new(&host.engine, &component).map_err(|reason| anyhow!(reason))?;
     let mut rows = Vec::new();
     for (size, bytes, calls) in SIZES {
-        let text: String = "to be or not to be, that is the question. ".chars().cycle().take(bytes).collect();
+        let text: String =
+            "to be or not to be, that is the question. ".chars().cycle().take(bytes).collect();
         let arguments = json!({"message": text}).to_string();
         let calls = effort.times(calls);
         let ours = async || time_ours(&host, &arguments, calls).await;
@@ -50,7 +51,11 @@ async fn time_ours(host: &Host, arguments: &str, calls: u32) -> anyhow::Result<D
     let started = Instant::now();
     for _ in 0..calls {
         let completion = host.call(TOOL, arguments).await;
-        ensure!(completion.record.outcome == "ok", "a measured call ended as {}", completion.record.outcome);
+        ensure!(
+            completion.record.outcome == "ok",
+            "a measured call ended as {}",
+            completion.record.outcome
+        );
     }
     Ok(started.elapsed() / calls)
 }

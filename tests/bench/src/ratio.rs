@@ -76,7 +76,8 @@ impl Ratio {
 
     /// How much longer one operation of ours takes than one of the reference.
     pub(crate) fn difference(self) -> Amount {
-        let differences: Samples = self.rounds.iter().map(|(ours, reference)| ours - reference).collect();
+        let differences: Samples =
+            self.rounds.iter().map(|(ours, reference)| ours - reference).collect();
         Amount::new(self.name, Unit::Seconds, differences)
     }
 
@@ -86,7 +87,8 @@ impl Ratio {
 
     /// First decile, median and ninth decile of the ratio; the medians of both sides.
     fn summary(&self) -> ([f64; 3], f64, f64) {
-        let ratios: Samples = self.rounds.iter().map(|(ours, reference)| ours / reference).collect();
+        let ratios: Samples =
+            self.rounds.iter().map(|(ours, reference)| ours / reference).collect();
         (ratios.deciles(), self.side(|round| round.0), self.side(|round| round.1))
     }
 
@@ -97,7 +99,8 @@ impl Ratio {
         }
     }
 
-    /// `name`, medians of both sides, the median ratio, and the first and ninth decile of the ratio.
+    /// `name`, medians of both sides, the median ratio, and the first and ninth decile of the
+    /// ratio.
     pub(crate) fn to_json(&self) -> Value {
         let ([low, median, high], ours, reference) = self.summary();
         let side = |value: f64| match self.of {
@@ -117,7 +120,10 @@ impl Ratio {
     pub(crate) fn to_text(&self) -> String {
         let ([low, median, high], ours, reference) = self.summary();
         let show = self.show();
-        let goal = self.goal.map(|goal| format!("; goal {}", goal.judged(median, plain))).unwrap_or_default();
+        let goal = self
+            .goal
+            .map(|goal| format!("; goal {}", goal.judged(median, plain)))
+            .unwrap_or_default();
         format!(
             "{}: ratio {median:.2} (spread {low:.2} to {high:.2}); ours {}, reference {}, {} rounds{goal}",
             self.name,

@@ -1,7 +1,9 @@
-//! `search`: a search of 10 000 files with 200 MB of text in a directory store, against `rg` for the same pattern.
+//! `search`: a search of 10 000 files with 200 MB of text in a directory store, against `rg` for
+//! the same pattern.
 //!
-//! Ours lists the store, reads and searches it and gives all matching lines; the reference is a process that does the same
-//! and writes them to a pipe. Both find the files in the cache of the system. The goal is a ratio of at most 2.
+//! Ours lists the store, reads and searches it and gives all matching lines; the reference is a
+//! process that does the same and writes them to a pipe. Both find the files in the cache of the
+//! system. The goal is a ratio of at most 2.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use cofferdam_files::{
-    Budget, DirectoryOptions, DirectoryStore, FileStore, Overlay, SearchCaps, SearchQuery, StorePath, search,
+    Budget, DirectoryOptions, DirectoryStore, FileStore, Overlay, SearchCaps, SearchQuery,
+    StorePath, search,
 };
 
 use crate::effort::Effort;
@@ -50,14 +53,18 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     for (name, pattern, is_case_sensitive, is_in_call) in PATTERNS {
         let (_, lines_expected) = time_reference(directory.path(), pattern, is_case_sensitive)?;
         let same = |(took, lines): (Duration, usize)| {
-            ensure!(lines == lines_expected, "{lines} lines found and {lines_expected} by rg: {pattern}");
+            ensure!(
+                lines == lines_expected,
+                "{lines} lines found and {lines_expected} by rg: {pattern}"
+            );
             Ok(took)
         };
         let ours = async || {
             let searched = if is_in_call { in_call(&store) } else { Arc::clone(&store) };
             same(time_ours(&searched, pattern, is_case_sensitive).await?)
         };
-        let reference = async || same(time_reference(directory.path(), pattern, is_case_sensitive)?);
+        let reference =
+            async || same(time_reference(directory.path(), pattern, is_case_sensitive)?);
         let ratio = Ratio::new(name).with_goal(Goal::AtMost(2.0));
         ratios.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
     }
@@ -106,7 +113,8 @@ fn write_files(root: &Path, effort: Effort) -> anyhow::Result<()> {
     let mut random = Random(7);
     let words = words(&mut random);
     for directory in 0..u64::from(effort.times(DIRECTORIES)) {
-        let directory_path = root.join(format!("part{}", directory / 10)).join(format!("module{directory}"));
+        let directory_path =
+            root.join(format!("part{}", directory / 10)).join(format!("module{directory}"));
         fs::create_dir_all(&directory_path)?;
         for file in 0..FILES_PER_DIRECTORY {
             let mut text = text(&mut random, &words);
@@ -120,8 +128,11 @@ fn write_files(root: &Path, effort: Effort) -> anyhow::Result<()> {
 }
 
 fn words(random: &mut Random) -> Vec<String> {
-    let known = ["the", "fn", "let", "return", "result", "a", "of", "and", "=", "->", "match", "if", "self"];
-    let syllables = ["al", "be", "co", "de", "er", "fa", "in", "ka", "lo", "me", "no", "ra", "st", "to", "u"];
+    let known = [
+        "the", "fn", "let", "return", "result", "a", "of", "and", "=", "->", "match", "if", "self",
+    ];
+    let syllables =
+        ["al", "be", "co", "de", "er", "fa", "in", "ka", "lo", "me", "no", "ra", "st", "to", "u"];
     let made = (0..4000).map(|_| {
         let mut word = String::new();
         for _ in 0..=random.below(3) {

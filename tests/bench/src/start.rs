@@ -1,7 +1,8 @@
-//! `start`: from the start of the process to the first answer over MCP, with many plugins against one.
+//! `start`: from the start of the process to the first answer over MCP, with many plugins against
+//! one.
 //!
-//! Measured are the first `tools/call` and the first `tools/list`. Warm, everything is in the cache; cold, the cache is empty, and
-//! every plugin is compiled.
+//! Measured are the first `tools/call` and the first `tools/list`. Warm, everything is in the
+//! cache; cold, the cache is empty, and every plugin is compiled.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -54,8 +55,10 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
             warm_up(effort, file)?;
         }
         for first in [First::Call, First::List] {
-            let ratio =
-                Ratio::new(format!("{NAME}, {} with {plugins} plugins against 1, warm", first.words()));
+            let ratio = Ratio::new(format!(
+                "{NAME}, {} with {plugins} plugins against 1, warm",
+                first.words()
+            ));
             let ratio = goal.into_iter().fold(ratio, Ratio::with_goal);
             let ours = async || time(with(serve()?, &several), first, plugins);
             let reference = async || time(with(serve()?, &one), first, 1);
@@ -64,7 +67,8 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     }
     let few = configuration(folder.path(), FEW)?;
     warm_up(effort, &few)?;
-    let ratio = Ratio::new(format!("{NAME}, first list with {FEW} plugins against a native server"));
+    let ratio =
+        Ratio::new(format!("{NAME}, first list with {FEW} plugins against a native server"));
     let ours = async || time(with(serve()?, &few), First::List, FEW);
     let reference = async || time(Served::Native.command()?, First::List, 1);
     rows.push(ratio.alternate(effort, ROUNDS, ours, reference).await?.into());
@@ -78,7 +82,8 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
 
 /// A configuration file with so many plugins.
 fn configuration(folder: &Path, plugins: usize) -> anyhow::Result<PathBuf> {
-    let table = |(number, file): (usize, PathBuf)| format!("[plugins.p{number}]\ncomponent = {file:?}\n");
+    let table =
+        |(number, file): (usize, PathBuf)| format!("[plugins.p{number}]\ncomponent = {file:?}\n");
     let tables: String = copies(plugins, None)?.into_iter().enumerate().map(table).collect();
     let path = folder.join(format!("{plugins}.toml"));
     std::fs::write(&path, tables)?;
@@ -90,9 +95,10 @@ fn with(mut command: Command, configuration: &Path) -> Command {
     command
 }
 
-/// The first start compiles. What it writes, and the files that were written just before, are believed only when they have stood for
-/// a while; so the second start notes what it sees, and the third is like all that follow. A server answers before every plugin is
-/// loaded, so these starts are those of `cofferdam list`.
+/// The first start compiles. What it writes, and the files that were written just before, are
+/// believed only when they have stood for a while; so the second start notes what it sees, and the
+/// third is like all that follow. A server answers before every plugin is loaded, so these starts
+/// are those of `cofferdam list`.
 fn warm_up(effort: Effort, configuration: &Path) -> anyhow::Result<()> {
     for round in 0..=effort.warming() {
         if round > 0 {
@@ -114,9 +120,11 @@ fn time(command: Command, first: First, plugins: usize) -> anyhow::Result<Durati
     // Where two plugins have the same tools, their names stand before them.
     let tool = if plugins > 2 { "p0_echo" } else { "echo" };
     let question = match first {
-        First::Call => {
-            request(1, "tools/call", json!({"name": tool, "arguments": {"message": "to be or not to be"}}))
-        }
+        First::Call => request(
+            1,
+            "tools/call",
+            json!({"name": tool, "arguments": {"message": "to be or not to be"}}),
+        ),
         First::List => request(1, "tools/list", json!({})),
     };
     let started = Instant::now();

@@ -1,7 +1,8 @@
-//! `store`: a call that reads one small file of a mounted directory, against raw wasmtime with a preopened directory.
+//! `store`: a call that reads one small file of a mounted directory, against raw wasmtime with a
+//! preopened directory.
 //!
-//! Ours is a transaction: an overlay over the store, guarded, that finds nothing to commit. The reference opens the directory
-//! for the guest as any embedder does.
+//! Ours is a transaction: an overlay over the store, guarded, that finds nothing to commit. The
+//! reference opens the directory for the guest as any embedder does.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! `throughput`: a large file read and written in steps through the overlay of a call, against the same steps on a file of
-//! the system.
+//! `throughput`: a large file read and written in steps through the overlay of a call, against the
+//! same steps on a file of the system.
 //!
-//! The reference does what a preopened directory of wasmtime-wasi does: every step is handed to the blocking pool and moves
-//! its bytes there. Nothing is flushed to disk on either side.
+//! The reference does what a preopened directory of wasmtime-wasi does: every step is handed to the
+//! blocking pool and moves its bytes there. Nothing is flushed to disk on either side.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -41,8 +41,9 @@ pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let store: Arc<dyn FileStore> = Arc::new(DirectoryStore::open_ambient(root.path(), options)?);
     let mut ratios = Vec::new();
     for (name, step, writes) in ROWS {
-        let ours =
-            async || if writes { write_ours(&store, step).await } else { read_ours(&store, step).await };
+        let ours = async || {
+            if writes { write_ours(&store, step).await } else { read_ours(&store, step).await }
+        };
         let reference = async || match writes {
             true => write_reference(root.path(), step).await,
             false => read_reference(root.path(), step).await,

@@ -1,7 +1,8 @@
 //! Fuzz targets: functions that take any bytes and panic if a rule is broken.
 //!
-//! `cargo xtask fuzz` lets libFuzzer search for such bytes; `tests/it/fuzz.rs` replays the seeds in `tests/fuzz/seeds` in every
-//! test run. An input that has broken a rule belongs into the seeds of its target once it is repaired.
+//! `cargo xtask fuzz` lets libFuzzer search for such bytes; `tests/it/fuzz.rs` replays the seeds in
+//! `tests/fuzz/seeds` in every test run. An input that has broken a rule belongs into the seeds of
+//! its target once it is repaired.
 #![expect(
     clippy::panic,
     clippy::expect_used,
@@ -11,7 +12,9 @@
 
 mod targets;
 
-use targets::{arguments, component, declaration, manifest, mcp_client, mcp_server, paths, permissions};
+use targets::{
+    arguments, component, declaration, manifest, mcp_client, mcp_server, paths, permissions,
+};
 use targets::{skill, stores, workflow};
 
 /// A function for any bytes.

@@ -74,7 +74,17 @@ fn a_call_that_is_blocked_ends_the_turn_with_its_own_code() {
 fn a_hidden_value_is_kept_with_its_session_and_in_no_other() {
     let scene = Scene::new(&[reads(), says("Read.")]);
     let session = |name: &'static str| {
-        ["hi", "--labels", "--files", "notes:ro", "--json", "--session", name, "--session-dir", "kept"]
+        [
+            "hi",
+            "--labels",
+            "--files",
+            "notes:ro",
+            "--json",
+            "--session",
+            name,
+            "--session-dir",
+            "kept",
+        ]
     };
     let read = scene.chat(&session("s"));
     let shown: Value = serde_json::from_str(&read.results()[0]).unwrap();
@@ -82,7 +92,10 @@ fn a_hidden_value_is_kept_with_its_session_and_in_no_other() {
     let inspects = calls("inspect_variable", json!({"variable_id": id}));
     let script = [inspects.to_string(), says("Seen.").to_string()].join("\n");
     std::fs::write(scene.path("model.jsonl"), script).unwrap();
-    assert_eq!(scene.chat(&session("t")).results(), [format!(r#"{{"error":"Unknown variable '{id}'"}}"#)]);
+    assert_eq!(
+        scene.chat(&session("t")).results(),
+        [format!(r#"{{"error":"Unknown variable '{id}'"}}"#)]
+    );
     assert_eq!(scene.chat(&session("s")).results(), ["one\n"]);
     // The session is untrusted from then on, in later processes too.
     std::fs::write(scene.path("model.jsonl"), saves().to_string()).unwrap();
@@ -113,8 +126,9 @@ fn names_that_are_none_are_errors() {
         assert_eq!(ran.code, Some(2), "{labels} {}", ran.stderr);
         assert!(ran.stderr.contains(message), "{labels} {}", ran.stderr);
     }
-    let ran =
-        run("policy = true\n[labels.tools.word_count]\n[labels.sources.text]\n[labels.sources.workspace]\n");
+    let ran = run(
+        "policy = true\n[labels.tools.word_count]\n[labels.sources.text]\n[labels.sources.workspace]\n",
+    );
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hello\n"), "{}", ran.stderr);
     // What is off is not looked at.
     assert_eq!(run("[labels.tools.nope]\n").code, Some(0));
@@ -133,7 +147,12 @@ fn a_quarantined_model_of_the_configuration_sees_values_and_the_other_one_does_n
     let models = "[models.small]\nprovider = \"script\"\nmodel = \"small.jsonl\"\n";
     config(&scene, &format!("policy = true\nquarantine-model = \"small\"\n{models}"));
     let ran = scene.chat(&["hi", "--files", "notes:ro", "--config", "c.toml", "--json"]);
-    assert_eq!(ran.results()[0], format!(r#"{{"error":"Unknown variable '{id}'"}}"#), "{}", ran.stderr);
+    assert_eq!(
+        ran.results()[0],
+        format!(r#"{{"error":"Unknown variable '{id}'"}}"#),
+        "{}",
+        ran.stderr
+    );
     assert!(
         ran.results()[1].contains("variable_reference") && !ran.stdout.contains("the answer"),
         "{}",
@@ -149,7 +168,9 @@ fn a_person_is_asked_about_what_labels_are_against_each_time_whatever_flags_say(
     let nobody = scene.chat(&[&["hi"], &flags[..]].concat());
     assert_eq!(nobody.code, Some(4), "{}", nobody.stderr);
     assert!(
-        nobody.stderr.contains("the label policy is against it, and there is no terminal to ask at"),
+        nobody
+            .stderr
+            .contains("the label policy is against it, and there is no terminal to ask at"),
         "{}",
         nobody.stderr
     );

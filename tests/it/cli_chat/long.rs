@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use super::{Scene, calls, plugin, says};
 
-/// Most that memory may grow by while a thousand calls are made, in KiB: what is kept of them is text of some hundred bytes
-/// each. A call that left its instance behind would leave 100 times as much.
+/// Most that memory may grow by while a thousand calls are made, in KiB: what is kept of them is
+/// text of some hundred bytes each. A call that left its instance behind would leave 100 times as
+/// much.
 const GROWTH_KIB_MAX: u64 = 12 * 1024;
 
 fn resident_kib(child: &Child) -> u64 {
@@ -32,7 +33,8 @@ fn a_thousand_calls_keep_memory_flat() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut stderr = child.stderr.take().unwrap();
     // Read, or the child waits when the pipe is full.
-    let said = std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()).unwrap());
+    let said =
+        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()).unwrap());
     let mut turn = |expected: &str| {
         stdin.write_all(b"go\n").unwrap();
         assert_eq!(lines.next().unwrap().unwrap(), expected);

@@ -10,7 +10,8 @@ use super::{Ran, Scene, ran};
 
 const KEY: &str = "sk-very-secret-1234567890";
 
-/// A server that answers each request with the next of `answers`: status, media type, body. It tells what it was asked.
+/// A server that answers each request with the next of `answers`: status, media type, body. It
+/// tells what it was asked.
 fn server(answers: Vec<(u16, &'static str, String)>) -> (String, mpsc::Receiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -56,7 +57,8 @@ fn hello() -> (u16, &'static str, String) {
 
 /// A streamed answer that calls `file_access_delete_file`, always under the same id.
 fn deletes() -> (u16, &'static str, String) {
-    let function = json!({"name": "file_access_delete_file", "arguments": r#"{"file_name":"a.md"}"#});
+    let function =
+        json!({"name": "file_access_delete_file", "arguments": r#"{"file_name":"a.md"}"#});
     let calls = json!([{"index": 0, "id": "call_1", "type": "function", "function": function}]);
     let chunk = json!({"id": "1", "object": "chat.completion.chunk", "model": "m",
         "choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": "tool_calls"}]});
@@ -112,8 +114,9 @@ fn a_key_of_the_environment_is_not_sent_where_a_file_points() {
     let ran = chat(&scene, &["hi", "--config", "c.toml"], &env);
     assert_eq!(ran.stdout, "Hello.\n", "{}", ran.stderr);
     assert!(!asked.recv().unwrap().0.contains(KEY));
-    let with_key =
-        format!("{table}key = {{ secret = \"k\" }}\n[secrets]\nk = {{ env = \"OPENAI_API_KEY\" }}\n");
+    let with_key = format!(
+        "{table}key = {{ secret = \"k\" }}\n[secrets]\nk = {{ env = \"OPENAI_API_KEY\" }}\n"
+    );
     std::fs::write(scene.path("c.toml"), with_key).unwrap();
     chat(&scene, &["hi", "--config", "c.toml"], &env);
     assert!(asked.recv().unwrap().0.contains(KEY));
@@ -128,22 +131,33 @@ fn no_key_is_in_any_output() {
     let ran = chat(&scene, &["hi", "--model", "openai:m", "--json"], &env);
     assert_eq!(ran.code, Some(4), "{}", ran.stderr);
     assert!(ran.stderr.contains("error: the model gives no reply: "), "{}", ran.stderr);
-    assert!(!ran.stderr.contains(KEY) && !ran.stdout.contains(KEY), "{} {}", ran.stdout, ran.stderr);
+    assert!(
+        !ran.stderr.contains(KEY) && !ran.stdout.contains(KEY),
+        "{} {}",
+        ran.stdout,
+        ran.stderr
+    );
     // Nobody listens there: the address is said, the key is not.
     let env = [("ANTHROPIC_API_KEY", KEY), ("ANTHROPIC_BASE_URL", "http://example.com")];
     let ran = chat(&scene, &["hi", "--model", "anthropic:m"], &env);
-    assert_eq!(ran.code, Some(2), "a key does not go over plain HTTP to another machine: {}", ran.stderr);
+    assert_eq!(
+        ran.code,
+        Some(2),
+        "a key does not go over plain HTTP to another machine: {}",
+        ran.stderr
+    );
     assert!(!ran.stderr.contains(KEY), "{}", ran.stderr);
 }
 
 #[test]
 fn a_result_belongs_to_the_call_that_was_made_and_not_to_an_older_one_of_the_same_id() {
-    // A session in which a call was asked about and the turn was stopped, as every version has written it.
+    // A session in which a call was asked about and the turn was stopped, as every version has
+    // written it.
     let call = json!({"type": "function_call", "call_id": "call_1", "name": "file_access_delete_file", "arguments": "{\"file_name\":\"a.md\"}"});
     let asked = json!({"type": "function_approval_request", "id": "r", "function_call": {"call_id": "call_1", "name": "file_access_delete_file", "arguments": "{\"file_name\":\"a.md\"}"}});
-    let result = json!({"type": "function_result", "call_id": "call_1", "result": "File 'a.md' deleted."});
-    let message =
-        |role: &str, contents: Value| json!({"type": "message", "role": role, "contents": contents});
+    let result =
+        json!({"type": "function_result", "call_id": "call_1", "result": "File 'a.md' deleted."});
+    let message = |role: &str, contents: Value| json!({"type": "message", "role": role, "contents": contents});
     let stopped = [
         message("user", json!([{"type": "text", "text": "delete a"}])),
         message("assistant", json!([call, asked])),
@@ -176,11 +190,19 @@ fn a_result_belongs_to_the_call_that_was_made_and_not_to_an_older_one_of_the_sam
     assert_eq!(asked, "user delete a again", "{told:?}");
     assert!(call.starts_with("call "), "{told:?}");
     assert_eq!(result.strip_prefix("result "), call.strip_prefix("call "), "{told:?}");
-    // A session that an earlier version has gone on with: the messages were in order, and were shown in another one.
+    // A session that an earlier version has gone on with: the messages were in order, and were
+    // shown in another one.
     history("t", &[&stopped[..], &repeated].concat());
     talk("thanks", "t");
     assert_eq!(
         shown(&requests.recv().unwrap().1),
-        ["user delete a", "user delete a again", "call call_1", "result call_1", "call -", "user thanks"]
+        [
+            "user delete a",
+            "user delete a again",
+            "call call_1",
+            "result call_1",
+            "call -",
+            "user thanks"
+        ]
     );
 }

@@ -21,7 +21,9 @@ fn a_person_sees_the_exact_arguments_and_refuses_with_a_reason_or_allows() {
     let scene = Scene::new(&[deletes(), says("Then not."), deletes(), says("Gone.")]);
     let mut operator = chat(&scene, &["--files", "notes"]);
     operator.sees("you> ").types("Tidy up.\n");
-    operator.sees("the model wants to call `file_access_delete_file` with").sees(r#"| {"file_name":"a.md"}"#);
+    operator
+        .sees("the model wants to call `file_access_delete_file` with")
+        .sees(r#"| {"file_name":"a.md"}"#);
     operator.sees("Allow it?").answers("what\n").sees("Allow it?").answers("n\n");
     operator.sees("Why not?").answers("I need it\n");
     operator.sees("rejected by user. I need it").sees("Then not.");
@@ -34,22 +36,34 @@ fn a_person_sees_the_exact_arguments_and_refuses_with_a_reason_or_allows() {
 
 #[test]
 fn what_is_allowed_for_always_stays_allowed_in_the_session() {
-    let saves = |name: &str| calls("file_access_save_file", json!({"file_name": name, "content": "x"}));
-    let scene =
-        Scene::new(&[saves("1"), says("saved"), saves("1"), says("saved"), saves("2"), says("saved")]);
-    let session = ["--files", "notes", "--ask", "always", "--session", "s", "--session-dir", "kept"];
+    let saves =
+        |name: &str| calls("file_access_save_file", json!({"file_name": name, "content": "x"}));
+    let scene = Scene::new(&[
+        saves("1"),
+        says("saved"),
+        saves("1"),
+        says("saved"),
+        saves("2"),
+        says("saved"),
+    ]);
+    let session =
+        ["--files", "notes", "--ask", "always", "--session", "s", "--session-dir", "kept"];
     let mut operator = chat(&scene, &session);
     operator.sees("you> ").types("one\n").sees("Allow it?").answers("e\n").sees("saved\r\n");
     operator.sees("you> ").types("the same\n").sees("saved\r\n");
     operator.sees("you> ").types("another\n").sees("Allow it?").answers("a\n").sees("saved\r\n");
-    operator.sees("you> ").types("/rules\n").sees("`file_access_save_file` with {\"file_name\":\"1\"");
+    operator
+        .sees("you> ")
+        .types("/rules\n")
+        .sees("`file_access_save_file` with {\"file_name\":\"1\"");
     operator.sees("every call of `file_access_save_file`").sees("you> ").types("/quit\n");
     let (code, screen) = operator.ends();
     assert_eq!((code, screen.matches("Allow it?").count()), (Some(0), 2), "{screen}");
     // The next process keeps the rules; another session has none.
     let kept = scene.chat(&[&["more", "--json"], &session[..]].concat());
     assert_eq!(kept.code, Some(0), "{}", kept.stderr);
-    let session = ["--files", "notes", "--ask", "always", "--session", "t", "--session-dir", "kept"];
+    let session =
+        ["--files", "notes", "--ask", "always", "--session", "t", "--session-dir", "kept"];
     assert_eq!(scene.chat(&[&["more", "--json"], &session[..]].concat()).code, Some(4));
 }
 
@@ -82,9 +96,11 @@ fn ctrl_c_stops_the_turn_and_keeps_the_conversation() {
 fn a_tool_can_ask_the_person() {
     let scene = Scene::new(&[calls("confirm_delete", json!({})), says("Asked.")]);
     let component = plugin("mcp_conformance");
-    let grants = "grants = { ask = [\"form\", \"sample\", \"roots\"], files.signal = \"read-write\" }";
-    let config =
-        format!("[stores.signal]\nmemory = true\n[plugins.tool]\ncomponent = {component:?}\n{grants}\n");
+    let grants =
+        "grants = { ask = [\"form\", \"sample\", \"roots\"], files.signal = \"read-write\" }";
+    let config = format!(
+        "[stores.signal]\nmemory = true\n[plugins.tool]\ncomponent = {component:?}\n{grants}\n"
+    );
     std::fs::write(scene.path("c.toml"), config).unwrap();
     let mut operator = chat(&scene, &["Delete it.", "--config", "c.toml"]);
     operator.sees("the tool asks:").sees("Answer it?").answers("n\n").sees("Asked.");
@@ -136,7 +152,8 @@ fn what_was_pasted_or_typed_before_a_question_does_not_answer_it() {
 
 #[test]
 fn what_is_pasted_at_a_question_does_not_answer_it() {
-    for paste in [LINES.to_owned(), marked(LINES), marked("y\n"), marked("y"), "x\ry\r".to_owned()] {
+    for paste in [LINES.to_owned(), marked(LINES), marked("y\n"), marked("y"), "x\ry\r".to_owned()]
+    {
         let scene = Scene::new(&[deletes(), says("Done.")]);
         let mut operator = chat(&scene, &["--files", "notes"]);
         operator.sees("you> ").types("Tidy up.\n");
@@ -153,12 +170,26 @@ fn what_is_pasted_at_a_question_does_not_answer_it() {
 fn a_pasted_block_is_one_prompt() {
     for paste in [format!("{}\n", marked("one\ny\ntwo")), "one\ny\ntwo\n".to_owned()] {
         let scene = Scene::new(&[deletes(), says("Done."), says("Once more.")]);
-        let mut operator = chat(&scene, &["--files", "notes", "--session", "s", "--session-dir", "kept"]);
-        operator.sees("you> ").types(&paste).sees("Allow it?").answers("n\n").sees("Why not?").answers("\n");
-        operator.sees("Done.").sees("you> ").types("\u{1b}[A").sees("two").types("\n").sees("Once more.");
+        let mut operator =
+            chat(&scene, &["--files", "notes", "--session", "s", "--session-dir", "kept"]);
+        operator
+            .sees("you> ")
+            .types(&paste)
+            .sees("Allow it?")
+            .answers("n\n")
+            .sees("Why not?")
+            .answers("\n");
+        operator
+            .sees("Done.")
+            .sees("you> ")
+            .types("\u{1b}[A")
+            .sees("two")
+            .types("\n")
+            .sees("Once more.");
         operator.sees("you> ").types("/quit\n");
         assert_eq!(operator.ends().0, Some(0));
-        let kept = std::fs::read_dir(scene.path("kept")).unwrap().flatten().map(|entry| entry.path());
+        let kept =
+            std::fs::read_dir(scene.path("kept")).unwrap().flatten().map(|entry| entry.path());
         let kept: String = kept.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
         assert_eq!(kept.matches(r"one\ny\ntwo").count(), 2, "{kept}");
     }
@@ -168,7 +199,9 @@ fn a_pasted_block_is_one_prompt() {
 fn without_input_nothing_is_asked() {
     let scene = Scene::new(&[deletes(), says("Not done.")]);
     let mut operator = chat(&scene, &["Tidy up.", "--files", "notes", "--no-input"]);
-    operator.sees("`file_access_delete_file` was not called: it needs approval, and --no-input was given");
+    operator.sees(
+        "`file_access_delete_file` was not called: it needs approval, and --no-input was given",
+    );
     assert_eq!(operator.ends().0, Some(4));
     assert!(scene.has("notes/a.md"));
     let mut operator = chat(&scene, &["--files", "notes", "--no-input"]);

@@ -1,4 +1,5 @@
-//! Information-flow labels in a workflow: what one agent has read counts for all that it may have told.
+//! Information-flow labels in a workflow: what one agent has read counts for all that it may have
+//! told.
 
 use serde_json::{Value, json};
 
@@ -20,11 +21,14 @@ fn calls(tool: &str, arguments: Value) -> Value {
     json!({"calls": [{"tool": tool, "arguments": arguments}]})
 }
 
-/// A reader that reads what somebody else wrote, one who hands on what it says, and a writer that obeys.
+/// A reader that reads what somebody else wrote, one who hands on what it says, and a writer that
+/// obeys.
 fn scene() -> Scene {
     let reads = calls("file_access_read_file", json!({"file_name": "note.md"}));
-    let saves =
-        calls("file_access_save_file", json!({"file_name": "made.md", "content": "as the note says"}));
+    let saves = calls(
+        "file_access_save_file",
+        json!({"file_name": "made.md", "content": "as the note says"}),
+    );
     let scene = Scene::new(
         WORKFLOW,
         &[
@@ -39,7 +43,10 @@ fn scene() -> Scene {
 }
 
 fn configured(scene: &Scene, labels: &str) {
-    scene.write("c.toml", &format!("[labels]\npolicy = true\nauto-hide-untrusted = false\n{labels}"));
+    scene.write(
+        "c.toml",
+        &format!("[labels]\npolicy = true\nauto-hide-untrusted = false\n{labels}"),
+    );
 }
 
 #[test]
@@ -96,10 +103,13 @@ fn a_violation_is_asked_about_by_its_request_and_not_answered_by_flags() {
 fn the_flag_hides_what_is_untrusted_from_every_agent() {
     let scene = scene();
     let ran = scene.run(&["go", "--files", "notes", "--labels", "--json"]);
-    let hidden =
-        ran.lines().iter().any(|line| line["type"] == "label_decision" && line["decision"] == "hidden");
+    let hidden = ran
+        .lines()
+        .iter()
+        .any(|line| line["type"] == "label_decision" && line["decision"] == "hidden");
     assert!(hidden, "{}", ran.stdout);
-    // The reader has seen nothing, so its word can be relied on: the scripts say the same whatever they see.
+    // The reader has seen nothing, so its word can be relied on: the scripts say the same whatever
+    // they see.
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
 }
 

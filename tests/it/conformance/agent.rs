@@ -1,5 +1,5 @@
-//! What rows about agents have in common: a model that answers by a script, the tools that it calls, and how messages are
-//! written in rows.
+//! What rows about agents have in common: a model that answers by a script, the tools that it
+//! calls, and how messages are written in rows.
 
 mod model;
 mod tools;
@@ -23,7 +23,8 @@ pub(super) fn block_on<T>(future: impl Future<Output = Result<T, String>>) -> Re
     world().runtime.block_on(within).unwrap_or_else(|_| Err("the row takes too long".to_owned()))
 }
 
-/// Runs an agent, piece by piece if the row says so. The stream's pieces have to be the response (`LOOP-29`).
+/// Runs an agent, piece by piece if the row says so. The stream's pieces have to be the response
+/// (`LOOP-29`).
 pub(super) async fn finished(
     run: cofferdam_agent::Run,
     is_streaming: bool,
@@ -62,7 +63,8 @@ pub(super) async fn finished(
 /// Contents as rows write them.
 pub(super) fn contents(row: &Value) -> Result<Vec<Content>, String> {
     let contents = row.as_array().ok_or("contents are no list")?.iter();
-    let text = |content: &Value, name: &str| content.get(name).and_then(Value::as_str).map(str::to_owned);
+    let text =
+        |content: &Value, name: &str| content.get(name).and_then(Value::as_str).map(str::to_owned);
     contents
         .map(|content| {
             let id = text(content, "id").unwrap_or_default();
@@ -95,7 +97,8 @@ fn written_content(content: &Content, request: &dyn Fn(&str, &str) -> String) ->
     match content {
         Content::Text(text) => json!({"text": text.text}),
         Content::FunctionCall(call) => {
-            let mut written = json!({"call": call.name, "id": call.call_id, "args": call.arguments});
+            let mut written =
+                json!({"call": call.name, "id": call.call_id, "args": call.arguments});
             if call.is_for_caller {
                 written["caller_request"] = true.into();
             }
@@ -134,7 +137,8 @@ pub(super) fn raised(error: &RunError) -> Value {
     }
 }
 
-/// Compares what is expected with what was found, key by key. A key that nobody found anything for fails the row.
+/// Compares what is expected with what was found, key by key. A key that nobody found anything for
+/// fails the row.
 pub(super) fn compare(expect: &Value, found: &Map<String, Value>) -> Result<(), String> {
     let expect = expect.as_object().ok_or("`expect` is no object")?;
     for (name, expected) in expect {

@@ -79,7 +79,8 @@ fn input(
     }
     let mut messages = if has_session { vec![] } else { vec![hi()] };
     let answers = step.get("answers").and_then(Value::as_array).cloned().unwrap_or_default();
-    let mut contents = answers.iter().map(|row| answer(row, requests)).collect::<Result<Vec<_>, _>>()?;
+    let mut contents =
+        answers.iter().map(|row| answer(row, requests)).collect::<Result<Vec<_>, _>>()?;
     if let Some(text) = step.get("text").and_then(Value::as_str) {
         contents.push(Content::text(text));
     }
@@ -96,8 +97,10 @@ fn answer(row: &Value, requests: &HashMap<String, String>) -> Result<Content, St
         match name.as_str() {
             "request" => {
                 let written = text(name).ok_or("`request` is no text")?;
-                let call_id = written.strip_prefix("<request ").and_then(|rest| rest.strip_suffix('>'));
-                answer.id = call_id.and_then(|call_id| requests.get(call_id).cloned()).unwrap_or(written);
+                let call_id =
+                    written.strip_prefix("<request ").and_then(|rest| rest.strip_suffix('>'));
+                answer.id =
+                    call_id.and_then(|call_id| requests.get(call_id).cloned()).unwrap_or(written);
             }
             "approved" => answer.approved = row[name].clone(),
             "reason" => answer.reason = text(name),

@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cofferdam_agent::middleware::{FunctionContext, FunctionSignal, FunctionValue};
 use cofferdam_agent::{
-    Agent, AgentBuilder, ApprovalMode, Approvals, BudgetLimits, ChatOptions, Content, Delta, FunctionResult,
-    IterationContext, IterationHook, LoopSettings, Message, Middleware, Next, Response, Role, RunError,
-    TokenBudget, ToolMode,
+    Agent, AgentBuilder, ApprovalMode, Approvals, BudgetLimits, ChatOptions, Content, Delta,
+    FunctionResult, IterationContext, IterationHook, LoopSettings, Message, Middleware, Next,
+    Response, Role, RunError, TokenBudget, ToolMode,
 };
 use futures_util::StreamExt;
 use serde_json::{Map, Value, json};
@@ -58,9 +58,10 @@ pub(super) fn settings(row: &Row, tools: &Tools) -> Result<LoopSettings, String>
 pub(super) fn builder(row: &Row, model: &Model, tools: &Tools) -> Result<AgentBuilder, String> {
     let (toolset, declared) = tools.toolset(&names(row.get("tools")))?;
     let gated = names(row.get("gated")).into_iter().chain(["needs".to_owned()]);
-    let approvals =
-        gated.fold(Approvals::default(), |approvals, tool| approvals.with(tool, ApprovalMode::Always));
-    let builder = Agent::builder(model.clone()).tools(toolset).approvals(approvals).clock(tools.clone());
+    let approvals = gated
+        .fold(Approvals::default(), |approvals, tool| approvals.with(tool, ApprovalMode::Always));
+    let builder =
+        Agent::builder(model.clone()).tools(toolset).approvals(approvals).clock(tools.clone());
     let builder = builder.settings(settings(row, tools)?);
     Ok(match declared {
         Some(definition) => builder.declare(definition),
@@ -117,7 +118,10 @@ impl Hook {
 
 #[async_trait]
 impl IterationHook for Hook {
-    async fn completed(&self, context: &mut IterationContext<'_>) -> Result<(), cofferdam_agent::BoxError> {
+    async fn completed(
+        &self,
+        context: &mut IterationContext<'_>,
+    ) -> Result<(), cofferdam_agent::BoxError> {
         self.calls.lock().unwrap().push(json!({
             "iteration": context.iteration,
             "total_usage": context.total_usage,
@@ -144,9 +148,12 @@ async fn loop_run(row: &Row) -> Result<(), String> {
     // Where a run raises, its messages are those that a hook has seen.
     let raises = row.expect.get("raises").is_some();
     let hook = row.get("hook").map(Hook::of).transpose()?.or(raises.then(Hook::default));
-    settings.iteration_completed = hook.clone().map(|hook| Arc::new(hook) as Arc<dyn IterationHook>);
-    let agent =
-        builder(row, &model, &tools)?.settings(settings).build().map_err(|error| error.to_string())?;
+    settings.iteration_completed =
+        hook.clone().map(|hook| Arc::new(hook) as Arc<dyn IterationHook>);
+    let agent = builder(row, &model, &tools)?
+        .settings(settings)
+        .build()
+        .map_err(|error| error.to_string())?;
     let ran = finished(agent.run("hi").options(options(row)?), row.flag("stream")).await?;
     let model_calls: Vec<_> = model.seen().iter().map(super::agent::Seen::written).collect();
     let mut found = Map::new();
@@ -186,7 +193,9 @@ fn expected_calls(expect: &Value, calls: &[Value]) -> Vec<Value> {
     let expected = expect.get("model_calls").and_then(Value::as_array).cloned().unwrap_or_default();
     let keys = |index: usize| expected.get(index).or(expected.first()).and_then(Value::as_object);
     let shown = |(index, call): (usize, &Value)| match keys(index) {
-        Some(keys) => keys.keys().map(|key| (key.clone(), call[key].clone())).collect::<Map<_, _>>().into(),
+        Some(keys) => {
+            keys.keys().map(|key| (key.clone(), call[key].clone())).collect::<Map<_, _>>().into()
+        }
         None => call.clone(),
     };
     calls.iter().enumerate().map(shown).collect()
@@ -209,7 +218,9 @@ fn defaults(row: &Row) -> Result<(), String> {
 
 async fn timing(row: &Row) -> Result<(), String> {
     let calls = row.required("calls")?.as_array().ok_or("`calls` is no list")?;
-    let call = |(index, call): (usize, &Value)| Content::call(index.to_string(), "sleep", call.to_string());
+    let call = |(index, call): (usize, &Value)| {
+        Content::call(index.to_string(), "sleep", call.to_string())
+    };
     let script = vec![calls.iter().enumerate().map(call).collect(), vec![Content::text("k")]];
     let (model, tools) = (Model::new(script), Tools::new());
     let (toolset, _) = tools.toolset(&["sleep".to_owned()])?;
@@ -227,12 +238,14 @@ fn results(response: &Response) -> impl Iterator<Item = &FunctionResult> {
 
 async fn cancel_during(row: &Row) -> Result<(), String> {
     let tool = row.text("tool")?;
-    let arguments = json!({"tag": "a", "text": "a", "a": 1, "b": 1, "ms": 2000, "x": 1}).to_string();
+    let arguments =
+        json!({"tag": "a", "text": "a", "a": 1, "b": 1, "ms": 2000, "x": 1}).to_string();
     let tool = if tool == "slow" { "sleep" } else { tool };
     let model = Model::repeating(vec![Content::call("1", tool, arguments)]);
     let tools = Tools::new();
     let (toolset, _) = tools.toolset(&[tool.to_owned()])?;
-    let agent = Agent::builder(model.clone()).tools(toolset).build().map_err(|error| error.to_string())?;
+    let agent =
+        Agent::builder(model.clone()).tools(toolset).build().map_err(|error| error.to_string())?;
     let cancellation = CancellationToken::new();
     let session = cofferdam_agent::Session::with_id("s");
     let run = agent.run("hi").session(&session).cancellation(cancellation.clone());
@@ -249,7 +262,8 @@ async fn cancel_during(row: &Row) -> Result<(), String> {
         Err(other) => (other.to_string(), 0),
         Ok(response) => ("nothing".to_owned(), results(response).count()),
     };
-    let found = json!({"raised": raised, "tool_results": tool_results, "further_model_calls": asked - 1});
+    let found =
+        json!({"raised": raised, "tool_results": tool_results, "further_model_calls": asked - 1});
     compare(&row.expect, found.as_object().ok_or("no object")?)
 }
 
@@ -278,7 +292,8 @@ impl Middleware<FunctionContext> for Invoker {
 
 async fn invoker(row: &Row) -> Result<(), String> {
     let arguments = r#"{"a":1,"b":2}"#;
-    let model = Model::new(vec![vec![Content::call("1", "add", arguments)], vec![Content::text("k")]]);
+    let model =
+        Model::new(vec![vec![Content::call("1", "add", arguments)], vec![Content::text("k")]]);
     let tools = Tools::new();
     let (toolset, _) = tools.toolset(&["add".to_owned()])?;
     let invoker = Arc::new(Invoker(row.text("behaviour")?.to_owned()));
@@ -310,12 +325,15 @@ async fn tool_returns_result(row: &Row) -> Result<(), String> {
     let call_id = row.text("call_id")?;
     let given = row.required("result")?;
     let of = |name: &str| given.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let mut finished = FunctionResult { call_id: of("id"), result: of("value"), ..FunctionResult::default() };
+    let mut finished =
+        FunctionResult { call_id: of("id"), result: of("value"), ..FunctionResult::default() };
     // A mark that only a result that is taken as it is keeps.
     finished.extra.insert("mark".to_owned(), true.into());
-    let model = Model::new(vec![vec![Content::call(call_id, "none", "{}")], vec![Content::text("k")]]);
+    let model =
+        Model::new(vec![vec![Content::call(call_id, "none", "{}")], vec![Content::text("k")]]);
     let (toolset, _) = Tools::new().toolset(&["none".to_owned()])?;
-    let settings = LoopSettings { invoker: Some(Arc::new(Finished(finished))), ..LoopSettings::default() };
+    let settings =
+        LoopSettings { invoker: Some(Arc::new(Finished(finished))), ..LoopSettings::default() };
     let agent = Agent::builder(model).tools(toolset).settings(settings);
     let agent = agent.build().map_err(|error| error.to_string())?;
     let response = agent.run("hi").await.map_err(|error| error.to_string())?;
@@ -337,7 +355,8 @@ async fn options_untouched(row: &Row) -> Result<(), String> {
     let agent = Agent::builder(model.clone()).tools(toolset).settings(settings);
     let agent = agent.build().map_err(|error| error.to_string())?;
     agent.run("hi").options(given.clone()).await.map_err(|error| error.to_string())?;
-    let is_withdrawn = model.seen().last().is_some_and(|seen| seen.written()["tool_choice"] == "none");
+    let is_withdrawn =
+        model.seen().last().is_some_and(|seen| seen.written()["tool_choice"] == "none");
     let is_same = given == before && is_withdrawn;
     let word = given.tool_choice.as_ref().map(|mode| match mode {
         ToolMode::Auto => "auto",
@@ -363,13 +382,16 @@ async fn options_untouched(row: &Row) -> Result<(), String> {
 
 async fn hook_raises(row: &Row) -> Result<(), String> {
     let message = row.get("message").or(row.get("raises")).or(row.get("error"));
-    let message =
-        message.or_else(|| row.get("hook")?.get("raises")).and_then(Value::as_str).unwrap_or("hook broke");
+    let message = message
+        .or_else(|| row.get("hook")?.get("raises"))
+        .and_then(Value::as_str)
+        .unwrap_or("hook broke");
     let hook = Hook { raises: Some(message.to_owned()), ..Hook::default() };
     let model = Model::repeating(vec![Content::call("1", "none", "{}")]);
     let tools = Tools::new();
     let (toolset, _) = tools.toolset(&["none".to_owned()])?;
-    let settings = LoopSettings { iteration_completed: Some(Arc::new(hook)), ..LoopSettings::default() };
+    let settings =
+        LoopSettings { iteration_completed: Some(Arc::new(hook)), ..LoopSettings::default() };
     let agent = Agent::builder(model.clone()).tools(toolset).settings(settings);
     let agent = agent.build().map_err(|error| error.to_string())?;
     let ran = finished(agent.run("hi"), row.flag("stream")).await?;
@@ -411,8 +433,10 @@ async fn stream_buffer(row: &Row) -> Result<(), String> {
     let tools = Tools::new();
     let (toolset, _) = tools.toolset(&names)?;
     let approvals = names.iter().filter(|name| *name == "needs" || row.flag("gated"));
-    let approvals = approvals.fold(Approvals::default(), |all, name| all.with(name, ApprovalMode::Always));
-    // Ends are counted by middleware at the model: what comes before the end of the stream was not held back.
+    let approvals =
+        approvals.fold(Approvals::default(), |all, name| all.with(name, ApprovalMode::Always));
+    // Ends are counted by middleware at the model: what comes before the end of the stream was not
+    // held back.
     let ended = Arc::new(Mutex::new(false));
     let agent = Agent::builder(model).tools(toolset).approvals(approvals).layer(ends(&ended));
     let agent = agent.build().map_err(|error| error.to_string())?;
@@ -484,7 +508,8 @@ async fn budget(row: &Row) -> Result<(), String> {
     let last = usages.len();
     let model = Model::repeating(vec![Content::call("1", "none", "{}")]).with_usages(usages);
     let (toolset, _) = Tools::new().toolset(&["none".to_owned()])?;
-    // The model goes on for as long as there are usages: the row says whether something ends it before that.
+    // The model goes on for as long as there are usages: the row says whether something ends it
+    // before that.
     let rounds = u32::try_from(last).map_err(|error| error.to_string())?;
     let settings = LoopSettings {
         iteration_completed: Some(Arc::new(move |context: &mut IterationContext<'_>| {
@@ -507,7 +532,8 @@ async fn budget(row: &Row) -> Result<(), String> {
 /// The innermost of nested budgets.
 fn nested(row: &Value, outer: Option<&TokenBudget>) -> Result<TokenBudget, String> {
     let limit = |name: &str| row.get(name).and_then(Value::as_u64);
-    let limits = BudgetLimits { total: limit("total"), input: limit("input"), output: limit("output") };
+    let limits =
+        BudgetLimits { total: limit("total"), input: limit("input"), output: limit("output") };
     let budget = outer.map_or_else(|| TokenBudget::new(limits), |outer| outer.inner(limits));
     if let Some(total) = limit("used_before") {
         budget.count(cofferdam_agent::TokenUsage { total, ..Default::default() });

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cofferdam_agent::middleware::{
-    AgentContext, AgentResult, CallArguments, ChatContext, ChatResult, FunctionContext, FunctionError,
-    FunctionSignal, FunctionValue, Retry, Signal,
+    AgentContext, AgentResult, CallArguments, ChatContext, ChatResult, FunctionContext,
+    FunctionError, FunctionSignal, FunctionValue, Retry, Signal,
 };
 use cofferdam_agent::{
-    BeforeRun, BoxError, ContextProvider, Layer, LayerKind, LiveTools, Message, Middleware, Next, Reply,
-    Response, Role, RunError,
+    BeforeRun, BoxError, ContextProvider, Layer, LayerKind, LiveTools, Message, Middleware, Next,
+    Reply, Response, Role, RunError,
 };
 use cofferdam_tool::retry::Backoff;
 use cofferdam_tool::{Content, Output};
@@ -69,7 +69,9 @@ impl Doing {
 fn value(written: &Value) -> FunctionValue {
     match written.get("contents").and_then(Value::as_array) {
         Some(texts) => {
-            let texts = texts.iter().map(|text| Content::Text(text.as_str().unwrap_or_default().to_owned()));
+            let texts = texts
+                .iter()
+                .map(|text| Content::Text(text.as_str().unwrap_or_default().to_owned()));
             FunctionValue::Output(Output::Contents(texts.collect()))
         }
         None => written.clone().into(),
@@ -149,12 +151,16 @@ impl Middleware<ChatContext> for Doing {
                     let reply = Reply::text(text(given).unwrap_or_default());
                     context.result = Some(ChatResult::Reply(reply));
                 }
-                "raise" => return Err(RunError::Other(text(given).unwrap_or_default().into()).into()),
+                "raise" => {
+                    return Err(RunError::Other(text(given).unwrap_or_default().into()).into());
+                }
                 "terminate" => return Err(Signal::Terminate(text(given).map(Reply::text))),
                 "add_message" => context.request.messages.push(message(given)),
                 "log_in" => self.event(format!("{}>", self.name)),
                 "log_out" => self.event(format!("{}<", self.name)),
-                "log_message_count" => self.event(format!("messages {}", context.request.messages.len())),
+                "log_message_count" => {
+                    self.event(format!("messages {}", context.request.messages.len()))
+                }
                 other => return Err(RunError::Other(unknown(other)).into()),
             }
         }
@@ -176,7 +182,9 @@ impl Middleware<AgentContext> for Doing {
                     let response = Response::text_only(text(given).unwrap_or_default());
                     context.result = Some(AgentResult::Response(response));
                 }
-                "raise" => return Err(RunError::Other(text(given).unwrap_or_default().into()).into()),
+                "raise" => {
+                    return Err(RunError::Other(text(given).unwrap_or_default().into()).into());
+                }
                 "terminate" => return Err(Signal::Terminate(text(given).map(Response::text_only))),
                 "add_message" => context.messages.push(message(given)),
                 "log_in" => self.event(format!("{}>", self.name)),
@@ -248,12 +256,15 @@ async fn middleware(row: &Row) -> Result<(), String> {
     let mut installed = 0_usize;
     for entry in &entries {
         if let Some(bundle) = entry.get("bundle").and_then(Value::as_array) {
-            let layers =
-                bundle.iter().map(|entry| layer_of(entry, &events, &kept)).collect::<Result<Vec<_>, _>>()?;
+            let layers = bundle
+                .iter()
+                .map(|entry| layer_of(entry, &events, &kept))
+                .collect::<Result<Vec<_>, _>>()?;
             match Layer::bundle(layers) {
                 Ok(layers) => {
                     installed += layers.len();
-                    builder = layers.into_iter().fold(builder, cofferdam_agent::AgentBuilder::layer);
+                    builder =
+                        layers.into_iter().fold(builder, cofferdam_agent::AgentBuilder::layer);
                 }
                 Err(_) => refused = true,
             }
@@ -288,8 +299,12 @@ async fn middleware(row: &Row) -> Result<(), String> {
             };
         }
     }
-    let keeper =
-        Doing { name: String::new(), actions: vec!["next".into()], events: Arc::clone(&events), kept };
+    let keeper = Doing {
+        name: String::new(),
+        actions: vec!["next".into()],
+        events: Arc::clone(&events),
+        kept,
+    };
     if row.expect.get("error").is_some() {
         builder = builder.layer(Layer::function(keeper.clone()));
     }
@@ -313,8 +328,7 @@ async fn middleware(row: &Row) -> Result<(), String> {
     found.insert("model_calls".to_owned(), model.seen().len().into());
     found.insert("model_saw".to_owned(), json!(model.seen().last().map(super::agent::Seen::texts)));
     found.insert("add_error".to_owned(), json!(tools.refusal()));
-    let is_refused =
-        matches!(&ran, Err(RunError::Other(error)) if error.is::<cofferdam_agent::MiddlewareRefused>());
+    let is_refused = matches!(&ran, Err(RunError::Other(error)) if error.is::<cofferdam_agent::MiddlewareRefused>());
     found.insert("refused".to_owned(), (refused || is_refused).into());
     match ran {
         Ok(response) => {
@@ -323,7 +337,8 @@ async fn middleware(row: &Row) -> Result<(), String> {
             for (name, index) in [("result", 0), ("first_result", 0), ("second_result", 1)] {
                 found.insert(name.to_owned(), json!(results.get(index)));
             }
-            found.insert("response".to_owned(), written(&response.messages, &|id, _| id.to_owned()));
+            found
+                .insert("response".to_owned(), written(&response.messages, &|id, _| id.to_owned()));
             found.insert("raised".to_owned(), Value::Null);
         }
         Err(error) => {
@@ -339,7 +354,8 @@ async fn outside(row: &Row, keeper: &Doing) -> Result<String, String> {
     let tools = Tools::new();
     let (toolset, _) = tools.toolset(&["add".to_owned()])?;
     let agent = cofferdam_agent::Agent::builder(Model::new(calls)).tools(toolset);
-    let agent = agent.layer(Layer::function(keeper.clone())).build().map_err(|error| error.to_string())?;
+    let agent =
+        agent.layer(Layer::function(keeper.clone())).build().map_err(|error| error.to_string())?;
     agent.run("hi").await.map_err(|error| error.to_string())?;
     let live = keeper.kept.lock().unwrap().clone().ok_or("no tool was called")?;
     let note = row.get("note").and_then(Value::as_str).unwrap_or(&row.id);

@@ -26,7 +26,9 @@ fn decode(row: &Row) -> Result<(), String> {
     let tool = row.text("tool")?;
     let decoded = match row.get("arguments") {
         Some(value) if !value.is_string() => schema.decode_value(tool, value, &options(row)?),
-        text => schema.decode(tool, text.and_then(Value::as_str).map(str::as_bytes), &options(row)?),
+        text => {
+            schema.decode(tool, text.and_then(Value::as_str).map(str::as_bytes), &options(row)?)
+        }
     };
     compare(&row.expect, decoded)
 }
@@ -81,7 +83,8 @@ fn invariant(row: &Row) -> Result<(), String> {
     let missing: Vec<String> = match schema.decode(row.text("tool")?, Some(b"{}"), &options(row)?) {
         Ok(_) => vec![],
         Err(error) => {
-            let required = error.problems().iter().filter(|problem| problem.code.as_str() == "required");
+            let required =
+                error.problems().iter().filter(|problem| problem.code.as_str() == "required");
             required.map(|problem| problem.path.clone()).collect()
         }
     };
@@ -92,7 +95,8 @@ fn invariant(row: &Row) -> Result<(), String> {
 }
 
 fn sorted(names: &Value) -> Value {
-    let mut names: Vec<String> = names.as_array().into_iter().flatten().map(ToString::to_string).collect();
+    let mut names: Vec<String> =
+        names.as_array().into_iter().flatten().map(ToString::to_string).collect();
     names.sort();
     json!(names)
 }
@@ -103,8 +107,11 @@ fn load(row: &Row) -> Result<(), String> {
 }
 
 fn load_plugin(row: &Row) -> Result<(), String> {
-    let tools =
-        row.get("tools").or(row.get("names")).and_then(Value::as_array).ok_or("the row has no `tools`")?;
+    let tools = row
+        .get("tools")
+        .or(row.get("names"))
+        .and_then(Value::as_array)
+        .ok_or("the row has no `tools`")?;
     let declarations: Result<Vec<_>, _> = tools.iter().map(plugin_tool).collect();
     compare_load(&row.expect, check_declarations(&declarations?).err())
 }
@@ -113,7 +120,8 @@ fn load_plugin(row: &Row) -> Result<(), String> {
 fn plugin_tool(tool: &Value) -> Result<Declaration, String> {
     let text = |field: &str| tool.get(field).and_then(Value::as_str);
     let name = tool.as_str().or(text("name")).ok_or("a tool has no name")?;
-    let schema = tool.get("schema").map_or_else(|| r#"{"type":"object"}"#.to_owned(), ToString::to_string);
+    let schema =
+        tool.get("schema").map_or_else(|| r#"{"type":"object"}"#.to_owned(), ToString::to_string);
     let mut declaration = declaration(name, schema);
     declaration.description = text("description").unwrap_or_default().to_owned();
     Ok(declaration)
@@ -129,7 +137,9 @@ fn compare_load(expect: &Value, refusal: Option<DeclarationError>) -> Result<(),
             "text_prefix" => {
                 let prefix = expected.as_str().ok_or("`text_prefix` is not a text")?;
                 if !text.as_deref().unwrap_or_default().starts_with(prefix) {
-                    return Err(format!("expected a text that starts with {prefix:?}, got {text:?}"));
+                    return Err(format!(
+                        "expected a text that starts with {prefix:?}, got {text:?}"
+                    ));
                 }
             }
             other => return Err(format!("unknown key `{other}` in `expect`")),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use cofferdam_agent::ChoiceBehavior;
 use cofferdam_agent::choice::{
-    ChoiceConfiguration, ChoiceContext, FunctionName, FunctionRegistry, PromptSettings, RegisteredFunction,
-    ServiceSettings, depth, nested,
+    ChoiceConfiguration, ChoiceContext, FunctionName, FunctionRegistry, PromptSettings,
+    RegisteredFunction, ServiceSettings, depth, nested,
 };
 use cofferdam_tool::declaration::Declaration;
 use serde_json::{Map, Value, json};
@@ -22,7 +22,10 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
         "load" | "options" => compare(&row.expect, &loaded(row)?),
         "name" => {
             let name = FunctionName::new(row.text("name")?);
-            compare(&row.expect, &object(json!({"plugin": name.plugin(), "function": name.function()}))?)
+            compare(
+                &row.expect,
+                &object(json!({"plugin": name.plugin(), "function": name.function()}))?,
+            )
         }
         "attempts" | "nested" => compare(&row.expect, &counted(row)?),
         "prompt" => {
@@ -86,7 +89,8 @@ fn in_code(code: &Value) -> Result<ChoiceBehavior, String> {
         behavior = behavior.auto_invoke(auto_invoke);
     }
     if let Some(instances) = code.get("instances").filter(|instances| !instances.is_null()) {
-        let instances = texts(instances)?.into_iter().map(function).collect::<Result<Vec<_>, _>>()?;
+        let instances =
+            texts(instances)?.into_iter().map(function).collect::<Result<Vec<_>, _>>()?;
         behavior = behavior.instances(instances);
     }
     Ok(behavior)
@@ -133,8 +137,9 @@ fn configured(row: &Row) -> Result<Map<String, Value>, String> {
 }
 
 fn written(configuration: &ChoiceConfiguration) -> Value {
-    let names =
-        |functions: &Vec<RegisteredFunction>| functions.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let names = |functions: &Vec<RegisteredFunction>| {
+        functions.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
     json!({
         "choice": configuration.choice.as_str(),
         "functions": configuration.functions.as_ref().map(names),
@@ -149,7 +154,8 @@ fn loaded(row: &Row) -> Result<Map<String, Value>, String> {
         Err(refused) => return Ok(error(refused)),
     };
     let mut loaded = object(behavior.to_value())?;
-    let context = ChoiceContext { registry: Some(&FunctionRegistry::new()), ..ChoiceContext::default() };
+    let context =
+        ChoiceContext { registry: Some(&FunctionRegistry::new()), ..ChoiceContext::default() };
     if let Ok(configuration) = behavior.functions([""; 0]).configure(&context) {
         loaded.insert("auto_invoke".to_owned(), configuration.auto_invoke.into());
     }
@@ -159,14 +165,20 @@ fn loaded(row: &Row) -> Result<Map<String, Value>, String> {
 /// Requests and nested calls are counted by whoever asks. Nesting is done here, call in call.
 fn counted(row: &Row) -> Result<Map<String, Value>, String> {
     fn at_depth(levels: usize) -> std::pin::Pin<Box<dyn Future<Output = usize>>> {
-        Box::pin(async move { if levels == 0 { depth() } else { nested(at_depth(levels - 1)).await } })
+        Box::pin(
+            async move { if levels == 0 { depth() } else { nested(at_depth(levels - 1)).await } },
+        )
     }
     let levels = index(row, "depth")?;
     let depth = block_on(async { Ok(at_depth(levels).await) })?;
     let registry = registry(row)?.unwrap_or_default();
     let request_index = index(row, "request_index")?;
-    let context =
-        ChoiceContext { registry: Some(&registry), request_index, depth, ..ChoiceContext::default() };
+    let context = ChoiceContext {
+        registry: Some(&registry),
+        request_index,
+        depth,
+        ..ChoiceContext::default()
+    };
     let behavior = match row.get("json").or_else(|| row.get("code")) {
         Some(_) => behavior(row)??,
         None => ChoiceBehavior::auto(),
@@ -188,7 +200,8 @@ fn prompt(row: &Row) -> Result<Result<ServiceSettings, String>, String> {
     Ok(settings.map_err(|error| error.to_string()))
 }
 
-/// Compares the settings of a service. Of a behaviour and of extension data, parts that are not expected are not looked at.
+/// Compares the settings of a service. Of a behaviour and of extension data, parts that are not
+/// expected are not looked at.
 fn expect_settings(
     expect: &Value,
     settings: Result<&ServiceSettings, &String>,
@@ -205,7 +218,9 @@ fn expect_settings(
     for (name, expected) in expect.as_object().ok_or("`expect` is no object")? {
         match name.as_str() {
             "behavior" => expect_behavior(expected, behavior.as_ref())?,
-            "extension_data" => expect_parts(expected, &Value::Object(settings.extension_data.clone()))?,
+            "extension_data" => {
+                expect_parts(expected, &Value::Object(settings.extension_data.clone()))?
+            }
             "type" => expect_same(
                 name,
                 expected,
@@ -230,20 +245,25 @@ fn expect_behavior(expected: &Value, behavior: Option<&ChoiceBehavior>) -> Resul
 
 fn expect_parts(expected: &Value, got: &Value) -> Result<(), String> {
     match (expected, got) {
-        (Value::Object(expected), Value::Object(got)) => expected.iter().try_for_each(|(name, expected)| {
-            let got = got.get(name).ok_or_else(|| format!("expected `{name}`, got {got:?}"))?;
-            expect_parts(expected, got)
-        }),
+        (Value::Object(expected), Value::Object(got)) => {
+            expected.iter().try_for_each(|(name, expected)| {
+                let got = got.get(name).ok_or_else(|| format!("expected `{name}`, got {got:?}"))?;
+                expect_parts(expected, got)
+            })
+        }
         _ if same(expected, got) => Ok(()),
         _ => Err(format!("expected {expected}, got {got}")),
     }
 }
 
-/// A behaviour that is set in code for a run, and the prompt's (`CHOICE-12`). The prompt is a file or the behaviour in it.
+/// A behaviour that is set in code for a run, and the prompt's (`CHOICE-12`). The prompt is a file
+/// or the behaviour in it.
 fn overridden(row: &Row) -> Result<(), String> {
     let code = row.get("code").map(in_code).transpose()?;
-    let is_behavior =
-        row.get("prompt").or_else(|| row.get("json")).is_some_and(|prompt| prompt.get("type").is_some());
+    let is_behavior = row
+        .get("prompt")
+        .or_else(|| row.get("json"))
+        .is_some_and(|prompt| prompt.get("type").is_some());
     let settings = if is_behavior {
         let given = row.get("prompt").or_else(|| row.get("json")).unwrap_or(&Value::Null);
         let behavior = ChoiceBehavior::from_value(given).map_err(|error| error.to_string())?;

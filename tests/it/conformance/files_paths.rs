@@ -20,7 +20,8 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
 
 fn normalise(row: &Row) -> Result<Value, String> {
     let path = row.text("path")?;
-    let is_directory = row.required("directory")?.as_bool().ok_or("`directory` is not a boolean")?;
+    let is_directory =
+        row.required("directory")?.as_bool().ok_or("`directory` is not a boolean")?;
     let path = if is_directory { StorePath::directory(path) } else { StorePath::file(path) };
     Ok(match path {
         Ok(path) => json!({"ok": path.as_str()}),

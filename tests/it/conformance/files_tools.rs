@@ -1,6 +1,8 @@
-//! Rows of `files_tools.jsonl`: the file-access tools on every kind of store, and calls as transactions.
+//! Rows of `files_tools.jsonl`: the file-access tools on every kind of store, and calls as
+//! transactions.
 //!
-//! The rows of one scenario are steps on one store, so what a scenario has come to is kept between them.
+//! The rows of one scenario are steps on one store, so what a scenario has come to is kept between
+//! them.
 
 mod stores;
 mod transactions;
@@ -34,7 +36,8 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
 fn runtime() -> &'static tokio::runtime::Runtime {
     static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         runtime.expect("the runtime starts")
     })
 }
@@ -75,7 +78,9 @@ fn compare(expect: &Value, answer: &Value) -> Result<(), String> {
             "text_prefix" => {
                 let prefix = expected.as_str().ok_or("`text_prefix` is not a text")?;
                 if !answer.as_str().is_some_and(|text| text.starts_with(prefix)) {
-                    return Err(format!("expected a text that starts with {prefix:?}, got {answer}"));
+                    return Err(format!(
+                        "expected a text that starts with {prefix:?}, got {answer}"
+                    ));
                 }
             }
             other => return Err(format!("unknown key `{other}` in `expect`")),
@@ -85,13 +90,21 @@ fn compare(expect: &Value, answer: &Value) -> Result<(), String> {
 }
 
 fn offered(row: &Row) -> Result<(), String> {
-    let tools = stores::tools(stores::with_settings(stores::mode(row.text("mode")?)?, row.get("settings"))?)?;
+    let tools = stores::tools(stores::with_settings(
+        stores::mode(row.text("mode")?)?,
+        row.get("settings"),
+    )?)?;
     let names = || tools.definitions().iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
     for (key, expected) in object(&row.expect)? {
         let got = match key.as_str() {
             "tools" => json!(names()),
             "needs_approval" => {
-                json!(names().into_iter().filter(|name| tools.needs_approval(name)).collect::<Vec<_>>())
+                json!(
+                    names()
+                        .into_iter()
+                        .filter(|name| tools.needs_approval(name))
+                        .collect::<Vec<_>>()
+                )
             }
             other => return Err(format!("unknown key `{other}` in `expect`")),
         };
@@ -105,7 +118,8 @@ fn decode(row: &Row) -> Result<(), String> {
     let name = row.text("tool")?;
     let definition = tools.definitions().iter().find(|tool| tool.name.as_str() == name).cloned();
     let input = &definition.ok_or_else(|| format!("no tool `{name}`"))?.input;
-    let decoded = input.decode(name, Some(row.required("args")?.to_string().as_bytes()), &Default::default());
+    let decoded =
+        input.decode(name, Some(row.required("args")?.to_string().as_bytes()), &Default::default());
     let got = match &decoded {
         Ok(arguments) => json!({"value": arguments.value(), "dropped": arguments.dropped()}),
         Err(error) => json!({"error": error.to_string()}),
@@ -119,7 +133,8 @@ fn decode(row: &Row) -> Result<(), String> {
                     expect_same(name, member, got.get(name).unwrap_or(&Value::Null))?;
                 }
             }
-            ("error", Value::String(text)) if got.as_str().is_some_and(|got| got.contains(text)) => {}
+            ("error", Value::String(text))
+                if got.as_str().is_some_and(|got| got.contains(text)) => {}
             _ => expect_same(key, expected, got)?,
         }
     }

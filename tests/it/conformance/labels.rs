@@ -1,10 +1,13 @@
-//! Rows of `labels.jsonl`: information-flow labels. Whatever is decided in a run is decided in a real one.
+//! Rows of `labels.jsonl`: information-flow labels. Whatever is decided in a run is decided in a
+//! real one.
 
 mod runs;
 mod scenario;
 
 use cofferdam_labels::LabelPolicy;
-use cofferdam_tool::label::{Confidentiality, Destination, Integrity, Label, StatedBy, StatedLabels};
+use cofferdam_tool::label::{
+    Confidentiality, Destination, Integrity, Label, StatedBy, StatedLabels,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -32,7 +35,8 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
         other => return Err(format!("unknown operation `{other}`")),
     };
     let always = ["id", "rule", "op", "expect", "note", "differs_from_origin"];
-    if let Some(unknown) = row.names().find(|name| !known.contains(name) && !always.contains(name)) {
+    if let Some(unknown) = row.names().find(|name| !known.contains(name) && !always.contains(name))
+    {
         return Err(format!("unknown key `{unknown}`"));
     }
     match row.op.as_str() {
@@ -117,7 +121,8 @@ fn combine_principals(row: &Row) -> Result<(), String> {
         Value::Array(_) => label(&json!({ "principals": given })),
         other => label(other),
     };
-    let labels: Vec<_> = given.as_array().ok_or("no list")?.iter().map(one).collect::<Result<_, _>>()?;
+    let labels: Vec<_> =
+        given.as_array().ok_or("no list")?.iter().map(one).collect::<Result<_, _>>()?;
     let found = Label::combine(&labels);
     match &row.expect {
         Value::Object(_) => labelled(row, &found),
@@ -139,7 +144,8 @@ fn may_flow(row: &Row) -> Result<(), String> {
         principals: set("principals")?,
         ..Label::default()
     };
-    let destination = Destination { max: read(row.required("maximum")?)?, authorized: set("authorized")? };
+    let destination =
+        Destination { max: read(row.required("maximum")?)?, authorized: set("authorized")? };
     expect_same("may flow", &row.expect, &label.may_flow(&destination).into())
 }
 
@@ -212,7 +218,8 @@ async fn result_label_combined(row: &Row) -> Result<(), String> {
 }
 
 async fn argument_labels(row: &Row) -> Result<(), String> {
-    let name = ["variables", "arguments", "labels"].into_iter().find(|name| row.get(name).is_some());
+    let name =
+        ["variables", "arguments", "labels"].into_iter().find(|name| row.get(name).is_some());
     let labels = labels(row, name.ok_or("the row names no variables")?)?;
     let mut scene = Scene::new();
     scene.add(Strange::named("tool"))?;

@@ -1,8 +1,9 @@
-//! Rows of `mcp.jsonl`. Those with a connection are played against scripts, which the crate brings along.
+//! Rows of `mcp.jsonl`. Those with a connection are played against scripts, which the crate brings
+//! along.
 
 use cofferdam_mcp::client::{
-    self, Admission, ApprovalMode, Extras, PromptArgument, TaskOptions, ToolTable, input_schema, joined_meta,
-    local_name, poll_delay, prefixed_name, prompt_schema,
+    self, Admission, ApprovalMode, Extras, PromptArgument, TaskOptions, ToolTable, input_schema,
+    joined_meta, local_name, poll_delay, prefixed_name, prompt_schema,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -44,7 +45,9 @@ pub(crate) fn run(row: &Row) -> Result<(), String> {
 
 /// A key that is absent from what a row expects is not looked at.
 fn expect_part(row: &Row, got: &Value) -> Result<(), String> {
-    let Some(expected) = row.expect.as_object() else { return expect_same(&row.op, &row.expect, got) };
+    let Some(expected) = row.expect.as_object() else {
+        return expect_same(&row.op, &row.expect, got);
+    };
     expected.iter().try_for_each(|(name, value)| {
         let got = got.get(name).unwrap_or(&Value::Null);
         expect_same(name, value, got)
@@ -70,7 +73,8 @@ fn extras(configured: Option<&Value>) -> Result<Extras, String> {
 /// A schema that declares these names; none for what is no list.
 fn declaring(names: Option<&Value>) -> Value {
     let Some(names) = names else { return json!({"type": "object", "additionalProperties": true}) };
-    let properties: Map<_, _> = texts(names).into_iter().map(|name| (name.to_owned(), json!({}))).collect();
+    let properties: Map<_, _> =
+        texts(names).into_iter().map(|name| (name.to_owned(), json!({}))).collect();
     json!({"type": "object", "properties": properties})
 }
 
@@ -94,7 +98,8 @@ fn reload(row: &Row) -> Result<Value, String> {
     for declared in ["first_declares", "then_declares"] {
         table.set("t", &declaring(row.get(declared)));
     }
-    let forwarded = table.forward("t", &Extras::default(), object(row, "model_arguments")?, &Map::new());
+    let forwarded =
+        table.forward("t", &Extras::default(), object(row, "model_arguments")?, &Map::new());
     Ok(json!({"arguments": forwarded.arguments}))
 }
 
@@ -111,7 +116,8 @@ fn allowed(row: &Row) -> Result<Value, String> {
 
 fn task_options(options: &Value) -> Result<Value, String> {
     let seconds = |name: &str| options.get(name).and_then(Value::as_f64);
-    let cancels = options.get("cancel_remote_task_on_local_cancellation") != Some(&Value::Bool(false));
+    let cancels =
+        options.get("cancel_remote_task_on_local_cancellation") != Some(&Value::Bool(false));
     Ok(match TaskOptions::new(seconds("default_ttl"), seconds("max_task_wait"), cancels) {
         Ok(_) => json!({}),
         Err(error) => json!({"error": error.to_string()}),

@@ -1,4 +1,5 @@
-//! Rows of `mcp.jsonl` about serving: a client's side of the wire, against a server in this process.
+//! Rows of `mcp.jsonl` about serving: a client's side of the wire, against a server in this
+//! process.
 
 use std::sync::Mutex;
 
@@ -49,7 +50,8 @@ impl Agent for Scripted {
 fn agent(row: &Row) -> Result<Toolset, String> {
     let answers = row.get("agent_answers").and_then(Value::as_array).into_iter().flatten();
     let answers = answers.filter_map(Value::as_str).map(str::to_owned).collect();
-    // Where a row is about the listing the name is the agent's; in a call it is the one that is asked for.
+    // Where a row is about the listing the name is the agent's; in a call it is the one that is
+    // asked for.
     let described = row.get("agent").unwrap_or(&row.value);
     let text = |name: &str| described.get(name).and_then(Value::as_str);
     let name = match row.op.as_str() {
@@ -66,7 +68,9 @@ fn agent(row: &Row) -> Result<Toolset, String> {
 
 async fn serve(world: &fixtures::World, row: &Row) -> Result<(), String> {
     let fixture = match (row.get("traps").or(row.get("fails_with")), row.value.get("returns")) {
-        (Some(error), _) => fixtures::does(world, situation(error.as_str().unwrap_or_default())?).await?,
+        (Some(error), _) => {
+            fixtures::does(world, situation(error.as_str().unwrap_or_default())?).await?
+        }
         (None, Some(value)) => {
             let mut returning = row.value.clone();
             returning["value"] = value.clone();
@@ -107,10 +111,9 @@ async fn ask(toolset: Toolset, method: &str, mut parameters: Value) -> Result<Va
     let server = server.map_err(|error| error.to_string())?;
     let (near, far) = tokio::io::duplex(1 << 20);
     let (far_input, far_output) = tokio::io::split(far);
-    let serving =
-        tokio::spawn(
-            async move { server.serve_stream(far_input, far_output, CancellationToken::new()).await },
-        );
+    let serving = tokio::spawn(async move {
+        server.serve_stream(far_input, far_output, CancellationToken::new()).await
+    });
     parameters["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -145,7 +148,8 @@ fn compare(expect: &Value, result: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// A listing as a row writes it: one tool, or a list of them, of which the keys that the row names are compared.
+/// A listing as a row writes it: one tool, or a list of them, of which the keys that the row names
+/// are compared.
 fn compare_listing(expect: &Value, tools: &Value) -> Result<(), String> {
     let expected = match expect.get("tools").unwrap_or(expect) {
         Value::Array(tools) => tools.clone(),

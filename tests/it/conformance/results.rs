@@ -1,7 +1,7 @@
 //! Rows of `results.jsonl`: how calls end, what the model sees of it, and what the record says.
 //!
-//! Every guest is a component that runs in the engine. Traps that no compiler emits come from modules in the text
-//! format.
+//! Every guest is a component that runs in the engine. Traps that no compiler emits come from
+//! modules in the text format.
 
 pub(super) mod fixtures;
 mod words;
@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use cofferdam_tool::usage::{Usage, UsageLimits};
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Content, ErrorType, Outcome, Output, Refused, ToolError, ToolFailure,
+    CallContext, CallRecord, Completion, Content, ErrorType, Outcome, Output, Refused, ToolError,
+    ToolFailure,
 };
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -91,7 +92,8 @@ pub(super) async fn returning(
     // An error value may be null.
     if let Some(value) = row.value.get("failure_value").or(row.value.get("failure")) {
         let value = value.to_string();
-        let answer = Answer::Failure { message: "", suggestion: None, transient: None, value: Some(&value) };
+        let answer =
+            Answer::Failure { message: "", suggestion: None, transient: None, value: Some(&value) };
         return Ok(world.module(Module { output_schema, answer, ..Module::default() }).await);
     }
     let value = ["plain", "ok", "value"].into_iter().find_map(|name| row.value.get(name));
@@ -102,8 +104,10 @@ pub(super) async fn returning(
 
 async fn host_tool_raises(row: &Row) -> Result<(), String> {
     let error = ToolError::host(row.text("type")?);
-    let error =
-        row.get("message").and_then(Value::as_str).map_or(error.clone(), |text| error.with_detail(text));
+    let error = row
+        .get("message")
+        .and_then(Value::as_str)
+        .map_or(error.clone(), |text| error.with_detail(text));
     let error = match row.get("formatter").or(row.get("formatted")).or(row.get("error_value")) {
         Some(value) => error.with_error_value(|_| value.clone()),
         None => error,
@@ -119,7 +123,9 @@ async fn cancel(world: &World, row: &Row) -> Result<(), String> {
     match row.text("does")? {
         "caller cancels before" => context.cancellation.cancel(),
         "caller cancels during" => cancel_soon(&context),
-        "caller deadline passes" => context.deadline = Some(Instant::now() + Duration::from_millis(50)),
+        "caller deadline passes" => {
+            context.deadline = Some(Instant::now() + Duration::from_millis(50))
+        }
         other => return Err(format!("unknown situation `{other}`")),
     }
     compare(&row.expect, &fixture.call(&context).await, None, true)
@@ -142,12 +148,17 @@ async fn retry(world: &World, row: &Row) -> Result<(), String> {
 async fn after(world: &World, row: &Row) -> Result<(), String> {
     let fixture = fixtures::ends_as(world, row.text("outcome")?).await?;
     let first = end(&fixture, row.text("outcome")?).await;
-    let next =
-        fixture.toolset.call("ok", None, &CallContext::new("next")).await.map_err(|e| e.to_string())?;
+    let next = fixture
+        .toolset
+        .call("ok", None, &CallContext::new("next"))
+        .await
+        .map_err(|e| e.to_string())?;
     let works = next.outcome.shown().is_some_and(|shown| shown.text() == "ok");
     for (key, expected) in object(&row.expect)? {
         let got = match key.as_str() {
-            "instance_discarded" => json!(!matches!(first.outcome, Outcome::Ok(_) | Outcome::Failure(_))),
+            "instance_discarded" => {
+                json!(!matches!(first.outcome, Outcome::Ok(_) | Outcome::Failure(_)))
+            }
             "next_call_works" => json!(works),
             "outcome" => json!(first.outcome.word()),
             other => return Err(format!("unknown key `{other}` in `expect`")),
@@ -169,9 +180,12 @@ async fn end(fixture: &Fixture, outcome: &str) -> Completion {
 async fn record(world: &World, row: &Row) -> Result<(), String> {
     let completion = match row.get("type").and_then(Value::as_str) {
         Some(name) => {
-            let error_type = ErrorType::named(name).ok_or_else(|| format!("unknown type `{name}`"))?;
+            let error_type =
+                ErrorType::named(name).ok_or_else(|| format!("unknown type `{name}`"))?;
             let outcome = Outcome::Error(ToolError::new(error_type));
-            Fixture::new(Arc::new(HostTool(outcome)), "t", json!({})).call(&CallContext::new("row")).await
+            Fixture::new(Arc::new(HostTool(outcome)), "t", json!({}))
+                .call(&CallContext::new("row"))
+                .await
         }
         None => end(&fixtures::ends_as(world, row.text("after")?).await?, row.text("after")?).await,
     };
@@ -179,14 +193,20 @@ async fn record(world: &World, row: &Row) -> Result<(), String> {
 }
 
 async fn limits(world: &World, row: &Row) -> Result<(), String> {
-    let limit = |name: &str| row.get(name).and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
-    let at_least_one = |name: &str| limit(name).map(|n| NonZeroU32::new(n).ok_or("a limit of 0")).transpose();
+    let limit =
+        |name: &str| row.get(name).and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
+    let at_least_one =
+        |name: &str| limit(name).map(|n| NonZeroU32::new(n).ok_or("a limit of 0")).transpose();
     let read = at_least_one("max_invocations").and_then(|max_invocations| {
-        Ok(UsageLimits { max_invocations, max_invocation_failures: at_least_one("max_invocation_failures")? })
+        Ok(UsageLimits {
+            max_invocations,
+            max_invocation_failures: at_least_one("max_invocation_failures")?,
+        })
     });
     let mut answers = Vec::new();
     if let Ok(limits) = read {
-        let mut fixture = each(world, row.get("each").and_then(Value::as_str).unwrap_or("ok")).await?;
+        let mut fixture =
+            each(world, row.get("each").and_then(Value::as_str).unwrap_or("ok")).await?;
         fixture.toolset.count_usage("t", Arc::new(Usage::new(limits)));
         for _ in 0..row.get("calls").and_then(Value::as_u64).unwrap_or(0) {
             answers.push(answered(fixture.toolset.call("t", None, &CallContext::new("row")).await));
@@ -207,7 +227,8 @@ async fn limits(world: &World, row: &Row) -> Result<(), String> {
 
 /// A tool `t` whose every call ends like this.
 async fn each(world: &World, word: &str) -> Result<Fixture, String> {
-    let failure = Answer::Failure { message: "nope", suggestion: None, transient: None, value: None };
+    let failure =
+        Answer::Failure { message: "nope", suggestion: None, transient: None, value: None };
     Ok(match word {
         "trap" => world.module(Module { body: "(unreachable)", ..Module::default() }).await,
         "ok" => world.module(Module::default()).await,
@@ -218,7 +239,9 @@ async fn each(world: &World, word: &str) -> Result<Fixture, String> {
 
 fn answered(called: Result<Completion, Refused>) -> Value {
     match called {
-        Ok(completion) => completion.outcome.shown().map_or(Value::Null, |shown| as_json(&shown.output)),
+        Ok(completion) => {
+            completion.outcome.shown().map_or(Value::Null, |shown| as_json(&shown.output))
+        }
         Err(refused) => Value::String(refused.to_string()),
     }
 }
@@ -227,10 +250,13 @@ fn answered(called: Result<Completion, Refused>) -> Value {
 async fn mcp(world: &World, row: &Row) -> Result<(), String> {
     let fixture = match (row.get("does"), row.get("outcome").or(row.get("after"))) {
         (Some(_), _) => fixtures::does(world, row.text("does")?).await?,
-        (None, Some(outcome)) => fixtures::ends_as(world, outcome.as_str().unwrap_or_default()).await?,
+        (None, Some(outcome)) => {
+            fixtures::ends_as(world, outcome.as_str().unwrap_or_default()).await?
+        }
         (None, None) => returning(world, row, None).await?,
     };
-    let shown = fixture.call(&CallContext::new("row")).await.outcome.shown().ok_or("nothing is shown")?;
+    let shown =
+        fixture.call(&CallContext::new("row")).await.outcome.shown().ok_or("nothing is shown")?;
     for (key, expected) in object(&row.expect)? {
         let got = match key.as_str() {
             "isError" | "is_error" => json!(shown.is_error),
@@ -270,15 +296,17 @@ fn content(item: &Value) -> Result<Content, String> {
     if let Some(value) = item.get("json") {
         return Ok(Content::Json(value.clone()));
     }
-    let is_blob =
-        ["blob", "image", "data", "media_type", "mime_type"].iter().any(|name| item.get(name).is_some());
+    let is_blob = ["blob", "image", "data", "media_type", "mime_type"]
+        .iter()
+        .any(|name| item.get(name).is_some());
     if is_blob || matches!(text("type"), Some("blob" | "image" | "audio" | "data")) {
         return Ok(Content::Blob { media_type: "image/png".to_owned(), data: Vec::new() });
     }
     Err(format!("unknown content {item}"))
 }
 
-/// Compares every key of `expect` with what a call has left. A caller that does not convert failures takes the typed outcome.
+/// Compares every key of `expect` with what a call has left. A caller that does not convert
+/// failures takes the typed outcome.
 fn compare(
     expect: &Value,
     completion: &Completion,
@@ -303,14 +331,19 @@ fn compare(
             "outcome" => json!(record.outcome),
             "transient" => json!(outcome.transient()),
             "attempts" => json!(record.attempts),
-            "refusals_recorded" => json!(record.refused.iter().map(|refusal| refusal.times).sum::<u32>()),
+            "refusals_recorded" => {
+                json!(record.refused.iter().map(|refusal| refusal.times).sum::<u32>())
+            }
             "raised" => json!(raised),
             "contains" => contained(expected, shown.map(|shown| shown.text()).unwrap_or_default())?,
             "has" => had(expected, record)?,
-            "stderr_tail_max" => json!(record.stderr_tail.len().max(expected.as_u64().unwrap_or(0) as usize)),
+            "stderr_tail_max" => {
+                json!(record.stderr_tail.len().max(expected.as_u64().unwrap_or(0) as usize))
+            }
             other => return Err(format!("unknown key `{other}` in `expect`")),
         };
-        expect_same(key, expected, &got).map_err(|error| format!("{error} ({:?})", record.detail))?;
+        expect_same(key, expected, &got)
+            .map_err(|error| format!("{error} ({:?})", record.detail))?;
     }
     Ok(())
 }
@@ -341,9 +374,15 @@ fn had(expected: &Value, record: &CallRecord) -> Result<Value, String> {
             "backtrace" => record.backtrace.as_ref().is_some_and(|backtrace| !backtrace.is_empty()),
             "stderr_tail" => record.stderr_tail.contains("secret"),
             // What a call may well not have, the record has a place for.
-            "stdout_tail" | "dropped_arguments" | "dropped" | "refused_capabilities" | "refused" => true,
+            "stdout_tail"
+            | "dropped_arguments"
+            | "dropped"
+            | "refused_capabilities"
+            | "refused" => true,
             "duration" => record.phases.total() > Duration::ZERO,
-            "instructions" | "instructions_used" => record.instructions.is_some_and(|count| count > 0),
+            "instructions" | "instructions_used" => {
+                record.instructions.is_some_and(|count| count > 0)
+            }
             "peak_memory" | "memory_peak" => record.memory_peak_bytes > 0,
             "attempts" => record.attempts > 0,
             other => return Err(format!("unknown part `{other}` of a record")),

@@ -1,4 +1,5 @@
-//! Rows of `sessions.jsonl`: sessions as JSON, files of histories, and what is remembered from run to run.
+//! Rows of `sessions.jsonl`: sessions as JSON, files of histories, and what is remembered from run
+//! to run.
 
 mod runs;
 
@@ -63,17 +64,21 @@ fn number(row: &Row, name: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("`{name}` is not a number"))
 }
 
-/// A key that is absent from what a row expects is not looked at; one that is absent from what came is an error.
+/// A key that is absent from what a row expects is not looked at; one that is absent from what came
+/// is an error.
 fn expect_part(row: &Row, got: &Value) -> Result<(), String> {
-    let Some(expected) = row.expect.as_object() else { return expect_same(&row.op, &row.expect, got) };
+    let Some(expected) = row.expect.as_object() else {
+        return expect_same(&row.op, &row.expect, got);
+    };
     expected.iter().try_for_each(|(name, value)| {
         let got = got.get(name).ok_or_else(|| format!("expected `{name}`, got {got}"))?;
         expect_same(name, value, got)
     })
 }
 
-/// `SES-12` is about different ids. Two that are the very same text are not different: a letter that only looked like
-/// another one has been lost on the way to the row, and there is nothing left to compare.
+/// `SES-12` is about different ids. Two that are the very same text are not different: a letter
+/// that only looked like another one has been lost on the way to the row, and there is nothing left
+/// to compare.
 fn different_stems(row: &Row) -> Result<(), String> {
     let ids: BTreeSet<_> = texts(row.required("ids")?).into_iter().collect();
     // As a file system that ignores case has them.
@@ -108,7 +113,9 @@ fn new(row: &Row) -> Result<(), String> {
 fn given_session(row: &Row) -> Result<Session, String> {
     let object = row.get("session").or_else(|| row.get("json")).and_then(Value::as_object);
     let get = |name| {
-        object.map_or_else(|| row.get(name), |object| object.get(name)).filter(|value| !value.is_null())
+        object
+            .map_or_else(|| row.get(name), |object| object.get(name))
+            .filter(|value| !value.is_null())
     };
     let session = match get("session_id") {
         Some(id) => Session::with_id(text(id)?),
@@ -145,16 +152,20 @@ fn round_trip(row: &Row) -> Result<(), String> {
 }
 
 fn histories(directory: &Path) -> Result<FileHistory, String> {
-    FileHistory::open_ambient(directory, FileHistoryOptions::default()).map_err(|error| error.to_string())
+    FileHistory::open_ambient(directory, FileHistoryOptions::default())
+        .map_err(|error| error.to_string())
 }
 
 /// A message as rows write it: a record, or a role and one content.
 fn message(value: &Value) -> Result<Arc<Message>, String> {
     if value.get("contents").is_some() {
-        return serde_json::from_value(value.clone()).map(Arc::new).map_err(|error| error.to_string());
+        return serde_json::from_value(value.clone())
+            .map(Arc::new)
+            .map_err(|error| error.to_string());
     }
     let object = value.as_object().ok_or("a message is no object")?;
-    let role: Role = serde_json::from_value(value["role"].clone()).map_err(|error| error.to_string())?;
+    let role: Role =
+        serde_json::from_value(value["role"].clone()).map_err(|error| error.to_string())?;
     let mut contents = Vec::new();
     for (name, part) in object.iter().filter(|(name, _)| *name != "role") {
         let kind = match name.as_str() {
@@ -168,7 +179,8 @@ fn message(value: &Value) -> Result<Arc<Message>, String> {
         };
         let mut part = part.as_object().cloned().ok_or_else(|| format!("`{name}` is no object"))?;
         part.insert("type".into(), kind.into());
-        contents.push(serde_json::from_value(Value::Object(part)).map_err(|error| error.to_string())?);
+        contents
+            .push(serde_json::from_value(Value::Object(part)).map_err(|error| error.to_string())?);
     }
     Ok(Arc::new(Message::new(role, contents)))
 }
@@ -206,7 +218,8 @@ fn save(row: &Row) -> Result<(), String> {
     )
 }
 
-/// What is done to a file, step by step: `read`, `append <text>`. The result is that of the last step, or the first error.
+/// What is done to a file, step by step: `read`, `append <text>`. The result is that of the last
+/// step, or the first error.
 fn work(files: &FileHistory, steps: &str) -> Result<Value, String> {
     let mut got = json!({});
     for step in steps.split(',').map(str::trim) {
@@ -284,7 +297,12 @@ fn not_regular(row: &Row) -> Result<(), String> {
     let mut held = None;
     let made = if has("link") {
         let target = match () {
-            () if has("nowhere") || has("dangling") || has("broken") || has("missing") || has("nothing") => {
+            () if has("nowhere")
+                || has("dangling")
+                || has("broken")
+                || has("missing")
+                || has("nothing") =>
+            {
                 "nowhere"
             }
             () if has("itself") || has("loop") => FILE,
@@ -308,7 +326,11 @@ fn not_regular(row: &Row) -> Result<(), String> {
     // Nothing was written to where a link leads, and nothing was made there.
     let untouched = [(outside, "outside"), (storage.join("other.jsonl"), "other")];
     for (path, text) in untouched {
-        expect_same("file", &json!(record(text)), &json!(fs::read_to_string(path).unwrap_or_default()))?;
+        expect_same(
+            "file",
+            &json!(record(text)),
+            &json!(fs::read_to_string(path).unwrap_or_default()),
+        )?;
     }
     if storage.join("nowhere").exists() {
         return Err("a file was made where the link leads".into());
@@ -331,11 +353,13 @@ fn concurrent_appends(row: &Row) -> Result<(), String> {
     let shared = histories(directory.path())?;
     block_on(async {
         let tasks = (0..writers).map(|writer| {
-            let files = if writer % 2 == 0 { Ok(shared.clone()) } else { histories(directory.path()) };
+            let files =
+                if writer % 2 == 0 { Ok(shared.clone()) } else { histories(directory.path()) };
             tokio::spawn(async move {
                 let files = files?;
                 for number in 0..each {
-                    let message = Arc::new(Message::user(format!("{writer} {number} {}", "x".repeat(300))));
+                    let message =
+                        Arc::new(Message::user(format!("{writer} {number} {}", "x".repeat(300))));
                     files.append(SESSION, &[message]).await.map_err(|error| error.to_string())?;
                 }
                 Ok::<_, String>(())
@@ -346,7 +370,8 @@ fn concurrent_appends(row: &Row) -> Result<(), String> {
         }
         Ok::<_, String>(())
     })?;
-    let written = fs::read_to_string(directory.path().join(FILE)).map_err(|error| error.to_string())?;
+    let written =
+        fs::read_to_string(directory.path().join(FILE)).map_err(|error| error.to_string())?;
     let read = wait(shared.read(SESSION)).map_err(|error| error.to_string())?;
     let all: BTreeSet<_> = read.iter().map(Message::text).collect();
     let lines: Vec<_> = written.lines().collect();
@@ -364,10 +389,12 @@ fn concurrent_appends(row: &Row) -> Result<(), String> {
 const CHILD_DIRECTORY: &str = "COFFERDAM_ROW_DIRECTORY";
 const CHILD_APPENDS: &str = "COFFERDAM_ROW_APPENDS";
 
-/// Work of a child process of `appends_of_processes`, which runs only this test. Without its variables it does nothing.
+/// Work of a child process of `appends_of_processes`, which runs only this test. Without its
+/// variables it does nothing.
 #[test]
 fn append_in_a_child_process() {
-    let (Some(directory), Ok(each)) = (std::env::var_os(CHILD_DIRECTORY), std::env::var(CHILD_APPENDS))
+    let (Some(directory), Ok(each)) =
+        (std::env::var_os(CHILD_DIRECTORY), std::env::var(CHILD_APPENDS))
     else {
         return;
     };
@@ -399,7 +426,8 @@ fn appends_of_processes(row: &Row) -> Result<(), String> {
             return Err(format!("a process that appends ended with {ended}"));
         }
     }
-    let written = fs::read_to_string(directory.path().join(FILE)).map_err(|error| error.to_string())?;
+    let written =
+        fs::read_to_string(directory.path().join(FILE)).map_err(|error| error.to_string())?;
     let lines: Vec<_> = written.lines().collect();
     let parse = |line: &&str| serde_json::from_str::<Message>(line).is_ok();
     let all: BTreeSet<_> = lines.iter().collect();
@@ -417,5 +445,9 @@ fn default(row: &Row) -> Result<(), String> {
         "store_context_messages" => flags.store_context_messages,
         other => return Err(format!("unknown setting `{other}`")),
     };
-    if same(&row.expect, &got.into()) { Ok(()) } else { Err(format!("expected {}, got {got}", row.expect)) }
+    if same(&row.expect, &got.into()) {
+        Ok(())
+    } else {
+        Err(format!("expected {}, got {got}", row.expect))
+    }
 }

@@ -1,5 +1,5 @@
-//! Rows of `skills.jsonl`: what a skill is, where skills are found, and what their tools answer. Scripts are components that run
-//! in the engine; lists are read from directories of the host.
+//! Rows of `skills.jsonl`: what a skill is, where skills are found, and what their tools answer.
+//! Scripts are components that run in the engine; lists are read from directories of the host.
 
 mod situations;
 mod world;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use cofferdam_files::{FileStore, MemoryStore, Quota, StorePath, WriteMode};
 use cofferdam_skills::{
-    InvalidSkill, ProgramSkill, Skill, SkillList, SkillRoot, Skills, check_compatibility, check_description,
-    check_name,
+    InvalidSkill, ProgramSkill, Skill, SkillList, SkillRoot, Skills, check_compatibility,
+    check_description, check_name,
 };
 use cofferdam_tool::{CallContext, Refused, Toolset};
 use serde_json::{Map, Value, json};
@@ -74,8 +74,13 @@ fn description(row: &Row) -> Result<(), String> {
 async fn parse(row: &Row) -> Result<(), String> {
     let (text, directory) = (row.text("skill_md")?, row.text("dir_name")?);
     let memory = MemoryStore::new(Quota::default());
-    if let Ok(path) = StorePath::ROOT.child(directory).and_then(|directory| directory.child("SKILL.md")) {
-        memory.write(&path, text.into(), WriteMode::Create).await.map_err(|error| error.to_string())?;
+    if let Ok(path) =
+        StorePath::ROOT.child(directory).and_then(|directory| directory.child("SKILL.md"))
+    {
+        memory
+            .write(&path, text.into(), WriteMode::Create)
+            .await
+            .map_err(|error| error.to_string())?;
     }
     let folder = Folder::default();
     folder.write(&format!("{directory}/SKILL.md"), text.as_bytes());
@@ -143,13 +148,16 @@ async fn discover_names(row: &Row) -> Result<(), String> {
     let list = built(Skills::builder().root(folder.root()))?.list().await;
     let names = names(&list).into_iter().map(|name| match name == folder.name() {
         // The fixed word for a root that is a skill itself.
-        true if row.expect.as_array().is_some_and(|names| names.contains(&json!("<root>"))) => "<root>",
+        true if row.expect.as_array().is_some_and(|names| names.contains(&json!("<root>"))) => {
+            "<root>"
+        }
         _ => name,
     });
     expect_same("names", &row.expect, &json!(names.collect::<Vec<_>>()))
 }
 
-/// One root or several. The description of each skill is its path, so that the kept one can be told.
+/// One root or several. The description of each skill is its path, so that the kept one can be
+/// told.
 async fn duplicates(row: &Row) -> Result<(), String> {
     let trees = ["roots", "trees"].into_iter().find_map(|name| row.get(name));
     let trees = match trees.or(row.get("tree")) {
@@ -181,15 +189,20 @@ async fn duplicates(row: &Row) -> Result<(), String> {
     }
     let column = |name: &str| json!(kept.iter().map(|kept| kept[name].clone()).collect::<Vec<_>>());
     match expected {
-        Value::Array(expected) if expected.iter().all(Value::is_object) => each_same(expected, &kept),
+        Value::Array(expected) if expected.iter().all(Value::is_object) => {
+            each_same(expected, &kept)
+        }
         // A list of names or of places.
         Value::Array(_) => {
             let columns = ["name", "path", "file"].map(column);
             let is_one = columns.iter().any(|column| same(expected, column));
-            is_one.then_some(()).ok_or_else(|| format!("expected {expected}, got one of {columns:?}"))
+            is_one
+                .then_some(())
+                .ok_or_else(|| format!("expected {expected}, got one of {columns:?}"))
         }
         Value::String(_) if kept.len() == 1 => {
-            let is_one = ["path", "file", "name"].iter().any(|name| same(expected, &kept[0][*name]));
+            let is_one =
+                ["path", "file", "name"].iter().any(|name| same(expected, &kept[0][*name]));
             is_one.then_some(()).ok_or_else(|| format!("expected {expected}, got {:?}", kept[0]))
         }
         _ => compare(expected, kept.first().ok_or("nothing is kept")?),
@@ -220,7 +233,9 @@ async fn tools(row: &Row) -> Result<(), String> {
     };
     let tools: Vec<_> = tools.definitions().map(describe).collect();
     let expected = match &row.expect {
-        Value::Object(expect) if expect.contains_key("tools") && expect.len() == 1 => &expect["tools"],
+        Value::Object(expect) if expect.contains_key("tools") && expect.len() == 1 => {
+            &expect["tools"]
+        }
         other => other,
     };
     match expected {
@@ -232,28 +247,36 @@ async fn tools(row: &Row) -> Result<(), String> {
             if expected.len() != tools.len() {
                 return Err(format!("expected {} tools, got {}", expected.len(), tools.len()));
             }
-            expected.iter().zip(&tools).try_for_each(|(expected, tool)| compare_tool(expected, tool))
+            expected
+                .iter()
+                .zip(&tools)
+                .try_for_each(|(expected, tool)| compare_tool(expected, tool))
         }
-        Value::Object(expected) => expected.iter().try_for_each(|(key, expected)| match key.as_str() {
-            "names" => {
-                expect_same(key, expected, &json!(tools.iter().map(|tool| &tool["name"]).collect::<Vec<_>>()))
-            }
-            "args" | "args_type" => compare_tool(&json!({ key: expected }), &tools[2]),
-            "additional_properties" | "additionalProperties" => {
-                tools.iter().try_for_each(|tool| compare_tool(&json!({ key: expected }), tool))
-            }
-            name => {
-                let tool = tools.iter().find(|tool| tool["name"] == name);
-                compare_tool(expected, tool.ok_or_else(|| format!("no tool `{name}`"))?)
-            }
-        }),
+        Value::Object(expected) => {
+            expected.iter().try_for_each(|(key, expected)| match key.as_str() {
+                "names" => expect_same(
+                    key,
+                    expected,
+                    &json!(tools.iter().map(|tool| &tool["name"]).collect::<Vec<_>>()),
+                ),
+                "args" | "args_type" => compare_tool(&json!({ key: expected }), &tools[2]),
+                "additional_properties" | "additionalProperties" => {
+                    tools.iter().try_for_each(|tool| compare_tool(&json!({ key: expected }), tool))
+                }
+                name => {
+                    let tool = tools.iter().find(|tool| tool["name"] == name);
+                    compare_tool(expected, tool.ok_or_else(|| format!("no tool `{name}`"))?)
+                }
+            })
+        }
         other => Err(format!("unknown expectation {other}")),
     }
 }
 
 fn described(name: &str, schema: &Value) -> Map<String, Value> {
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
-    let mut tool = members(json!({"name": name, "properties": properties.keys().collect::<Vec<_>>()}));
+    let mut tool =
+        members(json!({"name": name, "properties": properties.keys().collect::<Vec<_>>()}));
     tool.insert("required".into(), schema.get("required").cloned().unwrap_or(json!([])));
     tool.insert("type".into(), schema["type"].clone());
     if let Some(args) = properties.get("args") {
@@ -292,8 +315,9 @@ fn without_words(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {
             // A property of one of these names is a schema and not a text.
-            let is_word =
-                |key: &str, value: &Value| matches!(key, "description" | "title") && value.is_string();
+            let is_word = |key: &str, value: &Value| {
+                matches!(key, "description" | "title") && value.is_string()
+            };
             let kept = members.iter().filter(|(key, value)| !is_word(key, value));
             Value::Object(kept.map(|(key, value)| (key.clone(), without_words(value))).collect())
         }
@@ -349,7 +373,9 @@ fn compare_ran(expect: &Value, ran: &Ran, script_got: Option<Value>) -> Result<(
                 json!(if ran.text.starts_with(prefix) { prefix } else { &ran.text })
             }
             // The text of an error, or the whole of what stands under `error`.
-            "error" if expected.is_string() => ran.error()?.get("message").cloned().unwrap_or_default(),
+            "error" if expected.is_string() => {
+                ran.error()?.get("message").cloned().unwrap_or_default()
+            }
             "error" => ran.error()?,
             // What a component got it says, what a function got was noted.
             "script_got" => match ran.json().ok().and_then(|json| json.get("args").cloned()) {

@@ -1,14 +1,17 @@
 //! Rows of `workflows.jsonl`: graphs, output selection, requests, checkpoints, orchestrations.
 //!
-//! Words name graphs (`graphs`) and situations. Where a row shows what a fixture says and no rule fixes it (the text that an
-//! executor fails with, the id that a selection invents, how a list is written as one text), the fixture says it as the row
-//! does; what the product makes of it is compared all the same.
+//! Words name graphs (`graphs`) and situations. Where a row shows what a fixture says and no rule
+//! fixes it (the text that an executor fails with, the id that a selection invents, how a list is
+//! written as one text), the fixture says it as the row does; what the product makes of it is
+//! compared all the same.
 
 mod agents;
 mod graphs;
 mod pauses;
 
-use cofferdam_workflow::{Ended, InvalidWorkflow, Payload, Produced, Workflow, WorkflowError, WorkflowEvent};
+use cofferdam_workflow::{
+    Ended, InvalidWorkflow, Payload, Produced, Workflow, WorkflowError, WorkflowEvent,
+};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
@@ -53,7 +56,9 @@ fn input(row: &Row) -> Payload {
 fn came_of(built: Result<Workflow, InvalidWorkflow>, input: Payload) -> Result<Came, String> {
     let workflow = match built {
         Ok(workflow) => workflow,
-        Err(error) => return Ok(Came { error: Some(error.to_string()), refused: true, ..Came::default() }),
+        Err(error) => {
+            return Ok(Came { error: Some(error.to_string()), refused: true, ..Came::default() });
+        }
     };
     block_on(async {
         let mut stream = workflow.run(input).stream();
@@ -101,7 +106,8 @@ impl Came {
 fn expect(row: &Row, came: &Came) -> Result<(), String> {
     let expected = row.expect.as_object().ok_or("`expect` is no object")?;
     let is_failure = |name: &String| {
-        ["error", "error_prefix", "error_contains", "refused", "raises", "raised"].contains(&name.as_str())
+        ["error", "error_prefix", "error_contains", "refused", "raises", "raised"]
+            .contains(&name.as_str())
     };
     if let Some(error) = came.error.as_ref().filter(|_| !expected.keys().any(is_failure)) {
         return Err(format!("failed with `{error}`"));
@@ -117,13 +123,18 @@ fn expect_one(name: &str, expected: &Value, came: &Came) -> Result<(), String> {
         "intermediate" | "intermediates" => same_outputs(expected, &came.intermediate),
         "events" => same(expected, &json!(came.events)),
         "supersteps" => {
-            let completed = came.events.iter().filter(|event| event.starts_with("superstep_completed#"));
+            let completed =
+                came.events.iter().filter(|event| event.starts_with("superstep_completed#"));
             same(expected, &json!(completed.count()))
         }
         "error" | "raises" if expected.is_boolean() => expected == &json!(error.is_some()),
         "error" | "raises" => error == text,
-        "error_prefix" => text.is_some_and(|text| error.is_some_and(|error| error.starts_with(text))),
-        "error_contains" => text.is_some_and(|text| error.is_some_and(|error| error.contains(text))),
+        "error_prefix" => {
+            text.is_some_and(|text| error.is_some_and(|error| error.starts_with(text)))
+        }
+        "error_contains" => {
+            text.is_some_and(|text| error.is_some_and(|error| error.contains(text)))
+        }
         "raised" => expected == &json!(error.is_some()),
         "refused" => expected == &json!(came.refused),
         other => return Err(format!("unknown key `{other}` of `expect`")),
@@ -147,8 +158,8 @@ fn same_outputs(expected: &Value, got: &[Value]) -> bool {
     }
 }
 
-/// A list that came out of a fan-in may be written as one text: its parts in order, with anything but letters between them,
-/// and the executor's id around it.
+/// A list that came out of a fan-in may be written as one text: its parts in order, with anything
+/// but letters between them, and the executor's id around it.
 fn same_output(expected: &Value, got: &Value) -> bool {
     if same(expected, got) {
         return true;

@@ -6,9 +6,11 @@ use super::{End, Launch, attacks};
 use crate::module::Module;
 
 attacks! {
-    /// A million items are one and the same text of a mebibyte: more than may be copied, before any text is read.
+    /// A million items are one and the same text of a mebibyte: more than may be copied, before any
+    /// text is read.
     overlapping_texts: Launch::Module(|| overlapping("i32.const 1048576")) => End::Error("OutputLimit"),
-    /// A million items are one and the same empty text: no bytes at all, and a million items for the model.
+    /// A million items are one and the same empty text: no bytes at all, and a million items for
+    /// the model.
     overlapping_empty_texts: Launch::Module(|| overlapping("i32.const 0")) => End::Error("OutputLimit"),
     /// A text as long as the memory.
     a_text_as_long_as_the_memory: Launch::Module(|| Module {
@@ -49,7 +51,8 @@ attacks! {
             (i32.store (i32.const 16) (i32.const 77)) (i32.store (i32.const 0) (i32.const 0)) (return (i32.const 0))",
         ..Module::default()
     }) => End::Error("InvalidResult"),
-    /// The allocator answers with an address outside of the memory, and the host writes arguments there.
+    /// The allocator answers with an address outside of the memory, and the host writes arguments
+    /// there.
     realloc_outside_of_memory: Launch::Module(|| Module {
         realloc: "(return (i32.const -8))",
         ..Module::default()
@@ -65,7 +68,8 @@ attacks! {
     a_list_of_booleans: Launch::Text(|| typed_list("bool", 60_000_000)) => End::Error("OutputLimit"),
     /// A list of lists of lists, all the same one.
     lists_that_are_all_the_same: Launch::Text(nested_lists) => End::Error("OutputLimit"),
-    /// A megabyte of one-byte values is within every limit on copying, and is not a megabyte any more.
+    /// A megabyte of one-byte values is within every limit on copying, and is not a megabyte any
+    /// more.
     a_million_small_numbers: Launch::Text(|| typed_list("u8", 1_000_000)) => End::Error("OutputLimit"),
     /// A type nested as deeply as the screen admits is lifted on the host's stack.
     a_value_of_many_levels: Launch::Text(deep_value) => End::Succeeds,

@@ -1,4 +1,5 @@
-//! Where attacks happen: an engine with an honest plugin and a victim's rights, and the checks after every attack.
+//! Where attacks happen: an engine with an honest plugin and a victim's rights, and the checks
+//! after every attack.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -14,7 +15,8 @@ use tempfile::TempDir;
 
 use crate::module::Module;
 
-/// What an attack that is meant to run into the wall-clock limit has of it, in milliseconds. All others have plenty.
+/// What an attack that is meant to run into the wall-clock limit has of it, in milliseconds. All
+/// others have plenty.
 const SHORT_WALL_MS: u64 = 100;
 const LONG_WALL_MS: u64 = 30_000;
 /// By then every attack has ended, on a machine that does other things as well.
@@ -97,7 +99,8 @@ impl ProgressSink for Reports {
 
 /// Launches the attack of that name, and checks how it ends and what it leaves.
 pub(crate) async fn check(attacks: &[Attack], name: &str) {
-    let attack = attacks.iter().find(|attack| attack.name == name).expect("the row that made this test");
+    let attack =
+        attacks.iter().find(|attack| attack.name == name).expect("the row that made this test");
     let mut arena = Arena::new().await;
     arena.expect(attack.end);
     let ended = tokio::time::timeout(PATIENCE, arena.launch(attack)).await;
@@ -138,7 +141,9 @@ impl Arena {
             Launch::Named => self.call("hostile", "attack", &named(attack.name)).await,
             Launch::Tool(guest, tool, arguments) => self.call(guest, tool, arguments).await,
             Launch::Module(module) => self.run(module().component()).await,
-            Launch::Text(text) => self.run(wat::parse_str(text()).expect("the text is well-formed")).await,
+            Launch::Text(text) => {
+                self.run(wat::parse_str(text()).expect("the text is well-formed")).await
+            }
             Launch::Bytes(bytes) => self.run(bytes()).await,
             Launch::Steps(steps) => steps(self).await,
         }
@@ -191,7 +196,12 @@ impl Arena {
     pub(crate) async fn assert_honest(&self) {
         let completion = self.host.call("remember", "{}").await;
         let shown = completion.outcome.shown().map(|shown| shown.text());
-        assert_eq!(shown.as_deref(), Some("1"), "an honest call afterwards: {:?}", completion.outcome);
+        assert_eq!(
+            shown.as_deref(),
+            Some("1"),
+            "an honest call afterwards: {:?}",
+            completion.outcome
+        );
     }
 }
 
@@ -206,7 +216,8 @@ fn mount(directory: &Path) -> Mount {
     Mount::new(MountName::new("data").unwrap(), store, FileAccess::ReadWrite)
 }
 
-/// How a refusal reads for the person: one line that is short enough for a terminal and cannot drive it.
+/// How a refusal reads for the person: one line that is short enough for a terminal and cannot
+/// drive it.
 fn refused(error: &LoadError) -> Ended {
     let text = error.to_string();
     assert!(!text.is_empty() && text.len() <= 2_000, "{} bytes of reason", text.len());
@@ -217,10 +228,14 @@ fn refused(error: &LoadError) -> Ended {
 pub(crate) fn assert_end(attack: &Attack, ended: &Ended) {
     let name = attack.name;
     match (attack.end, ended) {
-        (End::Refused(words), Ended::Refused(text)) => assert!(text.contains(words), "{name}: {text}"),
+        (End::Refused(words), Ended::Refused(text)) => {
+            assert!(text.contains(words), "{name}: {text}")
+        }
         (End::AsExpected, Ended::AsExpected) => {}
         (end, Ended::Called(completion)) => assert_outcome(name, end, completion),
-        (end, Ended::Refused(text)) => panic!("{name}: {end:?} expected, but it is refused: {text}"),
+        (end, Ended::Refused(text)) => {
+            panic!("{name}: {end:?} expected, but it is refused: {text}")
+        }
         (end, Ended::AsExpected) => panic!("{name}: {end:?} expected, and nobody has looked"),
     }
 }
@@ -234,7 +249,9 @@ fn assert_outcome(name: &str, end: End, completion: &Completion) {
         }
         (End::Failure, Outcome::Failure(_)) | (End::Succeeds, Outcome::Ok(_)) => {}
         (End::Says(expected), Outcome::Ok(output)) => assert_eq!(output.text(), expected, "{name}"),
-        (end, _) => panic!("{name}: {end:?} expected, and it ended as {short} ({:?})", record.detail),
+        (end, _) => {
+            panic!("{name}: {end:?} expected, and it ended as {short} ({:?})", record.detail)
+        }
     }
 }
 

@@ -115,7 +115,8 @@ async fn cut_off(arena: &mut Arena) -> Ended {
     Ended::AsExpected
 }
 
-/// A flipped bit gives bytes that are refused, or another program: either is fine as long as it ends.
+/// A flipped bit gives bytes that are refused, or another program: either is fine as long as it
+/// ends.
 async fn flipped(arena: &mut Arena) -> Ended {
     let whole = Module::default().component();
     arena.host.limits.wall_ms_max = 1_000;
@@ -137,7 +138,8 @@ async fn no_files(arena: &mut Arena) -> Ended {
     let pipe = arena.folder().join("pipe.wasm");
     make_fifo(&pipe);
     for path in [pipe.as_path(), arena.folder(), "/dev/zero".as_ref(), "/dev/random".as_ref()] {
-        let error = arena.load(&Component::from_file_ambient(path)).await.err().expect("it is refused");
+        let error =
+            arena.load(&Component::from_file_ambient(path)).await.err().expect("it is refused");
         assert_eq!(error.to_string(), "is not a regular file", "{}", path.display());
     }
     Ended::AsExpected

@@ -1,12 +1,14 @@
-//! Compiled code on disk that somebody has laid a hand on. Whatever it is, it is not run: the component is compiled again
-//! and works.
+//! Compiled code on disk that somebody has laid a hand on. Whatever it is, it is not run: the
+//! component is compiled again and works.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use cofferdam_engine::{Component, Engine, EngineError, Grants, LoadEvent, LoadObserver, PluginOptions};
+use cofferdam_engine::{
+    Component, Engine, EngineError, Grants, LoadEvent, LoadObserver, PluginOptions,
+};
 use cofferdam_tests::config;
 use cofferdam_tool::{Limits, PluginName};
 
@@ -120,13 +122,18 @@ fn engine(cache: &Path) -> Result<Engine, EngineError> {
     Engine::new(config)
 }
 
-/// Loads a component in an engine of its own, as a new process would, and calls it. What that took, and what it said.
+/// Loads a component in an engine of its own, as a new process would, and calls it. What that took,
+/// and what it said.
 async fn loaded(cache: &Path, component: &[u8]) -> (Vec<LoadEvent>, String) {
     let engine = engine(cache).expect("the engine starts");
     let events = Events::default();
     let name = PluginName::new("guest").unwrap();
-    let options =
-        PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 };
+    let options = PluginOptions {
+        name,
+        grants: Grants::default(),
+        limits: Limits::default(),
+        retries_max: 0,
+    };
     let component = Component::from_bytes(component);
     let plugin = engine.load(&component, options, &events).await.expect("the component loads");
     let mut toolset = cofferdam_tool::Toolset::new();
@@ -136,8 +143,8 @@ async fn loaded(cache: &Path, component: &[u8]) -> (Vec<LoadEvent>, String) {
     (events.0.into_inner().unwrap(), said)
 }
 
-/// Fills a cache, and another one with another component, lets somebody tamper with the first, and starts again. The
-/// component still says what it said, and only what was compiled here has run.
+/// Fills a cache, and another one with another component, lets somebody tamper with the first, and
+/// starts again. The component still says what it said, and only what was compiled here has run.
 async fn tampered(tamper: fn(&Path, &Path)) -> Ended {
     let folder = tempfile::tempdir().unwrap();
     let (cache, other) = (folder.path().join("cache"), folder.path().join("other"));
@@ -148,10 +155,11 @@ async fn tampered(tamper: fn(&Path, &Path)) -> Ended {
     tamper(&cache, &other);
     let (events, said) = loaded(&cache, &ours()).await;
     assert_eq!(said, "ok");
-    // A description is read when the plugin is loaded, and code when it is called: then nobody is told, but the entry is
-    // written anew. What cannot be replaced stays as it is and is not read.
+    // A description is read when the plugin is loaded, and code when it is called: then nobody is
+    // told, but the entry is written anew. What cannot be replaced stays as it is and is not read.
     let now = fs::read(cache.join(code_name(&cache)));
-    let is_noticed = events.contains(&LoadEvent::CacheRejected) || now.map_or(true, |now| now == genuine);
+    let is_noticed =
+        events.contains(&LoadEvent::CacheRejected) || now.map_or(true, |now| now == genuine);
     assert!(is_noticed, "{events:?}");
     assert_eq!(loaded(&cache, &ours()).await.1, "ok");
     Ended::AsExpected

@@ -46,8 +46,12 @@ async fn plugin(arena: &Arena, name: &str, tools: &[&str]) -> Plugin {
     let definitions = tools.iter().map(|tool| Definition::new(tool)).collect();
     let component = Component::from_bytes(Module { definitions, ..Module::default() }.component());
     let name = PluginName::new(name).unwrap();
-    let options =
-        PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 };
+    let options = PluginOptions {
+        name,
+        grants: Grants::default(),
+        limits: Limits::default(),
+        retries_max: 0,
+    };
     arena.host.engine.load(&component, options, &()).await.expect("the plugin loads")
 }
 
@@ -74,7 +78,8 @@ async fn all_or_nothing(arena: &mut Arena) -> Ended {
     toolset.add(std::sync::Arc::new(plugin(arena, "honest", &["list", "open"]).await)).unwrap();
     let stranger = plugin(arena, "stranger", &["fine", "0pen"]).await;
     assert!(toolset.add(std::sync::Arc::new(stranger)).is_err());
-    let names: Vec<_> = toolset.definitions().map(|definition| definition.name.to_string()).collect();
+    let names: Vec<_> =
+        toolset.definitions().map(|definition| definition.name.to_string()).collect();
     assert_eq!(names, ["list", "open"]);
     Ended::AsExpected
 }

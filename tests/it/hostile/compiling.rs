@@ -1,7 +1,8 @@
 //! Kilobytes that cost a compiler gigabytes.
 //!
-//! Most are refused by the screen, which counts before anything is compiled; its own tests are beside it. What only a
-//! compiler can find out is stopped by the limits of the process that it runs in.
+//! Most are refused by the screen, which counts before anything is compiled; its own tests are
+//! beside it. What only a compiler can find out is stopped by the limits of the process that it
+//! runs in.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -12,7 +13,8 @@ use cofferdam_tests::{binary, guest};
 use super::{Arena, End, Ended, Launch, attacks};
 
 attacks! {
-    /// Components that instantiate the one before twice, 24 times over: 16 million instances in 3 KB.
+    /// Components that instantiate the one before twice, 24 times over: 16 million instances in 3
+    /// KB.
     instances_that_double: Launch::Text(|| laughs(24, 2)) => End::Refused("instances; the limit is 1000"),
     /// The same 64 times over: a number that overflows is not a small one.
     instances_beyond_counting: Launch::Text(|| laughs(64, 2)) => End::Refused("instances"),
@@ -43,8 +45,8 @@ attacks! {
     blocks_inside_blocks: Launch::Text(|| {
         core(&format!("(func {} {})", "block ".repeat(20_000), "end ".repeat(20_000)))
     }) => End::Refused("levels of blocks"),
-    /// Loops inside loops in which every variable changes: within every count of the screen, and quadratic for a
-    /// compiler that tracks values.
+    /// Loops inside loops in which every variable changes: within every count of the screen, and
+    /// quadratic for a compiler that tracks values.
     values_that_flow_through_loops: Launch::Steps(|arena| Box::pin(stopped_by_the_child(arena)))
         => End::AsExpected,
     /// Bytes that take the compiler over find themselves in a process without rights.
@@ -57,7 +59,8 @@ fn core(items: &str) -> String {
 }
 
 fn laughs(levels: usize, copies: usize) -> String {
-    let mut text = "(component (component $c0 (core module $m) (core instance (instantiate $m)))".to_owned();
+    let mut text =
+        "(component (component $c0 (core module $m) (core instance (instantiate $m)))".to_owned();
     for level in 1..=levels {
         let before = level - 1;
         write!(text, "(component $c{level} (alias outer 1 {before} (component $c))").unwrap();
@@ -69,7 +72,8 @@ fn laughs(levels: usize, copies: usize) -> String {
 }
 
 fn types(levels: usize, copies: usize) -> String {
-    let mut text = "(component (type $t0 (instance (export \"r\" (type (sub resource)))))".to_owned();
+    let mut text =
+        "(component (type $t0 (instance (export \"r\" (type (sub resource)))))".to_owned();
     for level in 1..=levels {
         let before = level - 1;
         write!(text, "(type $t{level} (instance (alias outer 1 {before} (type $t))").unwrap();
@@ -93,7 +97,8 @@ fn groups_of_locals() -> Vec<u8> {
 fn loops(loops: usize, locals: usize) -> String {
     let mut body = String::new();
     for index in 1..=locals {
-        write!(body, "(local.set {index} (i32.add (local.get {index}) (local.get {})))", index - 1).unwrap();
+        write!(body, "(local.set {index} (i32.add (local.get {index}) (local.get {})))", index - 1)
+            .unwrap();
     }
     let open = "loop ".repeat(loops);
     let close = "local.get 0 br_if 0 end ".repeat(loops);
@@ -108,8 +113,8 @@ fn loops(loops: usize, locals: usize) -> String {
     )
 }
 
-/// Looks at the process while it is held up by an answer that nobody reads on. What it can still do is tried in the engine's
-/// own tests.
+/// Looks at the process while it is held up by an answer that nobody reads on. What it can still do
+/// is tried in the engine's own tests.
 fn confined() -> Ended {
     let mut child = Command::new(binary())
         .arg("cofferdam-compile-child")
@@ -130,7 +135,9 @@ fn confined() -> Ended {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(first, [0, 1], "compiled and confined");
-    let has = |line: &str| status.lines().any(|found| found.split_whitespace().eq(line.split_whitespace()));
+    let has = |line: &str| {
+        status.lines().any(|found| found.split_whitespace().eq(line.split_whitespace()))
+    };
     assert!(has("NoNewPrivs: 1") && has("Seccomp: 2"), "{status}");
     Ended::AsExpected
 }

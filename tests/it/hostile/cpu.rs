@@ -5,7 +5,8 @@ use crate::module::{Answer, Item, Module};
 
 const LOOP: &str = "(loop $again (br $again))";
 /// Is shown the time that is left of a call, and so can tell a call from being asked for its tools.
-const TIME_LEFT: &str = r#"(import "cofferdam:plugin/call@0.1.0" "time-left-ms" (func $left (result i64)))"#;
+const TIME_LEFT: &str =
+    r#"(import "cofferdam:plugin/call@0.1.0" "time-left-ms" (func $left (result i64)))"#;
 
 attacks! {
     /// A loop in an export never ends.
@@ -70,7 +71,8 @@ attacks! {
         let globals = format!("(global i32 {sum})").repeat(3);
         typed(&globals, "(i32.const 1)")
     }) => End::Succeeds,
-    /// A hundred thousand segments have to be copied before the first instruction of every instance.
+    /// A hundred thousand segments have to be copied before the first instruction of every
+    /// instance.
     initialisers_that_copy: Launch::Text(|| {
         typed(&r#"(data (i32.const 0) "0123456789abcdef")"#.repeat(100_000), "(i32.const 1)")
     }) => End::Succeeds,

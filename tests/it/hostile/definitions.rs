@@ -114,7 +114,8 @@ fn unfolding() -> String {
     let mut definitions = String::from(r#""d0":{"type":"string"}"#);
     for level in 1..=20 {
         let before = format!(r##"{{"$ref":"#/$defs/d{}"}}"##, level - 1);
-        definitions.push_str(&format!(r#","d{level}":{{"properties":{{"a":{before},"b":{before}}}}}"#));
+        definitions
+            .push_str(&format!(r#","d{level}":{{"properties":{{"a":{before},"b":{before}}}}}"#));
     }
     format!(
         r##"{{"type":"object","$defs":{{{definitions}}},"properties":{{"a":{{"$ref":"#/$defs/d20"}}}}}}"##

@@ -48,7 +48,9 @@ attacks! {
 /// However often a guest reports, whoever listens hears little of it.
 async fn floods_progress(arena: &mut Arena) -> Ended {
     let started = std::time::Instant::now();
-    let ended = arena.call("hostile", "attack", &super::arena::named("report_progress_without_pause")).await;
+    let ended = arena
+        .call("hostile", "attack", &super::arena::named("report_progress_without_pause"))
+        .await;
     let periods = started.elapsed().as_millis() / 50 + 2;
     let heard = arena.progress.0.lock().unwrap().len();
     assert!(heard >= 1 && heard as u128 <= periods, "{heard} reports in {periods} periods");
@@ -65,7 +67,8 @@ fn recursive(name: String) -> Module<'static> {
     Module { fields: fields.leak(), body: body.leak(), ..Module::default() }
 }
 
-/// A Rust symbol whose types refer back to earlier ones, each twice: every level doubles what it unfolds to.
+/// A Rust symbol whose types refer back to earlier ones, each twice: every level doubles what it
+/// unfolds to.
 fn unfolding_name() -> String {
     // `_RI` path, then a tuple of (previous, previous) by back references in base 62.
     let mut name = String::from("_RINvC1a1fTuuE");

@@ -49,8 +49,8 @@ attacks! {
     }) => End::Error("Trap.Other"),
 }
 
-/// The host has as many descriptors afterwards as before. Other tests of this process open some too, so that only a
-/// hoard shows here; `resources` counts exactly.
+/// The host has as many descriptors afterwards as before. Other tests of this process open some
+/// too, so that only a hoard shows here; `resources` counts exactly.
 async fn hoards_descriptors(arena: &mut Arena, name: &str) -> Ended {
     let ended = arena.call("hostile", "attack", &super::arena::named(name)).await;
     let open = std::fs::read_dir("/proc/self/fd").unwrap().count();

@@ -1,7 +1,7 @@
 //! What a thousand attacks cost the host for good: nothing.
 //!
-//! Runs in a process of its own, which is this test program started once more, so that memory, descriptors and threads
-//! are those of the attacks alone.
+//! Runs in a process of its own, which is this test program started once more, so that memory,
+//! descriptors and threads are those of the attacks alone.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -15,12 +15,13 @@ use super::{Attack, Launch};
 
 /// Set for the process that attacks itself.
 const CHILD: &str = "COFFERDAM_TEST_UNDER_ATTACK";
-/// Calls before the level is taken, twice, and calls after which it is compared. What the C library keeps in the arenas of
-/// its threads settles over some hundred calls and then goes up and down by a tenth, so the level is the higher of two.
+/// Calls before the level is taken, twice, and calls after which it is compared. What the C library
+/// keeps in the arenas of its threads settles over some hundred calls and then goes up and down by
+/// a tenth, so the level is the higher of two.
 const WARM_UP: usize = 700;
 const CALLS: usize = 1_000;
-/// How often those are made if the level is higher then: what is lost for good is lost each time, what the C library happens to
-/// hold is not.
+/// How often those are made if the level is higher then: what is lost for good is lost each time,
+/// what the C library happens to hold is not.
 const STORMS_MAX: usize = 3;
 /// Wall-clock time of each, in milliseconds.
 const WALL_MS: u64 = 50;
@@ -29,10 +30,13 @@ const REST: std::time::Duration = std::time::Duration::from_secs(3);
 /// As many at a time.
 const AT_A_TIME: usize = 8;
 
-/// Makes the GNU C library give memory back that it could keep: what is measured is what the host holds, and not what a
-/// thread's arena was once filled with.
-const FRUGAL: [(&str, &str); 3] =
-    [("MALLOC_ARENA_MAX", "1"), ("MALLOC_MMAP_THRESHOLD_", "65536"), ("MALLOC_TRIM_THRESHOLD_", "65536")];
+/// Makes the GNU C library give memory back that it could keep: what is measured is what the host
+/// holds, and not what a thread's arena was once filled with.
+const FRUGAL: [(&str, &str); 3] = [
+    ("MALLOC_ARENA_MAX", "1"),
+    ("MALLOC_MMAP_THRESHOLD_", "65536"),
+    ("MALLOC_TRIM_THRESHOLD_", "65536"),
+];
 
 #[test]
 fn a_thousand_attacks_leave_nothing_behind() {
@@ -43,7 +47,8 @@ fn a_thousand_attacks_leave_nothing_behind() {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{stdout}\n{stderr}");
     assert!(stdout.contains("1 passed") && stdout.contains("attacks: "), "it has run: {stdout}");
 }
@@ -54,7 +59,8 @@ fn under_attack() {
     if std::env::var_os(CHILD).is_none() {
         return;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(attack());
 }
 
@@ -63,7 +69,8 @@ async fn attack() {
     let mut config = config();
     config.cache_directory = Some(shared_cache());
     config.pool.concurrent_calls_max = u32::try_from(AT_A_TIME).unwrap();
-    // When a second core gets code of its own is chance, and that code has descriptors: they would look like a leak.
+    // When a second core gets code of its own is chance, and that code has descriptors: they would
+    // look like a leak.
     config.pool.pools_max = 1;
     let mut arena = Arena::with(Host::with(config)).await;
     arena.host.limits = Limits { wall_ms_max: WALL_MS, ..Limits::default() };
@@ -83,7 +90,10 @@ async fn attack() {
         }
     }
     println!("attacks: {} kinds, {before:?} before and {after:?} after", targets.len());
-    assert!(after.resident_kib <= before.resident_kib + before.resident_kib / 10, "{before:?} {after:?}");
+    assert!(
+        after.resident_kib <= before.resident_kib + before.resident_kib / 10,
+        "{before:?} {after:?}"
+    );
     assert_eq!(after.descriptors, before.descriptors);
     // The runtime's threads for blocking work come and go.
     assert!(after.threads <= before.threads + 2, "{before:?} {after:?}");
@@ -99,7 +109,8 @@ async fn targets(arena: &Arena) -> Vec<Target> {
     let all = super::FAMILIES.iter().flat_map(|(_, attacks)| *attacks);
     for attack in all {
         let Some((component, tool, arguments)) = call(attack) else { continue };
-        // What is refused at load cannot be called. What spins while it is asked for its tools is refused after 5 s.
+        // What is refused at load cannot be called. What spins while it is asked for its tools is
+        // refused after 5 s.
         if attack.name.contains("list_tools") || attack.name == "a_trap_instead_of_a_list" {
             continue;
         }
@@ -119,7 +130,9 @@ fn call(attack: &Attack) -> Option<(Component, Option<String>, String)> {
         Launch::Tool(name, tool, arguments) => {
             Some((file(name), Some(tool.to_owned()), arguments.to_owned()))
         }
-        Launch::Module(module) => Some((Component::from_bytes(module().component()), None, "{}".to_owned())),
+        Launch::Module(module) => {
+            Some((Component::from_bytes(module().component()), None, "{}".to_owned()))
+        }
         Launch::Text(text) if matches!(attack.end, super::End::Error(_)) => {
             Some((Component::from_bytes(wat::parse_str(text()).unwrap()), None, "{}".to_owned()))
         }
@@ -149,7 +162,8 @@ async fn storm(arena: &Arena, targets: &Arc<Vec<Target>>, calls: usize) {
                         progress: Some(Arc::clone(&progress) as _),
                         ..CallContext::new("storm")
                     };
-                    // How it ends is the business of its own test; that it ends is that of this one.
+                    // How it ends is the business of its own test; that it ends is that of this
+                    // one.
                     let _ = toolset.call(tool, Some(arguments.as_bytes()), &context).await;
                 }
             })
@@ -176,7 +190,8 @@ impl Level {
         tokio::time::sleep(REST).await;
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let field = |name: &str| {
-            let line = status.lines().find(|line| line.starts_with(name)).expect("a line of that name");
+            let line =
+                status.lines().find(|line| line.starts_with(name)).expect("a line of that name");
             line.split_whitespace().nth(1).unwrap().parse().unwrap()
         };
         Self {

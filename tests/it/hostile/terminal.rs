@@ -1,7 +1,8 @@
-//! Text that drives a terminal, in every place where a plugin can put some, as the real binary shows it.
+//! Text that drives a terminal, in every place where a plugin can put some, as the real binary
+//! shows it.
 //!
-//! On a terminal nothing arrives that moves the cursor, hides text or turns it around. In a pipe, results are data and go
-//! out as they are; notes for the person are escaped there too.
+//! On a terminal nothing arrives that moves the cursor, hides text or turns it around. In a pipe,
+//! results are data and go out as they are; notes for the person are escaped there too.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,8 +13,8 @@ use tempfile::TempDir;
 use super::{End, Ended, Launch, attacks};
 use crate::module::{Answer, Definition, Item, Module};
 
-/// Clears the screen, renames the window, turns a line around, hides a word, fakes a prompt, in C0, C1 and Unicode. The
-/// text in the middle is what a reader must be able to see.
+/// Clears the screen, renames the window, turns a line around, hides a word, fakes a prompt, in C0,
+/// C1 and Unicode. The text in the middle is what a reader must be able to see.
 const DRIVES: &str =
     "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}seen\u{202c}\u{2066}\u{200b}\u{e0041}\r\u{8}";
 
@@ -92,8 +93,11 @@ attacks! {
 }
 
 fn described() -> Module<'static> {
-    let definition =
-        Definition { description: DRIVES.into(), title: Some(DRIVES.into()), ..Definition::new("t") };
+    let definition = Definition {
+        description: DRIVES.into(),
+        title: Some(DRIVES.into()),
+        ..Definition::new("t")
+    };
     Module { definitions: vec![definition], ..Module::default() }
 }
 
@@ -102,7 +106,8 @@ fn named() -> Module<'static> {
 }
 
 fn typed_wrongly() -> Module<'static> {
-    let schema = serde_json::json!({"type": "object", "properties": {DRIVES: {"type": DRIVES}}}).to_string();
+    let schema =
+        serde_json::json!({"type": "object", "properties": {DRIVES: {"type": DRIVES}}}).to_string();
     let definition = Definition { input_schema: schema.into(), ..Definition::new("t") };
     Module { definitions: vec![definition], ..Module::default() }
 }
@@ -120,7 +125,8 @@ fn written(module: &Module<'_>) -> (TempDir, std::path::PathBuf) {
     (folder, path)
 }
 
-/// Runs the binary on a terminal, with a plugin made of `module` as its last argument. `words` have to be there.
+/// Runs the binary on a terminal, with a plugin made of `module` as its last argument. `words` have
+/// to be there.
 fn shown(module: &Module<'_>, arguments: &[&str], words: &str) -> Ended {
     let (_folder, path) = written(module);
     let text = on_a_terminal(arguments, &path);
@@ -128,8 +134,8 @@ fn shown(module: &Module<'_>, arguments: &[&str], words: &str) -> Ended {
     Ended::AsExpected
 }
 
-/// What arrives on a terminal when the binary runs on one, after checking that it is tame. `script` of util-linux makes
-/// the terminal.
+/// What arrives on a terminal when the binary runs on one, after checking that it is tame. `script`
+/// of util-linux makes the terminal.
 fn on_a_terminal(arguments: &[&str], last: &Path) -> String {
     let quote = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let mut line = quote(binary().to_str().unwrap());
@@ -147,7 +153,11 @@ fn on_a_terminal(arguments: &[&str], last: &Path) -> String {
         .output()
         .expect("`script` of util-linux is installed");
     let text = String::from_utf8(output.stdout).expect("what is shown is text");
-    assert!(!text.trim().is_empty(), "something is shown: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        !text.trim().is_empty(),
+        "something is shown: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     // The terminal itself turns a line feed into two characters.
     let text = text.replace("\r\n", "\n");
     assert_tame(&text);

@@ -1,7 +1,8 @@
-//! The demonstration in `docs/labels.md`: its commands are run with its files, and print what the page says.
+//! The demonstration in `docs/labels.md`: its commands are run with its files, and print what the
+//! page says.
 //!
-//! In a block marked `console` a line that begins with `$ ` is a command, and the lines below it are what it prints, streams
-//! together; `…` stands for anything within a line.
+//! In a block marked `console` a line that begins with `$ ` is a command, and the lines below it
+//! are what it prints, streams together; `…` stands for anything within a line.
 
 use std::path::Path;
 use std::process::Command;
@@ -47,7 +48,8 @@ fn copy(from: &Path, to: &Path, attacker: &str) {
         }
         let text = std::fs::read_to_string(&path).unwrap();
         let plugin = guest("http").display().to_string();
-        let text = text.replace(ATTACKER, attacker).replace("../../../target/plugins/http.wasm", &plugin);
+        let text =
+            text.replace(ATTACKER, attacker).replace("../../../target/plugins/http.wasm", &plugin);
         std::fs::write(to, text).unwrap();
     }
 }
@@ -90,9 +92,10 @@ async fn the_page_shows_what_happens() {
         let printed = tokio::task::spawn_blocking(move || printed(&typed, &folder)).await.unwrap();
         let printed = printed.replace(&attacker, ATTACKER);
         // The first time a component may have to be compiled, which is said.
-        let got: Vec<_> = printed.lines().filter(|line| !line.trim_start().starts_with('(')).collect();
-        let is_same =
-            got.len() == lines.len() && lines.iter().zip(&got).all(|(line, got)| is_like(line, got));
+        let got: Vec<_> =
+            printed.lines().filter(|line| !line.trim_start().starts_with('(')).collect();
+        let is_same = got.len() == lines.len()
+            && lines.iter().zip(&got).all(|(line, got)| is_like(line, got));
         assert!(is_same, "`{command}` should print\n{}\nand printed\n{printed}", lines.join("\n"));
         let stolen = server.requests().iter().filter(|request| request.contains("4711")).count();
         let is_open = command.contains("open.toml");

@@ -7,9 +7,14 @@ use cofferdam_tests::Host;
 
 /// Runs statements in one call, in one namespace, and compares each answer.
 async fn check(case: &Case, steps: &[(&str, &str)]) {
-    let imports =
-        vec!["python", "import csv, fileinput, filecmp, glob, io, json, logging, os, pathlib, pickle"];
-    let more = vec!["python", "import shutil, sqlite3, tarfile, tempfile, zipfile; from pathlib import Path"];
+    let imports = vec![
+        "python",
+        "import csv, fileinput, filecmp, glob, io, json, logging, os, pathlib, pickle",
+    ];
+    let more = vec![
+        "python",
+        "import shutil, sqlite3, tarfile, tempfile, zipfile; from pathlib import Path",
+    ];
     let code = steps.iter().map(|(code, _)| vec!["python", code]);
     let answers = case.answers(&[imports, more].into_iter().chain(code).collect::<Vec<_>>()).await;
     for ((code, expected), answer) in steps.iter().zip(&answers[2..]) {
@@ -46,11 +51,17 @@ async fn text_is_decoded_and_line_ends_are_translated() {
 #[tokio::test]
 async fn pathlib_works() {
     let steps = [
-        ("d = Path('/data/d'); (d / 'e').mkdir(parents=True); (d / 'e').mkdir(exist_ok=True)", "None"),
+        (
+            "d = Path('/data/d'); (d / 'e').mkdir(parents=True); (d / 'e').mkdir(exist_ok=True)",
+            "None",
+        ),
         ("it = (d / 'a.txt').write_text('text')", "4"),
         ("it = (d / 'a.txt').read_bytes()", "b'text'"),
         ("(d / 'new').touch(); (d / 'new').touch(); it = (d / 'new').exists()", "True"),
-        ("(d / 'new').touch(exist_ok=False)", "FileExistsError: [Errno 20] File exists: '/data/d/new'"),
+        (
+            "(d / 'new').touch(exist_ok=False)",
+            "FileExistsError: [Errno 20] File exists: '/data/d/new'",
+        ),
         (
             "it = sorted(str(path) for path in Path('/data').rglob('*'))",
             "['/data/d', '/data/d/a.txt', '/data/d/e', '/data/d/new']",
@@ -89,8 +100,7 @@ async fn shutil_copies_and_moves_files_and_trees() {
         ("it = filecmp.cmp('/data/moved/e/a', '/data/d/e/a', shallow=False)", "True"),
         ("shutil.rmtree('/data/d')", "None"),
     ];
-    let left =
-        "moved/ moved/e/ look=kept moved/e/a=text moved/e/two=text moved/look=kept moved/one=text one=text";
+    let left = "moved/ moved/e/ look=kept moved/e/a=text moved/e/two=text moved/look=kept moved/one=text one=text";
     everywhere(&steps, left).await;
 }
 
@@ -113,7 +123,10 @@ async fn os_walks_and_makes_what_is_missing() {
             "[('b.txt', False, 0)]",
         ),
         ("it = glob.glob('/data/**/*.txt', recursive=True)", "['/data/d/e/b.txt']"),
-        ("os.renames('/data/d/e/b.txt', '/data/x/y/b.txt'); it = os.listdir('/data/x/y')", "['b.txt']"),
+        (
+            "os.renames('/data/d/e/b.txt', '/data/x/y/b.txt'); it = os.listdir('/data/x/y')",
+            "['b.txt']",
+        ),
         ("os.removedirs('/data/d/e/f')", "None"),
         ("os.replace('/data/d/a', '/data/x/y/b.txt')", "None"),
         (
@@ -130,8 +143,7 @@ async fn os_walks_and_makes_what_is_missing() {
 
 #[tokio::test]
 async fn errors_are_the_exceptions_that_programs_catch() {
-    let caught =
-        "def caught(f, *a):\n try: f(*a)\n except Exception as e: return type(e).__name__\n return 'none'";
+    let caught = "def caught(f, *a):\n try: f(*a)\n except Exception as e: return type(e).__name__\n return 'none'";
     let steps = [
         (caught, "None"),
         ("os.makedirs('/data/d/e'); open('/data/a', 'w').close()", "None"),
@@ -180,13 +192,19 @@ async fn temporary_files_work_in_a_mount_and_are_gone_afterwards() {
             "FileNotFoundError: [Errno 44] No usable temporary directory found in ['/tmp', '/var/tmp', '/usr/tmp', '/']",
         ),
         ("tempfile.tempdir = '/data'", "None"),
-        ("with tempfile.TemporaryFile() as f: f.write(b'text'); f.seek(0); it = f.read()", "b'text'"),
+        (
+            "with tempfile.TemporaryFile() as f: f.write(b'text'); f.seek(0); it = f.read()",
+            "b'text'",
+        ),
         (
             "with tempfile.NamedTemporaryFile() as f: f.write(b'text'); f.flush(); it = os.path.getsize(f.name)",
             "4",
         ),
         ("it = os.path.exists(f.name)", "False"),
-        ("with tempfile.TemporaryDirectory() as d: open(d + '/a', 'w').close(); it = os.listdir(d)", "['a']"),
+        (
+            "with tempfile.TemporaryDirectory() as d: open(d + '/a', 'w').close(); it = os.listdir(d)",
+            "['a']",
+        ),
         ("it = os.path.exists(d)", "False"),
         (
             "fd, name = tempfile.mkstemp(); os.write(fd, b'x'); os.close(fd); os.rename(name, '/data/a')",
@@ -210,8 +228,7 @@ async fn a_database_in_a_file_is_there_for_the_next_call() {
             ],
         )
         .await;
-        let read =
-            "db = sqlite3.connect('/data/db'); it = db.execute('select count(*), sum(n) from t').fetchone()";
+        let read = "db = sqlite3.connect('/data/db'); it = db.execute('select count(*), sum(n) from t').fetchone()";
         check(&case, &[(read, "(1500, 1124250)"), ("it = os.listdir('/data')", "['db']")]).await;
         let name = &case.name;
         assert!(case.bytes("db").await.starts_with(b"SQLite format 3\0"), "{name}");
@@ -225,8 +242,14 @@ async fn archives_logs_and_pickles_are_files_like_others() {
         ("with tarfile.open('/data/t', 'w:gz') as t: t.add('/data/d', 'd')", "None"),
         ("with tarfile.open('/data/t') as t: t.extractall('/data/out', filter='data')", "None"),
         ("with zipfile.ZipFile('/data/z', 'w') as z: z.write('/data/d/a', 'grün')", "None"),
-        ("with zipfile.ZipFile('/data/z') as z: it = z.namelist(), z.read('grün')", "(['grün'], b'text')"),
-        ("pickle.dump({1: 2}, open('/data/p', 'wb')); it = pickle.load(open('/data/p', 'rb'))", "{1: 2}"),
+        (
+            "with zipfile.ZipFile('/data/z') as z: it = z.namelist(), z.read('grün')",
+            "(['grün'], b'text')",
+        ),
+        (
+            "pickle.dump({1: 2}, open('/data/p', 'wb')); it = pickle.load(open('/data/p', 'rb'))",
+            "{1: 2}",
+        ),
         (
             "logging.basicConfig(filename='/data/log', level=20); logging.info('said'); it = list(fileinput.input('/data/log'))",
             "['INFO:root:said\\n']",
@@ -234,7 +257,8 @@ async fn archives_logs_and_pickles_are_files_like_others() {
         ("with open('/data/c', 'w', newline='') as f: csv.writer(f).writerow(['a,b', 1])", "None"),
         ("for name in ['t', 'z', 'p']: os.unlink('/data/' + name)", "None"),
     ];
-    everywhere(&steps, "d/ out/ out/d/ c=\"a,b\",1\r\n d/a=text log=INFO:root:said\n out/d/a=text").await;
+    everywhere(&steps, "d/ out/ out/d/ c=\"a,b\",1\r\n d/a=text log=INFO:root:said\n out/d/a=text")
+        .await;
 }
 
 /// What makes the component leaves a function in it that is no tool.

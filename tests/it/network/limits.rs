@@ -70,7 +70,8 @@ async fn a_call_receives_as_much_as_it_may_and_no_more() {
     assert_eq!(answer, "error: ErrorCode::HttpResponseBodySize(Some(1000000))");
     assert_eq!(record.http_received_bytes, 1_000_000);
     // Several requests share what there is.
-    let (answer, record) = ask(&host, &[("url", &server.url("/large/400000")), ("parallel", "3")]).await;
+    let (answer, record) =
+        ask(&host, &[("url", &server.url("/large/400000")), ("parallel", "3")]).await;
     assert_eq!(answer.matches("400000 bytes").count(), 2, "{answer}");
     assert_eq!(record.http_received_bytes, 1_000_000);
     server.open_becomes(0).await;
@@ -103,7 +104,8 @@ async fn requests_beyond_those_under_way_wait_their_turn() {
     host.limits.http_requests_max = 2;
     host.grants.http = network(&server);
     host.load("http").await;
-    let (answer, record) = ask(&host, &[("url", &server.url("/slow/20")), ("parallel", "10")]).await;
+    let (answer, record) =
+        ask(&host, &[("url", &server.url("/slow/20")), ("parallel", "10")]).await;
     assert_eq!(answer.matches("late").count(), 10, "{answer}");
     assert_eq!(record.hosts[0].requests, 10);
     assert!(server.open_most() <= 3, "{}", server.open_most());
@@ -171,7 +173,8 @@ async fn a_call_that_is_cancelled_takes_its_connections_with_it() {
     let cancellation = context.cancellation.clone();
     let arguments = serde_json::json!({"url": server.url("/silent"), "parallel": "3"}).to_string();
     let calling = Arc::clone(&host);
-    let call = tokio::spawn(async move { calling.try_call("http", &arguments, &context).await.unwrap() });
+    let call =
+        tokio::spawn(async move { calling.try_call("http", &arguments, &context).await.unwrap() });
     server.open_becomes(3).await;
     cancellation.cancel();
     assert_eq!(call.await.unwrap().record.outcome, "cancelled");

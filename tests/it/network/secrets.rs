@@ -11,18 +11,28 @@ const SECRET: &str = "s3cr3t-value";
 async fn a_bound_header_reaches_its_host_and_not_the_guest() {
     let (server, other) = (Server::start().await, Server::start().await);
     let grants = vec![
-        grant(&server.url("/"), &[], &["Authorization: Bearer ${secret:key}", "X-Plain: set by the host"]),
+        grant(
+            &server.url("/"),
+            &[],
+            &["Authorization: Bearer ${secret:key}", "X-Plain: set by the host"],
+        ),
         grant(&other.url("/"), &[], &[]),
     ];
     let host = host_with(grants, ClientConfig::default()).await;
     let headers = "authorization: mine|Authorization: also mine|x-plain: mine";
     let completion = host
-        .call("http", &serde_json::json!({"url": server.url("/fine"), "headers": headers}).to_string())
+        .call(
+            "http",
+            &serde_json::json!({"url": server.url("/fine"), "headers": headers}).to_string(),
+        )
         .await;
     let request = server.requests().remove(0);
     assert_eq!(request.matches("authorization: ").count(), 1, "{request}");
     assert!(request.contains(&format!("authorization: Bearer {SECRET}\r\n")), "{request}");
-    assert!(request.contains("x-plain: set by the host\r\n") && !request.contains("mine"), "{request}");
+    assert!(
+        request.contains("x-plain: set by the host\r\n") && !request.contains("mine"),
+        "{request}"
+    );
     assert!(!format!("{completion:?}").contains(SECRET), "{completion:?}");
     assert!(!format!("{:?}", host.grants).contains(SECRET), "{:?}", host.grants);
 
@@ -58,7 +68,12 @@ async fn a_trailer_cannot_stand_in_for_a_bound_header() {
         ];
         let (answer, _) = ask(&host, &ask_for).await;
         assert!(answer.ends_with("fine"), "{answer}");
-        assert_eq!(server.requests().pop().unwrap().contains(trailer), is_sent, "{:?}", server.requests());
+        assert_eq!(
+            server.requests().pop().unwrap().contains(trailer),
+            is_sent,
+            "{:?}",
+            server.requests()
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! A server for tests, on loopback. It speaks HTTP by hand, because most of what it is for no library would say.
+//! A server for tests, on loopback. It speaks HTTP by hand, because most of what it is for no
+//! library would say.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +36,8 @@ impl Server {
         Self::listen(None).await
     }
 
-    /// A server with a certificate for `name`, and the certificate of the authority that has signed it.
+    /// A server with a certificate for `name`, and the certificate of the authority that has signed
+    /// it.
     pub(super) async fn start_tls(name: &str) -> (Self, Vec<u8>) {
         let authority_key = rcgen::KeyPair::generate().unwrap();
         let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
@@ -43,8 +45,10 @@ impl Server {
         let authority_pem = authority.self_signed(&authority_key).unwrap().pem();
         let issuer = rcgen::Issuer::new(authority, authority_key);
         let key = rcgen::KeyPair::generate().unwrap();
-        let leaf =
-            rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+        let leaf = rcgen::CertificateParams::new(vec![name.to_owned()])
+            .unwrap()
+            .signed_by(&key, &issuer)
+            .unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -107,9 +111,9 @@ impl Server {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         });
-        waited
-            .await
-            .unwrap_or_else(|_| panic!("{} connections are open", self.seen.open.load(Ordering::SeqCst)));
+        waited.await.unwrap_or_else(|_| {
+            panic!("{} connections are open", self.seen.open.load(Ordering::SeqCst))
+        });
     }
 }
 
@@ -160,18 +164,22 @@ async fn answer(
     path: &str,
     request: &str,
 ) -> std::io::Result<()> {
-    let ok = |body: &str| format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let ok =
+        |body: &str| format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     let (what, with) = path[1..].split_once('/').unwrap_or((&path[1..], ""));
     let number = || with.parse::<usize>().unwrap();
     match what {
         "echo" => stream.write_all(ok(request).as_bytes()).await,
         "redirect" => {
-            let head = format!("HTTP/1.1 302 Found\r\nlocation: {with}\r\ncontent-length: 0\r\n\r\n");
+            let head =
+                format!("HTTP/1.1 302 Found\r\nlocation: {with}\r\ncontent-length: 0\r\n\r\n");
             stream.write_all(head.as_bytes()).await
         }
         "large" => {
             stream
-                .write_all(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", number()).as_bytes())
+                .write_all(
+                    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", number()).as_bytes(),
+                )
                 .await?;
             stream.write_all(&vec![b'y'; number()]).await
         }
@@ -198,7 +206,10 @@ async fn answer(
             stream.write_all(ok("late").as_bytes()).await
         }
         "header" => {
-            let head = format!("HTTP/1.1 200 OK\r\nx: {}\r\ncontent-length: 0\r\n\r\n", "y".repeat(number()));
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nx: {}\r\ncontent-length: 0\r\n\r\n",
+                "y".repeat(number())
+            );
             stream.write_all(head.as_bytes()).await
         }
         "headers" => {
@@ -212,10 +223,13 @@ async fn answer(
             stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         },
         "short" => stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nyy").await,
-        "upgrade" => stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\nhello").await,
+        "upgrade" => {
+            stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\nhello").await
+        }
         "nonsense" => stream.write_all(b"220 mail.example ESMTP\r\n").await,
         "zipped" => {
-            let head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\nzip!";
+            let head =
+                b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\nzip!";
             stream.write_all(head).await
         }
         "hop" => {

@@ -50,8 +50,9 @@ fn a_server_follows_the_sources_and_calls_in_flight_end_on_what_they_began_with(
     let main = project.directory().join(SOURCE);
     fs::write(&main, source("one")).unwrap();
     let mut pipe = Pipe::of(&mut dev(&project));
-    let text =
-        |answer: &serde_json::Value| answer["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+    let text = |answer: &serde_json::Value| {
+        answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+    };
     assert_eq!(text(&pipe.ask(&call("first", "version", &json!({})))), "one");
 
     pipe.send(call("slow", "wait", &json!({})).to_string().as_bytes());
@@ -72,8 +73,9 @@ struct SlowCompiler {
 impl SlowCompiler {
     /// `None` when the compiler is not there.
     fn new() -> Option<Self> {
-        let Some(clang) =
-            std::env::split_paths(&path()).map(|folder| folder.join(CLANG)).find(|file| file.is_file())
+        let Some(clang) = std::env::split_paths(&path())
+            .map(|folder| folder.join(CLANG))
+            .find(|file| file.is_file())
         else {
             assert!(std::env::var_os("CI").is_none(), "there is no {CLANG}");
             return None;
@@ -93,9 +95,12 @@ impl SlowCompiler {
     /// `cofferdam dev` with this compiler.
     fn dev(&self, project: &Project) -> Command {
         let path = path();
-        let folders = [self.folder.path().to_owned()].into_iter().chain(std::env::split_paths(&path));
+        let folders =
+            [self.folder.path().to_owned()].into_iter().chain(std::env::split_paths(&path));
         let mut command = dev(project);
-        command.env("PATH", std::env::join_paths(folders).unwrap()).env("WASI_SDK_PATH", self.folder.path());
+        command
+            .env("PATH", std::env::join_paths(folders).unwrap())
+            .env("WASI_SDK_PATH", self.folder.path());
         command
     }
 
@@ -120,8 +125,13 @@ fn request(id: u32, method: &str, params: Value) -> Value {
 fn begin(pipe: &mut Pipe) {
     let client = json!({ "name": "dev", "version": "1" });
     let params = json!({ "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": client });
-    assert_eq!(pipe.ask(&request(1, "initialize", params))["result"]["serverInfo"]["name"], "cofferdam");
-    pipe.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string().as_bytes());
+    assert_eq!(
+        pipe.ask(&request(1, "initialize", params))["result"]["serverInfo"]["name"],
+        "cofferdam"
+    );
+    pipe.send(
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string().as_bytes(),
+    );
 }
 
 fn tools(pipe: &mut Pipe, id: u32) -> Vec<String> {
@@ -137,7 +147,8 @@ fn a_client_is_served_while_the_first_build_runs_and_its_call_waits_for_the_buil
     begin(&mut pipe);
     assert!(tools(&mut pipe, 2).is_empty(), "the compiler has not begun");
 
-    let greet = json!({ "name": "greet", "arguments": { "name": "Ada" }, "_meta": { "progressToken": 7 } });
+    let greet =
+        json!({ "name": "greet", "arguments": { "name": "Ada" }, "_meta": { "progressToken": 7 } });
     pipe.send(request(3, "tools/call", greet).to_string().as_bytes());
     let waits = pipe.next();
     assert_eq!(waits["method"], "notifications/progress", "{waits}");

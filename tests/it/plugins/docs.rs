@@ -1,8 +1,10 @@
-//! The pages for authors: every command in them runs as it is written and prints what the page says.
+//! The pages for authors: every command in them runs as it is written and prints what the page
+//! says.
 //!
-//! In a block marked `console`, a line that begins with `$ ` is a command, and the lines below it stand in what it prints; `…` stands for
-//! anything. A block below a line that ends in a file name in backticks and a colon is the content of that file. All of a page runs in one
-//! shell that starts in an empty directory.
+//! In a block marked `console`, a line that begins with `$ ` is a command, and the lines below it
+//! stand in what it prints; `…` stands for anything. A block below a line that ends in a file name
+//! in backticks and a colon is the content of that file. All of a page runs in one shell that
+//! starts in an empty directory.
 
 use std::fs;
 use std::path::Path;
@@ -25,12 +27,16 @@ fn acts(page: &str) -> Vec<Act> {
     let mut file = None;
     while let Some(line) = lines.next() {
         if let Some(kind) = line.strip_prefix("```") {
-            let block: Vec<_> = lines.by_ref().take_while(|line| !line.starts_with("```")).collect();
+            let block: Vec<_> =
+                lines.by_ref().take_while(|line| !line.starts_with("```")).collect();
             if kind == "console" {
                 for line in block {
                     match (line.strip_prefix("$ "), acts.last_mut()) {
                         (Some(command), _) => {
-                            acts.push(Act::Types { command: command.to_owned(), expects: Vec::new() });
+                            acts.push(Act::Types {
+                                command: command.to_owned(),
+                                expects: Vec::new(),
+                            });
                         }
                         (None, Some(Act::Types { expects, .. })) => expects.push(line.to_owned()),
                         (None, _) => panic!("output without a command: {line}"),
@@ -72,7 +78,11 @@ fn follow(page: &str) {
         match act {
             Act::Writes { file, text } => {
                 let file = here.join(file);
-                assert!(file.parent().is_some_and(Path::is_dir), "{page}: {} has no folder", file.display());
+                assert!(
+                    file.parent().is_some_and(Path::is_dir),
+                    "{page}: {} has no folder",
+                    file.display()
+                );
                 fs::write(file, text).unwrap();
             }
             Act::Types { command, expects } => {
@@ -82,7 +92,11 @@ fn follow(page: &str) {
                 );
                 let ended = run(Command::new("bash").args(["-c", &script]).current_dir(&here));
                 let printed = ended.stdout + &ended.stderr;
-                assert!(ended.code <= 1, "{page}: `{command}` ended with {}: {printed}", ended.code);
+                assert!(
+                    ended.code <= 1,
+                    "{page}: `{command}` ended with {}: {printed}",
+                    ended.code
+                );
                 for expected in expects {
                     assert!(
                         is_printed(&expected, &printed),

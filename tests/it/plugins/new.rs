@@ -1,4 +1,5 @@
-//! From nothing to a tool that is called, in every language whose toolchain is there; and what an author is told who lacks one.
+//! From nothing to a tool that is called, in every language whose toolchain is there; and what an
+//! author is told who lacks one.
 
 use std::fs;
 use std::path::Path;
@@ -58,8 +59,10 @@ fn a_new_project_builds_passes_its_cases_and_is_called() {
 
         let tested = cofferdam(&directory, &["test"]);
         assert_eq!(tested.code, 0, "{language}: {}{}", tested.stdout, tested.stderr);
-        let called =
-            cofferdam(&directory, &["call", "greet", r#"{"name":"Ada"}"#, "--plugin", "dist/first-try.wasm"]);
+        let called = cofferdam(
+            &directory,
+            &["call", "greet", r#"{"name":"Ada"}"#, "--plugin", "dist/first-try.wasm"],
+        );
         assert_eq!(called.stdout, "Hello, Ada!\n", "{language}: {}", called.stderr);
         imports_nothing_of_the_host(language, &project);
         names_no_place_of_this_machine(language, &project);
@@ -71,7 +74,10 @@ fn imports_nothing_of_the_host(language: &str, project: &Project) {
     let inspected = cofferdam(&project.directory(), &["inspect", "dist/first-try.wasm", "--json"]);
     let imports = serde_json::from_str::<Value>(&inspected.stdout).unwrap()["imports"].to_string();
     for interface in ["call", "client", "files", "secrets", "toolbox"] {
-        assert!(!imports.contains(&format!("cofferdam:plugin/{interface}")), "{language}: {imports}");
+        assert!(
+            !imports.contains(&format!("cofferdam:plugin/{interface}")),
+            "{language}: {imports}"
+        );
     }
 }
 
@@ -145,11 +151,18 @@ fn a_case_that_is_wrong_or_fails_is_said() {
     let cases = folder.path().join("cases.jsonl");
     let tested = |text: &str| {
         fs::write(&cases, text).unwrap();
-        cofferdam(folder.path(), &["test", component.to_str().unwrap(), "--cases", cases.to_str().unwrap()])
+        cofferdam(
+            folder.path(),
+            &["test", component.to_str().unwrap(), "--cases", cases.to_str().unwrap()],
+        )
     };
     let wrong = tested("\n{\"tool\":\"word_count\",\"results\":1}\n");
     assert_eq!(wrong.code, 2, "{}", wrong.stderr);
-    assert!(wrong.stderr.contains("cases.jsonl:2:") && wrong.stderr.contains("results"), "{}", wrong.stderr);
+    assert!(
+        wrong.stderr.contains("cases.jsonl:2:") && wrong.stderr.contains("results"),
+        "{}",
+        wrong.stderr
+    );
     let wrong = tested("{\"tool\":\"word_count\"}\n");
     assert!(wrong.stderr.contains("just one of result, contents"), "{}", wrong.stderr);
     let failed = tested(concat!(
@@ -159,7 +172,11 @@ fn a_case_that_is_wrong_or_fails_is_said() {
     ));
     assert_eq!(failed.code, 1, "{}", failed.stdout);
     assert!(failed.stdout.contains("FAILED lines_matching (line 1)"), "{}", failed.stdout);
-    assert!(failed.stdout.contains("should have been the value 1 and was the value"), "{}", failed.stdout);
+    assert!(
+        failed.stdout.contains("should have been the value 1 and was the value"),
+        "{}",
+        failed.stdout
+    );
     assert!(failed.stdout.ends_with("2 passed, 1 failed\n"), "{}", failed.stdout);
     assert_eq!(tested("").code, 2);
 }
@@ -174,8 +191,10 @@ fn a_case_changes_no_directory() {
     let case = r#"{"tool":"store","arguments":{"store":"data","path":"new.txt","text":"y"},"mounts":{"data":"data"},"result":{"text":"y","size":1,"files":["new.txt","old.txt"],"lines":[]}}"#;
     let cases = folder.path().join("cases.jsonl");
     fs::write(&cases, case).unwrap();
-    let tested =
-        cofferdam(Path::new("/"), &["test", component.to_str().unwrap(), "--cases", cases.to_str().unwrap()]);
+    let tested = cofferdam(
+        Path::new("/"),
+        &["test", component.to_str().unwrap(), "--cases", cases.to_str().unwrap()],
+    );
     assert_eq!(tested.code, 0, "{}{}", tested.stdout, tested.stderr);
     assert!(!folder.path().join("data/new.txt").exists());
 
@@ -183,7 +202,10 @@ fn a_case_changes_no_directory() {
     for outside in ["/etc", "..", "data/../.."] {
         fs::write(
             &cases,
-            case.replace(r#""mounts":{"data":"data"}"#, &format!(r#""mounts":{{"data":"{outside}"}}"#)),
+            case.replace(
+                r#""mounts":{"data":"data"}"#,
+                &format!(r#""mounts":{{"data":"{outside}"}}"#),
+            ),
         )
         .unwrap();
         let tested = cofferdam(
@@ -191,6 +213,10 @@ fn a_case_changes_no_directory() {
             &["test", component.to_str().unwrap(), "--cases", cases.to_str().unwrap()],
         );
         assert_eq!(tested.code, 2, "{}", tested.stdout);
-        assert!(tested.stderr.contains("not below the directory of the cases"), "{}", tested.stderr);
+        assert!(
+            tested.stderr.contains("not below the directory of the cases"),
+            "{}",
+            tested.stderr
+        );
     }
 }

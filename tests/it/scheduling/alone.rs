@@ -1,4 +1,5 @@
-//! Tests that measure their whole process, and so need one of their own: each starts this test binary again for itself.
+//! Tests that measure their whole process, and so need one of their own: each starts this test
+//! binary again for itself.
 
 use std::process::Command;
 
@@ -16,7 +17,8 @@ fn alone(name: &str, test: impl Fn()) {
         return test();
     }
     let this = std::env::current_exe().unwrap();
-    let run = Command::new(this).args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
+    let run =
+        Command::new(this).args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
     let said = String::from_utf8_lossy(&run.stdout);
     println!("{said}");
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
@@ -98,13 +100,16 @@ async fn a_thousand_wait_for_a_server() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_thousand_calls_that_wait_for_a_slow_server_fit_into_a_process() {
-    alone("scheduling::alone::a_thousand_calls_that_wait_for_a_slow_server_fit_into_a_process", || {
-        // Both ends of every connection are in this process.
-        raise_open_files();
-        for runtime in runtimes() {
-            runtime.block_on(a_thousand_wait_for_a_server());
-        }
-    });
+    alone(
+        "scheduling::alone::a_thousand_calls_that_wait_for_a_slow_server_fit_into_a_process",
+        || {
+            // Both ends of every connection are in this process.
+            raise_open_files();
+            for runtime in runtimes() {
+                runtime.block_on(a_thousand_wait_for_a_server());
+            }
+        },
+    );
 }
 
 #[cfg(target_os = "linux")]
@@ -115,7 +120,10 @@ fn an_engine_starts_fast_and_small_however_many_places_it_has() {
             let (before, started) = (status("VmRSS"), Instant::now());
             let engine = cofferdam_engine::Engine::new(pool_of(places)).unwrap();
             let (took, grown) = (started.elapsed(), status("VmRSS").saturating_sub(before));
-            println!("{places} places: {took:?}, {grown} KiB, {} GiB of addresses", status("VmSize") >> 20);
+            println!(
+                "{places} places: {took:?}, {grown} KiB, {} GiB of addresses",
+                status("VmSize") >> 20
+            );
             assert!(took < Duration::from_secs(5) && grown < 64 << 10);
             drop(engine);
         }
@@ -137,7 +145,8 @@ async fn threads_and_files_return() {
         }
         (open_files(), status("Threads"))
     };
-    // What is started on first use stays: the pool of a core that calls for the first time in a later round, for example.
+    // What is started on first use stays: the pool of a core that calls for the first time in a
+    // later round, for example.
     let mut first = round().await;
     for _ in 0..5 {
         let again = round().await;
@@ -184,7 +193,9 @@ async fn a_busy_neighbour() {
     let noisy = median(&host).await;
     token.cancel();
     let ratio = noisy.as_secs_f64() / quiet.as_secs_f64();
-    println!("a trivial call: {quiet:?} alone, {noisy:?} with a busy plugin on every core, ratio {ratio:.2}");
+    println!(
+        "a trivial call: {quiet:?} alone, {noisy:?} with a busy plugin on every core, ratio {ratio:.2}"
+    );
     assert!(ratio < 20.0);
 }
 

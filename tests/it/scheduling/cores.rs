@@ -22,7 +22,8 @@ async fn plugin(name: &str, limits: Limits) -> (Arc<Plugin>, Toolset) {
     (plugin, toolset)
 }
 
-/// Calls from as many tasks as there are threads until `is_over`. All of them have to answer the same.
+/// Calls from as many tasks as there are threads until `is_over`. All of them have to answer the
+/// same.
 async fn call_side_by_side(
     toolset: &Toolset,
     tool: &'static str,
@@ -37,7 +38,8 @@ async fn call_side_by_side(
             let mut answers = Vec::new();
             while !stop.load(Ordering::Relaxed) {
                 let context = CallContext::new("side by side");
-                let completion = toolset.call(tool, Some(arguments.as_bytes()), &context).await.unwrap();
+                let completion =
+                    toolset.call(tool, Some(arguments.as_bytes()), &context).await.unwrap();
                 answers.push(completion.outcome);
                 answers.dedup();
             }
@@ -51,7 +53,10 @@ async fn call_side_by_side(
     stop.store(true, Ordering::Relaxed);
     let answers: Vec<_> = callers.join_all().await.into_iter().flatten().collect();
     assert!(!answers.is_empty());
-    assert!(answers.iter().all(|answer| *answer == answers[0] && answer.word() == "ok"), "{answers:?}");
+    assert!(
+        answers.iter().all(|answer| *answer == answers[0] && answer.word() == "ok"),
+        "{answers:?}"
+    );
 }
 
 #[test]

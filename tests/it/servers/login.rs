@@ -12,7 +12,8 @@ use crate::wire::Http;
 
 const TOKEN: &str = "a-token-of-the-authorization-server";
 
-/// A door before a server: it wants tokens, and is the authorization server that gives them as well.
+/// A door before a server: it wants tokens, and is the authorization server that gives them as
+/// well.
 struct Door {
     address: SocketAddr,
 }
@@ -45,7 +46,8 @@ fn answer(mut stream: TcpStream, address: SocketAddr, inside: SocketAddr, own: &
         head.push(line.trim().to_owned());
     }
     let value = |name: &str| {
-        let line = head.iter().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")))?;
+        let line =
+            head.iter().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")))?;
         Some(line.split_once(':')?.1.trim().to_owned())
     };
     let length = value("content-length").and_then(|length| length.parse().ok()).unwrap_or(0_u64);
@@ -55,7 +57,9 @@ fn answer(mut stream: TcpStream, address: SocketAddr, inside: SocketAddr, own: &
     let origin = format!("http://{address}");
     if target == "/mcp" {
         if value("authorization").is_none_or(|sent| sent != format!("Bearer {TOKEN}")) {
-            let wants = format!("Bearer resource_metadata=\"{origin}/.well-known/oauth-protected-resource\"");
+            let wants = format!(
+                "Bearer resource_metadata=\"{origin}/.well-known/oauth-protected-resource\""
+            );
             let refusal = format!(
                 "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {wants}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             );
@@ -96,7 +100,8 @@ fn answer(mut stream: TcpStream, address: SocketAddr, inside: SocketAddr, own: &
         let nothing = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         return stream.write_all(nothing.as_bytes()).ok();
     };
-    let (status, body) = (if target == "/register" { "201 Created" } else { "200 OK" }, json.to_string());
+    let (status, body) =
+        (if target == "/register" { "201 Created" } else { "200 OK" }, json.to_string());
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
@@ -116,7 +121,10 @@ fn query(address: &str, name: &str) -> String {
 fn a_person_logs_in_once_and_can_log_out() {
     let remote = Http::start(&["served"]);
     let door = Door::before(&remote);
-    let scene = Scene::new(&format!("[servers.far]\nurl = \"http://{}/mcp\"\noauth = {{}}\n", door.address));
+    let scene = Scene::new(&format!(
+        "[servers.far]\nurl = \"http://{}/mcp\"\noauth = {{}}\n",
+        door.address
+    ));
     let call = ["call", "echo", r#"{"message":"hi"}"#];
     let without = scene.run(&call);
     assert_eq!(without.code, 4, "{}", without.stderr);
@@ -125,7 +133,8 @@ fn a_person_logs_in_once_and_can_log_out() {
 
     let mut login = scene.command(&["mcp", "login", "far"]).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(login.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let address = said.find_map(|line| Some(line.trim().to_owned()).filter(|line| line.starts_with("http")));
+    let address =
+        said.find_map(|line| Some(line.trim().to_owned()).filter(|line| line.starts_with("http")));
     let address = address.expect("an address to go to");
     assert!(address.starts_with(&format!("http://{}/authorize?", door.address)), "{address}");
     let back = query(&address, "redirect_uri");
@@ -133,7 +142,8 @@ fn a_person_logs_in_once_and_can_log_out() {
     let (host, path) = back.split_once('/').unwrap();
     let mut browser = TcpStream::connect(host).unwrap();
     let state = query(&address, "state");
-    write!(browser, "GET /{path}?code=the-code&state={state} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+    write!(browser, "GET /{path}?code=the-code&state={state} HTTP/1.1\r\nHost: {host}\r\n\r\n")
+        .unwrap();
     let rest: Vec<_> = said.collect();
     assert!(login.wait().unwrap().success(), "{rest:?}");
     assert!(rest.join("\n").contains("takes the login; it offers 4 tools"), "{rest:?}");
@@ -152,7 +162,9 @@ fn a_person_logs_in_once_and_can_log_out() {
 #[test]
 fn only_a_server_with_oauth_can_be_logged_in_to() {
     let scene = Scene::new("[servers.a]\nurl = \"https://a.example/mcp\"\n");
-    for (server, message) in [("a", "there is no [servers.a.oauth]"), ("b", "servers of this file: `a`")] {
+    for (server, message) in
+        [("a", "there is no [servers.a.oauth]"), ("b", "servers of this file: `a`")]
+    {
         let refused = scene.run(&["mcp", "login", server]);
         assert_eq!(refused.code, 2);
         assert!(refused.stderr.contains(message), "{}", refused.stderr);

@@ -1,4 +1,5 @@
-//! `cofferdam serve` in front of another `cofferdam serve`: what goes through both, and what happens when one of them is gone.
+//! `cofferdam serve` in front of another `cofferdam serve`: what goes through both, and what
+//! happens when one of them is gone.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -30,7 +31,8 @@ fn children(parent: u32) -> Vec<u32> {
 /// User and system time of a process, in ticks.
 fn ticks(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields = stat.rsplit(") ").next().unwrap().split(' ').map(|field| field.parse().unwrap_or(0));
+    let fields =
+        stat.rsplit(") ").next().unwrap().split(' ').map(|field| field.parse().unwrap_or(0));
     let fields: Vec<u64> = fields.collect();
     fields[11] + fields[12]
 }
@@ -51,20 +53,33 @@ fn tools(pipe: &mut Pipe) -> Vec<String> {
 
 fn echoes(pipe: &mut Pipe) {
     let echoed = pipe.call("echo", json!({"message": "through"}));
-    assert_eq!(echoed["result"]["structuredContent"], json!({"echoed": {"message": "through"}}), "{echoed}");
+    assert_eq!(
+        echoed["result"]["structuredContent"],
+        json!({"echoed": {"message": "through"}}),
+        "{echoed}"
+    );
 }
 
 #[test]
 fn a_program_sees_the_variables_that_start_programs_and_those_that_are_configured() {
     let scene = Scene::new(&far("served").replace("env = {", "env = { OWN = { env = \"GIVEN\" },"));
-    let env = [("PATH", "/usr/bin:/bin"), ("GIVEN", "this one"), ("WITHHELD", "not this one"), ("LANG", "C")];
+    let env = [
+        ("PATH", "/usr/bin:/bin"),
+        ("GIVEN", "this one"),
+        ("WITHHELD", "not this one"),
+        ("LANG", "C"),
+    ];
     let mut pipe = Pipe::of_config(&scene.config(), &env);
     echoes(&mut pipe);
     let [child] = <[u32; 1]>::try_from(children(pipe.pid())).unwrap();
-    let environ = String::from_utf8(std::fs::read(format!("/proc/{child}/environ")).unwrap()).unwrap();
+    let environ =
+        String::from_utf8(std::fs::read(format!("/proc/{child}/environ")).unwrap()).unwrap();
     let found: BTreeSet<_> = environ.split_terminator('\0').collect();
     let cache = format!("COFFERDAM_CACHE_DIR={}", shared_cache().display());
-    assert_eq!(found, BTreeSet::from([cache.as_str(), "LANG=C", "OWN=this one", "PATH=/usr/bin:/bin"]));
+    assert_eq!(
+        found,
+        BTreeSet::from([cache.as_str(), "LANG=C", "OWN=this one", "PATH=/usr/bin:/bin"])
+    );
     pipe.end();
     wait_until("the server ends with its client", || {
         !std::path::Path::new(&format!("/proc/{child}")).exists()
@@ -78,7 +93,9 @@ fn a_server_that_dies_is_started_again() {
     echoes(&mut pipe);
     let [first] = <[u32; 1]>::try_from(children(pipe.pid())).unwrap();
     // In the middle of a call: it is made once more by the next process.
-    pipe.send(call("counting", "count", &json!({"steps": 8, "pause_ms": 100})).to_string().as_bytes());
+    pipe.send(
+        call("counting", "count", &json!({"steps": 8, "pause_ms": 100})).to_string().as_bytes(),
+    );
     std::thread::sleep(Duration::from_millis(300));
     assert!(Command::new("kill").args(["-9", &first.to_string()]).status().unwrap().success());
     let (_, counted) = pipe.until(&json!("counting"));
@@ -98,21 +115,29 @@ fn a_server_that_comes_late_is_offered_when_it_is_there() {
     ));
     let mut pipe = Pipe::of_config(&scene.config(), &[]);
     let before = tools(&mut pipe);
-    assert!(before.contains(&"word_count".to_owned()) && !before.contains(&"echo".to_owned()), "{before:?}");
+    assert!(
+        before.contains(&"word_count".to_owned()) && !before.contains(&"echo".to_owned()),
+        "{before:?}"
+    );
     let (new, late) = (scene.path("new"), scene.path("late"));
     let serve = format!("#!/bin/sh\nexec {:?} serve --plugin {:?}\n", binary(), guest("served"));
     std::fs::write(&new, serve).unwrap();
     std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755)).unwrap();
     std::fs::rename(&new, &late).unwrap();
-    wait_until("the tools of the server are there", || tools(&mut pipe).contains(&"echo".to_owned()));
+    wait_until("the tools of the server are there", || {
+        tools(&mut pipe).contains(&"echo".to_owned())
+    });
     echoes(&mut pipe);
     pipe.has_said("the server `late` cannot be reached: the server does not start");
     pipe.has_said("the server `late` is there: 4 tools");
     // What is taken out of the configuration is not offered any more, and its process ends.
     let [child] = <[u32; 1]>::try_from(children(pipe.pid())).unwrap();
-    std::fs::write(scene.config(), format!("[plugins.text]\ncomponent = {:?}\n", guest("text"))).unwrap();
+    std::fs::write(scene.config(), format!("[plugins.text]\ncomponent = {:?}\n", guest("text")))
+        .unwrap();
     wait_until("the tools are gone", || !tools(&mut pipe).contains(&"echo".to_owned()));
-    wait_until("the process has ended", || !std::path::Path::new(&format!("/proc/{child}")).exists());
+    wait_until("the process has ended", || {
+        !std::path::Path::new(&format!("/proc/{child}")).exists()
+    });
 }
 
 #[test]
@@ -140,7 +165,8 @@ fn progress_goes_through_both() {
     pipe.send(counting.to_string().as_bytes());
     let (before, answer) = pipe.until(&json!("count"));
     assert_eq!(answer["result"]["content"][0]["text"], "counted to 4", "{answer}");
-    let steps: Vec<_> = before.iter().filter(|line| line["method"] == "notifications/progress").collect();
+    let steps: Vec<_> =
+        before.iter().filter(|line| line["method"] == "notifications/progress").collect();
     assert!(steps.len() >= 2, "{before:?}");
     for step in steps {
         assert_eq!(
@@ -183,22 +209,30 @@ fn a_call_that_needs_approval_is_approved_through_the_client_or_not_made() {
     let can_ask = json!({"elicitation": {"form": {}}});
     asking["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = can_ask;
     let asked = pipe.ask(&asking);
-    let questions = asked["result"]["inputRequests"].as_object().unwrap_or_else(|| panic!("{asked}"));
+    let questions =
+        asked["result"]["inputRequests"].as_object().unwrap_or_else(|| panic!("{asked}"));
     let key = questions.keys().next().unwrap();
     asking["params"]["requestState"] = asked["result"]["requestState"].clone();
-    asking["params"]["inputResponses"] = json!({key: {"action": "accept", "content": {"allow": true}}});
+    asking["params"]["inputResponses"] =
+        json!({key: {"action": "accept", "content": {"allow": true}}});
     asking["id"] = json!("allowed");
     let allowed = pipe.ask(&asking);
-    assert_eq!(allowed["result"]["structuredContent"], json!({"echoed": {"message": "hi"}}), "{allowed}");
+    assert_eq!(
+        allowed["result"]["structuredContent"],
+        json!({"echoed": {"message": "hi"}}),
+        "{allowed}"
+    );
 }
 
-const FORM: &str = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
+const FORM: &str =
+    r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
 
 /// A server in front of one with a plugin that may ask.
 fn asking() -> (Scene, Value) {
     let scene = Scene::new("");
     let inner = scene.path("inner.toml");
-    let plugin = format!("[plugins.stores]\ncomponent = {:?}\ngrants.ask = [\"form\"]\n", guest("stores"));
+    let plugin =
+        format!("[plugins.stores]\ncomponent = {:?}\ngrants.ask = [\"form\"]\n", guest("stores"));
     std::fs::write(&inner, plugin).unwrap();
     let config = format!(
         "[servers.far]\ncommand = [{:?}, \"serve\", \"--config\", {inner:?}]\nenv = {{ COFFERDAM_CACHE_DIR = {:?} }}\n\
@@ -212,7 +246,8 @@ fn asking() -> (Scene, Value) {
 }
 
 fn told(answer: &Value) -> String {
-    let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    let text =
+        answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
     script::answers(text).join("\n")
 }
 
@@ -227,7 +262,9 @@ fn a_question_goes_through_both_and_so_does_its_answer_with_a_handshake() {
     pipe.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     let params = json!({"name": "stores", "arguments": arguments});
     pipe.send(
-        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string().as_bytes(),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+            .to_string()
+            .as_bytes(),
     );
     let asked = loop {
         let message = pipe.next();
@@ -238,9 +275,15 @@ fn a_question_goes_through_both_and_so_does_its_answer_with_a_handshake() {
     };
     assert_eq!(asked["params"]["message"], "Who are you?", "{asked}");
     let answer = json!({"action": "accept", "content": {"name": "Ada"}});
-    pipe.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer}).to_string().as_bytes());
+    pipe.send(
+        json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer}).to_string().as_bytes(),
+    );
     let (_, answered) = pipe.until(&json!(1));
-    assert!(told(&answered).contains("Accepted") && told(&answered).contains("Ada"), "{}", told(&answered));
+    assert!(
+        told(&answered).contains("Accepted") && told(&answered).contains("Ada"),
+        "{}",
+        told(&answered)
+    );
 }
 
 #[test]
@@ -259,9 +302,18 @@ fn a_question_goes_through_both_and_so_does_its_answer_without_a_handshake() {
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     let questions = asked["result"]["inputRequests"].as_object().unwrap();
     let (key, question) = questions.iter().next().unwrap();
-    assert_eq!((questions.len(), &question["params"]["message"]), (1, &json!("Who are you?")), "{asked}");
+    assert_eq!(
+        (questions.len(), &question["params"]["message"]),
+        (1, &json!("Who are you?")),
+        "{asked}"
+    );
     let answer = json!({"action": "accept", "content": {"name": "Ada"}});
-    let more = json!({"requestState": asked["result"]["requestState"], "inputResponses": {key: answer}});
+    let more =
+        json!({"requestState": asked["result"]["requestState"], "inputResponses": {key: answer}});
     let answered = pipe.ask(&asking("second", more));
-    assert!(told(&answered).contains("Accepted") && told(&answered).contains("Ada"), "{}", told(&answered));
+    assert!(
+        told(&answered).contains("Accepted") && told(&answered).contains("Ada"),
+        "{}",
+        told(&answered)
+    );
 }

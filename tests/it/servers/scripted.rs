@@ -1,4 +1,5 @@
-//! Servers over HTTP that say what a test wants: words that change, secrets that come back, messages without end, resources.
+//! Servers over HTTP that say what a test wants: words that change, secrets that come back,
+//! messages without end, resources.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -65,7 +66,8 @@ fn serve(mut stream: TcpStream, script: &Script) -> Option<()> {
         Answer::Result(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
         Answer::Error(error) => json!({"jsonrpc": "2.0", "id": id, "error": error}),
         Answer::Stream(messages) => {
-            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+            let head =
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
             stream.write_all(head.as_bytes()).ok()?;
             for mut message in messages {
                 if message.get("result").is_some() {
@@ -76,8 +78,10 @@ fn serve(mut stream: TcpStream, script: &Script) -> Option<()> {
             return Some(());
         }
     };
-    let (answer, kind) = (answer.to_string(), "Content-Type: application/json\r\nConnection: close");
-    write!(stream, "HTTP/1.1 200 OK\r\n{kind}\r\nContent-Length: {}\r\n\r\n{answer}", answer.len()).ok()
+    let (answer, kind) =
+        (answer.to_string(), "Content-Type: application/json\r\nConnection: close");
+    write!(stream, "HTTP/1.1 200 OK\r\n{kind}\r\nContent-Length: {}\r\n\r\n{answer}", answer.len())
+        .ok()
 }
 
 fn tool(name: &str, description: &str) -> Value {
@@ -106,7 +110,8 @@ fn with_tools(tools: &[Value], method: &str, params: &Value) -> Answer {
 
 #[test]
 fn a_server_that_never_stops_asking_or_logging_is_cut_off() {
-    let url = start(|method, params| match params["name"].as_str() {
+    let url = start(|method, params| {
+        match params["name"].as_str() {
         Some("asks") => Answer::Stream(Box::new((0..).map(|number| {
             let params =
                 json!({"message": "x".repeat(1000), "requestedSchema": {"type": "object", "properties": {}}});
@@ -119,6 +124,7 @@ fn a_server_that_never_stops_asking_or_logging_is_cut_off() {
             Answer::Stream(Box::new(std::iter::repeat_n(line, 20_000).chain([result])))
         }
         _ => with_tools(&[tool("asks", "Asks"), tool("logs", "Logs")], method, params),
+    }
     });
     let scene = Scene::new(&format!("[servers.far]\nurl = {url:?}\n"));
     let started = Instant::now();
@@ -200,7 +206,8 @@ fn a_changed_description_of_a_resource_is_left_out_until_it_is_accepted() {
     let scene = Scene::new(&format!("[servers.far]\nurl = {url:?}\n"));
     let listed = || {
         let mut pipe = Pipe::of_config(&scene.config(), &[]);
-        let listed = ["resources/list", "resources/templates/list"].map(|list| pipe.modern(list, json!({})));
+        let listed =
+            ["resources/list", "resources/templates/list"].map(|list| pipe.modern(list, json!({})));
         listed.map(|answer| answer["result"].to_string()).concat()
     };
     assert_eq!(listed().matches("All books").count(), 2, "{}", listed());
@@ -228,7 +235,9 @@ fn a_secret_does_not_come_back_in_definitions_questions_or_errors() {
             }},
             tool(SECRET, "Is named so"),
         ]})),
-        "tools/call" => Answer::Error(json!({"code": -32000, "message": format!("{SECRET} is wrong")})),
+        "tools/call" => {
+            Answer::Error(json!({"code": -32000, "message": format!("{SECRET} is wrong")}))
+        }
         _ => with_tools(&[], method, params),
     });
     let scene = Scene::new("");
@@ -239,7 +248,8 @@ fn a_secret_does_not_come_back_in_definitions_questions_or_errors() {
         "[secrets]\nk = {{ file = {file:?} }}\n[servers.far]\nurl = {url:?}\nheaders = {{ X-Key = \"${{secret:k}}\" }}\n"
     );
     std::fs::write(scene.config(), config).unwrap();
-    let (listed, called) = (scene.run(&["list", "--json"]), scene.run(&["call", "fails", "--json"]));
+    let (listed, called) =
+        (scene.run(&["list", "--json"]), scene.run(&["call", "fails", "--json"]));
     let lock = std::fs::read_to_string(scene.path("cofferdam.lock")).unwrap();
     for text in [&listed.stdout, &listed.stderr, &called.stdout, &called.stderr, &lock] {
         assert!(!text.contains(SECRET), "{text}");
@@ -290,9 +300,15 @@ fn resources_templates_and_prompts_are_passed_on_as_such() {
         items.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let listed = pipe.modern("resources/list", json!({}));
-    assert_eq!(all(&listed, "resources", "uri"), ["book:///one", "a:///own", "b+book:///one", "b:///own"]);
+    assert_eq!(
+        all(&listed, "resources", "uri"),
+        ["book:///one", "a:///own", "b+book:///one", "b:///own"]
+    );
     let listed = pipe.modern("resources/templates/list", json!({}));
-    assert_eq!(all(&listed, "resourceTemplates", "uriTemplate"), ["a:///page/{n}", "b:///page/{n}"]);
+    assert_eq!(
+        all(&listed, "resourceTemplates", "uriTemplate"),
+        ["a:///page/{n}", "b:///page/{n}"]
+    );
     for (uri, text) in [
         ("book:///one", "book:///one of a"),
         ("b+book:///one", "book:///one of b"),

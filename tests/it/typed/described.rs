@@ -28,13 +28,18 @@ async fn published_schemas() {
     check("weekdays", json!({"type": "string", "enum": ["monday", "tuesday"]})).await;
     check("options", json!({"type": ["integer", "null"], "format": "uint32"})).await;
     let inner = json!({"type": ["integer", "null"], "format": "uint32"});
-    check("nested_options", json!({"type": ["object", "null"], "properties": {"some": inner}})).await;
+    check("nested_options", json!({"type": ["object", "null"], "properties": {"some": inner}}))
+        .await;
     let ok = json!({"type": "object", "properties": {"ok": {"type": "integer", "format": "uint32"}},
         "required": ["ok"], "additionalProperties": false});
     let error = json!({"type": "object", "properties": {"error": {"type": "string"}},
         "required": ["error"], "additionalProperties": false});
     let result = json!({"anyOf": [ok, error]});
-    check("results", json!({"type": "array", "minItems": 1, "maxItems": 1, "prefixItems": [result]})).await;
+    check(
+        "results",
+        json!({"type": "array", "minItems": 1, "maxItems": 1, "prefixItems": [result]}),
+    )
+    .await;
 }
 
 fn person(required: Value) -> Value {
@@ -75,7 +80,8 @@ async fn only_a_record_has_an_output_schema() {
     }
 }
 
-/// The echo component with its docs, put where the tools that write components put them. The Rust toolchain drops them.
+/// The echo component with its docs, put where the tools that write components put them. The Rust
+/// toolchain drops them.
 fn documented() -> Vec<u8> {
     let wit = std::fs::read_to_string(root().join("tests/typed/wit/echo.wit")).unwrap();
     let mut resolve = wit_parser::Resolve::default();
@@ -180,12 +186,14 @@ async fn a_manifest_overrides_the_docs_field_by_field() {
     assert_eq!(text.description, "Says something.");
     assert_eq!((text.annotations.read_only, text.annotations.destructive), (Some(true), None));
     let schema = text.input.published();
-    let expected =
-        json!({"type": "string", "description": "What to say.", "default": "hello", "examples": ["a", "b"]});
+    let expected = json!({"type": "string", "description": "What to say.", "default": "hello", "examples": ["a", "b"]});
     assert_eq!(schema["properties"]["text"], expected);
     assert_eq!(schema["properties"]["fail"]["default"], false);
     assert_eq!(schema.get("required"), None);
-    assert_eq!(tool(&plugin, "people").input.published()["properties"]["value"]["description"], "Who.");
+    assert_eq!(
+        tool(&plugin, "people").input.published()["properties"]["value"]["description"],
+        "Who."
+    );
 }
 
 /// The component and a file beside it, in a folder of their own.

@@ -18,7 +18,9 @@ async fn refusal(wat: &str) -> String {
 #[tokio::test]
 async fn a_component_that_exports_protocols_alone() {
     for export in ["wasi:cli/run@0.2.0", "cofferdam:plugin/tools@9.0.0"] {
-        let error = refusal(&format!(r#"(component (instance $i) (export "{export}" (instance $i)))"#)).await;
+        let error =
+            refusal(&format!(r#"(component (instance $i) (export "{export}" (instance $i)))"#))
+                .await;
         assert_eq!(
             error,
             "exports neither `cofferdam:plugin/tools@0.1.0` nor a function of its own; build it with a Cofferdam \
@@ -77,7 +79,10 @@ async fn the_limits_of_declarations_hold() {
     let error = refusal(&functions((0..129).map(|n| format!("t{n}x")))).await;
     assert_eq!(error, "the plugin declares 129 tools, at most 128 are allowed");
     let error = refusal(&functions(["sum", "surn"].map(str::to_owned).into_iter())).await;
-    assert_eq!(error, "Tool 'surn': invalid declaration at '': the tool cannot be told from 'sum'.");
+    assert_eq!(
+        error,
+        "Tool 'surn': invalid declaration at '': the tool cannot be told from 'sum'."
+    );
     let error = refusal(&functions(std::iter::once("a".repeat(129)))).await;
     assert!(error.ends_with("a name must not be longer than 128 characters."), "{error}");
 }
@@ -88,7 +93,8 @@ fn doubling(levels: usize, signature: &str, functions: usize) -> String {
     for level in 1..=levels {
         types += &format!("(type $t{level} (tuple $t{0} $t{0}))", level - 1);
     }
-    let exports: String = (0..functions).map(|n| format!(r#"(export "f{n}x" (func $f))"#)).collect();
+    let exports: String =
+        (0..functions).map(|n| format!(r#"(export "f{n}x" (func $f))"#)).collect();
     let core_type = if signature.contains("result") { "(result i32)" } else { "(param i32)" };
     format!(
         r#"(component
@@ -151,7 +157,8 @@ async fn arguments_that_are_no_values_of_the_types() {
         r#"Argument 'value' must be one of "red", "green", "dark-blue"."#
     );
     assert_eq!(
-        refused("people", json!({"value": {"full_name": "A", "favourite": "red", "may": ["fly"]}})).await,
+        refused("people", json!({"value": {"full_name": "A", "favourite": "red", "may": ["fly"]}}))
+            .await,
         "Required argument 'value.age' was not supplied to 'people'. \
          Argument 'value.may[0]' must be one of \"read\", \"write\", \"run-as-owner\"."
     );
@@ -159,5 +166,8 @@ async fn arguments_that_are_no_values_of_the_types() {
         refused("floats", json!({"single": 1e39, "double": "NaN"})).await,
         "Argument 'double' is out of range for a number. Argument 'single' is out of range for a number."
     );
-    assert_eq!(refused("bytes", json!({"value": "?"})).await, "Argument 'value' violates 'pattern'.");
+    assert_eq!(
+        refused("bytes", json!({"value": "?"})).await,
+        "Argument 'value' violates 'pattern'."
+    );
 }

@@ -58,7 +58,8 @@ async fn what_is_nearly_right_is_made_right() {
     let sent = json!({"value": {"kind": "CIRCLE", "value": "1.5", "colour": "red"}});
     assert_eq!(value(&host, "figures", &sent).await, json!({"kind": "circle", "value": 1.5}));
     let person = json!({"full_name": "A", "age": "30", "favourite": "RED", "may": []});
-    let expected = json!({"full_name": "A", "age": 30, "nick_name": null, "favourite": "red", "may": []});
+    let expected =
+        json!({"full_name": "A", "age": 30, "nick_name": null, "favourite": "red", "may": []});
     assert_eq!(value(&host, "people", &json!({ "value": person })).await, expected);
     assert_eq!(value(&host, "options", &json!({})).await, Value::Null);
 }
@@ -189,7 +190,8 @@ fn everything() -> BoxedStrategy<Value> {
     ])
 }
 
-/// Text to arguments to component values, into a guest's memory, out of it again, to JSON: nothing may change.
+/// Text to arguments to component values, into a guest's memory, out of it again, to JSON: nothing
+/// may change.
 #[test]
 fn any_value_comes_back() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -197,8 +199,11 @@ fn any_value_comes_back() {
     // Generous: many tests may run beside this one.
     host.limits.wall_ms_max = 10_000;
     runtime.block_on(host.load("echo"));
-    let mut runner =
-        TestRunner::new(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() });
+    let mut runner = TestRunner::new(ProptestConfig {
+        cases: 200,
+        failure_persistence: None,
+        ..Default::default()
+    });
     let ran = runner.run(&everything(), |sent| {
         let completion = runtime.block_on(host.call("all", &json!({ "value": sent }).to_string()));
         prop_assert_eq!(completion.outcome, Outcome::Ok(Output::Value(sent)));

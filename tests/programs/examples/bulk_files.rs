@@ -1,5 +1,5 @@
-//! Moves many bytes and many files with the standard library, for the benchmarks. What it does is told by `do`, where by `at`,
-//! and `amount` and `step` say how much.
+//! Moves many bytes and many files with the standard library, for the benchmarks. What it does is
+//! told by `do`, where by `at`, and `amount` and `step` say how much.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};

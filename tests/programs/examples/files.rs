@@ -1,7 +1,8 @@
 //! Does file operations that its arguments name, and says how they went.
 //!
-//! One operation is `do` with `from` and `to`. Several are a `script`: steps with `;` between them, each an operation and its
-//! words; the answers come back in the same form. Files that a script opens stay open until its end.
+//! One operation is `do` with `from` and `to`. Several are a `script`: steps with `;` between them,
+//! each an operation and its words; the answers come back in the same form. Files that a script
+//! opens stay open until its end.
 
 use std::ffi::{CString, c_char, c_int};
 use std::fs::{self, File, OpenOptions};

@@ -1,4 +1,5 @@
-//! What clients of an MCP server try: a structured answer, a failure, progress, and work that only ends when it is stopped.
+//! What clients of an MCP server try: a structured answer, a failure, progress, and work that only
+//! ends when it is stopped.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! Does the operations of `cofferdam:plugin` that its argument names, and says what came of each.
 //!
-//! `script` is steps with `;` between them, each an operation and its words, which are written in hexadecimal digits so that
-//! they can hold anything. The answers come back one per line in the same digits.
+//! `script` is steps with `;` between them, each an operation and its words, which are written in
+//! hexadecimal digits so that they can hold anything. The answers come back one per line in the
+//! same digits.
 
 use cofferdam_test_programs::files::{self, EntryType, Error, Query, WriteMode};
 use cofferdam_test_programs::*;

@@ -1,4 +1,5 @@
-//! A component after the convention of wassette: an inline interface, `result<_, string>`, WASI 0.2 for the rest.
+//! A component after the convention of wassette: an inline interface, `result<_, string>`, WASI 0.2
+//! for the rest.
 
 wit_bindgen::generate!({
     inline: "

@@ -1,15 +1,18 @@
-//! What is counted must not look for the page of system calls that the kernel maps into every process.
+//! What is counted must not look for the page of system calls that the kernel maps into every
+//! process.
 //!
-//! The counter takes that page away, and says so where programs used to look. rustix asks the kernel itself where it is
-//! (`prctl(PR_GET_AUXV)`, Linux 6.4), reads there, and dies. Refused that question, as by an older kernel, it reads what the counter
-//! shows it.
+//! The counter takes that page away, and says so where programs used to look. rustix asks the
+//! kernel itself where it is (`prctl(PR_GET_AUXV)`, Linux 6.4), reads there, and dies. Refused that
+//! question, as by an older kernel, it reads what the counter shows it.
 
 use std::thread;
 
 use anyhow::anyhow;
 
 /// Does `work` in a thread whose child processes are refused that question.
-pub(super) fn without_auxv<T: Send>(work: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+pub(super) fn without_auxv<T: Send>(
+    work: impl FnOnce() -> anyhow::Result<T> + Send,
+) -> anyhow::Result<T> {
     thread::scope(|scope| {
         let thread = scope.spawn(|| refuse().and_then(|()| work()));
         thread.join().map_err(|_| anyhow!("the counting has panicked"))?

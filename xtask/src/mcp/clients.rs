@@ -54,7 +54,8 @@ fn accept(tools: &Tools, program: &str, mode: &str, transport: Transport) -> any
     let [first, second] = SWAPPED;
     put_plugin(first, &swapped)?;
     let other = root().join("target/plugins").join(format!("{second}.wasm"));
-    let mut plan = json!({ "mode": mode, "swap": { "file": text(&swapped)?, "with": text(&other)? } });
+    let mut plan =
+        json!({ "mode": mode, "swap": { "file": text(&swapped)?, "with": text(&other)? } });
     let arguments = arguments(&swapped)?;
     match transport {
         Transport::Stdio => {
@@ -69,14 +70,18 @@ fn accept(tools: &Tools, program: &str, mode: &str, transport: Transport) -> any
             arguments.extend(["--token-file".to_owned(), text(&token)?.to_owned()]);
             let mut server = Server::start(&arguments)?;
             let token = fs::read_to_string(&token)?;
-            add(&mut plan, json!({ "url": server.url, "token": token.trim(), "pid": server.pid() }));
+            add(
+                &mut plan,
+                json!({ "url": server.url, "token": token.trim(), "pid": server.pid() }),
+            );
             client(tools, program, &plan)?;
             server.check_runs()
         }
     }
 }
 
-/// What is served. Calls may take long: one that ends early was stopped, and did not run into a limit.
+/// What is served. Calls may take long: one that ends early was stopped, and did not run into a
+/// limit.
 fn arguments(swapped: &Path) -> anyhow::Result<Vec<String>> {
     let plugin = |name: &str, path: &Path| Ok(format!("{name}={}", text(path)?));
     let guest = |name: &str| root().join("target/plugins").join(format!("{name}.wasm"));
@@ -104,7 +109,9 @@ fn client(tools: &Tools, program: &str, plan: &Value) -> anyhow::Result<()> {
     if program.ends_with(".py") {
         // It would leave compiled modules beside what it reads.
         let python = tools.python();
-        return command(text(&python)?, &["-B", text(&script)?, &plan]).called(program).run(&root());
+        return command(text(&python)?, &["-B", text(&script)?, &plan])
+            .called(program)
+            .run(&root());
     }
     // Node looks for packages in the folders above a program.
     let beside_packages: PathBuf = tools.folder.join("npm").join(program);
@@ -121,11 +128,13 @@ fn bundle(tools: &Tools) -> anyhow::Result<()> {
     }
     fs::create_dir_all(&folder)?;
     let cofferdam = binary();
-    let line = ["mcp", "bundle", "target/mcp/bundle/text.mcpb", "--plugin", "target/plugins/text.wasm"];
+    let line =
+        ["mcp", "bundle", "target/mcp/bundle/text.mcpb", "--plugin", "target/plugins/text.wasm"];
     let mount = ["--mount", "docs=docs:ro", "--cache-dir", "target/test-cache"];
     command(text(&cofferdam)?, &[&line[..], &mount].concat()).run(&root())?;
     let tool = tools.module("@anthropic-ai/mcpb/dist/cli/cli.js");
-    for line in [&["unpack", "text.mcpb", "unpacked"][..], &["validate", "unpacked/manifest.json"]] {
+    for line in [&["unpack", "text.mcpb", "unpacked"][..], &["validate", "unpacked/manifest.json"]]
+    {
         command(text(&tools.node)?, &[&[text(&tool)?], line].concat()).run(&folder)?;
     }
     command("target/mcp/bundle/unpacked/server/cofferdam", &["--version"]).run(&root())

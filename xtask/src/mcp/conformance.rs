@@ -1,5 +1,5 @@
-//! The official conformance suite: its server scenarios against plugins that offer what they want, and its client scenarios
-//! with a program made of our client.
+//! The official conformance suite: its server scenarios against plugins that offer what they want,
+//! and its client scenarios with a program made of our client.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,8 @@ use super::server::Server;
 use super::{Tools, put_plugin, text};
 use crate::run::{cargo, root, section};
 
-/// The sets of scenarios that an implementation has to pass, by the revision that they were frozen with.
+/// The sets of scenarios that an implementation has to pass, by the revision that they were frozen
+/// with.
 const REQUIREMENTS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 /// What is served to the suite, and the copy that changes.
 const CONFIG: &str = "tests/mcp/cofferdam.toml";
@@ -61,7 +62,8 @@ pub(super) fn run(tools: &Tools) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs one set of scenarios and says in a line how it went, with a line for each failure. Says whether it is passed.
+/// Runs one set of scenarios and says in a line how it went, with a line for each failure. Says
+/// whether it is passed.
 fn suite(tools: &Tools, requirements: &str, side: &str, more: &[&str]) -> anyhow::Result<bool> {
     let results = root().join("target/mcp/conformance").join(format!("{side}-{requirements}"));
     if results.exists() {
@@ -114,11 +116,14 @@ impl Checks {
         let mut checks = Self::default();
         for folder in folders_with_checks(results)? {
             let text = fs::read_to_string(folder.join("checks.json"))?;
-            let list: Vec<Value> = serde_json::from_str(&text).context("the suite writes lists of checks")?;
+            let list: Vec<Value> =
+                serde_json::from_str(&text).context("the suite writes lists of checks")?;
             checks.scenarios += 1;
             let scenario = scenario(results, &folder)?;
             for check in list {
-                let of = |key: &str| check.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+                let of = |key: &str| {
+                    check.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+                };
                 match of("status").as_str() {
                     "SUCCESS" => checks.passed += 1,
                     "FAILURE" => {
@@ -173,7 +178,8 @@ fn scenario(results: &Path, folder: &Path) -> anyhow::Result<String> {
     Ok(name.get(..name.len().saturating_sub(TIME_CHARS)).unwrap_or(name).to_owned())
 }
 
-/// Changes what is served whenever a tool asks for it, by a file in the directory that is mounted for it.
+/// Changes what is served whenever a tool asks for it, by a file in the directory that is mounted
+/// for it.
 struct Changing {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -237,12 +243,13 @@ impl Served {
     }
 
     fn put_config(&self) -> anyhow::Result<()> {
-        let mut text =
-            fs::read_to_string(root().join(CONFIG)).with_context(|| format!("cannot read {CONFIG}"))?;
+        let mut text = fs::read_to_string(root().join(CONFIG))
+            .with_context(|| format!("cannot read {CONFIG}"))?;
         if self.has_more_prompts {
             text.push_str(MORE_PROMPTS);
         }
-        let (served, fresh) = (root().join(SERVED_CONFIG), root().join("target/mcp/cofferdam.fresh"));
+        let (served, fresh) =
+            (root().join(SERVED_CONFIG), root().join("target/mcp/cofferdam.fresh"));
         fs::write(&fresh, text)?;
         Ok(fs::rename(&fresh, &served)?)
     }

@@ -64,7 +64,8 @@ impl Drop for Server {
     }
 }
 
-/// What the server says, line by line. It is read to the end, or the server would wait for a reader.
+/// What the server says, line by line. It is read to the end, or the server would wait for a
+/// reader.
 fn said(child: &mut Child) -> anyhow::Result<Receiver<String>> {
     let stderr = child.stderr.take().context("standard error is a pipe")?;
     let (sender, receiver) = channel();

@@ -65,7 +65,9 @@ pub(crate) fn parse_default(attribute: &syn::Attribute) -> Result<Option<Default
     let mut default = None;
     attribute.parse_nested_meta(|meta| {
         if !meta.path.is_ident("default") {
-            return Err(meta.error("unknown option; a parameter can have `default` or `default = …`"));
+            return Err(
+                meta.error("unknown option; a parameter can have `default` or `default = …`")
+            );
         }
         once(&meta, default.is_some())?;
         default = Some(match meta.input.peek(Token![=]) {

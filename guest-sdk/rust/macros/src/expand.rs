@@ -1,5 +1,6 @@
-//! The code beside the function. It names items of `cofferdam` by absolute path and has its variables to itself
-//! (`Span::mixed_site`), so that nothing in the author's scope can change what it means.
+//! The code beside the function. It names items of `cofferdam` by absolute path and has its
+//! variables to itself (`Span::mixed_site`), so that nothing in the author's scope can change what
+//! it means.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -11,7 +12,8 @@ use crate::function::{Parameter, ToolFunction};
 
 pub(crate) fn expand(tool: &ToolFunction) -> TokenStream {
     let ToolFunction { ident, visibility, conditions, name, description, .. } = tool;
-    let defaults = tool.parameters.iter().enumerate().map(|(index, it)| default_function(index, it));
+    let defaults =
+        tool.parameters.iter().enumerate().map(|(index, it)| default_function(index, it));
     let options = options(tool);
     let properties = tool.parameters.iter().enumerate().map(|(index, it)| property(index, it));
     let output = output_schema(tool);
@@ -50,10 +52,14 @@ fn default_function(index: usize, parameter: &Parameter) -> TokenStream {
     let (function, ty) = (default_ident(index), &parameter.ty);
     let value = match &parameter.default {
         None => return TokenStream::new(),
-        Some(Default::OfType) => quote_spanned!(at(ty.span())=> <#ty as ::core::default::Default>::default()),
+        Some(Default::OfType) => {
+            quote_spanned!(at(ty.span())=> <#ty as ::core::default::Default>::default())
+        }
         Some(Default::Value(expression)) => match &**expression {
             // So that `default = "en"` works for a `String`.
-            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => quote!(::core::convert::Into::into(#text)),
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => {
+                quote!(::core::convert::Into::into(#text))
+            }
             expression => quote!(#expression),
         },
     };
@@ -70,7 +76,9 @@ fn property(index: usize, parameter: &Parameter) -> TokenStream {
     let function = default_ident(index);
     match default {
         None => quote_spanned!(at(ty.span())=> schema.property::<#ty>(#name, #description);),
-        Some(_) => quote_spanned!(at(ty.span())=> schema.defaulted::<#ty>(#name, #description, #function());),
+        Some(_) => {
+            quote_spanned!(at(ty.span())=> schema.defaulted::<#ty>(#name, #description, #function());)
+        }
     }
 }
 

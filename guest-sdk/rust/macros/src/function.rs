@@ -3,7 +3,8 @@
 use proc_macro2::TokenStream;
 use syn::spanned::Spanned as _;
 use syn::{
-    Attribute, Error, FnArg, Ident, ItemFn, Pat, PatType, Result, ReturnType, Safety, Type, Visibility,
+    Attribute, Error, FnArg, Ident, ItemFn, Pat, PatType, Result, ReturnType, Safety, Type,
+    Visibility,
 };
 
 use crate::attribute::{Default, ToolOptions, parse_default};
@@ -36,8 +37,8 @@ pub(crate) struct Parameter {
     pub(crate) default: Option<Default>,
 }
 
-/// Reads a tool off a function. The parameters of `function` lose their doc comments and `#[tool]` attributes
-/// in any case, so that an error here is not followed by errors about them.
+/// Reads a tool off a function. The parameters of `function` lose their doc comments and `#[tool]`
+/// attributes in any case, so that an error here is not followed by errors about them.
 pub(crate) fn read(attribute: TokenStream, function: &mut ItemFn) -> Result<ToolFunction> {
     let mut errors = Errors::default();
     let parameters = errors.take(parameters(function));
@@ -89,13 +90,22 @@ fn check_signature(function: &ItemFn) -> Result<()> {
     let signature = &function.sig;
     let mut errors = Errors::default();
     if let Some(keyword) = &signature.asyncness {
-        errors.push(Error::new(keyword.span, "a tool cannot be `async`: the host runs each call to its end"));
+        errors.push(Error::new(
+            keyword.span,
+            "a tool cannot be `async`: the host runs each call to its end",
+        ));
     }
     if let Safety::Unsafe(keyword) = &signature.safety {
-        errors.push(Error::new(keyword.span, "a tool cannot be `unsafe`: a model calls it with anything"));
+        errors.push(Error::new(
+            keyword.span,
+            "a tool cannot be `unsafe`: a model calls it with anything",
+        ));
     }
     if let Some(first) = signature.generics.params.first() {
-        errors.push(Error::new(first.span(), "a tool cannot be generic: its schema has to be one schema"));
+        errors.push(Error::new(
+            first.span(),
+            "a tool cannot be generic: its schema has to be one schema",
+        ));
     }
     errors.finish()
 }
@@ -176,7 +186,9 @@ fn parameter(input: &mut PatType) -> Result<Parameter> {
 
 fn parameter_name(pattern: &Pat) -> Result<String> {
     match pattern {
-        Pat::Ident(name) if name.subpat.is_none() && name.by_ref.is_none() => Ok(plain_name(&name.ident)),
+        Pat::Ident(name) if name.subpat.is_none() && name.by_ref.is_none() => {
+            Ok(plain_name(&name.ident))
+        }
         other => Err(Error::new_spanned(
             other,
             "a tool's parameter has to be a plain name, which is what the model calls it",

@@ -1,9 +1,9 @@
 //! The attribute `#[tool]`. It is documented where people use it, in the crate `cofferdam`.
 //!
-//! The function stays as it was written, without the attributes that only this macro understands. Beside it the
-//! macro puts an empty enum of the same name, which lives in the namespace of types, and implements
-//! `cofferdam_sdk::Tool` for it. Everything that can be wrong is reported at the token that is wrong, and all of it
-//! at once.
+//! The function stays as it was written, without the attributes that only this macro understands.
+//! Beside it the macro puts an empty enum of the same name, which lives in the namespace of types,
+//! and implements `cofferdam_sdk::Tool` for it. Everything that can be wrong is reported at the
+//! token that is wrong, and all of it at once.
 
 mod attribute;
 mod docs;
@@ -19,7 +19,8 @@ use quote::{ToTokens as _, quote};
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let item = proc_macro2::TokenStream::from(item);
     let Ok(mut function) = syn::parse2::<syn::ItemFn>(item.clone()) else {
-        let error = syn::Error::new_spanned(first_token(item.clone()), "`#[tool]` goes on a function");
+        let error =
+            syn::Error::new_spanned(first_token(item.clone()), "`#[tool]` goes on a function");
         let error = error.into_compile_error();
         return quote!(#error #item).into();
     };

@@ -2,8 +2,8 @@
 
 use syn::{GenericArgument, PathArguments, Type, TypeReference};
 
-/// The first reference inside a type. Arguments are decoded from JSON that is gone when the tool runs, so
-/// nothing is there to refer to.
+/// The first reference inside a type. Arguments are decoded from JSON that is gone when the tool
+/// runs, so nothing is there to refer to.
 pub(crate) fn reference(ty: &Type) -> Option<&TypeReference> {
     match ty {
         Type::Reference(found) => Some(found),
@@ -12,10 +12,14 @@ pub(crate) fn reference(ty: &Type) -> Option<&TypeReference> {
         Type::Paren(paren) => reference(&paren.elem),
         Type::Slice(slice) => reference(&slice.elem),
         Type::Tuple(tuple) => tuple.elems.iter().find_map(reference),
-        Type::Path(path) => path.path.segments.iter().find_map(|segment| match &segment.arguments {
-            PathArguments::AngleBracketed(arguments) => arguments.args.iter().find_map(in_argument),
-            _ => None,
-        }),
+        Type::Path(path) => {
+            path.path.segments.iter().find_map(|segment| match &segment.arguments {
+                PathArguments::AngleBracketed(arguments) => {
+                    arguments.args.iter().find_map(in_argument)
+                }
+                _ => None,
+            })
+        }
         _ => None,
     }
 }
@@ -40,7 +44,9 @@ pub(crate) fn owned(reference: &TypeReference) -> &'static str {
 /// Whether a type is written as `Option<…>`.
 pub(crate) fn is_option(ty: &Type) -> bool {
     match ty {
-        Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == "Option"),
+        Type::Path(path) => {
+            path.path.segments.last().is_some_and(|segment| segment.ident == "Option")
+        }
         Type::Group(group) => is_option(&group.elem),
         Type::Paren(paren) => is_option(&paren.elem),
         _ => false,

@@ -1,5 +1,6 @@
-//! Lines for the client, which may show them to a person. What is printed to standard error stays in the host's record of the
-//! call. The host leaves out lines of more than 8 KiB, and what is too much.
+//! Lines for the client, which may show them to a person. What is printed to standard error stays
+//! in the host's record of the call. The host leaves out lines of more than 8 KiB, and what is too
+//! much.
 //!
 //! ```
 //! cofferdam_sdk::client::log::warning("the file has 3 lines that are no CSV");
@@ -44,7 +45,8 @@ pub fn warning(message: &str) {
     line(Level::Warning, message);
 }
 
-/// Something that went wrong, although the tool goes on. What ends it is a [`ToolFailure`](crate::ToolFailure).
+/// Something that went wrong, although the tool goes on. What ends it is a
+/// [`ToolFailure`](crate::ToolFailure).
 pub fn error(message: &str) {
     line(Level::Error, message);
 }

@@ -38,7 +38,8 @@ use crate::{Content, Tool, ToolFailure, content, toolbox};
 /// assert!(host.call::<count_lines>(json!({"path": "a.txt"})).is_err());
 /// ```
 ///
-/// Limits, schemas and permissions are the real host's; `cofferdam test` runs a component with them.
+/// Limits, schemas and permissions are the real host's; `cofferdam test` runs a component with
+/// them.
 #[derive(Clone, Default)]
 pub struct Host {
     state: Rc<RefCell<State>>,
@@ -134,12 +135,16 @@ impl Host {
 
     /// With a client that answers questions.
     #[must_use]
-    pub fn client(self, answers: impl Fn(Question) -> Result<Answer, client::Error> + 'static) -> Self {
+    pub fn client(
+        self,
+        answers: impl Fn(Question) -> Result<Answer, client::Error> + 'static,
+    ) -> Self {
         self.state.borrow_mut().answers = Some(Rc::new(answers));
         self
     }
 
-    /// Calls a tool like [`testing::call`](super::call), with what this host grants. If it fails, the stores are as before.
+    /// Calls a tool like [`testing::call`](super::call), with what this host grants. If it fails,
+    /// the stores are as before.
     ///
     /// # Errors
     ///
@@ -243,7 +248,8 @@ pub(crate) fn can_ask(_: Kind) -> bool {
 }
 
 pub(crate) fn ask(questions: Vec<Question>) -> Result<Vec<Answer>, client::Error> {
-    let answers = with(|state| state.answers.clone()).flatten().ok_or(client::Error::Unsupported)?;
+    let answers =
+        with(|state| state.answers.clone()).flatten().ok_or(client::Error::Unsupported)?;
     questions.into_iter().map(|question| answers(question)).collect()
 }
 

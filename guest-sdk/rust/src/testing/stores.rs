@@ -29,8 +29,10 @@ impl Stores {
     }
 
     pub(crate) fn granted(&self) -> Vec<Granted> {
-        let granted =
-            |(name, store): (&String, &Store)| Granted { name: name.clone(), writable: !store.is_read_only };
+        let granted = |(name, store): (&String, &Store)| Granted {
+            name: name.clone(),
+            writable: !store.is_read_only,
+        };
         self.0.iter().map(granted).collect()
     }
 
@@ -48,13 +50,26 @@ impl Stores {
         let store = self.store(store)?;
         check(path, true)?;
         if let Some(content) = store.files.get(path) {
-            return Ok(Stat { kind: Kind::File, bytes: content.len().try_into().unwrap_or(u64::MAX) });
+            return Ok(Stat {
+                kind: Kind::File,
+                bytes: content.len().try_into().unwrap_or(u64::MAX),
+            });
         }
         let is_directory = path.is_empty() || store.directories.contains(path);
-        if is_directory { Ok(Stat { kind: Kind::Directory, bytes: 0 }) } else { Err(Error::NotFound) }
+        if is_directory {
+            Ok(Stat { kind: Kind::Directory, bytes: 0 })
+        } else {
+            Err(Error::NotFound)
+        }
     }
 
-    pub(crate) fn read(&self, store: &str, path: &str, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
+    pub(crate) fn read(
+        &self,
+        store: &str,
+        path: &str,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, Error> {
         let store = self.store(store)?;
         check(path, false)?;
         let content = store.files.get(path).ok_or(Error::NotFound)?;
@@ -138,7 +153,11 @@ impl Stores {
         let contents = &self.store(store)?.files;
         let mut matches = Vec::new();
         for entry in self.list(store, directory, glob, is_recursive)? {
-            let path = if directory.is_empty() { entry.name } else { format!("{directory}/{}", entry.name) };
+            let path = if directory.is_empty() {
+                entry.name
+            } else {
+                format!("{directory}/{}", entry.name)
+            };
             let text = contents.get(&path).and_then(|content| std::str::from_utf8(content).ok());
             let numbered = text.unwrap_or_default().lines().zip(1..);
             let lines: Vec<(u64, String)> = numbered
@@ -156,7 +175,8 @@ impl Stores {
 
 impl Store {
     fn add_parents(&mut self, path: &str) -> Result<(), Error> {
-        let parents: Vec<_> = path.match_indices('/').filter_map(|(at, _)| path.get(..at)).collect();
+        let parents: Vec<_> =
+            path.match_indices('/').filter_map(|(at, _)| path.get(..at)).collect();
         if parents.iter().any(|parent| self.files.contains_key(*parent)) {
             return Err(Error::WrongType("a file is above it".to_owned()));
         }
@@ -201,7 +221,10 @@ fn check(path: &str, may_be_root: bool) -> Result<(), Error> {
         return Ok(());
     }
     let is_bad = |segment: &str| segment.is_empty() || matches!(segment, "." | "..");
-    if path.split('/').any(is_bad) || path.contains([':', '\\']) || path.chars().any(char::is_control) {
+    if path.split('/').any(is_bad)
+        || path.contains([':', '\\'])
+        || path.chars().any(char::is_control)
+    {
         return Err(Error::InvalidPath(format!(
             "`{path}` is not a path: it is relative, with `/` between segments, and without `.`, `..` and `:`"
         )));

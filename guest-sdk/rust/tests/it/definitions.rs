@@ -43,7 +43,13 @@ struct Tree {
 ///
 /// Use it for one text, not for files:
 ///   they can be large.
-#[tool(name = "sort.lines", title = "Sort lines", read_only, destructive = false, long_running = true)]
+#[tool(
+    name = "sort.lines",
+    title = "Sort lines",
+    read_only,
+    destructive = false,
+    long_running = true
+)]
 #[expect(unused_variables, reason = "only the definition matters")]
 fn sort(
     /// The text.
@@ -90,7 +96,8 @@ fn keep_the_order_of_the_parameters() {
 #[test]
 fn describe_every_kind_of_parameter() {
     let schema = testing::definition::<sort>().input_schema;
-    let check = |name: &str, expected: Value| assert_eq!(schema["properties"][name], expected, "{name}");
+    let check =
+        |name: &str, expected: Value| assert_eq!(schema["properties"][name], expected, "{name}");
     check("text", json!({"type": "string", "description": "The text."}));
     check(
         "order",
@@ -118,7 +125,10 @@ fn describe_every_kind_of_parameter() {
         "weights",
         json!({"type": "object", "additionalProperties": {"type": "number", "format": "float"}}),
     );
-    check("separator", json!({"type": "string", "description": "Where a line ends.", "default": "\n"}));
+    check(
+        "separator",
+        json!({"type": "string", "description": "Where a line ends.", "default": "\n"}),
+    );
     check("limit", json!({"type": "integer", "format": "uint32", "minimum": 0, "default": 0}));
     check("type", json!({"type": "string", "enum": ["Csv", "Json"]}));
 }

@@ -88,10 +88,16 @@ fn every_return_type_has_its_contents() {
     check::<literal>(&[Content::text("text")], json!("text"));
     check::<unit>(&[], json!(null));
     check::<fallible_unit>(&[], json!(null));
-    check::<count>(&[Content::Json(r#"{"words":2,"letters":9}"#.into())], json!({"words": 2, "letters": 9}));
+    check::<count>(
+        &[Content::Json(r#"{"words":2,"letters":9}"#.into())],
+        json!({"words": 2, "letters": 9}),
+    );
     check::<optional>(&[Content::Json("null".into())], json!(null));
     check::<list>(&[Content::Json("[1,null]".into())], json!([1, null]));
-    check::<image>(&[Content::blob("image/png", "png")], json!({"media_type": "image/png", "bytes": 3}));
+    check::<image>(
+        &[Content::blob("image/png", "png")],
+        json!({"media_type": "image/png", "bytes": 3}),
+    );
     check::<item>(&[Content::text("text")], json!("text"));
     check::<items>(
         &[Content::text("a"), Content::Json("[1]".into()), Content::blob("text/csv", "a,b")],
@@ -110,7 +116,9 @@ fn a_value_that_is_not_json_is_a_failure() {
 #[tool]
 fn fail(how: String) -> Fallible<u8> {
     match how.as_str() {
-        "full" => Err(ToolFailure::new("the index is locked").suggestion("wait a minute").transient()),
+        "full" => {
+            Err(ToolFailure::new("the index is locked").suggestion("wait a minute").transient())
+        }
         "value" => Err(ToolFailure::new("no").value(json!({"code": 7})).permanent()),
         "unwritable" => Err(ToolFailure::new("no").value(BTreeMap::from([(vec![1], 1)]))),
         other => Ok(other.parse()?),
@@ -129,7 +137,10 @@ fn failures_keep_what_the_tool_said() {
     assert_eq!(full.to_string(), "the index is locked; wait a minute");
 
     let value = failure("value");
-    assert_eq!((value.error_value(), value.is_transient()), (Some(&json!({"code": 7})), Some(false)));
+    assert_eq!(
+        (value.error_value(), value.is_transient()),
+        (Some(&json!({"code": 7})), Some(false))
+    );
     assert_eq!(failure("unwritable"), ToolFailure::new("no"));
 }
 

@@ -12,7 +12,8 @@ use crate::{ApprovalAnswer, ApprovalRequest, FunctionCall, Session};
 /// The part of a session's state that holds the batch.
 const PART: &str = "open_approvals";
 
-/// Calls of one reply of which some wait for a person (`LOOP-36`). What runs in the end is what stands here.
+/// Calls of one reply of which some wait for a person (`LOOP-36`). What runs in the end is what
+/// stands here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OpenBatch {
     /// All calls, in their order.
@@ -103,7 +104,8 @@ impl OpenBatch {
         let request = |open: &Open| {
             let function_call = self.calls.get(open.call)?.clone();
             let (id, origin) = (open.id.clone(), open.origin.clone());
-            let mut request = ApprovalRequest { id, function_call, origin, ..ApprovalRequest::default() };
+            let mut request =
+                ApprovalRequest { id, function_call, origin, ..ApprovalRequest::default() };
             if !open.objections.is_empty() {
                 let messages: Vec<_> =
                     open.objections.iter().map(|objection| objection.message.as_str()).collect();
@@ -122,10 +124,13 @@ impl OpenBatch {
 
     /// Takes an answer, if it counts (`LOOP-37` to `LOOP-39`). Says whether it does.
     fn take(&mut self, answer: &ApprovalAnswer) -> bool {
-        let Some(open) = self.requests.iter_mut().find(|open| open.id == answer.id) else { return false };
+        let Some(open) = self.requests.iter_mut().find(|open| open.id == answer.id) else {
+            return false;
+        };
         let Some(call) = self.calls.get(open.call) else { return false };
-        let differs =
-            |given: &Option<String>, recorded: &str| given.as_ref().is_some_and(|given| given != recorded);
+        let differs = |given: &Option<String>, recorded: &str| {
+            given.as_ref().is_some_and(|given| given != recorded)
+        };
         let has_other_arguments =
             answer.arguments.as_ref().is_some_and(|given| !same_arguments(given, &call.arguments));
         if open.decision.is_some()
@@ -154,7 +159,8 @@ impl OpenBatch {
     }
 }
 
-/// Gives answers to the batch that waits in the session. Unless they resolve it or leave it waiting, it is abandoned.
+/// Gives answers to the batch that waits in the session. Unless they resolve it or leave it
+/// waiting, it is abandoned.
 pub(crate) fn settle(session: &Session, answers: &[ApprovalAnswer]) -> Answered {
     let Ok(mut batch) = serde_json::from_value::<OpenBatch>(session.part(PART)) else {
         return Answered::Nothing;
@@ -177,18 +183,21 @@ pub(crate) fn settle(session: &Session, answers: &[ApprovalAnswer]) -> Answered 
 pub(super) fn same_arguments(left: &str, right: &str) -> bool {
     let value = |text: &str| cofferdam_tool::output::parse_json(text).ok();
     left == right
-        || value(left).is_some_and(|left| value(right).is_some_and(|right| same_value(&left, &right)))
+        || value(left)
+            .is_some_and(|left| value(right).is_some_and(|right| same_value(&left, &right)))
 }
 
 /// Whether two JSON values are the same: members in any order, `1` and `1.0` alike.
 fn same_value(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
-            // As floats only where one of them is written as one: large integers keep all their digits.
+            // As floats only where one of them is written as one: large integers keep all their
+            // digits.
             left == right || (left.is_f64() || right.is_f64()) && left.as_f64() == right.as_f64()
         }
         (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same_value(left, right))
+            left.len() == right.len()
+                && left.iter().zip(right).all(|(left, right)| same_value(left, right))
         }
         (Value::Object(left), Value::Object(right)) => {
             let has_same = |(name, left): (&String, &Value)| {
@@ -220,7 +229,8 @@ mod tests {
             ..FunctionCall::default()
         };
         let calls: Vec<_> = arguments.iter().enumerate().map(call).collect();
-        let gated: Vec<_> = (0..calls.len()).map(|place| Gated { place, ..Gated::default() }).collect();
+        let gated: Vec<_> =
+            (0..calls.len()).map(|place| Gated { place, ..Gated::default() }).collect();
         let batch = OpenBatch::new(calls, &gated).unwrap();
         batch.record(&session);
         (session, batch.waiting())
@@ -235,7 +245,9 @@ mod tests {
         let (session, requests) = session_with(&["{}"]);
         let id = &requests[0].id;
         let answers = [answer(id, false.into()), answer(id, true.into())];
-        let Answered::Complete(calls) = settle(&session, &answers) else { panic!("all is answered") };
+        let Answered::Complete(calls) = settle(&session, &answers) else {
+            panic!("all is answered")
+        };
         assert_eq!(calls[0].decision, Some(Decision::Refused(None)));
         assert_eq!(settle(&session, &[answer(id, true.into())]), Answered::Nothing);
     }
@@ -245,10 +257,14 @@ mod tests {
         for wrong in [
             ApprovalAnswer { call_id: Some("1".to_owned()), ..ApprovalAnswer::default() },
             ApprovalAnswer { name: Some("g".to_owned()), ..ApprovalAnswer::default() },
-            ApprovalAnswer { arguments: Some(r#"{"a":2}"#.to_owned()), ..ApprovalAnswer::default() },
+            ApprovalAnswer {
+                arguments: Some(r#"{"a":2}"#.to_owned()),
+                ..ApprovalAnswer::default()
+            },
         ] {
             let (session, requests) = session_with(&[r#"{"a":1}"#]);
-            let wrong = ApprovalAnswer { id: requests[0].id.clone(), approved: true.into(), ..wrong };
+            let wrong =
+                ApprovalAnswer { id: requests[0].id.clone(), approved: true.into(), ..wrong };
             assert_eq!(settle(&session, &[wrong]), Answered::Nothing);
         }
     }

@@ -13,8 +13,8 @@ const PART: &str = "standing_approvals";
 /// Most rules of one session.
 const RULES_MAX: usize = 1000;
 
-/// Calls that are always allowed: those of one tool from one origin. A tool of the same name from another plugin or server is not
-/// covered.
+/// Calls that are always allowed: those of one tool from one origin. A tool of the same name from
+/// another plugin or server is not covered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "allow")]
 pub enum Scope {
@@ -37,13 +37,18 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Every call of the tool that `request` asks about. `None` if the request does not say where the tool comes from.
+    /// Every call of the tool that `request` asks about. `None` if the request does not say where
+    /// the tool comes from.
     #[must_use]
     pub fn every_call(request: &ApprovalRequest) -> Option<Self> {
-        Some(Self::Tool { name: request.function_call.name.clone(), origin: request.origin.clone()? })
+        Some(Self::Tool {
+            name: request.function_call.name.clone(),
+            origin: request.origin.clone()?,
+        })
     }
 
-    /// Calls like the one that `request` asks about. `None` if the request does not say where the tool comes from.
+    /// Calls like the one that `request` asks about. `None` if the request does not say where the
+    /// tool comes from.
     #[must_use]
     pub fn same_call(request: &ApprovalRequest) -> Option<Self> {
         let FunctionCall { name, arguments, .. } = request.function_call.clone();
@@ -83,7 +88,8 @@ pub fn forbid_again(session: &Session, scope: &Scope) -> bool {
     was_allowed
 }
 
-/// Returns the standing rules of a session. Rules of earlier versions were about names; they allow nothing.
+/// Returns the standing rules of a session. Rules of earlier versions were about names; they allow
+/// nothing.
 #[must_use]
 pub fn standing_rules(session: &Session) -> Vec<Scope> {
     let Value::Array(rules) = session.part(PART) else { return Vec::new() };

@@ -21,7 +21,8 @@ pub struct Reply {
     pub finish: Option<FinishReason>,
 }
 
-/// Why a model stopped. Nothing but what is shown to people depends on it: some providers say the wrong thing.
+/// Why a model stopped. Nothing but what is shown to people depends on it: some providers say the
+/// wrong thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FinishReason {
@@ -62,9 +63,11 @@ pub enum Delta {
     Reasoning(Reasoning),
     /// A piece of a function call.
     Call {
-        /// Which call of the reply it is a piece of. Calls stand in the reply in the order in which their numbers appeared.
+        /// Which call of the reply it is a piece of. Calls stand in the reply in the order in which
+        /// their numbers appeared.
         index: usize,
-        /// What is new: a text in `call_id` or `name` counts if none was there, `arguments` are appended.
+        /// What is new: a text in `call_id` or `name` counts if none was there, `arguments` are
+        /// appended.
         call: FunctionCall,
     },
     /// A part that comes whole.
@@ -118,12 +121,15 @@ impl ReplyBuilder {
                 _ => self.contents.push(Content::Reasoning(more)),
             },
             Delta::Call { index, call: more } => {
-                let place = self.calls.iter().find(|(number, _)| *number == index).map(|(_, place)| *place);
+                let place =
+                    self.calls.iter().find(|(number, _)| *number == index).map(|(_, place)| *place);
                 match place.and_then(|place| self.contents.get_mut(place)) {
                     Some(Content::FunctionCall(call)) => {
                         call.arguments.push_str(&more.arguments);
                         call.extra.extend(more.extra);
-                        for (known, new) in [(&mut call.call_id, more.call_id), (&mut call.name, more.name)] {
+                        for (known, new) in
+                            [(&mut call.call_id, more.call_id), (&mut call.name, more.name)]
+                        {
                             if known.is_empty() {
                                 *known = new;
                             }
@@ -195,8 +201,8 @@ impl Reply {
 
 /// A reply that comes piece by piece. Dropping it ends the request.
 ///
-/// Middleware works on what will come through the hooks (`MW-5`): [`map_updates`](Self::map_updates),
-/// [`map_reply`](Self::map_reply), [`on_end`](Self::on_end).
+/// Middleware works on what will come through the hooks (`MW-5`):
+/// [`map_updates`](Self::map_updates), [`map_reply`](Self::map_reply), [`on_end`](Self::on_end).
 pub struct ReplyStream {
     inner: Pin<Box<dyn Stream<Item = Result<Update, ChatError>> + Send>>,
     hooks: Hooks<Reply>,
@@ -261,8 +267,12 @@ mod tests {
     use super::*;
 
     fn call(index: usize, call_id: &str, name: &str, arguments: &str) -> Delta {
-        let (call_id, name, arguments) = (call_id.to_owned(), name.to_owned(), arguments.to_owned());
-        Delta::Call { index, call: FunctionCall { call_id, name, arguments, ..FunctionCall::default() } }
+        let (call_id, name, arguments) =
+            (call_id.to_owned(), name.to_owned(), arguments.to_owned());
+        Delta::Call {
+            index,
+            call: FunctionCall { call_id, name, arguments, ..FunctionCall::default() },
+        }
     }
 
     #[test]
@@ -284,15 +294,19 @@ mod tests {
             ..Update::default()
         });
         let reply = builder.build();
-        let expected =
-            vec![Content::text("ab"), Content::call("y", "second", "{}"), Content::call("x", "first", "{}")];
+        let expected = vec![
+            Content::text("ab"),
+            Content::call("y", "second", "{}"),
+            Content::call("x", "first", "{}"),
+        ];
         assert_eq!(reply.messages, [Message::new(Role::Assistant, expected)]);
         assert_eq!(reply.usage.map(|usage| usage.total), Some(3));
     }
 
     #[test]
     fn a_reply_survives_being_cut_into_updates() {
-        let message = Message::new(Role::Assistant, vec![Content::text("t"), Content::call("1", "f", "{}")]);
+        let message =
+            Message::new(Role::Assistant, vec![Content::text("t"), Content::call("1", "f", "{}")]);
         let tool = Message::new(Role::Tool, vec![Content::result("1", "r")]);
         let reply = Reply { messages: vec![message, tool], ..Reply::text("") };
         let mut builder = ReplyBuilder::default();

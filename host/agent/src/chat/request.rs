@@ -11,13 +11,15 @@ use crate::Message;
 /// One request to a model.
 #[derive(Debug, Clone, Default)]
 pub struct ChatRequest {
-    /// What the model is to see, in order. Calls and results of calls are paired, and approvals are not among it.
+    /// What the model is to see, in order. Calls and results of calls are paired, and approvals are
+    /// not among it.
     pub messages: Vec<Arc<Message>>,
     /// The functions that are advertised.
     pub tools: Arc<[Arc<ToolDefinition>]>,
     /// How the model is to answer.
     pub options: ChatOptions,
-    /// The conversation that the service keeps; `messages` are then only those that it has not seen (`LOOP-4`).
+    /// The conversation that the service keeps; `messages` are then only those that it has not seen
+    /// (`LOOP-4`).
     pub conversation_id: Option<String>,
     /// Cancelled when nobody waits for the reply any more.
     pub cancellation: CancellationToken,
@@ -38,7 +40,8 @@ pub struct ChatOptions {
     pub max_output_tokens: Option<u64>,
     /// Randomness.
     pub temperature: Option<f64>,
-    /// Fields for the provider's request as they are. They never replace one that the client sets itself.
+    /// Fields for the provider's request as they are. They never replace one that the client sets
+    /// itself.
     pub additional: Map<String, Value>,
 }
 

@@ -4,7 +4,8 @@ tokio::task_local! {
     static DEPTH: usize;
 }
 
-/// In how many auto-invoked calls the running task is. A task that was spawned in one is in none of them.
+/// In how many auto-invoked calls the running task is. A task that was spawned in one is in none of
+/// them.
 #[must_use]
 pub fn depth() -> usize {
     DEPTH.try_with(|depth| *depth).unwrap_or_default()

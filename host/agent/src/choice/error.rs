@@ -2,7 +2,8 @@
 
 use crate::BoxError;
 
-/// Why a behaviour gives no configuration (`CHOICE-5`). "Kernel" is what other hosts call the registry of functions.
+/// Why a behaviour gives no configuration (`CHOICE-5`). "Kernel" is what other hosts call the
+/// registry of functions.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChoiceError {

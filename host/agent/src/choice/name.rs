@@ -10,8 +10,8 @@ pub struct FunctionName {
 }
 
 impl FunctionName {
-    /// Takes a name as it is written: split at the first dot, space around both parts ignored. A name without a dot has no
-    /// plugin part.
+    /// Takes a name as it is written: split at the first dot, space around both parts ignored. A
+    /// name without a dot has no plugin part.
     pub fn new(written: impl Into<String>) -> Self {
         let written = written.into();
         let dot = written.find('.');

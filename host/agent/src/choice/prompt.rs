@@ -14,7 +14,8 @@ const BEHAVIOR: &str = "function_choice_behavior";
 /// The entry for services without one of their own.
 const DEFAULT: &str = "default";
 
-/// What a prompt file says under `execution_settings`, an entry per service. Everything else in the file is ignored.
+/// What a prompt file says under `execution_settings`, an entry per service. Everything else in the
+/// file is ignored.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PromptSettings {
     entries: BTreeMap<String, ServiceSettings>,
@@ -33,7 +34,8 @@ impl PromptSettings {
     /// Reads a prompt file in JSON.
     ///
     /// # Errors
-    /// [`InvalidChoice`] for text that is not JSON, and for an entry whose behaviour is none: all of the file is refused.
+    /// [`InvalidChoice`] for text that is not JSON, and for an entry whose behaviour is none: all
+    /// of the file is refused.
     pub fn from_json(text: &str) -> Result<Self, InvalidChoice> {
         Self::from_value(&parse_json(text)?)
     }
@@ -56,11 +58,13 @@ impl PromptSettings {
             return Ok(Self::default());
         };
         let entries = object(settings, "execution_settings")?.iter();
-        let entries = entries.map(|(service, entry)| Ok((service.clone(), ServiceSettings::read(entry)?)));
+        let entries =
+            entries.map(|(service, entry)| Ok((service.clone(), ServiceSettings::read(entry)?)));
         Ok(Self { entries: entries.collect::<Result<_, InvalidChoice>>()? })
     }
 
-    /// What is said for a service: its own entry as a whole, or else the one called `default` (`CHOICE-10`, `CHOICE-11`).
+    /// What is said for a service: its own entry as a whole, or else the one called `default`
+    /// (`CHOICE-10`, `CHOICE-11`).
     #[must_use]
     pub fn service(&self, name: &str) -> Option<&ServiceSettings> {
         self.entries.get(name).or_else(|| self.entries.get(DEFAULT))
@@ -78,7 +82,8 @@ impl ServiceSettings {
         Ok(Self { behavior, extension_data })
     }
 
-    /// The behaviour of a run: the one that is set in code, as a whole, or else the prompt's (`CHOICE-12`).
+    /// The behaviour of a run: the one that is set in code, as a whole, or else the prompt's
+    /// (`CHOICE-12`).
     #[must_use]
     pub fn behavior_or(&self, code: Option<ChoiceBehavior>) -> Option<ChoiceBehavior> {
         code.or_else(|| self.behavior.clone())

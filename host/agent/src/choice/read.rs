@@ -4,15 +4,17 @@ use serde_json::{Map, Value, json};
 
 use super::{ChoiceBehavior, ChoiceKind, ChoiceOptions, FunctionName, InvalidChoice};
 
-/// Longest text that is parsed, in bytes. A behaviour has some hundred; a prompt file is written by a person.
+/// Longest text that is parsed, in bytes. A behaviour has some hundred; a prompt file is written by
+/// a person.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 /// How much of a YAML document may be repeated by aliases, in events of the parser.
 #[cfg(feature = "yaml")]
 const REPEATED_EVENTS_MAX: usize = 10_000;
 
 impl ChoiceBehavior {
-    /// Reads a behaviour: `type`, and if they are there `functions` and `options`. Other keys are ignored (`CHOICE-10`), among
-    /// them everything that only code may set (`CHOICE-4`, `CHOICE-11`).
+    /// Reads a behaviour: `type`, and if they are there `functions` and `options`. Other keys are
+    /// ignored (`CHOICE-10`), among them everything that only code may set (`CHOICE-4`,
+    /// `CHOICE-11`).
     ///
     /// # Errors
     /// [`InvalidChoice`] if it is none.
@@ -45,11 +47,13 @@ impl ChoiceBehavior {
         Self::from_value(&parse_yaml(text)?)
     }
 
-    /// The behaviour as [`from_value`](Self::from_value) reads it, every part named. What only code can set is not in it.
+    /// The behaviour as [`from_value`](Self::from_value) reads it, every part named. What only code
+    /// can set is not in it.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        let names =
-            |names: &Vec<FunctionName>| -> Vec<String> { names.iter().map(ToString::to_string).collect() };
+        let names = |names: &Vec<FunctionName>| -> Vec<String> {
+            names.iter().map(ToString::to_string).collect()
+        };
         json!({
             "type": self.kind.as_str(),
             "functions": self.functions.as_ref().map(names),
@@ -107,7 +111,8 @@ pub(super) fn parse_json(text: &str) -> Result<Value, InvalidChoice> {
     serde_json::from_str(text).map_err(InvalidChoice::Json)
 }
 
-/// YAML 1.2 as JSON: `yes` and `no` are texts, keys are unique, and aliases repeat no more than a little.
+/// YAML 1.2 as JSON: `yes` and `no` are texts, keys are unique, and aliases repeat no more than a
+/// little.
 #[cfg(feature = "yaml")]
 pub(super) fn parse_yaml(text: &str) -> Result<Value, InvalidChoice> {
     check_size(text)?;
@@ -117,7 +122,8 @@ pub(super) fn parse_yaml(text: &str) -> Result<Value, InvalidChoice> {
         strict_booleans: true,
         with_snippet: false,
     };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| InvalidChoice::Yaml(error.into()))
+    serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| InvalidChoice::Yaml(error.into()))
 }
 
 fn check_size(text: &str) -> Result<(), InvalidChoice> {

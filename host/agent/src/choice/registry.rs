@@ -79,7 +79,8 @@ impl FunctionRegistry {
     /// The tools of a toolset; a tool's plugin is the name of its source.
     #[must_use]
     pub fn of(toolset: &Toolset) -> Self {
-        let mut functions: Vec<RegisteredFunction> = Vec::with_capacity(toolset.definitions().len());
+        let mut functions: Vec<RegisteredFunction> =
+            Vec::with_capacity(toolset.definitions().len());
         for definition in toolset.definitions() {
             let source = toolset.source(definition.name.as_str()).map(|source| source.name());
             let last = functions.last().filter(|last| last.plugin() == source);
@@ -110,7 +111,8 @@ impl FunctionRegistry {
     }
 }
 
-/// The function of a name: the one that is spelled so, or else the first that differs in case alone.
+/// The function of a name: the one that is spelled so, or else the first that differs in case
+/// alone.
 pub(super) fn find<'f>(
     functions: &'f [RegisteredFunction],
     name: &FunctionName,

@@ -29,7 +29,10 @@ fn registry() -> FunctionRegistry {
 }
 
 /// The names that are advertised, or what is wrong.
-fn advertised(behavior: &ChoiceBehavior, registry: Option<&FunctionRegistry>) -> Result<Vec<String>, String> {
+fn advertised(
+    behavior: &ChoiceBehavior,
+    registry: Option<&FunctionRegistry>,
+) -> Result<Vec<String>, String> {
     let context = ChoiceContext { registry, ..ChoiceContext::default() };
     let configuration = behavior.configure(&context).map_err(|error| error.to_string())?;
     assert_ne!(configuration.functions, Some(vec![]));
@@ -71,7 +74,8 @@ options:
         indented(yaml.trim_end())
     );
     let [in_json, in_yaml] =
-        [PromptSettings::from_json(&in_json), PromptSettings::from_yaml(&in_yaml)].map(Result::unwrap);
+        [PromptSettings::from_json(&in_json), PromptSettings::from_yaml(&in_yaml)]
+            .map(Result::unwrap);
     assert_eq!(in_json, in_yaml);
     let settings = in_yaml.service("gpt").unwrap();
     assert_eq!(settings.behavior.as_ref(), Some(&code));
@@ -107,7 +111,10 @@ function_choice_behavior: {type: none}
     assert_eq!(prompt.service("own").unwrap().extension_data["temperature"], 1);
     assert_eq!(prompt.service("empty"), Some(&ServiceSettings::default()));
     assert_eq!(PromptSettings::from_json("{}").unwrap().service("x"), None);
-    assert_eq!(PromptSettings::from_json(r#"{"execution_settings": null}"#).unwrap().service("x"), None);
+    assert_eq!(
+        PromptSettings::from_json(r#"{"execution_settings": null}"#).unwrap().service("x"),
+        None
+    );
 }
 
 #[test]
@@ -141,15 +148,23 @@ fn yaml_is_that_of_1_2_and_has_limits() {
     assert_eq!(refused.to_string(), "Unknown function choice behavior type 'no'.");
     assert_eq!(ChoiceBehavior::from_yaml("type: none").unwrap(), ChoiceBehavior::none());
     assert_eq!(ChoiceBehavior::from_yaml("{\"type\": \"auto\"}").unwrap(), ChoiceBehavior::auto());
-    for broken in
-        ["type: auto\ntype: none", "type: [", "--- {type: auto}\n--- {type: none}", "type: *nobody", "\u{0}"]
-    {
-        assert!(matches!(ChoiceBehavior::from_yaml(broken), Err(InvalidChoice::Yaml(_))), "{broken}");
+    for broken in [
+        "type: auto\ntype: none",
+        "type: [",
+        "--- {type: auto}\n--- {type: none}",
+        "type: *nobody",
+        "\u{0}",
+    ] {
+        assert!(
+            matches!(ChoiceBehavior::from_yaml(broken), Err(InvalidChoice::Yaml(_))),
+            "{broken}"
+        );
     }
     let aliases = "function_choice_behavior: &b {type: auto}\n";
-    let shared =
-        format!("x: {{{aliases}}}\nexecution_settings: {{default: {{function_choice_behavior: *b}}}}")
-            .replace('\n', "");
+    let shared = format!(
+        "x: {{{aliases}}}\nexecution_settings: {{default: {{function_choice_behavior: *b}}}}"
+    )
+    .replace('\n', "");
     assert!(PromptSettings::from_yaml(&shared.replace("}execution", "}\nexecution")).is_ok());
 
     let mut laughs = String::from("a0: &a0 [ha, ha, ha, ha, ha, ha, ha, ha, ha]\n");
@@ -223,18 +238,25 @@ fn what_is_not_there_depends_on_who_makes_the_calls() {
     for behavior in [ChoiceBehavior::auto(), ChoiceBehavior::required()] {
         assert_eq!(advertised(&behavior, None).unwrap_err(), no_kernel);
         assert_eq!(advertised(&behavior.clone().functions(none), None).unwrap_err(), no_kernel);
-        let listed =
-            behavior.functions(["Mail.Send", " Other . Go"]).instances([function(Some("Other"), "Go")]);
+        let listed = behavior
+            .functions(["Mail.Send", " Other . Go"])
+            .instances([function(Some("Other"), "Go")]);
         let refused = "The specified function  Other . Go is not available in the kernel.";
         assert_eq!(advertised(&listed, Some(&registry)).unwrap_err(), refused);
         let manual = listed.auto_invoke(false);
         assert_eq!(advertised(&manual, Some(&registry)).unwrap(), ["Mail.Send", "Other.Go"]);
-        assert_eq!(advertised(&manual, None).unwrap_err(), "The specified function Mail.Send was not found.");
+        assert_eq!(
+            advertised(&manual, None).unwrap_err(),
+            "The specified function Mail.Send was not found."
+        );
     }
     let manual = ChoiceBehavior::none().auto_invoke(true);
     assert_eq!(advertised(&manual, None).unwrap(), none);
     let refused = "The specified function a.b was not found.";
-    assert_eq!(advertised(&manual.clone().functions(["a.b"]), Some(&registry)).unwrap_err(), refused);
+    assert_eq!(
+        advertised(&manual.clone().functions(["a.b"]), Some(&registry)).unwrap_err(),
+        refused
+    );
     let supplied = manual.instances([function(Some("mail"), "SEND"), function(None, "x")]);
     assert_eq!(advertised(&supplied, None).unwrap(), ["mail.SEND", "x"]);
     // The registered one is preferred.
@@ -246,7 +268,8 @@ fn what_is_not_there_depends_on_who_makes_the_calls() {
 fn required_advertises_once_and_the_others_always() {
     let registry = registry();
     for request_index in [0, 1, 5] {
-        let context = ChoiceContext { registry: Some(&registry), request_index, ..ChoiceContext::default() };
+        let context =
+            ChoiceContext { registry: Some(&registry), request_index, ..ChoiceContext::default() };
         let required = ChoiceBehavior::required().configure(&context).unwrap();
         assert_eq!(required.choice, ChoiceKind::Required);
         assert_eq!(required.functions.is_some(), request_index == 0);
@@ -261,13 +284,22 @@ fn required_advertises_once_and_the_others_always() {
 fn nothing_is_invoked_automatically_for_ever() {
     let registry = registry();
     let auto_invokes = |behavior: ChoiceBehavior, request_index, depth| {
-        let context =
-            ChoiceContext { registry: Some(&registry), request_index, depth, ..ChoiceContext::default() };
+        let context = ChoiceContext {
+            registry: Some(&registry),
+            request_index,
+            depth,
+            ..ChoiceContext::default()
+        };
         behavior.configure(&context).unwrap().auto_invoke
     };
-    for (request_index, depth, expected) in
-        [(0, 0, true), (127, 127, true), (128, 0, false), (500, 0, false), (0, 128, false), (0, 500, false)]
-    {
+    for (request_index, depth, expected) in [
+        (0, 0, true),
+        (127, 127, true),
+        (128, 0, false),
+        (500, 0, false),
+        (0, 128, false),
+        (0, 500, false),
+    ] {
         assert_eq!(auto_invokes(ChoiceBehavior::auto(), request_index, depth), expected);
         assert_eq!(auto_invokes(ChoiceBehavior::required(), request_index, depth), expected);
         assert!(!auto_invokes(ChoiceBehavior::none().auto_invoke(true), request_index, depth));

@@ -1,7 +1,7 @@
 //! Why a history cannot be read or written.
 
-/// Why a history cannot be read or written (`SES-9`, `SES-13`). Files are named without their directories, and what stands in
-/// them is not repeated.
+/// Why a history cannot be read or written (`SES-9`, `SES-13`). Files are named without their
+/// directories, and what stands in them is not repeated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
@@ -38,7 +38,8 @@ pub enum HistoryError {
     FileTooLarge {
         /// The file.
         file: String,
-        /// The limit: [`FileHistoryOptions::file_bytes_max`](crate::history::FileHistoryOptions::file_bytes_max).
+        /// The limit:
+        /// [`FileHistoryOptions::file_bytes_max`](crate::history::FileHistoryOptions::file_bytes_max).
         bytes_max: u64,
     },
     /// A line is longer than it may be.
@@ -48,10 +49,12 @@ pub enum HistoryError {
         line: usize,
         /// The file.
         file: String,
-        /// The limit: [`FileHistoryOptions::record_bytes_max`](crate::history::FileHistoryOptions::record_bytes_max).
+        /// The limit:
+        /// [`FileHistoryOptions::record_bytes_max`](crate::history::FileHistoryOptions::record_bytes_max).
         bytes_max: usize,
     },
-    /// A message cannot be written in a form that could be read again: it is nested too deeply, or has a field twice.
+    /// A message cannot be written in a form that could be read again: it is nested too deeply, or
+    /// has a field twice.
     #[error("message {number} cannot be stored in '{file}': its record could not be read again")]
     Unwritable {
         /// The message, counted from 1 among those that were to be appended.

@@ -1,9 +1,10 @@
 //! One JSON Lines file per session (`SES-6` to `SES-15`).
 //!
-//! Files are opened inside one directory, without following links and without waiting for the other end of a pipe; what is
-//! no regular file is refused. They belong to the user alone (mode 600) and hold plain text. An append is one write, under
-//! an advisory lock for other processes and a lock of this one; where the file system has no locks, this process alone may
-//! write. A record is never changed, and nothing is ever deleted: see [`FileHistoryOptions::repair_torn_end`] for the one
+//! Files are opened inside one directory, without following links and without waiting for the other
+//! end of a pipe; what is no regular file is refused. They belong to the user alone (mode 600) and
+//! hold plain text. An append is one write, under an advisory lock for other processes and a lock
+//! of this one; where the file system has no locks, this process alone may write. A record is never
+//! changed, and nothing is ever deleted: see [`FileHistoryOptions::repair_torn_end`] for the one
 //! case in which bytes are moved.
 
 mod disk;
@@ -32,17 +33,19 @@ pub struct FileHistory {
 /// What may be chosen of a [`FileHistory`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileHistoryOptions {
-    /// Whether every append is flushed to the medium before the run goes on (`SES-15`). Default: no.
+    /// Whether every append is flushed to the medium before the run goes on (`SES-15`). Default:
+    /// no.
     pub sync: bool,
-    /// What becomes of a last line without a line feed that is no JSON: what a host leaves that was killed, or had no
-    /// room left, while it wrote.
+    /// What becomes of a last line without a line feed that is no JSON: what a host leaves that was
+    /// killed, or had no room left, while it wrote.
     ///
-    /// By default it is an error when the file is read (`SES-9`), and an append goes after it as after any other line
-    /// (`SES-8`). If this is set, it is moved to the end of `<stem>.jsonl.torn`, before the file is read or appended to, and
-    /// a warning is logged. Messages before it are not touched. Nothing else is ever repaired.
+    /// By default it is an error when the file is read (`SES-9`), and an append goes after it as
+    /// after any other line (`SES-8`). If this is set, it is moved to the end of
+    /// `<stem>.jsonl.torn`, before the file is read or appended to, and a warning is logged.
+    /// Messages before it are not touched. Nothing else is ever repaired.
     pub repair_torn_end: bool,
-    /// Largest file that is read or appended to, in bytes. Default: 64 MiB, some 10 000 long messages; all of it goes to
-    /// memory for each run.
+    /// Largest file that is read or appended to, in bytes. Default: 64 MiB, some 10 000 long
+    /// messages; all of it goes to memory for each run.
     pub file_bytes_max: u64,
     /// Longest line, in bytes. Default: 16 MiB, enough for images in base64.
     pub record_bytes_max: usize,
@@ -50,7 +53,12 @@ pub struct FileHistoryOptions {
 
 impl Default for FileHistoryOptions {
     fn default() -> Self {
-        Self { sync: false, repair_torn_end: false, file_bytes_max: 64 << 20, record_bytes_max: 16 << 20 }
+        Self {
+            sync: false,
+            repair_torn_end: false,
+            file_bytes_max: 64 << 20,
+            record_bytes_max: 16 << 20,
+        }
     }
 }
 
@@ -81,13 +89,17 @@ impl FileHistory {
     ///
     /// # Errors
     /// [`HistoryError`]; the file is then as it was.
-    pub async fn append(&self, session_id: &str, messages: &[Arc<Message>]) -> Result<(), HistoryError> {
+    pub async fn append(
+        &self,
+        session_id: &str,
+        messages: &[Arc<Message>],
+    ) -> Result<(), HistoryError> {
         let messages = messages.to_vec();
         self.blocking(session_id, move |disk, file| disk.append(file, &messages)).await
     }
 
-    /// Moves a torn last line aside, whatever [`FileHistoryOptions::repair_torn_end`] says. Gives the number of bytes moved;
-    /// 0 if there was none.
+    /// Moves a torn last line aside, whatever [`FileHistoryOptions::repair_torn_end`] says. Gives
+    /// the number of bytes moved; 0 if there was none.
     ///
     /// # Errors
     /// [`HistoryError`]. A file with another line that cannot be read stays as it is.
@@ -101,7 +113,8 @@ impl FileHistory {
         session_id: &str,
         work: impl FnOnce(&Disk, &str) -> Result<T, HistoryError> + Send + 'static,
     ) -> Result<T, HistoryError> {
-        let (disk, file) = (Arc::clone(&self.disk), format!("{}.jsonl", session_stem(Some(session_id))));
+        let (disk, file) =
+            (Arc::clone(&self.disk), format!("{}.jsonl", session_stem(Some(session_id))));
         let name = file.clone();
         match tokio::task::spawn_blocking(move || work(&disk, &file)).await {
             Ok(done) => done,

@@ -1,4 +1,5 @@
-//! Messages in the session's own state (`SES-4`): as long as the session lives, and in its JSON form.
+//! Messages in the session's own state (`SES-4`): as long as the session lives, and in its JSON
+//! form.
 
 use std::sync::Arc;
 
@@ -33,7 +34,8 @@ impl HistoryStore for InSession {
         if state.is_null() {
             *state = json!({"messages": []});
         }
-        let kept = state.get_mut("messages").and_then(Value::as_array_mut).ok_or(HistoryError::State)?;
+        let kept =
+            state.get_mut("messages").and_then(Value::as_array_mut).ok_or(HistoryError::State)?;
         kept.extend(records);
         Ok(())
     }

@@ -33,14 +33,19 @@ pub struct HistoryFlags {
     pub store_inputs: bool,
     /// Whether the messages of model and tools are stored.
     pub store_outputs: bool,
-    /// Whether the messages that other context providers add are stored. They are added to later runs once more then, by
-    /// their provider and by the history.
+    /// Whether the messages that other context providers add are stored. They are added to later
+    /// runs once more then, by their provider and by the history.
     pub store_context_messages: bool,
 }
 
 impl Default for HistoryFlags {
     fn default() -> Self {
-        Self { load_messages: true, store_inputs: true, store_outputs: true, store_context_messages: false }
+        Self {
+            load_messages: true,
+            store_inputs: true,
+            store_outputs: true,
+            store_context_messages: false,
+        }
     }
 }
 
@@ -50,13 +55,15 @@ impl History {
         Self { source_id: source_id.into(), flags: HistoryFlags::default(), store: Arc::new(store) }
     }
 
-    /// A history in the session itself: the one that a run gets when no other is there to load messages (`SES-4`).
+    /// A history in the session itself: the one that a run gets when no other is there to load
+    /// messages (`SES-4`).
     #[must_use]
     pub fn in_session() -> Self {
         Self::new(IN_SESSION, InSession)
     }
 
-    /// The history in the session that a run gets by itself, under a source id that none of its providers has.
+    /// The history in the session that a run gets by itself, under a source id that none of its
+    /// providers has.
     pub(crate) fn beside(others: &[Arc<dyn ContextProvider>]) -> Self {
         let is_free = |id: &String| others.iter().all(|other| other.source_id() != id);
         let more = (2..).map(|number: u32| format!("{IN_SESSION}_{number}"));
@@ -84,7 +91,8 @@ impl History {
         self
     }
 
-    /// What is stored of a run: messages of other providers, then those of the caller, then those of model and tools.
+    /// What is stored of a run: messages of other providers, then those of the caller, then those
+    /// of model and tools.
     fn to_store(&self, run: &AfterRun<'_>) -> Vec<Arc<Message>> {
         let HistoryFlags { store_inputs, store_outputs, store_context_messages, .. } = self.flags;
         let parts = [
@@ -92,7 +100,8 @@ impl History {
             (store_inputs, run.input),
             (store_outputs, run.response.messages.as_slice()),
         ];
-        let stored = parts.into_iter().filter(|(is_stored, _)| *is_stored).flat_map(|(_, part)| part);
+        let stored =
+            parts.into_iter().filter(|(is_stored, _)| *is_stored).flat_map(|(_, part)| part);
         stored.filter(|message| !is_loaded(message)).cloned().collect()
     }
 }

@@ -16,7 +16,8 @@ pub(super) struct Lines {
     pub(super) torn_from: Option<usize>,
 }
 
-/// Reads the bytes of a file. A torn last line is left out if `may_be_torn`, and an error otherwise.
+/// Reads the bytes of a file. A torn last line is left out if `may_be_torn`, and an error
+/// otherwise.
 pub(super) fn read(
     bytes: &[u8],
     file: &str,
@@ -26,26 +27,39 @@ pub(super) fn read(
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
     let (whole, last) = bytes.split_at(end);
     if may_be_torn && is_torn(last) {
-        return Ok(Lines { messages: read_all(whole, file, record_bytes_max)?, torn_from: Some(end) });
+        return Ok(Lines {
+            messages: read_all(whole, file, record_bytes_max)?,
+            torn_from: Some(end),
+        });
     }
     Ok(Lines { messages: read_all(bytes, file, record_bytes_max)?, torn_from: None })
 }
 
-/// Whether the end of a file is the beginning of a record. No beginning of an object is JSON by itself: what is, and is no
-/// message, was not cut off but written by somebody else.
+/// Whether the end of a file is the beginning of a record. No beginning of an object is JSON by
+/// itself: what is, and is no message, was not cut off but written by somebody else.
 fn is_torn(last: &[u8]) -> bool {
     let is_blank = || str::from_utf8(last).is_ok_and(|text| text.trim().is_empty());
     serde_json::from_slice::<IgnoredAny>(last).is_err() && !is_blank()
 }
 
-fn read_all(bytes: &[u8], file: &str, record_bytes_max: usize) -> Result<Vec<Message>, HistoryError> {
-    let text = str::from_utf8(bytes).map_err(|_| HistoryError::NotUtf8 { file: file.to_owned() })?;
+fn read_all(
+    bytes: &[u8],
+    file: &str,
+    record_bytes_max: usize,
+) -> Result<Vec<Message>, HistoryError> {
+    let text =
+        str::from_utf8(bytes).map_err(|_| HistoryError::NotUtf8 { file: file.to_owned() })?;
     // Only a line feed separates records: a text may hold every other separator as it is.
     let lines = text.split('\n').enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines.map(|(index, line)| read_line(line, index + 1, file, record_bytes_max)).collect()
 }
 
-fn read_line(text: &str, line: usize, file: &str, bytes_max: usize) -> Result<Message, HistoryError> {
+fn read_line(
+    text: &str,
+    line: usize,
+    file: &str,
+    bytes_max: usize,
+) -> Result<Message, HistoryError> {
     if text.len() > bytes_max {
         return Err(HistoryError::RecordTooLarge { line, file: file.to_owned(), bytes_max });
     }
@@ -57,7 +71,8 @@ fn read_line(text: &str, line: usize, file: &str, bytes_max: usize) -> Result<Me
     Err(HistoryError::NotMapping { line, file: file.to_owned() })
 }
 
-/// Records of messages, each with its line feed. What is written can be read again: within the limit and as a message.
+/// Records of messages, each with its line feed. What is written can be read again: within the
+/// limit and as a message.
 pub(super) fn write(
     messages: &[Arc<Message>],
     file: &str,

@@ -7,14 +7,16 @@ use serde_json::{Map, Value};
 /// The field of an approval request with the objections of the guard to the call.
 pub(crate) const OBJECTIONS: &str = "policy_violations";
 
-/// One part of a message. Every part keeps the fields of its record that are not known here (`SES-10`).
+/// One part of a message. Every part keeps the fields of its record that are not known here
+/// (`SES-10`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Content {
     /// Text.
     Text(Text),
-    /// What a model thought before it answered, as far as the provider shows it. It goes back to the provider as it came.
+    /// What a model thought before it answered, as far as the provider shows it. It goes back to
+    /// the provider as it came.
     #[serde(rename = "text_reasoning")]
     Reasoning(Reasoning),
     /// Bytes with a media type.
@@ -50,7 +52,8 @@ pub struct Reasoning {
     /// What may be shown of it; often nothing.
     #[serde(default)]
     pub text: String,
-    /// What the provider wants back unchanged: a signature, an encrypted item. Only the client that wrote it reads it.
+    /// What the provider wants back unchanged: a signature, an encrypted item. Only the client that
+    /// wrote it reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opaque: Option<Value>,
     /// Fields that are not known here.
@@ -77,7 +80,8 @@ pub struct FunctionCall {
     pub call_id: String,
     /// The function.
     pub name: String,
-    /// The arguments as the model wrote them: JSON text if the model got it right. Empty means none.
+    /// The arguments as the model wrote them: JSON text if the model got it right. Empty means
+    /// none.
     #[serde(default, deserialize_with = "text_of_any")]
     pub arguments: String,
     /// Whether the caller of the run has to make the call (`LOOP-26`).
@@ -96,7 +100,8 @@ pub struct FunctionResult {
     /// What the model is shown, as text (`RES-16`).
     #[serde(default, deserialize_with = "text_of_any")]
     pub result: String,
-    /// Parts of the result that are no text, such as images. A provider that cannot take them gets the text alone.
+    /// Parts of the result that are no text, such as images. A provider that cannot take them gets
+    /// the text alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<Data>,
     /// Whether the result counts as an error (`LOOP-17`).
@@ -156,7 +161,11 @@ impl Content {
 
     /// A function call.
     #[must_use]
-    pub fn call(call_id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+    pub fn call(
+        call_id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+    ) -> Self {
         Self::FunctionCall(FunctionCall {
             call_id: call_id.into(),
             name: name.into(),
@@ -216,7 +225,8 @@ impl ApprovalRequest {
         self.answer(false, reason)
     }
 
-    /// Returns the objections of the agent's guard to the call, in its words; none unless the user is asked because of them.
+    /// Returns the objections of the agent's guard to the call, in its words; none unless the user
+    /// is asked because of them.
     pub fn violations(&self) -> impl Iterator<Item = &str> {
         let violations = self.extra.get(OBJECTIONS).and_then(Value::as_array);
         violations.into_iter().flatten().filter_map(Value::as_str)

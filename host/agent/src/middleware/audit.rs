@@ -7,8 +7,8 @@ use cofferdam_tool::CallRecord;
 
 use super::{FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next};
 
-/// Tells a sink about every call that ends, with its true outcome. Outermost it sees what the model is shown; inside failure
-/// conversion it sees the failure itself.
+/// Tells a sink about every call that ends, with its true outcome. Outermost it sees what the model
+/// is shown; inside failure conversion it sees the failure itself.
 pub struct Audit<S> {
     sink: S,
 }
@@ -30,7 +30,8 @@ pub struct AuditEntry<'a> {
     pub session: Option<&'a str>,
     /// The arguments as the tool was sent them.
     pub arguments: String,
-    /// `ok`, `failure`, `error`, `cancelled`, `refused` for a call that did not start, or `ended` by middleware.
+    /// `ok`, `failure`, `error`, `cancelled`, `refused` for a call that did not start, or `ended`
+    /// by middleware.
     pub outcome: &'static str,
     /// How long the call took, all tries together.
     pub took: Duration,
@@ -62,11 +63,13 @@ impl<S: AuditSink> Middleware<FunctionContext> for Audit<S> {
         let ended = next.run(context).await;
         let of_tool = context.record.as_ref().map(|record| record.outcome);
         let outcome = match &ended {
-            Ok(()) if matches!(context.result, Some(FunctionValue::Error(_))) => of_tool.unwrap_or("error"),
-            Ok(()) => of_tool.unwrap_or("ended"),
-            Err(FunctionSignal::Error(FunctionError::InvalidArguments(_) | FunctionError::UsedUp(_))) => {
-                "refused"
+            Ok(()) if matches!(context.result, Some(FunctionValue::Error(_))) => {
+                of_tool.unwrap_or("error")
             }
+            Ok(()) => of_tool.unwrap_or("ended"),
+            Err(FunctionSignal::Error(
+                FunctionError::InvalidArguments(_) | FunctionError::UsedUp(_),
+            )) => "refused",
             Err(FunctionSignal::Error(FunctionError::Failure(_))) => "failure",
             Err(FunctionSignal::Error(_)) => "error",
             Err(FunctionSignal::Cancelled) => "cancelled",

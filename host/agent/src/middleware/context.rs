@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{FunctionSignal, Signal, Stage};
 use crate::{
-    ChatOptions, ChatRequest, FunctionResult, LiveTools, Message, Reply, ReplyStream, Response, RunStream,
-    Session,
+    ChatOptions, ChatRequest, FunctionResult, LiveTools, Message, Reply, ReplyStream, Response,
+    RunStream, Session,
 };
 
 /// A run, as agent middleware sees it.

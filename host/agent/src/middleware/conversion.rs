@@ -3,10 +3,13 @@
 use async_trait::async_trait;
 use cofferdam_tool::Outcome;
 
-use super::{FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next, Place};
+use super::{
+    FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next, Place,
+};
 
-/// Shows failures of tools to the model as error envelopes (`RES-2`, `RES-5`). An error of host code without a text for models
-/// stays an error, and the loop says so in its own words (`LOOP-14`).
+/// Shows failures of tools to the model as error envelopes (`RES-2`, `RES-5`). An error of host
+/// code without a text for models stays an error, and the loop says so in its own words
+/// (`LOOP-14`).
 ///
 /// Every agent has one around all other function middleware (`MW-19`).
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,7 +23,9 @@ impl Middleware<FunctionContext> for FailureConversion {
         next: Next<'_, FunctionContext>,
     ) -> Result<(), FunctionSignal> {
         let outcome = match next.run(context).await {
-            Err(FunctionSignal::Error(FunctionError::Failure(failure))) => Outcome::Failure(failure),
+            Err(FunctionSignal::Error(FunctionError::Failure(failure))) => {
+                Outcome::Failure(failure)
+            }
             Err(FunctionSignal::Error(FunctionError::Tool(error)))
                 if error.error_type().is_some() || error.has_own_value() =>
             {

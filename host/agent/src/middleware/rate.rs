@@ -9,7 +9,8 @@ use cofferdam_tool::ToolFailure;
 
 use super::{FunctionContext, FunctionError, FunctionSignal, Middleware, Next};
 
-/// Refuses calls of a tool that is called too often. The model is told how long to wait, and may do something else.
+/// Refuses calls of a tool that is called too often. The model is told how long to wait, and may do
+/// something else.
 #[derive(Debug)]
 pub struct RateLimit {
     calls_max: usize,
@@ -29,11 +30,13 @@ impl RateLimit {
     fn admit(&self, tool: &str, now: Instant) -> Result<(), Duration> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let calls = calls.entry(tool.to_owned()).or_default();
-        while calls.front().is_some_and(|call| now.saturating_duration_since(*call) >= self.within) {
+        while calls.front().is_some_and(|call| now.saturating_duration_since(*call) >= self.within)
+        {
             calls.pop_front();
         }
         if calls.len() >= self.calls_max {
-            let oldest = calls.front().map_or(Duration::ZERO, |call| now.saturating_duration_since(*call));
+            let oldest =
+                calls.front().map_or(Duration::ZERO, |call| now.saturating_duration_since(*call));
             return Err(self.within.saturating_sub(oldest));
         }
         calls.push_back(now);
@@ -52,7 +55,8 @@ impl Middleware<FunctionContext> for RateLimit {
         if let Err(wait) = self.admit(name.as_str(), Instant::now()) {
             let mut failure = ToolFailure::new(format!("'{name}' was called too often."));
             let seconds = wait.as_secs().saturating_add(1);
-            failure.suggestion = Some(format!("Call it again in {seconds} s, or go on without it."));
+            failure.suggestion =
+                Some(format!("Call it again in {seconds} s, or go on without it."));
             failure.transient = Some(true);
             return Err(FunctionError::Failure(failure).into());
         }

@@ -7,7 +7,8 @@ use cofferdam_tool::redact::Redactor;
 
 use super::{FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next};
 
-/// Writes over the values of secrets wherever a result, or a failure that a tool reported, holds one.
+/// Writes over the values of secrets wherever a result, or a failure that a tool reported, holds
+/// one.
 #[derive(Clone)]
 pub struct Redaction {
     redactor: Arc<Redactor>,

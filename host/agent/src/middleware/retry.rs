@@ -5,7 +5,8 @@ use cofferdam_tool::retry::Backoff;
 
 use super::{FunctionContext, FunctionSignal, Middleware, Next, Place};
 
-/// Tries a call again when its failure is marked as transient (`RES-20`). Nothing of a failed try is left in any file.
+/// Tries a call again when its failure is marked as transient (`RES-20`). Nothing of a failed try
+/// is left in any file.
 ///
 /// It belongs inside failure conversion, and is refused outside of it (`MW-19`).
 #[derive(Debug, Clone, Copy)]
@@ -32,8 +33,7 @@ impl Middleware<FunctionContext> for Retry {
         loop {
             attempts += 1;
             let result = next.run(context).await;
-            let is_transient =
-                matches!(&result, Err(FunctionSignal::Error(error)) if error.is_transient() == Some(true));
+            let is_transient = matches!(&result, Err(FunctionSignal::Error(error)) if error.is_transient() == Some(true));
             let Some(pause) = self.backoff.pause_after(attempts).filter(|_| is_transient) else {
                 return result;
             };

@@ -8,7 +8,8 @@ use crate::{BoxError, RunError};
 /// What agent and chat middleware say instead of going on.
 #[derive(Debug)]
 pub enum Signal<T> {
-    /// The run ends here, and nothing is raised: with this, with what was set before, or with nothing (`MW-15`).
+    /// The run ends here, and nothing is raised: with this, with what was set before, or with
+    /// nothing (`MW-15`).
     Terminate(Option<T>),
     /// The run ends with this error.
     Error(RunError),
@@ -17,8 +18,8 @@ pub enum Signal<T> {
 /// What function middleware says instead of going on.
 #[derive(Debug)]
 pub enum FunctionSignal {
-    /// The call ends here and the loop after this batch: with this, with what was set before, or with the empty text
-    /// (`MW-12`).
+    /// The call ends here and the loop after this batch: with this, with what was set before, or
+    /// with the empty text (`MW-12`).
     Terminate(Option<FunctionValue>),
     /// The run ends with this error, and the call has no result (`MW-13`).
     FailClosed(BoxError),

@@ -7,8 +7,9 @@ use cofferdam_tool::{ErrorType, ToolError};
 
 use super::{FunctionContext, FunctionError, FunctionSignal, Middleware, Next};
 
-/// Ends a call that takes longer than it may, as a `Timeout` (`RES-8`): the call is dropped, and nothing of it is left in any
-/// file. Outside of [`Retry`](super::Retry) it limits all tries together, inside of it each one.
+/// Ends a call that takes longer than it may, as a `Timeout` (`RES-8`): the call is dropped, and
+/// nothing of it is left in any file. Outside of [`Retry`](super::Retry) it limits all tries
+/// together, inside of it each one.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeout {
     limit: Duration,

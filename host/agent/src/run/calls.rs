@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cofferdam_tool::{
-    CallContext, Completion, Content as ToolContent, Outcome, Output, Refused, ToolDefinition, Toolset,
+    CallContext, Completion, Content as ToolContent, Outcome, Output, Refused, ToolDefinition,
+    Toolset,
 };
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
@@ -19,15 +20,18 @@ use crate::choice;
 use crate::guard::{BatchGuard, CallGuard};
 use crate::live::RunTools;
 use crate::middleware::{
-    CallArguments, End, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware, Next,
+    CallArguments, End, FunctionContext, FunctionError, FunctionSignal, FunctionValue, Middleware,
+    Next,
 };
 use crate::{CallFailure, Content, Data, FunctionCall, FunctionResult, RunError};
 
-/// How long tools have to end by themselves when a run is cancelled, so that what they were doing is recorded.
+/// How long tools have to end by themselves when a run is cancelled, so that what they were doing
+/// is recorded.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A call that was not started in time (`LOOP-22`).
-const DEFERRED: &str = "Error: Function invocation limit reached before the deferred tool could run.";
+const DEFERRED: &str =
+    "Error: Function invocation limit reached before the deferred tool could run.";
 
 /// A call that was approved while another component or server stood behind the name.
 const ANOTHER_ORIGIN: &str =
@@ -60,7 +64,12 @@ struct Done {
 
 impl Cycle<'_> {
     /// Runs the calls of one reply, except those that the caller makes.
-    pub(super) async fn run_calls(&self, calls: Vec<Decided>, tools: &RunTools, plan: &Plan) -> Batch {
+    pub(super) async fn run_calls(
+        &self,
+        calls: Vec<Decided>,
+        tools: &RunTools,
+        plan: &Plan,
+    ) -> Batch {
         let guard = &*Arc::clone(&self.guard).begin_batch();
         let ours = calls.into_iter().filter(|decided| !self.is_for_caller(&decided.call, tools));
         let mut done = Vec::new();
@@ -130,7 +139,11 @@ impl Cycle<'_> {
         }
         let found = self.tool(&call.name, tools);
         let Some((toolset, definition)) = found else {
-            return Ok(Done::failed(&call, CallFailure::Unknown { name: call.name.clone() }, false));
+            return Ok(Done::failed(
+                &call,
+                CallFailure::Unknown { name: call.name.clone() },
+                false,
+            ));
         };
         // What a person has approved is a call of the tool that was there when they were asked.
         if origin.is_some() && origin != toolset.origin(&call.name) {
@@ -151,18 +164,22 @@ impl Cycle<'_> {
             record: None,
             result: None,
         };
-        let call_context = CallContext { inner_calls: guard.inner_calls(), ..self.call_context(&call) };
+        let call_context =
+            CallContext { inner_calls: guard.inner_calls(), ..self.call_context(&call) };
         let tool = Tool { toolset, context: call_context };
         let guarded = Guarded { guard, invoker: self.settings.invoker.as_slice(), tool };
         let ended = Next::new(&self.chains.function, &guarded).run(&mut context).await;
         let result = context.result.take();
         match ended {
             Ok(()) => Ok(Done::with(&call, result, false)),
-            Err(FunctionSignal::Terminate(carried)) => Ok(Done::with(&call, carried.or(result), true)),
+            Err(FunctionSignal::Terminate(carried)) => {
+                Ok(Done::with(&call, carried.or(result), true))
+            }
             Err(FunctionSignal::FailClosed(error)) => Err(RunError::FailClosed(error)),
             Err(FunctionSignal::Cancelled) => Err(RunError::Cancelled),
             Err(FunctionSignal::Error(error)) => {
-                let is_detailed = self.settings.include_detailed_errors && !self.guard.hides_details();
+                let is_detailed =
+                    self.settings.include_detailed_errors && !self.guard.hides_details();
                 Ok(Done::failed(&call, error.into(), is_detailed))
             }
         }
@@ -184,7 +201,8 @@ impl Cycle<'_> {
     }
 }
 
-/// The inside of all middleware: the guard, and inside of it the invoker if there is one, in place of the tool (`LOOP-27`).
+/// The inside of all middleware: the guard, and inside of it the invoker if there is one, in place
+/// of the tool (`LOOP-27`).
 struct Guarded<'c> {
     guard: &'c dyn CallGuard,
     invoker: &'c [Arc<dyn Middleware<FunctionContext>>],
@@ -323,9 +341,11 @@ impl Done {
 /// A part of an output that is no text.
 fn blob(content: &ToolContent) -> Option<Data> {
     match content {
-        ToolContent::Blob { media_type, data } => {
-            Some(Data { media_type: media_type.clone(), data: STANDARD.encode(data), ..Data::default() })
-        }
+        ToolContent::Blob { media_type, data } => Some(Data {
+            media_type: media_type.clone(),
+            data: STANDARD.encode(data),
+            ..Data::default()
+        }),
         _ => None,
     }
 }

@@ -16,12 +16,13 @@ use crate::guard::RunGuard;
 use crate::live::{LiveTools, RunTools};
 use crate::middleware::Chains;
 use crate::{
-    CallFailure, Content, FunctionCall, IterationContext, LoopSettings, Message, OnErrorLimit, Pairing,
-    Reply, Response, Role, RunError, Session, ToolMode, Update,
+    CallFailure, Content, FunctionCall, IterationContext, LoopSettings, Message, OnErrorLimit,
+    Pairing, Reply, Response, Role, RunError, Session, ToolMode, Update,
 };
 
 /// What is shown for a reply of which nothing is left (`LOOP-23`).
-const NO_ANSWER: &str = "Function invocation limit reached before a final answer could be produced.";
+const NO_ANSWER: &str =
+    "Function invocation limit reached before a final answer could be produced.";
 
 /// What a loop begins with.
 pub(super) struct Start {
@@ -124,10 +125,11 @@ impl<'r> Cycle<'r> {
 
     /// Runs a batch that a person has decided about (`LOOP-40`).
     async fn resume(&mut self, batch: Vec<Decided>) -> Result<Then, RunError> {
-        let calls: Vec<_> = batch.iter().map(|decided| Content::FunctionCall(decided.call.clone())).collect();
+        let calls: Vec<_> =
+            batch.iter().map(|decided| Content::FunctionCall(decided.call.clone())).collect();
         let asked = Message::new(Role::Assistant, calls);
-        let is_known =
-            Pairing::of(&self.messages).holds_open(&self.messages, batch.iter().map(|decided| &decided.call));
+        let is_known = Pairing::of(&self.messages)
+            .holds_open(&self.messages, batch.iter().map(|decided| &decided.call));
         if !is_known && self.response.conversation_id.is_none() {
             // Nobody has kept the message that the results belong to.
             self.messages.push(Arc::new(asked.clone()));
@@ -180,7 +182,9 @@ impl<'r> Cycle<'r> {
     }
 
     fn has_unknown(&self, calls: &[FunctionCall], tools: &RunTools) -> bool {
-        calls.iter().any(|call| !self.is_for_caller(call, tools) && self.tool(&call.name, tools).is_none())
+        calls
+            .iter()
+            .any(|call| !self.is_for_caller(call, tools) && self.tool(&call.name, tools).is_none())
     }
 
     /// Whether the caller of the run makes a call (`LOOP-26`).
@@ -196,8 +200,8 @@ impl<'r> Cycle<'r> {
             let found = self.tool(&call.name, tools).filter(|_| plan.allows(&call.name));
             let (toolset, tool) = found.filter(|_| !self.is_for_caller(call, tools))?;
             let objections = self.guard.objections(call, tool, toolset);
-            let is_gated =
-                !objections.is_empty() || self.parts.approvals.are_needed(call, tool, toolset, session);
+            let is_gated = !objections.is_empty()
+                || self.parts.approvals.are_needed(call, tool, toolset, session);
             is_gated.then(|| Gated { place, origin: toolset.origin(&call.name), objections })
         };
         calls.iter().enumerate().filter_map(gated).collect()
@@ -216,7 +220,9 @@ impl<'r> Cycle<'r> {
         }
         let requests: Vec<_> = batch.waiting().into_iter().map(Content::ApprovalRequest).collect();
         send(self.updates.as_ref(), &Message::new(Role::Assistant, requests.clone())).await;
-        if let Some(last) = reply.messages.iter_mut().rfind(|message| message.role == Role::Assistant) {
+        if let Some(last) =
+            reply.messages.iter_mut().rfind(|message| message.role == Role::Assistant)
+        {
             last.contents.extend(requests);
         }
         self.append_reply(reply);
@@ -269,7 +275,8 @@ impl<'r> Cycle<'r> {
         plan: &Plan,
         reply: &Reply,
     ) -> Result<Then, RunError> {
-        let has_caller_requests = decided.iter().any(|decided| self.is_for_caller(&decided.call, tools));
+        let has_caller_requests =
+            decided.iter().any(|decided| self.is_for_caller(&decided.call, tools));
         let batch = self.run_calls(decided, tools, plan).await;
         let Batch { results, failures, is_terminated, is_out_of_time, started, error } = batch;
         if let Some(used) = self.guard.take_usage() {
@@ -320,7 +327,8 @@ impl<'r> Cycle<'r> {
         Ok(is_stopped)
     }
 
-    /// Counts rounds with errors, and does what is set when there were too many in a row (`LOOP-17`, `LOOP-18`).
+    /// Counts rounds with errors, and does what is set when there were too many in a row
+    /// (`LOOP-17`, `LOOP-18`).
     fn apply_error_policy(&mut self, failures: Vec<CallFailure>) -> Result<(), RunError> {
         if failures.is_empty() {
             self.errors = 0;

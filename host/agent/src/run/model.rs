@@ -9,8 +9,8 @@ use super::cycle::Cycle;
 use super::plan::Plan;
 use crate::middleware::{ChatContext, ChatResult, End, Next, Signal};
 use crate::{
-    ChatClient, ChatError, ChatOptions, ChatRequest, Delta, Reply, ReplyBuilder, ReplyStream, RunError,
-    TokenBudget, Update,
+    ChatClient, ChatError, ChatOptions, ChatRequest, Delta, Reply, ReplyBuilder, ReplyStream,
+    RunError, TokenBudget, Update,
 };
 
 /// What a model call gave.
@@ -25,7 +25,8 @@ pub(super) struct Answer {
 impl Cycle<'_> {
     /// Asks the model.
     pub(super) async fn ask(&mut self, plan: &Plan) -> Result<Answer, RunError> {
-        let budgets = [self.given.budget.clone(), self.parts.budget.clone()].into_iter().flatten().collect();
+        let budgets =
+            [self.given.budget.clone(), self.parts.budget.clone()].into_iter().flatten().collect();
         let model = Model { client: Arc::clone(&self.parts.client), budgets };
         model.check()?;
         let mut context = ChatContext {

@@ -6,7 +6,8 @@ use cofferdam_tool::ToolDefinition;
 
 use super::cycle::Cycle;
 use crate::choice::{
-    self, AUTO_INVOKED_NESTING_MAX, ChoiceConfiguration, ChoiceContext, FunctionRegistry, RegisteredFunction,
+    self, AUTO_INVOKED_NESTING_MAX, ChoiceConfiguration, ChoiceContext, FunctionRegistry,
+    RegisteredFunction,
 };
 use crate::live::RunTools;
 use crate::{RunError, ToolMode};
@@ -31,7 +32,13 @@ impl Plan {
 
     /// For a batch that a person has decided about: what was asked for may be called.
     pub(super) fn of_resumed() -> Self {
-        Self { advertised: Arc::from([]), tool_choice: None, may_ask: false, runs_calls: true, chosen: None }
+        Self {
+            advertised: Arc::from([]),
+            tool_choice: None,
+            may_ask: false,
+            runs_calls: true,
+            chosen: None,
+        }
     }
 }
 
@@ -46,7 +53,8 @@ impl Cycle<'_> {
                 let advertised: Arc<[_]> =
                     functions.map(|function| Arc::clone(function.definition())).collect();
                 // Nothing can be required of a model that has nothing to call (`CHOICE-6`).
-                let is_void = advertised.is_empty() && chosen.choice == choice::ChoiceKind::Required;
+                let is_void =
+                    advertised.is_empty() && chosen.choice == choice::ChoiceKind::Required;
                 (advertised, (!is_void).then(|| chosen.choice.into()))
             }
         };
@@ -83,7 +91,9 @@ impl Cycle<'_> {
         }
         let toolsets = [tools.toolset(), &self.settings.additional_tools];
         let approvals = &self.parts.approvals;
-        toolsets.into_iter().any(|set| set.definitions().any(|tool| approvals.may_be_needed(tool, set)))
+        toolsets
+            .into_iter()
+            .any(|set| set.definitions().any(|tool| approvals.may_be_needed(tool, set)))
     }
 
     /// Whether calls are run at all (`LOOP-3`).

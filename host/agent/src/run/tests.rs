@@ -15,7 +15,9 @@ use cofferdam_tool::functions::FunctionEnd;
 use cofferdam_tool::{Functions, ToolError, ToolFailure, Toolset};
 use serde_json::{Value, json};
 
-use crate::{AfterScript, Agent, AgentBuilder, Content, Message, Reply, Role, ScriptedClient, TokenUsage};
+use crate::{
+    AfterScript, Agent, AgentBuilder, Content, Message, Reply, Role, ScriptedClient, TokenUsage,
+};
 
 /// What was called, in order.
 type Log = Arc<Mutex<Vec<String>>>;
@@ -29,8 +31,12 @@ fn toolset(log: &Log) -> Toolset {
         let added = functions.with(declaration, move |arguments, _| {
             let log = Arc::clone(&log);
             async move {
-                let text =
-                    arguments.value().get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
+                let text = arguments
+                    .value()
+                    .get("text")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned();
                 let earlier = {
                     let mut log = log.lock().unwrap();
                     let earlier = log.iter().filter(|line| line.starts_with(name)).count();
@@ -69,7 +75,11 @@ fn calling(batches: &[&[(&str, &str)]]) -> ScriptedClient {
             Content::call(ids.next().unwrap_or_default().to_string(), *name, *arguments)
         });
         let messages = vec![Message::new(Role::Assistant, contents.collect())];
-        Reply { messages, usage: Some(TokenUsage { total: 10, ..TokenUsage::default() }), ..Reply::default() }
+        Reply {
+            messages,
+            usage: Some(TokenUsage { total: 10, ..TokenUsage::default() }),
+            ..Reply::default()
+        }
     });
     let replies: Vec<_> = replies.chain([Reply::text("done")]).collect();
     ScriptedClient::new(replies).then(AfterScript::Silence).recording()

@@ -17,7 +17,8 @@ impl Input {
     pub(super) fn new(messages: Vec<Arc<Message>>) -> Self {
         let mut input = Self { messages: Vec::new(), answers: Vec::new() };
         for message in messages {
-            if !message.contents.iter().any(|content| matches!(content, Content::ApprovalAnswer(_))) {
+            if !message.contents.iter().any(|content| matches!(content, Content::ApprovalAnswer(_)))
+            {
                 input.messages.push(message);
                 continue;
             }
@@ -36,9 +37,10 @@ impl Input {
     }
 }
 
-/// The messages in the form that every provider takes: each call has its result right behind it, and there is nothing about
-/// approvals. A batch that was abandoned is not shown (`LOOP-44`), nor is a call that nobody has answered. A result without its
-/// call is shown only where the service keeps the conversation, and with it the call (`LOOP-4`).
+/// The messages in the form that every provider takes: each call has its result right behind it,
+/// and there is nothing about approvals. A batch that was abandoned is not shown (`LOOP-44`), nor
+/// is a call that nobody has answered. A result without its call is shown only where the service
+/// keeps the conversation, and with it the call (`LOOP-4`).
 pub(super) fn arranged(messages: &[Arc<Message>], is_kept_by_service: bool) -> Vec<Arc<Message>> {
     if messages.iter().all(|message| is_plain(message)) {
         return messages.to_vec();
@@ -81,14 +83,13 @@ pub(super) fn arranged(messages: &[Arc<Message>], is_kept_by_service: bool) -> V
 
 /// Whether a message is shown as it is, wherever it stands.
 fn is_plain(message: &Message) -> bool {
-    message
-        .contents
-        .iter()
-        .all(|content| matches!(content, Content::Text(_) | Content::Data(_) | Content::Reasoning(_)))
-        && !message.contents.is_empty()
+    message.contents.iter().all(|content| {
+        matches!(content, Content::Text(_) | Content::Data(_) | Content::Reasoning(_))
+    }) && !message.contents.is_empty()
 }
 
-/// Returns whether a message asks for approvals and none of the calls that it asks about was ever decided.
+/// Returns whether a message asks for approvals and none of the calls that it asks about was ever
+/// decided.
 fn is_abandoned(messages: &[Arc<Message>], index: usize, pairing: &Pairing) -> bool {
     let contents = messages.get(index).into_iter().flat_map(|message| &message.contents);
     let mut asked = contents.filter_map(|content| match content {
@@ -96,7 +97,9 @@ fn is_abandoned(messages: &[Arc<Message>], index: usize, pairing: &Pairing) -> b
         _ => None,
     });
     let Some(first) = asked.next() else { return false };
-    !std::iter::once(first).chain(asked).any(|call_id| pairing.is_answered(messages, index, call_id))
+    !std::iter::once(first)
+        .chain(asked)
+        .any(|call_id| pairing.is_answered(messages, index, call_id))
 }
 
 #[cfg(test)]
@@ -129,7 +132,8 @@ mod tests {
         let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
         let line = |message: &Arc<Message>| {
             let ids = message.calls().map(|call| call.call_id.clone());
-            let ids: Vec<_> = ids.chain(message.results().map(|result| result.call_id.clone())).collect();
+            let ids: Vec<_> =
+                ids.chain(message.results().map(|result| result.call_id.clone())).collect();
             format!("{:?} {}{}", message.role, message.text(), ids.join(","))
         };
         arranged(&messages, is_kept_by_service).iter().map(line).collect()
@@ -174,8 +178,13 @@ mod tests {
         // One reply that uses an id twice, and a service's call among calls of the same id.
         let mut of_service = calls(&["1"]);
         of_service.contents.push(Content::result("1", "s"));
-        let messages =
-            vec![calls(&["1", "1"]), results(&["1", "1"]), of_service, calls(&["1"]), results(&["1"])];
+        let messages = vec![
+            calls(&["1", "1"]),
+            results(&["1", "1"]),
+            of_service,
+            calls(&["1"]),
+            results(&["1"]),
+        ];
         let expected = ["Assistant 1,1", "Tool 1,1", "Assistant 1,1", "Assistant 1", "Tool 1"];
         assert_eq!(shown(messages), expected);
     }
@@ -185,8 +194,13 @@ mod tests {
         let mut unresolved = calls(&["1"]);
         unresolved.contents.insert(0, Content::text("let me "));
         unresolved.contents.push(request("1"));
-        let messages =
-            vec![Message::user("q"), unresolved, calls(&["2"]), results(&["3"]), Message::user("r")];
+        let messages = vec![
+            Message::user("q"),
+            unresolved,
+            calls(&["2"]),
+            results(&["3"]),
+            Message::user("r"),
+        ];
         assert_eq!(shown(messages), ["User q", "User r"]);
     }
 

@@ -1,4 +1,5 @@
-//! What is around the loop: context providers, the session, approvals that were answered (`SES-2` to `SES-5`, `LOOP-36`).
+//! What is around the loop: context providers, the session, approvals that were answered (`SES-2`
+//! to `SES-5`, `LOOP-36`).
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use crate::guard::{GuardedRun, RunGuard};
 use crate::history::History;
 use crate::live::{LiveTools, RunTools};
 use crate::{
-    AfterRun, Agent, BeforeRun, BoxError, Content, ContextProvider, Message, Response, Role, RunError,
-    Session, Update,
+    AfterRun, Agent, BeforeRun, BoxError, Content, ContextProvider, Message, Response, Role,
+    RunError, Session, Update,
 };
 
 /// One run inside the agent middleware.
@@ -27,9 +28,13 @@ pub(super) struct Turn {
 
 impl Turn {
     /// Runs it to its end. Updates go where a caller reads them while it runs.
-    pub(super) async fn take(self, updates: Option<mpsc::Sender<Update>>) -> Result<Response, RunError> {
+    pub(super) async fn take(
+        self,
+        updates: Option<mpsc::Sender<Update>>,
+    ) -> Result<Response, RunError> {
         let cancellation = self.given.cancellation.clone();
-        // What is waited for in here stops by itself where it can; this is for what cannot, code of the caller's.
+        // What is waited for in here stops by itself where it can; this is for what cannot, code of
+        // the caller's.
         tokio::select! {
             biased;
             response = self.taken(updates) => response,
@@ -49,7 +54,8 @@ impl Turn {
             // Nothing is recorded without a session, so nothing can be answered (`LOOP-45`).
             None => Answered::Nothing,
         };
-        let around = Around { providers: self.providers(), session: session.clone(), input: input.messages };
+        let around =
+            Around { providers: self.providers(), session: session.clone(), input: input.messages };
         match resolution {
             Answered::Waiting(requests) => {
                 let requests = requests.into_iter().map(Content::ApprovalRequest).collect();
@@ -90,18 +96,19 @@ impl Turn {
             session.set_service_id(Some(id.clone()));
         }
         let error = ended.err();
-        // What tools have done by then is done, and has to be known in the next turn. Where nothing was done there is nothing
-        // to know, and the caller says it again.
+        // What tools have done by then is done, and has to be known in the next turn. Where nothing
+        // was done there is nothing to know, and the caller says it again.
         if error.is_none() || !response.messages.is_empty() {
             around.after(&response, &added.messages, error.as_ref()).await?;
         }
         error.map_or(Ok(response), Err)
     }
 
-    /// What the model is told before everything else: the caller's own words, what sources say about their tools, and what
-    /// context providers add (`SES-3`).
+    /// What the model is told before everything else: the caller's own words, what sources say
+    /// about their tools, and what context providers add (`SES-3`).
     fn instructions(&self, tools: &RunTools, added: &Added) -> Option<String> {
-        let own = self.given.options.instructions.iter().chain(&self.agent.parts.instructions).cloned();
+        let own =
+            self.given.options.instructions.iter().chain(&self.agent.parts.instructions).cloned();
         // Under the name of who says it: a source may be a stranger.
         let of_sources = tools.toolset().sources().filter_map(|source| {
             Some(format!("About the tools of `{}`:\n{}", source.name(), source.instructions()?))
@@ -128,9 +135,14 @@ impl Turn {
     /// Begins the guard's part of the run.
     fn guard(&self) -> Arc<dyn RunGuard> {
         let parts = &self.agent.parts;
-        let budgets = [self.given.budget.clone(), parts.budget.clone()].into_iter().flatten().collect();
+        let budgets =
+            [self.given.budget.clone(), parts.budget.clone()].into_iter().flatten().collect();
         let (session, definitions) = (self.given.session.as_ref(), &parts.guard_tools);
-        parts.guard.begin(GuardedRun { session, budgets, ..GuardedRun::new(&parts.client, definitions) })
+        parts.guard.begin(GuardedRun {
+            session,
+            budgets,
+            ..GuardedRun::new(&parts.client, definitions)
+        })
     }
 
     fn tools(&self, added: &Added, guard: &Arc<dyn RunGuard>) -> Result<RunTools, RunError> {

@@ -96,7 +96,8 @@ pub(super) fn read(name: &str, reader: impl Read) -> Result<Vec<ScriptedReply>, 
 
 impl From<Line> for ScriptedReply {
     fn from(line: Line) -> Self {
-        let (delay, pause) = (Duration::from_millis(line.delay_ms), Duration::from_millis(line.pause_ms));
+        let (delay, pause) =
+            (Duration::from_millis(line.delay_ms), Duration::from_millis(line.pause_ms));
         let result = match line.error {
             Some(failure) => Err(failure.into()),
             None => Ok(reply(line)),
@@ -109,8 +110,11 @@ fn reply(line: Line) -> Reply {
     let finish = if line.calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
     let text = line.text.into_iter().map(Content::text);
     let contents: Vec<_> = text.chain(line.calls.into_iter().map(Content::from)).collect();
-    let messages =
-        if contents.is_empty() { Vec::new() } else { vec![Message::new(Role::Assistant, contents)] };
+    let messages = if contents.is_empty() {
+        Vec::new()
+    } else {
+        vec![Message::new(Role::Assistant, contents)]
+    };
     let usage = line.usage.map(|mut usage| {
         if usage.total == 0 {
             usage.total = usage.input.saturating_add(usage.output);
@@ -134,7 +138,8 @@ impl From<Call> for Content {
 
 impl From<Failure> for ChatError {
     fn from(failure: Failure) -> Self {
-        let message = failure.message.unwrap_or_else(|| "the script says that there is no reply".to_owned());
+        let message =
+            failure.message.unwrap_or_else(|| "the script says that there is no reply".to_owned());
         Self {
             retry_after: failure.retry_after_ms.map(Duration::from_millis),
             ..Self::new(failure.kind, message)

@@ -22,7 +22,9 @@ fn of_message(message: Message, calls: &mut usize) -> Vec<Update> {
     for content in message.contents {
         let is_text = matches!(content, Content::Text(_));
         match content {
-            Content::Text(text) if text.extra.is_empty() => deltas.extend(words(&text, is_after_text)),
+            Content::Text(text) if text.extra.is_empty() => {
+                deltas.extend(words(&text, is_after_text))
+            }
             Content::FunctionCall(call) => {
                 deltas.extend(fragments(call, *calls));
                 *calls += 1;
@@ -35,12 +37,16 @@ fn of_message(message: Message, calls: &mut usize) -> Vec<Update> {
     deltas.into_iter().map(update).collect()
 }
 
-/// A text word by word. One that follows another text begins as a part of its own, or they would be one.
+/// A text word by word. One that follows another text begins as a part of its own, or they would be
+/// one.
 fn words(text: &Text, is_after_text: bool) -> Vec<Delta> {
     let mut words = text.text.split_inclusive(' ');
     let first = words.next().unwrap_or_default();
-    let first =
-        if is_after_text { Delta::Content(Content::text(first)) } else { Delta::Text(first.to_owned()) };
+    let first = if is_after_text {
+        Delta::Content(Content::text(first))
+    } else {
+        Delta::Text(first.to_owned())
+    };
     std::iter::once(first).chain(words.map(|word| Delta::Text(word.to_owned()))).collect()
 }
 

@@ -29,16 +29,25 @@ async fn a_script_is_played_line_by_line() {
         Content::call("call-2", "now", ""),
     ];
     assert_eq!(first.messages, [Message::new(Role::Assistant, contents)]);
-    assert_eq!(first.usage, Some(TokenUsage { input: 5, output: 2, total: 7, ..TokenUsage::default() }));
+    assert_eq!(
+        first.usage,
+        Some(TokenUsage { input: 5, output: 2, total: 7, ..TokenUsage::default() })
+    );
     let request = ChatRequest {
         messages: first.messages.into_iter().map(Arc::new).collect(),
         ..ChatRequest::default()
     };
     let second = client.reply(request).await.unwrap();
     assert_eq!(second.messages[0].contents, [Content::call("mine", "add", "{\"a\": 1,")]);
-    assert_eq!(client.reply(ChatRequest::default()).await.unwrap().messages[0].text(), "Three, naïvely.");
+    assert_eq!(
+        client.reply(ChatRequest::default()).await.unwrap().messages[0].text(),
+        "Three, naïvely."
+    );
     let error = client.reply(ChatRequest::default()).await.unwrap_err();
-    assert_eq!((error.kind, error.to_string().as_str()), (ChatErrorKind::Overloaded, "come back later"));
+    assert_eq!(
+        (error.kind, error.to_string().as_str()),
+        (ChatErrorKind::Overloaded, "come back later")
+    );
     assert_eq!(error.retry_after, Some(Duration::from_millis(1500)));
     assert_eq!(client.replies_left(), 1);
     assert_eq!(client.reply(ChatRequest::default()).await.unwrap().messages, []);
@@ -56,8 +65,10 @@ async fn the_pieces_of_a_reply_are_the_reply() {
         pieces.into_iter().for_each(|piece| builder.add(piece));
         assert_eq!(builder.build(), reply);
     }
-    let texts =
-        Message::new(Role::Assistant, vec![Content::text("a b"), Content::text("c"), Content::text("")]);
+    let texts = Message::new(
+        Role::Assistant,
+        vec![Content::text("a b"), Content::text("c"), Content::text("")],
+    );
     let reply = Reply { messages: vec![texts], ..Reply::default() };
     let mut builder = ReplyBuilder::default();
     pieces::of(reply.clone()).into_iter().for_each(|piece| builder.add(piece));
@@ -78,7 +89,10 @@ async fn calls_of_one_conversation_have_different_ids() {
         assert_eq!(reply.messages[0].calls().next().unwrap().call_id, id);
         messages.extend(reply.messages.into_iter().map(Arc::new));
     }
-    assert_eq!(client.requests().iter().map(|request| request.messages.len()).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(
+        client.requests().iter().map(|request| request.messages.len()).collect::<Vec<_>>(),
+        [1, 2]
+    );
 }
 
 #[tokio::test]
@@ -90,7 +104,10 @@ async fn a_script_that_is_over_says_so_or_is_silent() {
     }
     let error = client.reply(ChatRequest::default()).await.unwrap_err();
     assert_eq!(error.kind, ChatErrorKind::ScriptEnded);
-    assert_eq!(error.to_string(), "the script script is over: all 1 of its replies have been given");
+    assert_eq!(
+        error.to_string(),
+        "the script script is over: all 1 of its replies have been given"
+    );
     assert_eq!(silent.reply(ChatRequest::default()).await.unwrap(), Reply::default());
 }
 
@@ -111,9 +128,13 @@ async fn waiting_ends_when_the_caller_gives_up() {
 
 #[test]
 fn a_line_that_is_no_reply_is_named() {
-    let read = |text: &str| ScriptedClient::read("s.jsonl", text.as_bytes()).unwrap_err().to_string();
+    let read =
+        |text: &str| ScriptedClient::read("s.jsonl", text.as_bytes()).unwrap_err().to_string();
     let error = read("{\"text\":\"a\"}\n\n{\"txt\":\"b\"}\n");
-    assert!(error.starts_with("s.jsonl:3: not a reply of a scripted model: unknown field `txt`"), "{error}");
+    assert!(
+        error.starts_with("s.jsonl:3: not a reply of a scripted model: unknown field `txt`"),
+        "{error}"
+    );
     assert!(read("{\"calls\":[{}]}").contains("missing field `tool`"));
     assert!(read("{\"error\":{\"kind\":\"odd\"}}").contains("unknown variant `odd`"));
     assert!(read(&json!([1]).to_string()).starts_with("s.jsonl:1: "));

@@ -1,8 +1,9 @@
 //! C and C++: clang with the C library of WASI, or Zig, which is a clang with a library of its own.
 //!
-//! Every source file is compiled by itself and again only when it, a header that it has read, or an option has changed. All of
-//! them are linked into a core module that is a reactor. What no tool uses falls away there, so that a component imports what
-//! its sources use. No path of the build machine gets into it.
+//! Every source file is compiled by itself and again only when it, a header that it has read, or an
+//! option has changed. All of them are linked into a core module that is a reactor. What no tool
+//! uses falls away there, so that a component imports what its sources use. No path of the build
+//! machine gets into it.
 
 mod toolchain;
 
@@ -22,8 +23,12 @@ const COMPILING: [&str; 6] =
 const C: [&str; 1] = ["-std=gnu17"];
 /// The C++ library of the tested toolchains has no exceptions.
 const CPP: [&str; 2] = ["-std=gnu++23", "-fno-exceptions"];
-const LINKING: [&str; 4] =
-    ["-mexec-model=reactor", "-Wl,--gc-sections", "-Wl,-z,stack-size=1048576", "-Qunused-arguments"];
+const LINKING: [&str; 4] = [
+    "-mexec-model=reactor",
+    "-Wl,--gc-sections",
+    "-Wl,-z,stack-size=1048576",
+    "-Qunused-arguments",
+];
 
 /// Builds the component of a project.
 pub(crate) fn build(
@@ -41,7 +46,9 @@ pub(crate) fn build(
     let linked: Result<Vec<_>, _> =
         compiler.sdk_sources()?.iter().chain(&own).map(|source| compiler.object(source)).collect();
     let module = compiler.link(&linked?, is_cpp)?;
-    component::from_core_module(&fs::read(&module).map_err(|error| BuildError::read(&module, error))?)
+    component::from_core_module(
+        &fs::read(&module).map_err(|error| BuildError::read(&module, error))?,
+    )
 }
 
 struct Compiler<'a> {
@@ -56,7 +63,9 @@ impl Compiler<'_> {
     /// The runtime. Its tests are not beside it.
     fn sdk_sources(&self) -> Result<Vec<PathBuf>, BuildError> {
         let mut sources = Vec::new();
-        for entry in self.sdk.read_dir().map_err(|error| BuildError::read(&self.sdk, error))?.flatten() {
+        for entry in
+            self.sdk.read_dir().map_err(|error| BuildError::read(&self.sdk, error))?.flatten()
+        {
             let path = entry.path();
             if is_c(&path) {
                 sources.push(path);
@@ -78,7 +87,9 @@ impl Compiler<'_> {
         compile.arg("-MD").arg("-MF").arg(&read).arg("-c").arg(source).arg("-o").arg(&object);
         let recipe = format!("{} {compile:?}", self.toolchain.version);
         let stamp = object.with_extension("recipe");
-        if self.is_good(&object, &read) && fs::read_to_string(&stamp).is_ok_and(|there| there == recipe) {
+        if self.is_good(&object, &read)
+            && fs::read_to_string(&stamp).is_ok_and(|there| there == recipe)
+        {
             return Ok(object);
         }
         let finished = self.steps.run(&format!("compile {shown}"), &mut compile)?;
@@ -122,7 +133,9 @@ impl Compiler<'_> {
     /// Whether an object is newer than all that went into it.
     fn is_good(&self, object: &Path, read: &Path) -> bool {
         let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
-        let (Some(made), Ok(text)) = (changed(object), fs::read_to_string(read)) else { return false };
+        let (Some(made), Ok(text)) = (changed(object), fs::read_to_string(read)) else {
+            return false;
+        };
         let inputs = inputs(&text);
         let is_older = |input: &String| {
             changed(&self.project.directory().join(input)).is_some_and(|changed| changed < made)
@@ -133,13 +146,15 @@ impl Compiler<'_> {
     /// The path as people know it.
     fn shown(&self, source: &Path) -> String {
         let in_sdk = source.strip_prefix(&self.sdk).map(|path| Path::new("sdk").join(path));
-        let path = in_sdk
-            .unwrap_or_else(|_| source.strip_prefix(self.project.directory()).unwrap_or(source).to_owned());
+        let path = in_sdk.unwrap_or_else(|_| {
+            source.strip_prefix(self.project.directory()).unwrap_or(source).to_owned()
+        });
         path.display().to_string()
     }
 }
 
-/// The files of a rule for make: `object: source header …`, where a backslash goes before a blank and the end of a line.
+/// The files of a rule for make: `object: source header …`, where a backslash goes before a blank
+/// and the end of a line.
 fn inputs(rule: &str) -> Vec<String> {
     let Some((_, files)) = rule.split_once(": ") else { return Vec::new() };
     let files = files.replace("\\\n", " ").replace("\\ ", "\0");

@@ -1,7 +1,8 @@
 //! Go: its own compiler, for the first preview of WASI, as a reactor.
 //!
-//! The linker drops what is not reached, imports of the host among it, so a component imports what its tools use. Names of
-//! functions stay in the module; the pipeline takes them out. Paths of this machine do not get in.
+//! The linker drops what is not reached, imports of the host among it, so a component imports what
+//! its tools use. Names of functions stay in the module; the pipeline takes them out. Paths of this
+//! machine do not get in.
 
 mod adapter_memory;
 
@@ -36,7 +37,8 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     component::from_core_module(&adapter_memory::hand_over(&module)?)
 }
 
-/// The package with `main`: what `[build] entry` says, a folder or a file in it, or the directory itself.
+/// The package with `main`: what `[build] entry` says, a folder or a file in it, or the directory
+/// itself.
 fn package(project: &Project) -> String {
     let entry = project.build().entry.as_deref().unwrap_or(Path::new("."));
     let folder = match entry.extension() == Some(OsStr::new("go")) {
@@ -73,7 +75,8 @@ fn check_toolchain(project: &Project) -> Result<(), BuildError> {
     }))
 }
 
-/// Reads `go1.27.3` and `go1.28rc1`. What says no number (a compiler that somebody has built) is taken as it is.
+/// Reads `go1.27.3` and `go1.28rc1`. What says no number (a compiler that somebody has built) is
+/// taken as it is.
 fn is_new_enough(version: &str) -> bool {
     let Some(rest) = version.strip_prefix("go1.") else { return !version.is_empty() };
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();

@@ -1,8 +1,10 @@
-//! JavaScript and TypeScript: esbuild makes one module of a project, componentize-qjs puts it into `QuickJS`, runs it once, and
-//! makes a component of the engine as it is then. A call starts with all modules loaded.
+//! JavaScript and TypeScript: esbuild makes one module of a project, componentize-qjs puts it into
+//! `QuickJS`, runs it once, and makes a component of the engine as it is then. A call starts with
+//! all modules loaded.
 //!
-//! Types are taken away and not checked: that is for the author's editor and for `tsc`. Programs are taken from the project's
-//! `node_modules`, or from one above it as npm does, or else from the PATH.
+//! Types are taken away and not checked: that is for the author's editor and for `tsc`. Programs
+//! are taken from the project's `node_modules`, or from one above it as npm does, or else from the
+//! PATH.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,16 +26,16 @@ const ENTRIES: [&str; 4] = ["src/main.ts", "src/main.js", "main.ts", "main.js"];
 const MODULE: &str = "plugin.js";
 const COMPONENT: &str = "component.wasm";
 
-/// What the engine understands. It never runs the jobs of its own promises during a call, so `async` becomes calls of
-/// `Promise`, which the SDK replaces.
+/// What the engine understands. It never runs the jobs of its own promises during a call, so
+/// `async` becomes calls of `Promise`, which the SDK replaces.
 const ENGINE: [&str; 4] = [
     "--target=es2024",
     "--supported:async-await=false",
     "--supported:async-generator=false",
     "--supported:for-await=false",
 ];
-/// Modules that are imports of the component: the host, standard error for `console`, and random numbers: those of the engine
-/// itself are the same in every call.
+/// Modules that are imports of the component: the host, standard error for `console`, and random
+/// numbers: those of the engine itself are the same in every call.
 const HOST_MODULES: &str = "cofferdam:plugin/";
 const WASI_MODULES: [&str; 2] = ["wasi:cli/stderr@0.2.12", "wasi:random/random@0.2.12"];
 /// The part of WASI that they need. The engine imports as much in any case.
@@ -66,8 +68,9 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     add_wasi(&wit::write(&work, &bundle.uses()?)?)?;
     let component = work.join(COMPONENT);
     let mut componentize = Command::new(program(project, "componentize-qjs"));
-    // Without `--sync` the component imports what this host does not offer, and the smaller engine of `--opt-size` needs calls in
-    // tail position, which it does not take. `--disable-gc` would leave what refers to itself in the memory of a session.
+    // Without `--sync` the component imports what this host does not offer, and the smaller engine
+    // of `--opt-size` needs calls in tail position, which it does not take. `--disable-gc` would
+    // leave what refers to itself in the memory of a session.
     componentize.current_dir(&work).args(["--sync", "--world", "plugin", "--wit", "wit"]);
     componentize.args(["--js", MODULE, "--output", COMPONENT]);
     run(project, steps, "making a component with QuickJS", &mut componentize)?;
@@ -86,16 +89,28 @@ struct Bundle {
 
 impl Bundle {
     fn new(work: &Path) -> Self {
-        Self { entry: work.join("entry.js"), module: work.join(MODULE), report: work.join("plugin.json") }
+        Self {
+            entry: work.join("entry.js"),
+            module: work.join(MODULE),
+            report: work.join("plugin.json"),
+        }
     }
 
     fn command(&self, project: &Project, sdk: &Path) -> Command {
         let mut command = Command::new(program(project, "esbuild"));
         // Relative paths keep the machine out of the comments that name the modules.
         command.current_dir(project.directory()).arg(&self.entry);
-        // What a package has for browsers is nearer to this engine than what it has for Node, whose modules are not here.
-        command.args(["--bundle", "--format=esm", "--platform=browser", "--conditions=cofferdam,module"]);
-        command.args(["--define:process.env.NODE_ENV=\"production\"", "--log-level=warning"]).args(ENGINE);
+        // What a package has for browsers is nearer to this engine than what it has for Node, whose
+        // modules are not here.
+        command.args([
+            "--bundle",
+            "--format=esm",
+            "--platform=browser",
+            "--conditions=cofferdam,module",
+        ]);
+        command
+            .args(["--define:process.env.NODE_ENV=\"production\"", "--log-level=warning"])
+            .args(ENGINE);
         command.arg(format!("--external:{HOST_MODULES}*"));
         command.args(WASI_MODULES.map(|module| format!("--external:{module}")));
         command.arg(format!("--alias:cofferdam={}", sdk.display()));
@@ -105,15 +120,21 @@ impl Bundle {
         command
     }
 
-    /// The interfaces of the host that are left in the bundle: the component imports all that its world has.
+    /// The interfaces of the host that are left in the bundle: the component imports all that its
+    /// world has.
     fn uses(&self) -> Result<BTreeSet<Interface>, BuildError> {
-        let report = fs::read(&self.report).map_err(|error| BuildError::read(&self.report, error))?;
+        let report =
+            fs::read(&self.report).map_err(|error| BuildError::read(&self.report, error))?;
         let report: Report = serde_json::from_slice(&report).map_err(|error| {
             BuildError::Project(format!("the report of esbuild is not as expected: {error}"))
         })?;
         let imports = report.outputs.into_values().flat_map(|output| output.imports);
-        let names: BTreeSet<_> = imports.filter_map(|import| import.interface().map(str::to_owned)).collect();
-        Ok(Interface::ALL.into_iter().filter(|interface| names.contains(interface.name())).collect())
+        let names: BTreeSet<_> =
+            imports.filter_map(|import| import.interface().map(str::to_owned)).collect();
+        Ok(Interface::ALL
+            .into_iter()
+            .filter(|interface| names.contains(interface.name()))
+            .collect())
     }
 }
 
@@ -157,7 +178,8 @@ fn entry(project: &Project) -> Result<PathBuf, BuildError> {
     }
 }
 
-/// The module from which everything is bundled: the plugin of the main file as the component exports it.
+/// The module from which everything is bundled: the plugin of the main file as the component
+/// exports it.
 fn wrapper(entry: &Path) -> String {
     let parts: Vec<_> = entry.iter().map(|part| part.to_string_lossy()).collect();
     // JSON is JavaScript's way to write a string as well.
@@ -168,7 +190,8 @@ fn wrapper(entry: &Path) -> String {
     )
 }
 
-/// The programs of npm packages are scripts, and say nothing understandable where Node is not there.
+/// The programs of npm packages are scripts, and say nothing understandable where Node is not
+/// there.
 fn check_node() -> Result<(), BuildError> {
     match Command::new("node").arg("--version").stdin(Stdio::null()).output() {
         Ok(_) => Ok(()),
@@ -183,18 +206,25 @@ fn check_node() -> Result<(), BuildError> {
 /// A program of an npm package: in the project's folders, or else for the system to find.
 fn program(project: &Project, name: &str) -> PathBuf {
     let file = if cfg!(windows) { format!("{name}.cmd") } else { name.to_owned() };
-    let of_npm = project.directory().ancestors().map(|folder| folder.join("node_modules/.bin").join(&file));
+    let of_npm =
+        project.directory().ancestors().map(|folder| folder.join("node_modules/.bin").join(&file));
     of_npm.into_iter().find(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(&file))
 }
 
 /// Runs a program of an npm package.
-fn run(project: &Project, steps: &Steps<'_>, step: &str, command: &mut Command) -> Result<(), BuildError> {
+fn run(
+    project: &Project,
+    steps: &Steps<'_>,
+    step: &str,
+    command: &mut Command,
+) -> Result<(), BuildError> {
     match steps.run(step, command) {
         Err(BuildError::Start { program, error }) if error.kind() == ErrorKind::NotFound => {
             Err(BuildError::Missing(MissingTool {
                 tool: format!("{program}, a package of npm,"),
-                looked_for: "in node_modules of the project and of the folders above it, and on the PATH"
-                    .to_owned(),
+                looked_for:
+                    "in node_modules of the project and of the folders above it, and on the PATH"
+                        .to_owned(),
                 install: install(project),
             }))
         }
@@ -202,7 +232,8 @@ fn run(project: &Project, steps: &Steps<'_>, step: &str, command: &mut Command) 
     }
 }
 
-/// What a person types: the packages are in the `package.json` of every project that `cofferdam new` has written.
+/// What a person types: the packages are in the `package.json` of every project that
+/// `cofferdam new` has written.
 fn install(project: &Project) -> Vec<String> {
     let mut commands = Vec::new();
     if project.directory().join("package.json").is_file() {
@@ -216,7 +247,8 @@ fn install(project: &Project) -> Vec<String> {
 fn add_wasi(wit: &Path) -> Result<(), BuildError> {
     let world = wit.join("world.wit");
     let text = fs::read_to_string(&world).map_err(|error| BuildError::read(&world, error))?;
-    let imports: String = WASI_MODULES.iter().map(|module| format!("\n  import {module};")).collect();
+    let imports: String =
+        WASI_MODULES.iter().map(|module| format!("\n  import {module};")).collect();
     let imports = format!("world plugin {{{imports}");
     write(&world, text.replacen("world plugin {", &imports, 1).as_bytes())?;
     for (package, text) in WASI {

@@ -1,7 +1,9 @@
-//! Python: componentize-py, which puts `CPython` into the component and imports the plugin into it while it is made.
+//! Python: componentize-py, which puts `CPython` into the component and imports the plugin into it
+//! while it is made.
 //!
-//! Everything happens on a copy of the sources in the work folder, because imports leave caches beside what they read. The
-//! packages of `requirements.txt` are put there too; nothing else that is installed on this machine gets into a component.
+//! Everything happens on a copy of the sources in the work folder, because imports leave caches
+//! beside what they read. The packages of `requirements.txt` are put there too; nothing else that
+//! is installed on this machine gets into a component.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -32,8 +34,10 @@ const NOT_LOADED: &str = "the plugin cannot be loaded:";
 /// Where a plugin begins when its manifest does not say.
 const ENTRIES: [&str; 2] = ["app.py", "main.py"];
 /// Folders that hold no sources of the plugin.
-const LEFT_OUT: [&str; 7] = ["sdk", "tests", "dist", "target", "node_modules", "__pycache__", "venv"];
-/// Sources, with the files that they read while they are imported. Whoever has more has a folder in between that is not meant.
+const LEFT_OUT: [&str; 7] =
+    ["sdk", "tests", "dist", "target", "node_modules", "__pycache__", "venv"];
+/// Sources, with the files that they read while they are imported. Whoever has more has a folder in
+/// between that is not meant.
 const SOURCES_MAX: usize = 10_000;
 const SOURCE_BYTES_MAX: u64 = 64 << 20;
 
@@ -122,7 +126,8 @@ impl Entry {
 }
 
 fn is_identifier(name: &str) -> bool {
-    !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+    !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
 /// The programs that make components.
@@ -138,13 +143,19 @@ impl Toolchain {
         let folder = folders.into_iter().find(|folder| folder.join("componentize-py").is_file());
         // Without a folder they are looked for on the PATH.
         let folder = folder.unwrap_or_default();
-        let toolchain =
-            Self { componentize_py: folder.join("componentize-py"), python: folder.join("python3") };
-        let said = Command::new(&toolchain.componentize_py).arg("--version").stdin(Stdio::null()).output();
+        let toolchain = Self {
+            componentize_py: folder.join("componentize-py"),
+            python: folder.join("python3"),
+        };
+        let said =
+            Command::new(&toolchain.componentize_py).arg("--version").stdin(Stdio::null()).output();
         let Ok(said) = said else {
             return Err(missing(
-                format!("componentize-py {COMPONENTIZE_PY}, the Python package that makes components,"),
-                ".venv/bin/componentize-py in the project, and componentize-py on the PATH".to_owned(),
+                format!(
+                    "componentize-py {COMPONENTIZE_PY}, the Python package that makes components,"
+                ),
+                ".venv/bin/componentize-py in the project, and componentize-py on the PATH"
+                    .to_owned(),
             ));
         };
         let said = String::from_utf8_lossy(&said.stdout);
@@ -157,9 +168,14 @@ impl Toolchain {
     }
 
     /// Installs what `requirements.txt` names, unless just that is there. Gives the folder.
-    fn packages(&self, project: &Project, work: &Path, steps: &Steps<'_>) -> Result<PathBuf, BuildError> {
-        // componentize-py takes the packages of this machine where it knows of no other ones: it is shown this folder as that
-        // of a virtual environment.
+    fn packages(
+        &self,
+        project: &Project,
+        work: &Path,
+        steps: &Steps<'_>,
+    ) -> Result<PathBuf, BuildError> {
+        // componentize-py takes the packages of this machine where it knows of no other ones: it is
+        // shown this folder as that of a virtual environment.
         let packages = environment(work).join("lib/python3/site-packages");
         let wanted = project.directory().join(REQUIREMENTS);
         let stamp = work.join(REQUIREMENTS);
@@ -170,7 +186,8 @@ impl Toolchain {
         };
         // Never empty, as what was not finished is.
         let text = format!("# Python {PYTHON}\n{text}");
-        if packages.is_dir() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == text) {
+        if packages.is_dir() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == text)
+        {
             return Ok(packages);
         }
         // What is half installed is nobody's.
@@ -198,12 +215,19 @@ impl Toolchain {
             ));
         }
         let mut pip = Command::new(&self.python);
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"])
-            .args(["--platform", "any", "--implementation", "py", "--abi", "none"])
-            .args(["--python-version", PYTHON, "--only-binary", ":all:", "--target"])
-            .arg(packages)
-            .arg("--requirement")
-            .arg(wanted);
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-compile",
+        ])
+        .args(["--platform", "any", "--implementation", "py", "--abi", "none"])
+        .args(["--python-version", PYTHON, "--only-binary", ":all:", "--target"])
+        .arg(packages)
+        .arg("--requirement")
+        .arg(wanted);
         steps.run(&format!("pip install -r {REQUIREMENTS}"), &mut pip).map(drop).map_err(|error| {
             let advice = format!(
                 "A component takes packages in pure Python that are published as wheels (`…-none-any.whl`) and run on Python {PYTHON}. One \
@@ -215,9 +239,18 @@ impl Toolchain {
     }
 
     /// What the sources use of the host. They are read and not run.
-    fn uses(&self, source: &Path, sdk: &Path, steps: &Steps<'_>) -> Result<BTreeSet<Interface>, BuildError> {
+    fn uses(
+        &self,
+        source: &Path,
+        sdk: &Path,
+        steps: &Steps<'_>,
+    ) -> Result<BTreeSet<Interface>, BuildError> {
         let mut command = Command::new(&self.python);
-        command.args(["-m", "cofferdam._build"]).arg(source).env("PYTHONPATH", sdk).current_dir(source);
+        command
+            .args(["-m", "cofferdam._build"])
+            .arg(source)
+            .env("PYTHONPATH", sdk)
+            .current_dir(source);
         let Finished { stdout, .. } = steps.run("reading the sources", &mut command)?;
         Ok(Interface::ALL
             .into_iter()
@@ -234,7 +267,12 @@ impl Toolchain {
     ) -> Result<Vec<u8>, BuildError> {
         let output = work.join("component.wasm");
         let mut command = Command::new(&self.componentize_py);
-        command.arg("--quiet").arg("--wit-path").arg(wit).args(["--world", "plugin", "componentize", APP]);
+        command.arg("--quiet").arg("--wit-path").arg(wit).args([
+            "--world",
+            "plugin",
+            "componentize",
+            APP,
+        ]);
         for folder in python_path {
             command.arg("--python-path").arg(folder);
         }
@@ -255,7 +293,8 @@ impl Toolchain {
 fn missing(tool: String, looked_for: String) -> BuildError {
     let install = SETUP_COMMANDS.join(" && ");
     // Debian has Python without `venv`.
-    let install = vec![install.clone(), format!("apt-get install python3 python3-venv && {install}")];
+    let install =
+        vec![install.clone(), format!("apt-get install python3 python3-venv && {install}")];
     BuildError::Missing(MissingTool { tool, looked_for, install })
 }
 
@@ -377,7 +416,9 @@ fn is_test(name: &str) -> bool {
 
 fn remove(folder: &Path) -> Result<(), BuildError> {
     match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(BuildError::write(folder, error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(BuildError::write(folder, error))
+        }
         _ => Ok(()),
     }
 }
@@ -395,12 +436,19 @@ mod tests {
             fs::write(directory.join(file), "").unwrap();
         }
         let named = named.map(|entry| format!("entry = \"{entry}\"")).unwrap_or_default();
-        fs::write(directory.join("plugin.toml"), format!("[build]\nlanguage = \"python\"\n{named}\n"))
-            .unwrap();
+        fs::write(
+            directory.join("plugin.toml"),
+            format!("[build]\nlanguage = \"python\"\n{named}\n"),
+        )
+        .unwrap();
         match Entry::find(&Project::open(&directory).unwrap()) {
             Ok(entry) => {
-                let root =
-                    entry.root.strip_prefix(directory.canonicalize().unwrap()).unwrap().display().to_string();
+                let root = entry
+                    .root
+                    .strip_prefix(directory.canonicalize().unwrap())
+                    .unwrap()
+                    .display()
+                    .to_string();
                 format!("{root}:{}", entry.module)
             }
             Err(error) => error.to_string(),
@@ -413,9 +461,9 @@ mod tests {
         assert_eq!(entry(&["main.py", "src/app.py"], None), ":main");
         assert_eq!(entry(&["src/app.py"], None), "src:app");
         let none = entry(&["tool.py"], None);
-        assert!(
-            none.starts_with("no file says where the plugin begins: there is no my_tool.py, app.py, main.py")
-        );
+        assert!(none.starts_with(
+            "no file says where the plugin begins: there is no my_tool.py, app.py, main.py"
+        ));
     }
 
     #[test]
@@ -431,14 +479,19 @@ mod tests {
             entry(&["my-tool.py"], Some("my-tool.py")),
             "the plugin cannot begin with `my-tool.py`: `my-tool` cannot be imported; use letters, digits and `_`"
         );
-        assert!(entry(&["a.txt"], Some("a.txt")).ends_with("it is neither a Python file nor a package"));
+        assert!(
+            entry(&["a.txt"], Some("a.txt")).ends_with("it is neither a Python file nor a package")
+        );
         assert!(entry(&[], Some("../a.py")).contains("is a file in the project"));
     }
 
     #[test]
     fn of_what_the_tool_says_the_plugin_s_traceback_is_shown() {
         let output = "Traceback …\nAssertionError: …\ncofferdam._guest.NotLoaded: the plugin cannot be loaded:\nTraceback\n  File \"app.py\"\nTypeError: x\n\n\nCaused by:\n    again";
-        assert_eq!(what_python_said(output.to_owned()), "Traceback\n  File \"app.py\"\nTypeError: x");
+        assert_eq!(
+            what_python_said(output.to_owned()),
+            "Traceback\n  File \"app.py\"\nTypeError: x"
+        );
         assert_eq!(what_python_said("something else".to_owned()), "something else");
     }
 

@@ -33,7 +33,8 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
 fn without_messages(error: BuildError) -> BuildError {
     match error {
         BuildError::Failed { step, status, output } => {
-            let lines: Vec<_> = output.lines().filter(|line| !line.starts_with("{\"reason\":")).collect();
+            let lines: Vec<_> =
+                output.lines().filter(|line| !line.starts_with("{\"reason\":")).collect();
             BuildError::Failed { step, status, output: lines.join("\n") }
         }
         other => other,

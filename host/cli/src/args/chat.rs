@@ -52,7 +52,8 @@ pub(crate) struct ChatArgs {
     pub(crate) sessions: bool,
     #[command(flatten)]
     pub(crate) approval: ApprovalArgs,
-    /// Use information-flow labels, as the [labels] of the configuration say: untrusted results are hidden from the model
+    /// Use information-flow labels, as the [labels] of the configuration say: untrusted results are
+    /// hidden from the model
     #[arg(long)]
     pub(crate) labels: bool,
     /// Rounds of tool calls in one turn; then the model has to answer [default: 40]
@@ -67,7 +68,8 @@ pub(crate) struct ChatArgs {
     /// Ask the provider to keep to the schemas of the tools, where it can
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Show what each call would change in files, and change nothing; tools without a dry run are not called
+    /// Show what each call would change in files, and change nothing; tools without a dry run are
+    /// not called
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print the messages of each turn, tokens and outcome as JSON Lines, instead of the text

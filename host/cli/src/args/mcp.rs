@@ -80,7 +80,8 @@ pub(crate) struct McpConfigArgs {
     /// How the host calls the server
     #[arg(long, value_name = "NAME", default_value = "cofferdam", value_parser = server_name)]
     pub(crate) name: String,
-    /// Put it into the host's file, or into PATH, and leave everything else there as it is (not for goose)
+    /// Put it into the host's file, or into PATH, and leave everything else there as it is (not for
+    /// goose)
     #[arg(long, value_name = "PATH", num_args = 0..=1)]
     pub(crate) write: Option<Option<PathBuf>>,
     #[command(flatten)]
@@ -123,7 +124,8 @@ pub(crate) struct McpServerArgs {
     pub(crate) config: PathBuf,
 }
 
-/// Most characters of a server's name: hosts put it before the name of each tool, and those have at most 64 together.
+/// Most characters of a server's name: hosts put it before the name of each tool, and those have at
+/// most 64 together.
 const NAME_CHARS_MAX: usize = 24;
 
 /// Reads a name that every host takes as it is.

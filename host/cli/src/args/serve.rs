@@ -22,10 +22,12 @@ Examples:
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
-    /// Listen for HTTP on an address instead, such as 127.0.0.1:8391 or just 8391; port 0 takes a free one
+    /// Listen for HTTP on an address instead, such as 127.0.0.1:8391 or just 8391; port 0 takes a
+    /// free one
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     pub(crate) http: Option<SocketAddr>,
-    /// The file with the bearer token that HTTP clients send; made if it is not there [default: in the user's state directory]
+    /// The file with the bearer token that HTTP clients send; made if it is not there [default: in
+    /// the user's state directory]
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) token_file: Option<PathBuf>,
     /// Let every program on this machine call over HTTP, without a token
@@ -43,7 +45,8 @@ pub(crate) struct ServeArgs {
     /// Who asks a person before a tool runs that needs approval
     #[arg(long, value_name = "WHO", value_enum, default_value_t = Approvals::Ask)]
     pub(crate) approvals: Approvals,
-    /// Longest text of one result in KiB; the whole of a longer one can be read as a resource [default: 96]
+    /// Longest text of one result in KiB; the whole of a longer one can be read as a resource
+    /// [default: 96]
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub(crate) result_size: Option<u32>,
     /// Form of the schemas in lists of tools
@@ -84,9 +87,9 @@ pub(crate) enum ReceiptForm {
 fn http_address(typed: &str) -> Result<SocketAddr, String> {
     match typed.strip_prefix(':').unwrap_or(typed).parse() {
         Ok(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
-        Err(_) => {
-            typed.parse().map_err(|_| "expected ADDRESS:PORT, such as 127.0.0.1:8391, or a port".to_owned())
-        }
+        Err(_) => typed
+            .parse()
+            .map_err(|_| "expected ADDRESS:PORT, such as 127.0.0.1:8391, or a port".to_owned()),
     }
 }
 

@@ -74,7 +74,8 @@ pub(crate) struct WorkflowRunArgs {
     pub(crate) answer: Vec<String>,
     #[command(flatten)]
     pub(crate) approval: ApprovalArgs,
-    /// Use information-flow labels, as the [labels] of the configuration say; the whole run has one label
+    /// Use information-flow labels, as the [labels] of the configuration say; the whole run has one
+    /// label
     #[arg(long)]
     pub(crate) labels: bool,
     /// Supersteps of one run, counted anew after each answer [default: what the file says, or 100]

@@ -47,7 +47,8 @@ async fn server(file: &ConfigFile, args: &ApproveArgs) -> anyhow::Result<Exit> {
     // What is new is remembered at the first connection.
     servers::connect(&spec).await?;
     let Some(pins) = pins else {
-        let message = format!("`{name}` is not compared with what was accepted: it has `pin = false`");
+        let message =
+            format!("`{name}` is not compared with what was accepted: it has `pin = false`");
         return Err(UsageError(message).into());
     };
     let Some(change) = pins.change() else {

@@ -17,14 +17,17 @@ use crate::print;
 use cofferdam::Purpose;
 use cofferdam::json;
 
-/// Largest schema that is read from a file, in bytes. The compiler's own limit is lower and says so.
+/// Largest schema that is read from a file, in bytes. The compiler's own limit is lower and says
+/// so.
 const SCHEMA_BYTES_MAX: u64 = 1024 * 1024;
 
 pub(crate) async fn run(global: &Global, args: ArgsArgs) -> anyhow::Result<Exit> {
     let (tool, schema) = match (&args.schema, &args.tool) {
         (Some(path), _) => schema_of_file(path)?,
         (None, Some(tool)) => (tool.clone(), schema_of_tool(global, &args, tool).await?),
-        (None, None) => return Err(UsageError("pass --schema FILE or --tool NAME".to_owned()).into()),
+        (None, None) => {
+            return Err(UsageError("pass --schema FILE or --tool NAME".to_owned()).into());
+        }
     };
     if let Some(dialect) = args.dialect {
         return show_dialect(&args, &schema, dialect);
@@ -39,9 +42,12 @@ pub(crate) async fn run(global: &Global, args: ArgsArgs) -> anyhow::Result<Exit>
 
 /// The schema in a file, with the name of the file as that of the tool.
 fn schema_of_file(path: &Path) -> anyhow::Result<(String, Arc<InputSchema>)> {
-    let unreadable = |error| UsageError(format!("the schema in {} cannot be read: {error}", path.display()));
-    let text = cofferdam_files::read_named_text_ambient(path, SCHEMA_BYTES_MAX).map_err(unreadable)?;
-    let name = cofferdam::plugin_name(path).map_err(|error| UsageError(error.to_string()))?.to_string();
+    let unreadable =
+        |error| UsageError(format!("the schema in {} cannot be read: {error}", path.display()));
+    let text =
+        cofferdam_files::read_named_text_ambient(path, SCHEMA_BYTES_MAX).map_err(unreadable)?;
+    let name =
+        cofferdam::plugin_name(path).map_err(|error| UsageError(error.to_string()))?.to_string();
     let schema = InputSchema::compile_or_explain(&name, &text).map_err(|refusals| {
         let refusals: Vec<_> = refusals.iter().map(ToString::to_string).collect();
         UsageError(refusals.join("\n"))
@@ -49,15 +55,21 @@ fn schema_of_file(path: &Path) -> anyhow::Result<(String, Arc<InputSchema>)> {
     Ok((name, Arc::new(schema)))
 }
 
-async fn schema_of_tool(global: &Global, args: &ArgsArgs, tool: &str) -> anyhow::Result<Arc<InputSchema>> {
+async fn schema_of_tool(
+    global: &Global,
+    args: &ArgsArgs,
+    tool: &str,
+) -> anyhow::Result<Arc<InputSchema>> {
     let tools = host::load(global, &args.plugins, Purpose::List).await?;
-    let definition = tools.toolset().definition(tool).map_err(|refused| UsageError(refusal(&refused)))?;
+    let definition =
+        tools.toolset().definition(tool).map_err(|refused| UsageError(refusal(&refused)))?;
     Ok(Arc::clone(&definition.input))
 }
 
 fn show(args: &ArgsArgs, arguments: &Arguments) -> anyhow::Result<Exit> {
     if args.json {
-        let report = json!({"ok": true, "arguments": arguments.value(), "dropped": arguments.dropped()});
+        let report =
+            json!({"ok": true, "arguments": arguments.value(), "dropped": arguments.dropped()});
         print::result(&report.to_string())?;
     } else {
         print::result(&arguments.to_json())?;
@@ -82,8 +94,11 @@ fn show_problems(args: &ArgsArgs, invalid: &InvalidArguments) -> anyhow::Result<
 fn show_dialect(args: &ArgsArgs, schema: &InputSchema, dialect: Dialect) -> anyhow::Result<Exit> {
     let shown = schema.in_dialect(dialect);
     if args.json {
-        let losses: Vec<_> =
-            shown.losses.iter().map(|loss| json!({"pointer": loss.pointer, "what": loss.what})).collect();
+        let losses: Vec<_> = shown
+            .losses
+            .iter()
+            .map(|loss| json!({"pointer": loss.pointer, "what": loss.what}))
+            .collect();
         let report = json!({
             "dialect": dialect.name(),
             "strict": shown.strict,

@@ -46,7 +46,8 @@ async fn build(engine: &Engine, args: &BuildArgs) -> anyhow::Result<Exit> {
         keep_names: args.keep_names,
         is_verbose: args.verbose,
     };
-    // The toolchain has its own threads; there is nothing else to do meanwhile, and Ctrl-C reaches it as well.
+    // The toolchain has its own threads; there is nothing else to do meanwhile, and Ctrl-C reaches
+    // it as well.
     let built = rebuild::build(&recipe)?;
     let report = Report::of(engine, &built).await?;
     if args.json {
@@ -97,23 +98,32 @@ impl Report {
     }
 
     fn text(&self) -> String {
-        let mut text = format!("{}  {}  {}\n", self.component, print::bytes(self.bytes), self.digest);
+        let mut text =
+            format!("{}  {}  {}\n", self.component, print::bytes(self.bytes), self.digest);
         // Writing to a string cannot fail.
-        let _ = write!(text, "{}: {}", print::counted(self.tools.len(), "tool"), self.tools.join(", "));
+        let _ =
+            write!(text, "{}: {}", print::counted(self.tools.len(), "tool"), self.tools.join(", "));
         for refusal in &self.review.refusals {
             let _ = write!(text, "\nrefused: {refusal}");
         }
         let advice = self.review.advice.len();
         if advice > 0 {
             let what = if advice == 1 { "a remark" } else { "remarks" };
-            let _ = write!(text, "\n`cofferdam check {}` has {what} for you ({advice})", self.component);
+            let _ = write!(
+                text,
+                "\n`cofferdam check {}` has {what} for you ({advice})",
+                self.component
+            );
         }
         match &self.times {
             Some(Times { tool, cold, warm }) => {
-                let cold = cold.map_or_else(String::new, |cold| format!("{} cold, ", print::time(cold)));
+                let cold =
+                    cold.map_or_else(String::new, |cold| format!("{} cold, ", print::time(cold)));
                 let _ = write!(text, "\n{tool}: {cold}{} warm", print::time(*warm));
             }
-            None => text.push_str("\nno call was timed: no case in cases.jsonl has returned a value"),
+            None => {
+                text.push_str("\nno call was timed: no case in cases.jsonl has returned a value")
+            }
         }
         text
     }
@@ -134,7 +144,8 @@ impl Report {
     }
 }
 
-/// Times the first case that returns something: the tool, the first call and the median of the next ones.
+/// Times the first case that returns something: the tool, the first call and the median of the next
+/// ones.
 async fn times(
     engine: &Engine,
     built: &Built,

@@ -13,7 +13,8 @@ use crate::{commands, file_changes, print, terminal};
 use cofferdam::{Host, Purpose};
 use cofferdam::{consent, json};
 
-/// Largest argument text that is read from a file or standard input, in bytes. The decoder's own limit is lower.
+/// Largest argument text that is read from a file or standard input, in bytes. The decoder's own
+/// limit is lower.
 const ARGUMENTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit> {
@@ -21,8 +22,9 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
     let tools = host::load(global, &args.plugins, Purpose::Call).await?;
     if let Some(unavailable) = tools.unavailable_plugin_of(&args.tool) {
         let (tool, name) = (&args.tool, &unavailable.name);
-        let message =
-            format!("`{tool}` is a tool of the plugin `{name}`, which is left out; nothing was called");
+        let message = format!(
+            "`{tool}` is a tool of the plugin `{name}`, which is left out; nothing was called"
+        );
         return Err(ConsentError(message).into());
     }
     let cancellation = commands::cancelled_by_ctrl_c();
@@ -35,7 +37,10 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
     }
     let context = CallContext {
         cancellation,
-        file_effects: FileEffects { is_dry_run: args.dry_run, shows_diffs: args.dry_run || args.diff },
+        file_effects: FileEffects {
+            is_dry_run: args.dry_run,
+            shows_diffs: args.dry_run || args.diff,
+        },
         ..CallContext::new("cli")
     };
     let context = terminal::attended(context);
@@ -53,10 +58,14 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
 pub(super) fn read_arguments(text: &str) -> anyhow::Result<Vec<u8>> {
     let (read, from) = match text.strip_prefix('@') {
         Some(path) => (read_named_ambient(Path::new(path), ARGUMENTS_BYTES_MAX), path),
-        None if text == "-" => (read_at_most(std::io::stdin(), ARGUMENTS_BYTES_MAX), "standard input"),
+        None if text == "-" => {
+            (read_at_most(std::io::stdin(), ARGUMENTS_BYTES_MAX), "standard input")
+        }
         None => return Ok(text.as_bytes().to_vec()),
     };
-    Ok(read.map_err(|error| UsageError(format!("the arguments from {from} cannot be read: {error}")))?)
+    Ok(read.map_err(|error| {
+        UsageError(format!("the arguments from {from} cannot be read: {error}"))
+    })?)
 }
 
 fn show(args: &CallArgs, completion: &Completion) -> anyhow::Result<Exit> {

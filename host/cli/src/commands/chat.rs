@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cofferdam_agent::{
-    Agent, ApprovalMode, Approvals, BudgetLimits, ChatErrorKind, Layer, LoopSettings, RunError, Session,
-    TokenBudget, ToolMode,
+    Agent, ApprovalMode, Approvals, BudgetLimits, ChatErrorKind, Layer, LoopSettings, RunError,
+    Session, TokenBudget, ToolMode,
 };
 use cofferdam_files::{read_named_text_ambient, read_text_at_most};
 use cofferdam_labels::LabelPolicy;
@@ -42,7 +42,8 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         return saved::list(args.session_dir.as_deref()).await;
     }
     let file = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
-    let model = model_specs::choose(args.model.as_deref(), args.base_url.as_deref(), file.as_ref())?;
+    let model =
+        model_specs::choose(args.model.as_deref(), args.base_url.as_deref(), file.as_ref())?;
     let prompt = args.prompt.as_deref().map(text_or_stdin).transpose()?;
     let instructions = args.system.as_deref().map(text_or_file).transpose()?;
     let saved = match &args.session {
@@ -103,7 +104,8 @@ fn agent(
 ) -> anyhow::Result<Agent> {
     let mut options = model.options.clone();
     options.strict_schemas |= args.strict;
-    options.tool_choice = args.tool_choice.as_deref().map(|word| tool_mode(word, toolset)).transpose()?;
+    options.tool_choice =
+        args.tool_choice.as_deref().map(|word| tool_mode(word, toolset)).transpose()?;
     let mut settings = LoopSettings::default();
     if let Some(iterations) = args.max_iterations {
         settings.max_iterations = iterations.get();
@@ -177,7 +179,9 @@ pub(super) fn exit_of_error(error: &RunError) -> Exit {
     match error {
         RunError::Chat(error) if error.kind == ChatErrorKind::Configuration => Exit::Usage,
         RunError::Chat(_) => Exit::Plugin,
-        RunError::BudgetExceeded(_) | RunError::Calls(_) | RunError::FailClosed(_) => Exit::ToolError,
+        RunError::BudgetExceeded(_) | RunError::Calls(_) | RunError::FailClosed(_) => {
+            Exit::ToolError
+        }
         RunError::Cancelled => Exit::Interrupted,
         _ => Exit::Internal,
     }

@@ -1,7 +1,7 @@
 //! `cofferdam check`: everything that is wrong or weak about a plugin, for its author.
 //!
-//! Loading stops at the first refusal, because whoever loads a plugin needs one reason. An author needs all of them,
-//! and what loads can still be of little use to a model.
+//! Loading stops at the first refusal, because whoever loads a plugin needs one reason. An author
+//! needs all of them, and what loads can still be of little use to a model.
 
 use std::fmt::Write;
 
@@ -57,7 +57,9 @@ impl Report {
                 | LoadError::Engine(_)
                 | LoadError::Compile(CompileError::Child(_)),
             ) => Err(error.into()),
-            Some(cause) => Ok(Self { refused: Some(cause.to_string()), tools: 0, review: Review::default() }),
+            Some(cause) => {
+                Ok(Self { refused: Some(cause.to_string()), tools: 0, review: Review::default() })
+            }
         }
     }
 
@@ -72,8 +74,10 @@ impl Report {
 
     fn json(&self, args: &CheckArgs) -> Value {
         let remarks = |remarks: &[Remark]| remarks.iter().map(remark).collect::<Vec<_>>();
-        let whole =
-            self.refused.iter().map(|message| json!({"tool": null, "pointer": null, "message": message}));
+        let whole = self
+            .refused
+            .iter()
+            .map(|message| json!({"tool": null, "pointer": null, "message": message}));
         let refusals: Vec<_> = whole.chain(self.review.refusals.iter().map(refusal)).collect();
         json!({
             "ok": self.exit(args) == Exit::Ok,
@@ -91,7 +95,8 @@ impl Report {
         list(&mut text, "Refused: the plugin does not load", refusals);
         remarks(&mut text, "Notes", &self.review.notes);
         remarks(&mut text, "Advice", &self.review.advice);
-        let (refusals, notes, advice) = (self.refusals(), self.review.notes.len(), self.review.advice.len());
+        let (refusals, notes, advice) =
+            (self.refusals(), self.review.notes.len(), self.review.advice.len());
         // Writing to a string cannot fail.
         let _ = write!(
             text,
@@ -127,7 +132,11 @@ fn remarks(text: &mut String, heading: &str, remarks: &[Remark]) {
             let tool = if remark.tool.is_empty() { "the plugin" } else { &remark.tool };
             let header = if about == Some(tool) { String::new() } else { format!("{tool}\n  ") };
             about = Some(tool);
-            let at = if remark.pointer.is_empty() { String::new() } else { format!("{}: ", remark.pointer) };
+            let at = if remark.pointer.is_empty() {
+                String::new()
+            } else {
+                format!("{}: ", remark.pointer)
+            };
             format!("{header}  {at}{}", remark.message)
         }),
     );

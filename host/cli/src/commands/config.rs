@@ -20,7 +20,8 @@ pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
             compose::check_components(&file)?;
             let servers = servers::of_config(&file, Values::Leave, &Default::default())?;
             let models = model_specs::of_config(&file)?;
-            let models = models.into_iter().map(|(name, model)| meaning_of_model(name, &model)).collect();
+            let models =
+                models.into_iter().map(|(name, model)| meaning_of_model(name, &model)).collect();
             let skills = skill_tools::meaning(&file)?;
             file_tools::check(&file)?;
             Ok((compose::specs_of_config(&file, Values::Leave)?, servers, models, skills))
@@ -28,7 +29,8 @@ pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
     match checked {
         Ok((specs, servers, models, _)) if args.json => {
             let (plugins, servers, models) = (specs.len(), servers.len(), models.len());
-            let counts = json!({"ok": true, "plugins": plugins, "servers": servers, "models": models});
+            let counts =
+                json!({"ok": true, "plugins": plugins, "servers": servers, "models": models});
             print::result(&counts.to_string())?;
         }
         Ok((specs, servers, models, skills)) => {
@@ -89,7 +91,8 @@ fn meaning(spec: &PluginSpec) -> String {
 }
 
 fn meaning_of_model(name: &str, model: &model_specs::ModelSpec) -> String {
-    let at = model.base_url.as_deref().map(|url| format!("\n  is reached at {url}")).unwrap_or_default();
+    let at =
+        model.base_url.as_deref().map(|url| format!("\n  is reached at {url}")).unwrap_or_default();
     format!("{name}  {}:{}{at}", model.provider.word(), model.model)
 }
 
@@ -98,7 +101,8 @@ fn meaning_of_server(spec: &ServerSpec) -> String {
     let names = |names: Vec<&str>| names.join(", ");
     let mut lines = match &spec.settings.endpoint {
         Endpoint::Command(command) => {
-            let line: Vec<_> = std::iter::once(&command.program).chain(&command.arguments).cloned().collect();
+            let line: Vec<_> =
+                std::iter::once(&command.program).chain(&command.arguments).cloned().collect();
             vec![
                 format!("{name}  runs {}", line.join(" ")),
                 "  runs with all rights of your user, outside of any sandbox".to_owned(),
@@ -139,7 +143,8 @@ fn meaning_of_server(spec: &ServerSpec) -> String {
 
 /// What is offered beyond what every plugin has, one by one.
 fn offered(grants: &Grants) -> Vec<Permission> {
-    let files = grants.mounts.iter().map(|mount| Permission::Files(Some(mount.name.clone()), mount.access));
+    let files =
+        grants.mounts.iter().map(|mount| Permission::Files(Some(mount.name.clone()), mount.access));
     files
         .chain(grants.http.iter().map(|grant| Permission::Http(grant.rule.clone())))
         .chain(grants.sockets.iter().cloned().map(Permission::Socket))

@@ -27,11 +27,13 @@ pub(crate) async fn run(global: &Global, args: DevArgs) -> anyhow::Result<Exit> 
     serve_args.plugins.plugins.push(shown);
     let served_build = first_build.clone();
     let recipe = Recipe { directory, output: Some(component), keep_names: true, is_verbose: false };
-    // Loading the component is the server's part, which waits for the first build and then follows the file.
+    // Loading the component is the server's part, which waits for the first build and then follows
+    // the file.
     let building = tokio::spawn(async move {
         loop {
             let built = build(recipe.clone()).await;
-            let what_is_there = if first_build.is_built() { ", what was there before stays" } else { "" };
+            let what_is_there =
+                if first_build.is_built() { ", what was there before stays" } else { "" };
             if let Err(error) = &built {
                 print::note(&format!("not built{what_is_there}: {error:#}"));
             }

@@ -25,8 +25,9 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
         for permission in &missing {
             print::note(&format!("`{}` asks to {}", plugin, permission.in_plain_words()));
         }
-        let is_agreed =
-            missing.is_empty() || args.yes || (ask::is_possible() && ask::yes("Grant all of this?"));
+        let is_agreed = missing.is_empty()
+            || args.yes
+            || (ask::is_possible() && ask::yes("Grant all of this?"));
         if !is_agreed {
             return Err(ConsentError(format!(
                 "nothing was granted{}; pass --yes to grant it without a question",
@@ -46,7 +47,8 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
     let directory = args.directory.as_deref().map(std::path::absolute).transpose()?;
     let mut notes = Vec::new();
     for permission in wanted {
-        let grant = NewGrant { permission, directory: directory.clone(), value: args.value.clone() };
+        let grant =
+            NewGrant { permission, directory: directory.clone(), value: args.value.clone() };
         let verb = if file.grant(&plugin, &grant)? { "may now" } else { "may already" };
         notes.push(format!("`{}` {verb} {}", plugin, grant.permission.in_plain_words()));
     }
@@ -90,7 +92,8 @@ pub(crate) async fn revoke(global: &Global, args: RevokeArgs) -> anyhow::Result<
 /// The plugin and the configuration that an edit is about.
 fn named(plugin: Option<String>, config: Option<PathBuf>) -> anyhow::Result<(String, PathBuf)> {
     let named = plugin.zip(config);
-    named.ok_or_else(|| UsageError("write the name of a plugin and --config FILE".to_owned()).into())
+    named
+        .ok_or_else(|| UsageError("write the name of a plugin and --config FILE".to_owned()).into())
 }
 
 /// Prints the grants that are remembered for components of `--plugin`.

@@ -1,4 +1,5 @@
-//! `cofferdam inspect`: what a component offers and asks for. Gives it nothing and calls none of its tools.
+//! `cofferdam inspect`: what a component offers and asks for. Gives it nothing and calls none of
+//! its tools.
 
 use std::fmt::Write;
 
@@ -40,21 +41,31 @@ pub(crate) async fn run(global: &Global, args: InspectArgs) -> anyhow::Result<Ex
 }
 
 async fn load_file(global: &Global, args: &InspectArgs) -> anyhow::Result<Plugin> {
-    let name = cofferdam::plugin_name(&args.component).map_err(|error| UsageError(error.to_string()))?;
+    let name =
+        cofferdam::plugin_name(&args.component).map_err(|error| UsageError(error.to_string()))?;
     let engine = host::engine(global)?;
-    let options =
-        PluginOptions { name, grants: Grants::default(), limits: Limits::default(), retries_max: 0 };
+    let options = PluginOptions {
+        name,
+        grants: Grants::default(),
+        limits: Limits::default(),
+        retries_max: 0,
+    };
     Ok(loading::load_one(&engine, args.component.clone(), options, &host::operator()).await?)
 }
 
 /// Shows what is known of a component that fails when it is asked for its tools.
-async fn show_screened(global: &Global, args: &InspectArgs, error: &anyhow::Error) -> anyhow::Result<()> {
+async fn show_screened(
+    global: &Global,
+    args: &InspectArgs,
+    error: &anyhow::Error,
+) -> anyhow::Result<()> {
     let Some(cofferdam::Error::Plugin(failed)) = error.downcast_ref() else { return Ok(()) };
     if !matches!(failed.cause(), LoadError::Describe(_)) {
         return Ok(());
     }
     let component = Component::from_file_ambient(failed.path());
-    let name = cofferdam::plugin_name(failed.path()).map_err(|error| UsageError(error.to_string()))?;
+    let name =
+        cofferdam::plugin_name(failed.path()).map_err(|error| UsageError(error.to_string()))?;
     let info = host::engine(global)?.screened_info(&component, &name).await?;
     if args.json {
         let failure = json!({"error": failed.cause().to_string()});

@@ -1,4 +1,5 @@
-//! Information-flow labels in conversations and workflows: the policy of the configuration, and lines about what it decides.
+//! Information-flow labels in conversations and workflows: the policy of the configuration, and
+//! lines about what it decides.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +52,8 @@ pub(super) fn policy(
     Ok(Some(policy))
 }
 
-/// A statement about a tool that is not there would protect nothing. Tools of a server that cannot be reached, or has changed, are not known.
+/// A statement about a tool that is not there would protect nothing. Tools of a server that cannot
+/// be reached, or has changed, are not known.
 fn check_names(file: &ConfigFile, tools: &Host) -> anyhow::Result<()> {
     if !tools.servers().unreachable.is_empty() || !tools.servers().changed().is_empty() {
         return Ok(());
@@ -59,8 +61,11 @@ fn check_names(file: &ConfigFile, tools: &Host) -> anyhow::Result<()> {
     let table = &file.config.labels;
     for name in table.tools() {
         if tools.toolset().definition(name.get_ref()).is_err() {
-            let message =
-                format!("labels: there is no tool `{}`; {}", name.get_ref(), known_tools(tools.toolset()));
+            let message = format!(
+                "labels: there is no tool `{}`; {}",
+                name.get_ref(),
+                known_tools(tools.toolset())
+            );
             return Err(file.error(name.span(), message).into());
         }
     }
@@ -104,7 +109,9 @@ impl LabelAudit for Decisions {
         }
         if self.is_json {
             let mut line = json!({"type": "label_decision"});
-            if let (Some(line), Value::Object(decision)) = (line.as_object_mut(), decision.to_json()) {
+            if let (Some(line), Value::Object(decision)) =
+                (line.as_object_mut(), decision.to_json())
+            {
                 line.extend(decision);
             }
             // That standard output is gone is found out with the next message.

@@ -21,8 +21,9 @@ pub(crate) async fn run(global: &Global, args: ListArgs) -> anyhow::Result<Exit>
         return show_grants(&args, tools.plugins());
     }
     let (sections, by_source) = (sections(&tools), by_source(tools.toolset()));
-    let of =
-        |section: &Section| by_source.get(section.source.as_str()).map(Vec::as_slice).unwrap_or_default();
+    let of = |section: &Section| {
+        by_source.get(section.source.as_str()).map(Vec::as_slice).unwrap_or_default()
+    };
     if args.json {
         let all: Vec<_> = sections.iter().flat_map(|section| section.json(of(section))).collect();
         print::result(&Value::Array(all).to_string())?;
@@ -60,7 +61,8 @@ fn sections(tools: &Host) -> Vec<Section> {
     });
     let skills = tools.skills().into_iter().map(|skills| {
         let source = skills.name().to_owned();
-        let title = format!("{source}  ({})", print::counted(skills.skills().skills().len(), "skill"));
+        let title =
+            format!("{source}  ({})", print::counted(skills.skills().skills().len(), "skill"));
         Section { title, source, members: json!({}) }
     });
     let servers = tools.servers().servers.iter().map(|server| {

@@ -1,7 +1,7 @@
 //! `cofferdam play`: a scripted model against real tools.
 //!
-//! The script stands for the model: one reply per line, whatever the tools answer. The tools are real, and what is shown
-//! is exactly what a model would be given.
+//! The script stands for the model: one reply per line, whatever the tools answer. The tools are
+//! real, and what is shown is exactly what a model would be given.
 
 use std::path::Path;
 
@@ -74,7 +74,8 @@ async fn play_call(
     let asks = json!({"role": "call", "id": context.call_id, "tool": call.tool, "arguments": call.arguments});
     message(args, "call", &shown, asks)?;
     let written = written.map(str::as_bytes);
-    let approve = async { if args.yes { Ok(()) } else { host::approve(tools, &call.tool, written).await } };
+    let approve =
+        async { if args.yes { Ok(()) } else { host::approve(tools, &call.tool, written).await } };
     let approved = tokio::select! {
         approved = approve => approved,
         () = context.cancellation.cancelled() => return Ok(false),
@@ -97,7 +98,8 @@ async fn play_call(
         }
     };
     let word = if is_error { "error" } else { "result" };
-    let answer: Value = json!({"role": "tool", "id": context.call_id, "text": text, "is_error": is_error});
+    let answer: Value =
+        json!({"role": "tool", "id": context.call_id, "text": text, "is_error": is_error});
     message(args, word, &text, answer)?;
     Ok(true)
 }
@@ -105,7 +107,9 @@ async fn play_call(
 /// What a model is told about a call that did not start (`LOOP-12`, `LOOP-13`).
 fn refusal(refused: &Refused) -> String {
     match refused {
-        Refused::UnknownTool { name, .. } => format!("Error: Requested function \"{name}\" not found."),
+        Refused::UnknownTool { name, .. } => {
+            format!("Error: Requested function \"{name}\" not found.")
+        }
         Refused::InvalidArguments(invalid) => format!("Error: Argument parsing failed. {invalid}"),
         other => other.to_string(),
     }
@@ -124,7 +128,8 @@ fn read_script(path: &str) -> anyhow::Result<Vec<Reply>> {
         "-" => read_text_at_most(std::io::stdin(), SCRIPT_BYTES_MAX),
         _ => read_named_text_ambient(Path::new(path), SCRIPT_BYTES_MAX),
     };
-    let text = read.map_err(|error| UsageError(format!("the script {path} cannot be read: {error}")))?;
+    let text =
+        read.map_err(|error| UsageError(format!("the script {path} cannot be read: {error}")))?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines.map(|(index, line)| read_reply(path, index + 1, line)).collect()
 }

@@ -66,7 +66,8 @@ fn options(args: &ServeArgs) -> ServerOptions {
         ..ServerOptions::default()
     };
     if let Some(kibibytes) = args.result_size {
-        options.text_bytes_max = usize::try_from(kibibytes).unwrap_or(usize::MAX).saturating_mul(1024);
+        options.text_bytes_max =
+            usize::try_from(kibibytes).unwrap_or(usize::MAX).saturating_mul(1024);
     }
     options
 }
@@ -89,7 +90,8 @@ async fn serve_http(
 ) -> anyhow::Result<()> {
     let (config, token_file) = (args.plugins.config.clone(), args.token_file.clone());
     let options = HttpAccess { config, token_file, is_open: args.no_auth }.options(operator)?;
-    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+    let listener =
+        TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
     let address = listener.local_addr()?;
     options.check(address).map_err(|error| UsageError(error.to_string()))?;
     if args.no_auth {

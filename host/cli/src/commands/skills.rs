@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cofferdam_skills::{
-    ComponentScripts, Discovered, FileSkill, Passes, ScriptRunner as _, SkillLimits, SkipReason, Skipped,
-    discover,
+    ComponentScripts, Discovered, FileSkill, Passes, ScriptRunner as _, SkillLimits, SkipReason,
+    Skipped, discover,
 };
 use serde_json::{Value, json};
 
@@ -25,8 +25,11 @@ pub(crate) async fn run(global: &Global, command: SkillsCommand) -> anyhow::Resu
 }
 
 async fn found(args: &SkillsDirectoriesArgs, extensions: &[String]) -> anyhow::Result<Discovered> {
-    let roots =
-        args.directories.iter().map(|directory| root(directory)).collect::<cofferdam::Result<Vec<_>>>()?;
+    let roots = args
+        .directories
+        .iter()
+        .map(|directory| root(directory))
+        .collect::<cofferdam::Result<Vec<_>>>()?;
     Ok(discover(&roots, extensions, &SkillLimits::default()).await)
 }
 
@@ -80,13 +83,25 @@ fn table(skills: &[Arc<FileSkill>]) -> String {
     let row = |skill: &Arc<FileSkill>| {
         let front = skill.front_matter();
         let (scripts, without) = (skill.scripts().len(), skill.scripts_without_runner().len());
-        let scripts =
-            if without == 0 { scripts.to_string() } else { format!("{scripts} of {}", scripts + without) };
-        [front.name.clone(), skill.resources().len().to_string(), scripts, short(&front.description)]
+        let scripts = if without == 0 {
+            scripts.to_string()
+        } else {
+            format!("{scripts} of {}", scripts + without)
+        };
+        [
+            front.name.clone(),
+            skill.resources().len().to_string(),
+            scripts,
+            short(&front.description),
+        ]
     };
     let rows: Vec<_> = std::iter::once(heads).chain(skills.iter().map(row)).collect();
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
     };
     let (names, resources, scripts) = (width(0), width(1), width(2));
     let line = |[name, some, others, description]: &[String; 4]| {
@@ -122,7 +137,8 @@ struct Report {
 async fn check(global: &Global, args: &SkillsDirectoriesArgs) -> anyhow::Result<Exit> {
     let engine = host::engine(global)?;
     let scripts = ComponentScripts::new(Arc::new(OnEngine::new(&engine)));
-    let extensions: Vec<_> = scripts.extensions().iter().map(|&extension| extension.to_owned()).collect();
+    let extensions: Vec<_> =
+        scripts.extensions().iter().map(|&extension| extension.to_owned()).collect();
     let found = found(args, &extensions).await?;
     let mut report = Report { skills: found.skills.len(), ..Report::default() };
     for skipped in &found.skipped {
@@ -135,8 +151,7 @@ async fn check(global: &Global, args: &SkillsDirectoriesArgs) -> anyhow::Result<
         let has_any = found.skills.iter().any(|skill| skill.root() == number)
             || found.skipped.iter().any(|skipped| skipped.root == number);
         if !has_any {
-            let suggestion =
-                "put a SKILL.md into a directory below it; one level is enough, and two are looked at";
+            let suggestion = "put a SKILL.md into a directory below it; one level is enough, and two are looked at";
             report.problem(directory.clone(), "there is no skill here", Some(suggestion));
         }
     }
@@ -158,7 +173,9 @@ impl Report {
     fn skipped(&mut self, args: &SkillsDirectoriesArgs, skipped: &Skipped) {
         let directory = place(args, skipped.root, skipped.directory.as_str());
         let (file, suggestion) = match &skipped.reason {
-            SkipReason::Invalid(invalid) => (directory.join("SKILL.md"), Some(invalid.suggestion())),
+            SkipReason::Invalid(invalid) => {
+                (directory.join("SKILL.md"), Some(invalid.suggestion()))
+            }
             SkipReason::Duplicate { .. } => {
                 (directory.join("SKILL.md"), Some("give one of the two another name"))
             }
@@ -167,13 +184,21 @@ impl Report {
         self.problem(file, &skipped.reason, suggestion);
     }
 
-    async fn skill(&mut self, args: &SkillsDirectoriesArgs, skill: &FileSkill, scripts: &ComponentScripts) {
+    async fn skill(
+        &mut self,
+        args: &SkillsDirectoriesArgs,
+        skill: &FileSkill,
+        scripts: &ComponentScripts,
+    ) {
         let directory = place(args, skill.root(), skill.directory().as_str());
         for name in skill.resources() {
             if let Err(error) = skill.read_resource(name).await {
-                let suggestion =
-                    "a model can read UTF-8 text; move what is none to a directory two levels below";
-                self.problem(directory.join(name), format!("cannot be read: {error}"), Some(suggestion));
+                let suggestion = "a model can read UTF-8 text; move what is none to a directory two levels below";
+                self.problem(
+                    directory.join(name),
+                    format!("cannot be read: {error}"),
+                    Some(suggestion),
+                );
             }
         }
         for name in skill.scripts() {
@@ -182,7 +207,11 @@ impl Report {
                 Err(error) => {
                     let suggestion = "a script is a component with a tool called `run`, or with exactly one tool; \
                                       `cofferdam check` says more about it";
-                    self.problem(directory.join(name), format!("cannot be run: {error}"), Some(suggestion));
+                    self.problem(
+                        directory.join(name),
+                        format!("cannot be run: {error}"),
+                        Some(suggestion),
+                    );
                 }
                 Ok(interface) => {
                     let takes = match interface.passes {
@@ -191,7 +220,11 @@ impl Report {
                         _ => "takes `args`",
                     };
                     let message = format!("runs the tool `{}`, which {takes}", interface.tool.name);
-                    self.notes.push(Remark { file: directory.join(name), message, suggestion: None });
+                    self.notes.push(Remark {
+                        file: directory.join(name),
+                        message,
+                        suggestion: None,
+                    });
                 }
             }
         }
@@ -219,8 +252,11 @@ impl Report {
                 continue;
             }
             let line = |remark: &Remark| {
-                let suggestion =
-                    remark.suggestion.iter().map(|text| format!("\n    {text}")).collect::<String>();
+                let suggestion = remark
+                    .suggestion
+                    .iter()
+                    .map(|text| format!("\n    {text}"))
+                    .collect::<String>();
                 format!("  {}: {}{suggestion}", remark.file.display(), remark.message)
             };
             let lines: Vec<_> = remarks.iter().map(line).collect();

@@ -34,11 +34,14 @@ pub(crate) async fn run(global: &Global, args: TestArgs) -> anyhow::Result<Exit>
             failed += 1
         }
         if args.json {
-            let line =
-                json!({"case": case.title(), "tool": case.tool, "ok": is_ok, "problems": verdict.problems});
+            let line = json!({"case": case.title(), "tool": case.tool, "ok": is_ok, "problems": verdict.problems});
             print::result(&line.to_string())?;
         } else {
-            print::result(&format!("{} {}", if is_ok { "ok    " } else { "FAILED" }, case.title()))?;
+            print::result(&format!(
+                "{} {}",
+                if is_ok { "ok    " } else { "FAILED" },
+                case.title()
+            ))?;
             for problem in &verdict.problems {
                 print::result(&format!("       {problem}"))?;
             }
@@ -74,11 +77,14 @@ impl Subject {
         let project = rebuild::open(&args.path)?;
         let component = project.component();
         if !component.is_file() {
-            let message = format!("{} is not there; `cofferdam build` makes it", component.display());
+            let message =
+                format!("{} is not there; `cofferdam build` makes it", component.display());
             return Err(UsageError(message).into());
         }
         if is_older(&component, project.directory()) {
-            print::note("note: sources are newer than the component; `cofferdam build` builds it again");
+            print::note(
+                "note: sources are newer than the component; `cofferdam build` builds it again",
+            );
         }
         let cases = args.cases.clone().unwrap_or_else(|| project.directory().join(cases::FILE));
         Ok(Self { component, cases, language: Some(project.language().id()) })

@@ -10,7 +10,8 @@ use anyhow::Context as _;
 use cofferdam_agent::{Layer, RunError};
 use cofferdam_files::{DirectoryOptions, DirectoryStore, Quota};
 use cofferdam_workflow::{
-    CheckpointError, CheckpointId, Checkpoints, Payload, Snapshot, Workflow, WorkflowError, WorkflowRun,
+    CheckpointError, CheckpointId, Checkpoints, Payload, Snapshot, Workflow, WorkflowError,
+    WorkflowRun,
 };
 use futures_util::StreamExt as _;
 use serde_json::json;
@@ -20,14 +21,17 @@ use self::answers::Answers;
 use self::show::{End, ShowCalls};
 use super::chat;
 use super::labels::{self, Decisions};
-use crate::args::{Global, WorkflowCheckpointsArgs, WorkflowCommand, WorkflowFileArgs, WorkflowRunArgs};
+use crate::args::{
+    Global, WorkflowCheckpointsArgs, WorkflowCommand, WorkflowFileArgs, WorkflowRunArgs,
+};
 use crate::exit::{Exit, UsageError};
 use crate::host;
 use crate::print;
 use cofferdam::Purpose;
 use cofferdam::workflow_file::{AgentParts, WorkflowFile};
 
-/// What a directory of checkpoints may hold: some thousand of usual runs, and the largest that there can be.
+/// What a directory of checkpoints may hold: some thousand of usual runs, and the largest that
+/// there can be.
 const QUOTA: Quota = Quota {
     bytes_max: 16 << 30,
     entries_max: 1_000_000,
@@ -70,13 +74,21 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let workflow = file.workflow(&parts, max_iterations)?;
     let begun = match (input, &args.resume, &kept) {
         (Some(input), ..) => Begun::Run(workflow.run(Payload::text(input))),
-        (None, Some(id), Some(kept)) => Begun::Snapshot(Box::new(kept.load(workflow.name(), id).await?)),
-        _ => return Err(UsageError("pass an input, or --checkpoints DIR with --resume".to_owned()).into()),
+        (None, Some(id), Some(kept)) => {
+            Begun::Snapshot(Box::new(kept.load(workflow.name(), id).await?))
+        }
+        _ => {
+            return Err(
+                UsageError("pass an input, or --checkpoints DIR with --resume".to_owned()).into()
+            );
+        }
     };
     let end = Going { workflow, kept, is_json: args.json }.to_its_end(begun, &mut answers).await?;
     show::end(&end, args.json)?;
     for id in answers.left() {
-        print::note(&format!("warning: the answer to `{id}` was not used: nothing of that name was asked"));
+        print::note(&format!(
+            "warning: the answer to `{id}` was not used: nothing of that name was asked"
+        ));
     }
     note_how_to_go_on(&end, args);
     Ok(match exit_of(&end) {
@@ -192,7 +204,9 @@ impl Kept {
         let id = match id {
             "" => self.checkpoints.latest(workflow).await?.ok_or_else(|| {
                 let directory = self.directory.display();
-                UsageError(format!("there is no checkpoint of the workflow `{workflow}` in {directory}"))
+                UsageError(format!(
+                    "there is no checkpoint of the workflow `{workflow}` in {directory}"
+                ))
             })?,
             id => id.parse::<CheckpointId>().map_err(|error| UsageError(error.to_string()))?,
         };
@@ -208,13 +222,16 @@ impl Kept {
 
 fn note_how_to_go_on(end: &End, args: &WorkflowRunArgs) {
     let End::Paused(requests) = end else { return };
-    let answers: Vec<_> = requests.iter().map(|request| format!("--answer {}=TEXT", request.id)).collect();
+    let answers: Vec<_> =
+        requests.iter().map(|request| format!("--answer {}=TEXT", request.id)).collect();
     let answers = answers.join(" ");
     print::note(&match &args.checkpoints {
         Some(directory) => {
             format!("go on with --checkpoints {} --resume {answers}", directory.display())
         }
-        None => format!("nobody is there to answer; pass {answers}, or --checkpoints DIR to go on later"),
+        None => format!(
+            "nobody is there to answer; pass {answers}, or --checkpoints DIR to go on later"
+        ),
     });
 }
 
@@ -245,7 +262,9 @@ fn drawn(path: &Path) -> anyhow::Result<Workflow> {
 fn graph(args: &WorkflowFileArgs) -> anyhow::Result<Exit> {
     let workflow = drawn(&args.file)?;
     if args.json {
-        print::result(&json!({"name": workflow.name(), "mermaid": workflow.mermaid()}).to_string())?;
+        print::result(
+            &json!({"name": workflow.name(), "mermaid": workflow.mermaid()}).to_string(),
+        )?;
     } else {
         print::more(&workflow.mermaid())?;
     }
@@ -266,7 +285,10 @@ fn check(args: &WorkflowFileArgs) -> anyhow::Result<Exit> {
         print::result(&described.to_string())?;
     } else {
         let counted = print::counted(executors.len(), "executor");
-        print::result(&format!("{}: {counted}, at most {max_iterations} supersteps", workflow.name()))?;
+        print::result(&format!(
+            "{}: {counted}, at most {max_iterations} supersteps",
+            workflow.name()
+        ))?;
     }
     Ok(Exit::Ok)
 }
@@ -279,14 +301,16 @@ async fn checkpoints(args: &WorkflowCheckpointsArgs) -> anyhow::Result<Exit> {
         let state = match &snapshot {
             Ok(snapshot) if snapshot.is_done() => "done".to_owned(),
             Ok(snapshot) if !snapshot.requests().is_empty() => {
-                let ids: Vec<_> = snapshot.requests().iter().map(|request| request.id.as_str()).collect();
+                let ids: Vec<_> =
+                    snapshot.requests().iter().map(|request| request.id.as_str()).collect();
                 format!("waits for {}", ids.join(", "))
             }
             Ok(_) => "goes on".to_owned(),
             Err(error) => error.to_string(),
         };
         if args.json {
-            let requests = snapshot.as_ref().map(|snapshot| json!(snapshot.requests())).unwrap_or_default();
+            let requests =
+                snapshot.as_ref().map(|snapshot| json!(snapshot.requests())).unwrap_or_default();
             let line = json!({"id": id, "superstep": id.superstep(), "state": state, "requests": requests});
             print::result(&line.to_string())?;
         } else {

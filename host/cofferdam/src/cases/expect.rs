@@ -69,8 +69,9 @@ fn end(case: &Case, ended: &Result<Completion, Refused>, language: Option<&str>)
                 Output::Value(value) => case.result.as_ref().map(|expected| same(expected, value)),
                 Output::Contents(_) => case.contents.as_ref().map(|expected| {
                     let shown = completion.outcome.shown().map(|shown| json::result(&shown));
-                    shown
-                        .is_some_and(|shown| shown.get("contents").is_some_and(|shown| same(expected, shown)))
+                    shown.is_some_and(|shown| {
+                        shown.get("contents").is_some_and(|shown| same(expected, shown))
+                    })
                 }),
             };
             if value == Some(true) { None } else { should(expected(case, language)) }
@@ -82,9 +83,9 @@ fn end(case: &Case, ended: &Result<Completion, Refused>, language: Option<&str>)
             if !is_right {
                 return should(expected(case, language));
             }
-            case.transient
-                .filter(|transient| *transient != failure.transient)
-                .map(|transient| format!("the mark should be {transient:?} and is {:?}", failure.transient))
+            case.transient.filter(|transient| *transient != failure.transient).map(|transient| {
+                format!("the mark should be {transient:?} and is {:?}", failure.transient)
+            })
         }
         Outcome::Error(error) => {
             let name = case.error.as_ref().and_then(|error| error.of(language));
@@ -102,9 +103,9 @@ fn expected(case: &Case, language: Option<&str>) -> String {
         case.failure.as_ref().map(|failure| format!("the failure {}", value(failure))),
         case.failed.then(|| "a failure that the tool reports".to_owned()),
         case.invalid.as_ref().map(|part| format!("refused by the host with {part:?}")),
-        case.error
-            .as_ref()
-            .map(|error| format!("the error {}", error.of(language).unwrap_or("of another language"))),
+        case.error.as_ref().map(|error| {
+            format!("the error {}", error.of(language).unwrap_or("of another language"))
+        }),
     ];
     ends.into_iter().flatten().next().unwrap_or_default()
 }
@@ -135,15 +136,18 @@ impl ErrorName {
     }
 }
 
-/// Whether two values are the same to a model: numbers by what they mean (`2` and `2.0`), objects in any order.
+/// Whether two values are the same to a model: numbers by what they mean (`2` and `2.0`), objects
+/// in any order.
 fn same(expected: &Value, got: &Value) -> bool {
     match (expected, got) {
         (Value::Number(expected), Value::Number(got)) => same_number(expected, got),
         (Value::Array(expected), Value::Array(got)) => {
-            expected.len() == got.len() && expected.iter().zip(got).all(|(expected, got)| same(expected, got))
+            expected.len() == got.len()
+                && expected.iter().zip(got).all(|(expected, got)| same(expected, got))
         }
         (Value::Object(expected), Value::Object(got)) => {
-            let is_same = |(key, expected)| got.get::<str>(key).is_some_and(|got| same(expected, got));
+            let is_same =
+                |(key, expected)| got.get::<str>(key).is_some_and(|got| same(expected, got));
             expected.len() == got.len()
                 && expected.iter().map(|(key, value)| (key.as_str(), value)).all(is_same)
         }
@@ -165,25 +169,34 @@ fn told_problems(case: &Case, told: &Told) -> Vec<String> {
     let mut problems = Vec::new();
     if let Some(expected) = &case.progress {
         let got = told.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let got: Vec<_> = got.iter().map(|step| json!([step.done, step.total, step.message])).collect();
+        let got: Vec<_> =
+            got.iter().map(|step| json!([step.done, step.total, step.message])).collect();
         let expected: Vec<_> = expected.iter().map(|step| json!(step)).collect();
         if !is_progress(&expected, &got) {
             let (expected, got) = (json!(expected), json!(got));
-            problems.push(format!("the progress should have been {expected}, or less of it, and was {got}"));
+            problems.push(format!(
+                "the progress should have been {expected}, or less of it, and was {got}"
+            ));
         }
     }
     if let Some(expected) = &case.log {
         let got = told.log.lock().unwrap_or_else(PoisonError::into_inner);
         let word = |level| format!("{level:?}").to_lowercase();
-        let got: Vec<_> = got.iter().map(|(level, message)| json!([word(*level), message])).collect();
+        let got: Vec<_> =
+            got.iter().map(|(level, message)| json!([word(*level), message])).collect();
         if json!(expected) != json!(got) {
-            problems.push(format!("the log should have been {} and was {}", json!(expected), json!(got)));
+            problems.push(format!(
+                "the log should have been {} and was {}",
+                json!(expected),
+                json!(got)
+            ));
         }
     }
     problems
 }
 
-/// Whether reports are those that a tool makes: in their order, some of them at least. The host leaves out what comes too fast.
+/// Whether reports are those that a tool makes: in their order, some of them at least. The host
+/// leaves out what comes too fast.
 fn is_progress(expected: &[Value], got: &[Value]) -> bool {
     let mut left = expected.iter();
     let is_in_order = got.iter().all(|step| left.any(|expected| same(expected, step)));
@@ -214,7 +227,8 @@ async fn files(case: &Case, prepared: &Prepared) -> Vec<String> {
                 }
             };
             if got != *expected {
-                problems.push(format!("`{path}` of `{mount}` should be {expected:?} and is {got:?}"));
+                problems
+                    .push(format!("`{path}` of `{mount}` should be {expected:?} and is {got:?}"));
             }
         }
     }
@@ -229,7 +243,8 @@ fn definition_problems(expected: &ExpectedDefinition, tool: &ToolDefinition) -> 
     let hints = json!(tool.annotations);
     for (hint, value) in &expected.annotations {
         if hints.get(hint) != Some(value) {
-            problems.push(format!("the hint {hint} should be {value} and is {:?}", hints.get(hint)));
+            problems
+                .push(format!("the hint {hint} should be {value} and is {:?}", hints.get(hint)));
         }
     }
     if expected.output_schema.is_some_and(|has_one| has_one != tool.output.is_some()) {

@@ -28,7 +28,8 @@ pub struct Runner<'a> {
     pub directory: &'a Path,
     /// Whose `error` counts.
     pub language: Option<&'a str>,
-    /// What the component declares: a tool that calls others finds those of its own plugin, as far as it asks for them.
+    /// What the component declares: a tool that calls others finds those of its own plugin, as far
+    /// as it asks for them.
     pub declarations: &'a [Declaration],
 }
 
@@ -81,9 +82,13 @@ impl Runner<'_> {
         let (mounts, is_dry_run) = self.mounts(case).await?;
         let name = crate::plugin_name(self.component).map_err(invalid)?;
         let values = |values: &BTreeMap<String, String>| {
-            values.iter().map(|(name, value)| (name.clone(), SecretText::new(value.clone()))).collect()
+            values
+                .iter()
+                .map(|(name, value)| (name.clone(), SecretText::new(value.clone())))
+                .collect()
         };
-        let stores = mounts.iter().map(|mount| (mount.name.to_string(), Arc::clone(&mount.store))).collect();
+        let stores =
+            mounts.iter().map(|mount| (mount.name.to_string(), Arc::clone(&mount.store))).collect();
         let grants = Grants {
             mounts,
             env: values(&case.env),
@@ -99,8 +104,13 @@ impl Runner<'_> {
             ..Grants::default()
         };
         let options = PluginOptions { name, grants, limits: Limits::default(), retries_max: 0 };
-        let plugin =
-            loading::load_one(self.engine, self.component.to_owned(), options, &Operator::default()).await?;
+        let plugin = loading::load_one(
+            self.engine,
+            self.component.to_owned(),
+            options,
+            &Operator::default(),
+        )
+        .await?;
         let toolset = Toolset::join([Arc::new(plugin) as Arc<dyn ToolSource>]).map_err(invalid)?;
         Ok(Prepared { toolset, stores, is_dry_run })
     }
@@ -112,7 +122,11 @@ impl Runner<'_> {
             let store: Arc<dyn FileStore> = match files {
                 MountedFiles::Directory(path) => {
                     has_directory = true;
-                    stores::mount_directory(&self.beside(path)?, FileAccess::ReadWrite, Quota::default())?
+                    stores::mount_directory(
+                        &self.beside(path)?,
+                        FileAccess::ReadWrite,
+                        Quota::default(),
+                    )?
                 }
                 MountedFiles::Texts(texts) => {
                     let store = MemoryStore::new(Quota::default());
@@ -120,25 +134,29 @@ impl Runner<'_> {
                         let at = StorePath::file(path).map_err(|error| {
                             Error::Invalid(format!("`{path}` in {}: {error}", case.title()))
                         })?;
-                        let written = store.write(&at, text.clone().into_bytes(), WriteMode::Replace).await;
+                        let written =
+                            store.write(&at, text.clone().into_bytes(), WriteMode::Replace).await;
                         written.with_context(|| format!("{name}/{at} cannot be written"))?;
                     }
                     Arc::new(store)
                 }
             };
-            let name = MountName::new(name).with_context(|| format!("a mount of {}", case.title()))?;
+            let name =
+                MountName::new(name).with_context(|| format!("a mount of {}", case.title()))?;
             mounts.push(Mount::new(name, store, FileAccess::ReadWrite));
         }
         Ok((mounts, has_directory))
     }
 
-    /// A directory that belongs to the cases. Cases come with a plugin, and whoever runs those of a stranger gives nothing else
-    /// of this machine away.
+    /// A directory that belongs to the cases. Cases come with a plugin, and whoever runs those of a
+    /// stranger gives nothing else of this machine away.
     fn beside(&self, path: &Path) -> crate::Result<PathBuf> {
         let wrong = |why: &str| Error::Invalid(format!("a case mounts {}, {why}", path.display()));
-        let root = if self.directory.as_os_str().is_empty() { Path::new(".") } else { self.directory };
+        let root =
+            if self.directory.as_os_str().is_empty() { Path::new(".") } else { self.directory };
         let root = root.canonicalize().context("the directory of the cases is gone")?;
-        let directory = root.join(path).canonicalize().map_err(|error| wrong(&error.to_string()))?;
+        let directory =
+            root.join(path).canonicalize().map_err(|error| wrong(&error.to_string()))?;
         if !directory.starts_with(&root) {
             return Err(wrong("which is not below the directory of the cases"));
         }
@@ -148,7 +166,11 @@ impl Runner<'_> {
 
 impl Prepared {
     /// Calls the tool of a case.
-    pub(super) async fn call(&self, case: &Case, told: Option<&Arc<Told>>) -> Result<Completion, Refused> {
+    pub(super) async fn call(
+        &self,
+        case: &Case,
+        told: Option<&Arc<Told>>,
+    ) -> Result<Completion, Refused> {
         let context = CallContext {
             file_effects: FileEffects { is_dry_run: self.is_dry_run, shows_diffs: false },
             progress: told.map(|told| Arc::clone(told) as Arc<dyn ProgressSink>),

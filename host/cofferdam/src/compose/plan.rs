@@ -10,7 +10,8 @@ use crate::config::ConfigFile;
 use crate::granting::Values;
 use crate::{Error, Result, Selection, file_tools, servers, skill_tools};
 
-/// Configuration, plugins and file-access tools of a selection. None of them can write to a file that decides about grants.
+/// Configuration, plugins and file-access tools of a selection. None of them can write to a file
+/// that decides about grants.
 pub struct Plan {
     /// The configuration, which was read once.
     pub config: Option<ConfigFile>,
@@ -23,11 +24,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads the configuration and opens stores. `values` tells whether secrets and variables are read. No tool may write to
-    /// `protected`. A store of the selection that `previous` has too stays open.
+    /// Reads the configuration and opens stores. `values` tells whether secrets and variables are
+    /// read. No tool may write to `protected`. A store of the selection that `previous` has too
+    /// stays open.
     ///
     /// # Errors
-    /// The configuration is invalid, a store cannot be opened, or a tool could write to what decides about grants.
+    /// The configuration is invalid, a store cannot be opened, or a tool could write to what
+    /// decides about grants.
     pub fn new(
         selection: &Selection,
         values: Values,
@@ -45,8 +48,13 @@ impl Plan {
             deciding.extend(servers::deciding_files(file));
             deciding.push(file.path.clone());
         }
-        let files =
-            file_tools::tools(selection.files.as_ref(), config.as_ref(), values, &deciding, previous)?;
+        let files = file_tools::tools(
+            selection.files.as_ref(),
+            config.as_ref(),
+            values,
+            &deciding,
+            previous,
+        )?;
         Ok(Self { config, specs, files: files.map(Arc::new), protected })
     }
 
@@ -64,11 +72,14 @@ impl Plan {
         if has_tools {
             Ok(self)
         } else {
-            Err(Error::invalid("no tools are named; name a plugin, a configuration or a store of files"))
+            Err(Error::invalid(
+                "no tools are named; name a plugin, a configuration or a store of files",
+            ))
         }
     }
 
-    /// Returns the paths that scripts of skills may not write to either: those of plugins and their configuration.
+    /// Returns the paths that scripts of skills may not write to either: those of plugins and their
+    /// configuration.
     #[cfg(feature = "skills")]
     pub(crate) fn protected_from_skills(&self) -> Vec<PathBuf> {
         [self.protected.as_slice(), &deciding(&self.specs)].concat()

@@ -1,4 +1,5 @@
-//! Edits of `cofferdam.toml` by `grant` and `revoke`, which leave alone what a person wrote around an entry.
+//! Edits of `cofferdam.toml` by `grant` and `revoke`, which leave alone what a person wrote around
+//! an entry.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,8 @@ pub struct NewGrant {
     pub permission: Permission,
     /// The directory behind a store that the file does not have yet.
     pub directory: Option<PathBuf>,
-    /// The value of a variable or configuration value; a variable without one is passed on from the host.
+    /// The value of a variable or configuration value; a variable without one is passed on from the
+    /// host.
     pub value: Option<String>,
 }
 
@@ -34,15 +36,20 @@ impl ConfigEditor {
         ConfigFile::read_ambient(path)?;
         let text = cofferdam_files::read_named_text_ambient(path, crate::config::CONFIG_BYTES_MAX);
         let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
-        let document = text.parse().with_context(|| format!("{} cannot be read", path.display()))?;
+        let document =
+            text.parse().with_context(|| format!("{} cannot be read", path.display()))?;
         // A link to the file stays a link.
-        let path = path.canonicalize().with_context(|| format!("{} cannot be resolved", path.display()))?;
+        let path = path
+            .canonicalize()
+            .with_context(|| format!("{} cannot be resolved", path.display()))?;
         Ok(Self { path, document })
     }
 
     /// Adds a grant to a plugin. Says whether anything has changed.
     pub fn grant(&mut self, plugin: &str, grant: &NewGrant) -> crate::Result<bool> {
-        if let (Permission::Files(Some(store), _), Some(directory)) = (&grant.permission, &grant.directory) {
+        if let (Permission::Files(Some(store), _), Some(directory)) =
+            (&grant.permission, &grant.directory)
+        {
             let stores = table(self.document.as_table_mut(), &["stores"])?;
             if !stores.contains_key(store.as_str()) {
                 let mut entry = Table::new();
@@ -84,8 +91,8 @@ impl ConfigEditor {
             Permission::Clock(precision) => set(grants, "clock", precision.as_str().into()),
             Permission::Random => set(grants, "random", true.into()),
             Permission::Limit(key, value) => {
-                let value =
-                    i64::try_from(*value).context("a number of the configuration has at most 63 bits")?;
+                let value = i64::try_from(*value)
+                    .context("a number of the configuration has at most 63 bits")?;
                 set(grants, key, value.into());
             }
         }
@@ -110,12 +117,14 @@ impl ConfigEditor {
             Permission::Files(None, _) => drop(grants.remove("files")),
             Permission::Http(rule) => {
                 let is_rule = |text: &str| {
-                    text.parse().is_ok_and(|other: cofferdam_tool::permission::HttpRule| other == *rule)
+                    text.parse()
+                        .is_ok_and(|other: cofferdam_tool::permission::HttpRule| other == *rule)
                 };
                 take_out(grants, "http", is_rule);
             }
             Permission::Socket(rule) => take_out(grants, "sockets", |text| {
-                text.parse().is_ok_and(|other: cofferdam_tool::permission::SocketRule| other == *rule)
+                text.parse()
+                    .is_ok_and(|other: cofferdam_tool::permission::SocketRule| other == *rule)
             }),
             Permission::Secret(name) => take_out(grants, "secrets", |text| text == name),
             Permission::Tool(name) => take_out(grants, "tools", |text| text == name.as_str()),
@@ -162,7 +171,10 @@ impl ConfigEditor {
 }
 
 /// The table at `path`, made where it is missing.
-pub fn table<'t>(root: &'t mut dyn TableLike, path: &[&str]) -> crate::Result<&'t mut dyn TableLike> {
+pub fn table<'t>(
+    root: &'t mut dyn TableLike,
+    path: &[&str],
+) -> crate::Result<&'t mut dyn TableLike> {
     let mut here = root;
     for key in path {
         let entry = here.entry(key).or_insert_with(|| {
@@ -198,8 +210,8 @@ fn remove(table: &mut dyn TableLike, key: &str, name: &str) {
     }
 }
 
-/// Takes entries out of a list of texts or of tables with `to`. A comment behind an entry stands before the next one for the
-/// parser: it stays when that one goes.
+/// Takes entries out of a list of texts or of tables with `to`. A comment behind an entry stands
+/// before the next one for the parser: it stays when that one goes.
 fn take_out(table: &mut dyn TableLike, key: &str, is_meant: impl Fn(&str) -> bool) {
     let Some(array) = table.get_mut(key).and_then(Item::as_array_mut) else { return };
     let mut comment = String::new();
@@ -207,7 +219,8 @@ fn take_out(table: &mut dyn TableLike, key: &str, is_meant: impl Fn(&str) -> boo
     while let Some(value) = array.get_mut(index) {
         let text = value.as_str().or_else(|| value.as_inline_table()?.get("to")?.as_str());
         let is_gone = text.is_some_and(&is_meant);
-        let before = value.decor().prefix().and_then(|raw| raw.as_str()).unwrap_or_default().to_owned();
+        let before =
+            value.decor().prefix().and_then(|raw| raw.as_str()).unwrap_or_default().to_owned();
         if is_gone {
             if before.contains('#') {
                 comment.push_str(before.trim_end());
@@ -223,8 +236,11 @@ fn take_out(table: &mut dyn TableLike, key: &str, is_meant: impl Fn(&str) -> boo
     }
     if !comment.is_empty() {
         let trailing = array.trailing().as_str().unwrap_or_default();
-        let trailing =
-            if trailing.starts_with(['\n', '\r']) { trailing.to_owned() } else { format!("\n{trailing}") };
+        let trailing = if trailing.starts_with(['\n', '\r']) {
+            trailing.to_owned()
+        } else {
+            format!("\n{trailing}")
+        };
         array.set_trailing(format!("{comment}{trailing}"));
     }
 }
@@ -248,7 +264,8 @@ pub fn replace_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 /// A temporary file is private, and stays so without a `mode`.
 fn replace(path: &Path, bytes: &[u8], mode: Option<std::fs::Permissions>) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
     if let Some(mode) = mode {
@@ -303,7 +320,8 @@ http = [
     fn granted(text: &str, plugin: &str, permission: &str) -> String {
         edit(text, |file| {
             let permission = permission.parse().unwrap();
-            let grant = NewGrant { permission, directory: Some("dir".into()), value: Some("v".to_owned()) };
+            let grant =
+                NewGrant { permission, directory: Some("dir".into()), value: Some("v".to_owned()) };
             file.grant(plugin, &grant).unwrap();
         })
     }
@@ -313,8 +331,15 @@ http = [
         let text = granted(FILE, "csv", "files:notes=read-write");
         assert_eq!(text, FILE.replace("\"read-only\" # no", "\"read-write\" # no"));
         let text = granted(FILE, "gh", "http:https://b.example/v1");
-        assert!(text.contains("# reading\n") && text.contains("\"https://b.example/v1\""), "{text}");
-        assert_eq!(granted(&text, "gh", "http:https://b.example/v1"), text, "granting twice changes nothing");
+        assert!(
+            text.contains("# reading\n") && text.contains("\"https://b.example/v1\""),
+            "{text}"
+        );
+        assert_eq!(
+            granted(&text, "gh", "http:https://b.example/v1"),
+            text,
+            "granting twice changes nothing"
+        );
     }
 
     #[test]
@@ -334,9 +359,13 @@ http = [
             for plugin in ["csv", "gh"] {
                 let with = granted(FILE, plugin, permission);
                 assert_ne!(with, FILE);
-                assert!(with.starts_with("# My plugins.\n[stores.notes] # where I write\n"), "{with}");
+                assert!(
+                    with.starts_with("# My plugins.\n[stores.notes] # where I write\n"),
+                    "{with}"
+                );
                 let permission: Permission = permission.parse().unwrap();
-                let without = edit(&with, |file| assert!(file.revoke(plugin, &permission).unwrap()));
+                let without =
+                    edit(&with, |file| assert!(file.revoke(plugin, &permission).unwrap()));
                 edit(&without, |file| assert!(!file.revoke(plugin, &permission).unwrap()));
             }
         }
@@ -355,7 +384,8 @@ http = [
 
     #[test]
     fn an_unknown_plugin_is_an_error() {
-        let mut file = ConfigEditor { path: PathBuf::from("c.toml"), document: FILE.parse().unwrap() };
+        let mut file =
+            ConfigEditor { path: PathBuf::from("c.toml"), document: FILE.parse().unwrap() };
         assert!(
             file.revoke("nobody", &Permission::Random)
                 .unwrap_err()

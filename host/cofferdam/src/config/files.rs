@@ -9,7 +9,8 @@ use toml::Spanned;
 
 use super::StoreConfig;
 
-/// `[files.NAME]`: one of `store`, `directory`, `url` and `memory`, and what the tools may do there.
+/// `[files.NAME]`: one of `store`, `directory`, `url` and `memory`, and what the tools may do
+/// there.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct FilesTable {
@@ -40,7 +41,8 @@ pub struct FilesTable {
 }
 
 impl FilesTable {
-    /// The store that the table describes itself; `None` if it names one of `[stores]` and nothing else.
+    /// The store that the table describes itself; `None` if it names one of `[stores]` and nothing
+    /// else.
     pub(crate) fn own_store(&self) -> Option<StoreConfig> {
         let is_empty = self.directory.is_none() && self.url.is_none() && self.memory.is_none();
         if is_empty && self.quota.is_none() && !self.per_session {

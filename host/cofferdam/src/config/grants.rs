@@ -72,7 +72,8 @@ impl GrantsTable {
     /// Adds these grants to `offered`. Of two that name the same thing the later one counts.
     pub fn add_to(&self, offered: &mut Offered) -> Result<(), Wrong> {
         for (store, access) in &self.files {
-            let name = MountName::new(store.as_str()).map_err(|error| (access.span(), error.to_string()))?;
+            let name = MountName::new(store.as_str())
+                .map_err(|error| (access.span(), error.to_string()))?;
             offered.files_at.insert(name.clone(), access.span());
             offered.policy.files.insert(name, *access.get_ref());
         }
@@ -112,9 +113,9 @@ fn parsed<T: FromStr<Err: Display>>(text: &str, span: &Range<usize>) -> Result<T
 
 /// A name that follows the rules of one kind of permission.
 pub(super) fn named(kind: &str, name: &Spanned<String>) -> Result<String, Wrong> {
-    let permission: Permission = format!("{kind}:{}", name.get_ref())
-        .parse()
-        .map_err(|error: cofferdam_tool::permission::InvalidPermission| (name.span(), error.to_string()))?;
+    let permission: Permission = format!("{kind}:{}", name.get_ref()).parse().map_err(
+        |error: cofferdam_tool::permission::InvalidPermission| (name.span(), error.to_string()),
+    )?;
     match permission {
         Permission::Env(name) | Permission::Config(name) | Permission::Secret(name) => Ok(name),
         _ => Err((name.span(), format!("`{}` is not a name", name.get_ref()))),
@@ -131,7 +132,9 @@ fn http(entry: &Spanned<Value>) -> Result<HttpGrant, Wrong> {
         Value::Table(table) => table,
         _ => return Err(wrong(form.to_owned())),
     };
-    if let Some(unknown) = table.keys().find(|key| !matches!(key.as_str(), "to" | "addresses" | "headers")) {
+    if let Some(unknown) =
+        table.keys().find(|key| !matches!(key.as_str(), "to" | "addresses" | "headers"))
+    {
         return Err(wrong(format!("unknown key `{unknown}`: {form}")));
     }
     let Some(rule) = table.get("to").and_then(Value::as_str) else {
@@ -155,12 +158,17 @@ fn texts<'t>(table: &'t toml::Table, key: &str) -> Result<Vec<&'t str>, String> 
 
 /// A text, `{ env = "NAME" }` or `{ secret = "NAME" }`.
 pub(super) fn source(value: &Spanned<Value>) -> Result<ValueSource, Wrong> {
-    let form = || (value.span(), "write a text, { env = \"NAME\" } or { secret = \"NAME\" }".to_owned());
+    let form =
+        || (value.span(), "write a text, { env = \"NAME\" } or { secret = \"NAME\" }".to_owned());
     match value.get_ref() {
         Value::String(text) => Ok(ValueSource::Literal(text.clone())),
         Value::Table(table) if table.len() == 1 => match table.iter().next() {
-            Some((kind, Value::String(name))) if kind == "env" => Ok(ValueSource::Env(name.clone())),
-            Some((kind, Value::String(name))) if kind == "secret" => Ok(ValueSource::Secret(name.clone())),
+            Some((kind, Value::String(name))) if kind == "env" => {
+                Ok(ValueSource::Env(name.clone()))
+            }
+            Some((kind, Value::String(name))) if kind == "secret" => {
+                Ok(ValueSource::Secret(name.clone()))
+            }
             _ => Err(form()),
         },
         _ => Err(form()),
@@ -174,9 +182,12 @@ mod tests {
     use super::*;
 
     fn offered(text: &str) -> Result<Offered, String> {
-        let table: GrantsTable = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        let table: GrantsTable =
+            toml::from_str(text).map_err(|error| error.message().to_owned())?;
         let mut offered = Offered::default();
-        table.add_to(&mut offered).map_err(|(span, message)| format!("{}: {message}", span.start))?;
+        table
+            .add_to(&mut offered)
+            .map_err(|(span, message)| format!("{}: {message}", span.start))?;
         Ok(offered)
     }
 
@@ -201,7 +212,10 @@ mod tests {
         .unwrap();
         assert_eq!(offered.policy.files.len(), 1);
         assert_eq!(offered.policy.http[1].addresses[0].to_string(), "10.0.0.0/8");
-        assert_eq!(offered.policy.http[1].headers[0].to_string(), "authorization: Bearer ${secret:db}");
+        assert_eq!(
+            offered.policy.http[1].headers[0].to_string(),
+            "authorization: Bearer ${secret:db}"
+        );
         assert_eq!(offered.policy.http[2].addresses[0].to_string(), "127.0.0.1");
         assert_eq!(offered.env["TOKEN"], ValueSource::Secret("db".to_owned()));
         assert_eq!(offered.policy.clock, ClockPrecision::Frozen);
@@ -215,8 +229,14 @@ mod tests {
             ("http = [\"ftp://a.example\"]", "8: `ftp://a.example` has a scheme"),
             ("http = [{ too = \"x\" }]", "8: unknown key `too`"),
             ("http = [{ addresses = [] }]", "8: `to` is missing"),
-            ("http = [{ to = \"https://a.example\", addresses = [\"10.0.0.1/8\"] }]", "8: `10.0.0.1/8` "),
-            ("http = [{ to = \"https://a.example\", headers = [\"Host: b\"] }]", "8: `Host: b` is a header"),
+            (
+                "http = [{ to = \"https://a.example\", addresses = [\"10.0.0.1/8\"] }]",
+                "8: `10.0.0.1/8` ",
+            ),
+            (
+                "http = [{ to = \"https://a.example\", headers = [\"Host: b\"] }]",
+                "8: `Host: b` is a header",
+            ),
             ("http = [1]", "8: write a rule"),
             ("env = { A = 1 }", "12: write a text"),
             ("env = { \"A=B\" = \"x\" }", "8: "),

@@ -140,7 +140,10 @@ mod tests {
         for (text, message) in [
             ("polcy = true", "unknown field `polcy`"),
             ("[tools.a]\nconfidentiality = \"secret\"", "unknown variant `secret`"),
-            ("[sources.a]\nmax-confidentiality = \"public\"", "unknown field `max-confidentiality`"),
+            (
+                "[sources.a]\nmax-confidentiality = \"public\"",
+                "unknown field `max-confidentiality`",
+            ),
         ] {
             let error = table(text).unwrap_err();
             assert!(error.starts_with(message), "{text}: {error}");

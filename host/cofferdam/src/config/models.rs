@@ -52,7 +52,8 @@ pub enum Provider {
 
 impl Provider {
     /// All of them.
-    pub(crate) const ALL: [Self; 4] = [Self::OpenAi, Self::Responses, Self::Anthropic, Self::Script];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::OpenAi, Self::Responses, Self::Anthropic, Self::Script];
 
     /// What it is called.
     pub fn word(self) -> &'static str {
@@ -69,7 +70,8 @@ impl ModelTable {
     /// Where the key is kept; its value does not stand in the file.
     pub(crate) fn key(&self) -> Result<Option<ValueSource>, Wrong> {
         let Some(written) = &self.key else { return Ok(None) };
-        let wrong = || (written.span(), "write { secret = \"NAME\" } or { env = \"NAME\" }".to_owned());
+        let wrong =
+            || (written.span(), "write { secret = \"NAME\" } or { env = \"NAME\" }".to_owned());
         match source(written) {
             Ok(ValueSource::Literal(_)) | Err(_) => Err(wrong()),
             Ok(_) if self.provider == Provider::Script => {

@@ -27,7 +27,10 @@ impl SecretSource {
     /// Reads the secret. `resolve` makes a path of the configuration absolute.
     ///
     /// The error says where was looked and never what was found.
-    pub(crate) fn read_ambient(&self, resolve: impl Fn(&Path) -> PathBuf) -> crate::Result<SecretText> {
+    pub(crate) fn read_ambient(
+        &self,
+        resolve: impl Fn(&Path) -> PathBuf,
+    ) -> crate::Result<SecretText> {
         match self {
             Self::Env(name) => match std::env::var(name) {
                 Ok(value) if !value.is_empty() => Ok(SecretText::new(value)),
@@ -35,7 +38,9 @@ impl SecretSource {
                 Err(std::env::VarError::NotPresent) => {
                     Err(Error::failed(format!("the environment variable {name} is not set")))
                 }
-                Err(_) => Err(Error::failed(format!("the environment variable {name} is not UTF-8"))),
+                Err(_) => {
+                    Err(Error::failed(format!("the environment variable {name} is not UTF-8")))
+                }
             },
             Self::File(path) => of_file(&resolve(path)),
             Self::Keyring(entry) => of_keyring(entry),
@@ -45,7 +50,8 @@ impl SecretSource {
 
 fn of_file(path: &Path) -> crate::Result<SecretText> {
     let shown = path.display();
-    let metadata = std::fs::metadata(path).with_context(|| format!("the file {shown} cannot be read"))?;
+    let metadata =
+        std::fs::metadata(path).with_context(|| format!("the file {shown} cannot be read"))?;
     if !metadata.is_file() || metadata.len() > SECRET_FILE_BYTES_MAX {
         return Err(Error::failed(format!(
             "{shown} is not a regular file of at most {SECRET_FILE_BYTES_MAX} bytes"
@@ -63,7 +69,10 @@ fn of_file(path: &Path) -> crate::Result<SecretText> {
 fn check_owner_only(path: &Path, metadata: &std::fs::Metadata) -> crate::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     if metadata.permissions().mode() & 0o077 != 0 {
-        return Err(Error::failed(format!("other users can read {0}; run: chmod 600 {0}", path.display())));
+        return Err(Error::failed(format!(
+            "other users can read {0}; run: chmod 600 {0}",
+            path.display()
+        )));
     }
     Ok(())
 }
@@ -78,7 +87,8 @@ fn of_keyring(entry: &str) -> crate::Result<SecretText> {
         return Err(Error::failed("write a keyring entry as \"service/user\""));
     };
     let (service, user) = (service.to_owned(), user.to_owned());
-    // In a thread of its own: a keyring that is reached over a bus may start a runtime, which is not possible in one.
+    // In a thread of its own: a keyring that is reached over a bus may start a runtime, which is
+    // not possible in one.
     let read = std::thread::spawn(move || keyring::v1::Entry::new(&service, &user)?.get_password());
     match read.join() {
         Ok(Ok(value)) => Ok(SecretText::new(value)),
@@ -87,9 +97,9 @@ fn of_keyring(entry: &str) -> crate::Result<SecretText> {
         }
         // The texts of keyrings name services and buses, not values.
         Ok(Err(error)) => match keyring::v1::Entry::store_status() {
-            Err(status) => {
-                Err(Error::failed(format!("the keyring of this system cannot be reached: {status}")))
-            }
+            Err(status) => Err(Error::failed(format!(
+                "the keyring of this system cannot be reached: {status}"
+            ))),
             Ok(()) => Err(error).context("the keyring cannot be read"),
         },
         Err(_) => Err(Error::failed("the keyring cannot be read")),
@@ -101,8 +111,11 @@ mod tests {
     use super::*;
 
     fn read(source: &str, folder: &Path) -> Result<String, String> {
-        let source: SecretSource =
-            toml::from_str::<toml::Table>(&format!("s = {source}")).unwrap()["s"].clone().try_into().unwrap();
+        let source: SecretSource = toml::from_str::<toml::Table>(&format!("s = {source}")).unwrap()
+            ["s"]
+            .clone()
+            .try_into()
+            .unwrap();
         let secret = source.read_ambient(|path| folder.join(path));
         secret.map(|secret| secret.expose().to_owned()).map_err(|error| format!("{error:#}"))
     }
@@ -124,7 +137,9 @@ mod tests {
     #[test]
     fn an_environment_variable_is_read() {
         let folder = Path::new("");
-        assert!(read("{ env = \"COFFERDAM_TEST_UNSET\" }", folder).unwrap_err().contains("is not set"));
+        assert!(
+            read("{ env = \"COFFERDAM_TEST_UNSET\" }", folder).unwrap_err().contains("is not set")
+        );
         assert_eq!(read("{ env = \"PATH\" }", folder).unwrap(), std::env::var("PATH").unwrap());
         assert!(read("{ keyring = \"no-user\" }", folder).unwrap_err().contains("service/user"));
     }

@@ -59,7 +59,8 @@ pub(crate) struct TokenTable {
     /// The plugins, stores and servers whose tools may be used; all if it is left out.
     #[serde(default)]
     pub(crate) sources: Option<BTreeSet<String>>,
-    /// The tools that may be used, by name, with `*` for any characters; all of the sources if it is left out.
+    /// The tools that may be used, by name, with `*` for any characters; all of the sources if it
+    /// is left out.
     #[serde(default)]
     pub(crate) tools: Option<Vec<Spanned<String>>>,
 }

@@ -76,7 +76,8 @@ pub struct ServerOAuthTable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct ServerLimits {
-    /// Milliseconds until there is a connection and the tools are listed: a package runner may fetch a program first.
+    /// Milliseconds until there is a connection and the tools are listed: a package runner may
+    /// fetch a program first.
     pub(crate) connect_ms_max: u64,
     /// Milliseconds that one call may take; the longest that a person would look at a screen.
     pub wall_ms_max: u64,
@@ -159,7 +160,11 @@ impl Default for ServerLimits {
 
 impl Default for TasksTable {
     fn default() -> Self {
-        Self { default_ttl: None, max_task_wait: None, cancel_remote_task_on_local_cancellation: true }
+        Self {
+            default_ttl: None,
+            max_task_wait: None,
+            cancel_remote_task_on_local_cancellation: true,
+        }
     }
 }
 
@@ -177,12 +182,15 @@ impl ServerTable {
     /// Which tools need approval (`MCP-13`).
     pub(crate) fn approval(&self) -> Result<ApprovalMode, Wrong> {
         let Some(written) = &self.approval else { return Ok(ApprovalMode::default()) };
-        let form =
-            "write \"always\", \"never\", or lists of names: { always = [\"delete\"], never = [\"read\"] }";
+        let form = "write \"always\", \"never\", or lists of names: { always = [\"delete\"], never = [\"read\"] }";
         let wrong = || (written.span(), form.to_owned());
         let table = match written.get_ref() {
-            Value::String(mode) if mode == "always" => return Ok(ApprovalMode::All(Always::AlwaysRequire)),
-            Value::String(mode) if mode == "never" => return Ok(ApprovalMode::All(Always::NeverRequire)),
+            Value::String(mode) if mode == "always" => {
+                return Ok(ApprovalMode::All(Always::AlwaysRequire));
+            }
+            Value::String(mode) if mode == "never" => {
+                return Ok(ApprovalMode::All(Always::NeverRequire));
+            }
             Value::Table(table) => table,
             _ => return Err(wrong()),
         };
@@ -244,7 +252,8 @@ impl ServerTable {
             HeaderSource::Whole(_, source) => Some(source),
             HeaderSource::Text(_) => None,
         });
-        let oauth = self.oauth.as_ref().map_or(Ok(None), |oauth| oauth.get_ref().client_secret())?;
+        let oauth =
+            self.oauth.as_ref().map_or(Ok(None), |oauth| oauth.get_ref().client_secret())?;
         Ok(self.env()?.into_values().chain(headers).chain(oauth).collect())
     }
 }
@@ -254,9 +263,10 @@ impl ServerOAuthTable {
     pub(crate) fn client_secret(&self) -> Result<Option<ValueSource>, Wrong> {
         let Some(written) = &self.client_secret else { return Ok(None) };
         match source(written)? {
-            ValueSource::Literal(_) => {
-                Err((written.span(), "write { secret = \"NAME\" } or { env = \"NAME\" }".to_owned()))
-            }
+            ValueSource::Literal(_) => Err((
+                written.span(),
+                "write { secret = \"NAME\" } or { env = \"NAME\" }".to_owned(),
+            )),
             source => Ok(Some(source)),
         }
     }
@@ -312,10 +322,17 @@ mod tests {
         .unwrap();
         assert_eq!(table.env().unwrap()["TOKEN"], ValueSource::Secret("token".to_owned()));
         let headers = table.headers().unwrap();
-        assert!(matches!(&headers[0].0, HeaderSource::Text(header) if header.name == "authorization"));
-        assert!(matches!(&headers[1].0, HeaderSource::Whole(name, ValueSource::Env(_)) if name == "x-team"));
+        assert!(
+            matches!(&headers[0].0, HeaderSource::Text(header) if header.name == "authorization")
+        );
+        assert!(
+            matches!(&headers[1].0, HeaderSource::Whole(name, ValueSource::Env(_)) if name == "x-team")
+        );
         assert!(table.approval().unwrap().requires(&["delete"]));
-        assert!(table.extras().unwrap().has("any", "tenant") && !table.extras().unwrap().has("any", "limit"));
+        assert!(
+            table.extras().unwrap().has("any", "tenant")
+                && !table.extras().unwrap().has("any", "limit")
+        );
         assert_eq!(table.selection(), SelectionMode::Both);
         assert_eq!(table.tasks().unwrap().max_task_wait().unwrap().as_millis(), 1500);
         let sources = table.sources().unwrap();
@@ -326,8 +343,12 @@ mod tests {
     fn what_is_wrong_is_said() {
         let found = |text: &str| {
             let table = table(text)?;
-            let checks =
-                [table.sources().err(), table.approval().err(), table.extras().err(), table.tasks().err()];
+            let checks = [
+                table.sources().err(),
+                table.approval().err(),
+                table.extras().err(),
+                table.tasks().err(),
+            ];
             checks.into_iter().flatten().next().map_or(Ok(()), |(_, message)| Err(message))
         };
         for (text, message) in [
@@ -338,7 +359,10 @@ mod tests {
             ("extras = 1", "write a name"),
             ("tasks = { default-ttl = 0 }", "default_ttl must be greater than zero."),
             ("headers = { Host = \"a\" }", "the header `Host` "),
-            ("headers = { Mcp-Session-Id = \"a\" }", "the header `mcp-session-id` is set by the protocol"),
+            (
+                "headers = { Mcp-Session-Id = \"a\" }",
+                "the header `mcp-session-id` is set by the protocol",
+            ),
             ("headers = { A = \"${secret}\" }", "the header `A` "),
             ("env = { \"A=B\" = \"x\" }", ""),
             ("oauth = { client-secret = \"x\" }", "write { secret"),

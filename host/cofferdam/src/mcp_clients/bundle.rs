@@ -1,6 +1,7 @@
 //! Bundles: a program and plugins in one file (`.mcpb`) that clients install.
 //!
-//! The same inputs make the same bytes. Secrets and directories stay out: the client asks the user who installs the bundle for them.
+//! The same inputs make the same bytes. Secrets and directories stay out: the client asks the user
+//! who installs the bundle for them.
 
 mod archive;
 mod contents;
@@ -46,10 +47,12 @@ impl Bundle {
     /// Platform that the bundles of this program run on, in the words of the format.
     pub const PLATFORM: &'static str = manifest::PLATFORM;
 
-    /// Packs the program and the plugins of the selection. They are loaded, which shows that they work.
+    /// Packs the program and the plugins of the selection. They are loaded, which shows that they
+    /// work.
     ///
     /// # Errors
-    /// The selection has something that another machine would not have, a plugin does not load, or a file cannot be read.
+    /// The selection has something that another machine would not have, a plugin does not load, or
+    /// a file cannot be read.
     pub async fn pack(
         engine: &Engine,
         selection: &Selection,
@@ -73,11 +76,12 @@ impl Bundle {
         let toolset = compose::toolset(parts, operator)?;
         let tools: Vec<_> = toolset.definitions().cloned().collect();
         let program = &options.program;
-        let program =
-            std::fs::read(program).with_context(|| format!("{} cannot be read", program.display()))?;
+        let program = std::fs::read(program)
+            .with_context(|| format!("{} cannot be read", program.display()))?;
         let manifest = manifest::manifest(options, &contents, &tools)?;
-        let bytes = archive::zip(&manifest, &program, &contents.files)
-            .map_err(|error| crate::Error::failed(format!("the bundle cannot be packed: {error}")))?;
+        let bytes = archive::zip(&manifest, &program, &contents.files).map_err(|error| {
+            crate::Error::failed(format!("the bundle cannot be packed: {error}"))
+        })?;
         Ok(Self { bytes, tools: tools.len() })
     }
 
@@ -86,7 +90,8 @@ impl Bundle {
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
-        replace_file(path, &self.bytes).with_context(|| format!("{} cannot be written", path.display()))
+        replace_file(path, &self.bytes)
+            .with_context(|| format!("{} cannot be written", path.display()))
     }
 
     /// Returns the number of tools in the bundle.

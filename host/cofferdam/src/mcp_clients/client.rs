@@ -121,36 +121,44 @@ impl Client {
         }
     }
 
-    /// Adds the entry to a file, or changes it there, in one step. A copy from before stays beside a file that is changed; a
-    /// link to a file stays a link.
+    /// Adds the entry to a file, or changes it there, in one step. A copy from before stays beside
+    /// a file that is changed; a link to a file stays a link.
     ///
     /// # Errors
-    /// The file cannot be read, edited or written, has another server with the same name, or is YAML, which is not edited.
+    /// The file cannot be read, edited or written, has another server with the same name, or is
+    /// YAML, which is not edited.
     pub fn write(self, path: &Path, entry: &ServerEntry) -> Result<FileChange> {
         let shown = path.display();
         let before = match cofferdam_files::read_named_text_ambient(path, FILE_BYTES_MAX) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let text = self.edit("", entry)?;
-                if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+                if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty())
+                {
                     std::fs::create_dir_all(folder)
                         .with_context(|| format!("{} cannot be created", folder.display()))?;
                 }
-                replace_file(path, text.as_bytes()).with_context(|| format!("{shown} cannot be written"))?;
+                replace_file(path, text.as_bytes())
+                    .with_context(|| format!("{shown} cannot be written"))?;
                 return Ok(FileChange::Created);
             }
-            read => read.map_err(|error| Error::invalid(format!("{shown} cannot be read: {error}")))?,
+            read => {
+                read.map_err(|error| Error::invalid(format!("{shown} cannot be read: {error}")))?
+            }
         };
         let real = path.canonicalize().with_context(|| format!("{shown} cannot be resolved"))?;
-        let after =
-            self.edit(&before, entry).map_err(|error| error.context(format!("{shown} is left as it is")))?;
+        let after = self
+            .edit(&before, entry)
+            .map_err(|error| error.context(format!("{shown} is left as it is")))?;
         if after == before {
             return Ok(FileChange::Unchanged);
         }
         let mut backup = real.clone().into_os_string();
         backup.push(BACKUP);
         let backup = PathBuf::from(backup);
-        std::fs::copy(&real, &backup).with_context(|| format!("{} cannot be written", backup.display()))?;
-        replace_file(&real, after.as_bytes()).with_context(|| format!("{shown} cannot be written"))?;
+        std::fs::copy(&real, &backup)
+            .with_context(|| format!("{} cannot be written", backup.display()))?;
+        replace_file(&real, after.as_bytes())
+            .with_context(|| format!("{shown} cannot be written"))?;
         Ok(FileChange::Changed { backup })
     }
 
@@ -168,7 +176,8 @@ impl Client {
         }
     }
 
-    /// Returns the file in which the client looks: the user's, or for Claude Code and VS Code that of the working directory.
+    /// Returns the file in which the client looks: the user's, or for Claude Code and VS Code that
+    /// of the working directory.
     ///
     /// # Errors
     /// The home directory is unknown.
@@ -186,7 +195,8 @@ impl Client {
             Self::ClaudeDesktop => settings()?.join("Claude/claude_desktop_config.json"),
             Self::VsCode => PathBuf::from(".vscode/mcp.json"),
             Self::Cursor => home()?.join(".cursor/mcp.json"),
-            Self::Codex => match std::env::var_os("CODEX_HOME").filter(|folder| !folder.is_empty()) {
+            Self::Codex => match std::env::var_os("CODEX_HOME").filter(|folder| !folder.is_empty())
+            {
                 Some(folder) => PathBuf::from(folder).join("config.toml"),
                 None => home()?.join(".codex/config.toml"),
             },

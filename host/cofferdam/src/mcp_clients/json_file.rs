@@ -1,4 +1,5 @@
-//! Servers in a JSON file: an object by name under one key, as most hosts have them. Comments and formatting stay.
+//! Servers in a JSON file: an object by name under one key, as most hosts have them. Comments and
+//! formatting stay.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
@@ -21,7 +22,8 @@ const OPTIONS: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// Returns the text of the file with the server in it, under `key`. `keys` are set in its entry; others that are there stay.
+/// Returns the text of the file with the server in it, under `key`. `keys` are set in its entry;
+/// others that are there stay.
 pub(super) fn with_entry(
     text: &str,
     key: &str,
@@ -32,7 +34,9 @@ pub(super) fn with_entry(
         .map_err(|error| Error::invalid(format!("it is not JSON with comments: {error}")))?;
     let document = root.object_value_or_create().ok_or_else(|| not_object("it"))?;
     let servers = match member(&document, key)? {
-        Some(servers) => servers.object_value().ok_or_else(|| not_object(&format!("`{key}` in it")))?,
+        Some(servers) => {
+            servers.object_value().ok_or_else(|| not_object(&format!("`{key}` in it")))?
+        }
         None => document.object_value_or_set(key),
     };
     match member(&servers, &entry.name)? {
@@ -110,7 +114,10 @@ mod tests {
             command: "/bin/cofferdam".into(),
             arguments: vec!["serve".into()],
         };
-        let keys = [("command".to_owned(), json!("/bin/cofferdam")), ("args".to_owned(), json!(["serve"]))];
+        let keys = [
+            ("command".to_owned(), json!("/bin/cofferdam")),
+            ("args".to_owned(), json!(["serve"])),
+        ];
         with_entry(text, "mcpServers", &entry, Map::from_iter(keys))
     }
 
@@ -144,15 +151,16 @@ mod tests {
         let before = "{\n    \"theme\": \"dark\"\n}\n";
         let after = with(before).unwrap();
         assert!(
-            after.starts_with("{\n    \"theme\": \"dark\",\n    \"mcpServers\": {\n        \"tools\""),
+            after.starts_with(
+                "{\n    \"theme\": \"dark\",\n    \"mcpServers\": {\n        \"tools\""
+            ),
             "{after}"
         );
     }
 
     #[test]
     fn a_server_that_is_there_keeps_what_a_person_added() {
-        let before =
-            r#"{"mcpServers":{"tools":{"env":{"A":"1"},"command":"/old/cofferdam","args":[]},"b":{}}}"#;
+        let before = r#"{"mcpServers":{"tools":{"env":{"A":"1"},"command":"/old/cofferdam","args":[]},"b":{}}}"#;
         let after = with(before).unwrap();
         let value: Value = serde_json::from_str(&after).unwrap();
         let tools = json!({"env": {"A": "1"}, "command": "/bin/cofferdam", "args": ["serve"]});
@@ -162,7 +170,8 @@ mod tests {
 
     #[test]
     fn comments_and_trailing_commas_stay() {
-        let before = "{\n  // mine\n  \"mcpServers\": {\n    /* first */ \"b\": {}, // last\n  },\n}\n";
+        let before =
+            "{\n  // mine\n  \"mcpServers\": {\n    /* first */ \"b\": {}, // last\n  },\n}\n";
         let after = with(before).unwrap();
         for comment in ["  // mine\n", "/* first */ \"b\": {}", "// last\n"] {
             assert!(after.contains(comment), "{after}");
@@ -183,7 +192,10 @@ mod tests {
             ("{\"mcpServers\": []}", "`mcpServers` in it is not a JSON object"),
             ("{\"mcpServers\": {}, \"mcpServers\": {}}", "twice"),
             ("{\"mcpServers\": {\"tools\": {\"command\": \"npx\"}}}", "another server there (npx)"),
-            ("{\"mcpServers\": {\"tools\": {\"url\": \"https://a.example\"}}}", "another server there"),
+            (
+                "{\"mcpServers\": {\"tools\": {\"url\": \"https://a.example\"}}}",
+                "another server there",
+            ),
             ("{\"mcpServers\": {\"tools\": 5}}", "another server there"),
         ] {
             let error = with(bad).unwrap_err();

@@ -11,7 +11,8 @@ use crate::error::Context as _;
 use crate::granting::Values;
 use crate::{CacheDirectory, Error, Result, Selection, StoreLocation};
 
-/// Arguments of `cofferdam serve` that offer the plugins of a selection, from any working directory.
+/// Arguments of `cofferdam serve` that offer the plugins of a selection, from any working
+/// directory.
 #[derive(Debug, Clone)]
 pub struct ServeCommand {
     arguments: Vec<String>,
@@ -21,7 +22,8 @@ impl ServeCommand {
     /// Checks that the selection can be served, and makes every path in it absolute.
     ///
     /// # Errors
-    /// The selection has something that `serve` would refuse at its start, where the user would not see it; a path is not UTF-8.
+    /// The selection has something that `serve` would refuse at its start, where the user would not
+    /// see it; a path is not UTF-8.
     pub fn new(selection: &Selection, cache: &CacheDirectory) -> Result<Self> {
         check(selection)?;
         let mut line = CommandLine::new();
@@ -29,7 +31,10 @@ impl ServeCommand {
             line.flag("--config", absolute(config)?);
         }
         for plugin in &selection.plugins {
-            line.flag("--plugin", format!("{}={}", plugin.to_name()?, absolute(&plugin.component)?));
+            line.flag(
+                "--plugin",
+                format!("{}={}", plugin.to_name()?, absolute(&plugin.component)?),
+            );
         }
         for mount in &selection.mounts {
             let location = absolute_location(&mount.location)?;
@@ -118,8 +123,8 @@ pub(super) fn absolute_location(location: &StoreLocation) -> Result<String> {
 
 /// Returns an absolute path as a string, the only form that files of clients can hold.
 pub(super) fn absolute(path: &Path) -> Result<String> {
-    let absolute =
-        std::path::absolute(path).with_context(|| format!("{} cannot be made absolute", path.display()))?;
+    let absolute = std::path::absolute(path)
+        .with_context(|| format!("{} cannot be made absolute", path.display()))?;
     absolute.into_os_string().into_string().map_err(|path| {
         Error::invalid(format!(
             "the path {} is not UTF-8, which files of clients cannot hold",
@@ -128,7 +133,8 @@ pub(super) fn absolute(path: &Path) -> Result<String> {
     })
 }
 
-/// Returns the environment variables that a configuration takes values from. Clients start servers with few of their own.
+/// Returns the environment variables that a configuration takes values from. Clients start servers
+/// with few of their own.
 ///
 /// # Errors
 /// The configuration is invalid.
@@ -146,7 +152,8 @@ pub fn environment_variables(config: &Path) -> Result<BTreeSet<String>> {
             }
         }
     }
-    let tables = file.config.plugins.values().map(|plugin| &plugin.grants).chain([&file.config.grants]);
+    let tables =
+        file.config.plugins.values().map(|plugin| &plugin.grants).chain([&file.config.grants]);
     for table in tables {
         let mut offered = Offered::default();
         table.add_to(&mut offered).map_err(|(span, message)| file.error(span, message))?;
@@ -168,7 +175,10 @@ mod tests {
         let location = |typed| absolute_location(&StoreLocation::parse(typed)).unwrap();
         assert_eq!(store_argument(Some("x"), &location("/a"), FileAccess::ReadOnly), "x=/a:ro");
         assert_eq!(store_argument(None, &location("memory"), FileAccess::ReadWrite), "memory");
-        assert_eq!(store_argument(None, &location("s3://b/p"), FileAccess::CreateOnly), "s3://b/p:create");
+        assert_eq!(
+            store_argument(None, &location("s3://b/p"), FileAccess::CreateOnly),
+            "s3://b/p:create"
+        );
         assert!(Path::new(&location("a")).is_absolute());
     }
 }

@@ -9,16 +9,18 @@ use crate::{Error, Result};
 
 /// The file with the server in it.
 pub(super) fn with_entry(text: &str, entry: &ServerEntry) -> Result<String> {
-    let mut document: DocumentMut = text
-        .parse()
-        .map_err(|error: toml_edit::TomlError| Error::invalid(format!("it is not TOML: {error}")))?;
-    let is_there = document.get("mcp_servers").is_some_and(|servers| servers.get(&entry.name).is_some());
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        Error::invalid(format!("it is not TOML: {error}"))
+    })?;
+    let is_there =
+        document.get("mcp_servers").is_some_and(|servers| servers.get(&entry.name).is_some());
     let server = table(document.as_table_mut(), &["mcp_servers", &entry.name])?;
     if is_there {
         entry.check_same_program(server.get("command").and_then(|command| command.as_str()))?;
     }
     let known = server.get("args").and_then(|arguments| arguments.as_array());
-    let known: Option<Vec<_>> = known.and_then(|words| words.iter().map(|word| word.as_str()).collect());
+    let known: Option<Vec<_>> =
+        known.and_then(|words| words.iter().map(|word| word.as_str()).collect());
     // A list that says the same may have comments in it.
     let is_known = known.is_some_and(|known| known.iter().eq(entry.arguments.iter()));
     if server.get("command").and_then(|command| command.as_str()) != Some(&entry.command) {
@@ -40,7 +42,8 @@ mod tests {
     use super::*;
 
     fn entry() -> ServerEntry {
-        let arguments = vec!["serve".to_owned(), "--plugin".to_owned(), "t=/t \"1\".wasm".to_owned()];
+        let arguments =
+            vec!["serve".to_owned(), "--plugin".to_owned(), "t=/t \"1\".wasm".to_owned()];
         ServerEntry { name: "tools".to_owned(), command: "/bin/cofferdam".to_owned(), arguments }
     }
 
@@ -57,8 +60,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_there_keeps_what_a_person_added() {
-        let before =
-            "[mcp_servers.tools]\ncommand = \"/old/cofferdam\" # ours\nargs = []\ntool_timeout_sec = 5\n";
+        let before = "[mcp_servers.tools]\ncommand = \"/old/cofferdam\" # ours\nargs = []\ntool_timeout_sec = 5\n";
         let after = with_entry(before, &entry()).unwrap();
         assert!(
             after.contains("\"/bin/cofferdam\" # ours") && after.contains("tool_timeout_sec = 5"),

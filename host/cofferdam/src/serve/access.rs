@@ -16,16 +16,16 @@ use crate::{Error, Operator, directories};
 pub struct HttpAccess {
     /// Configuration file.
     pub config: Option<PathBuf>,
-    /// File with the bearer token of the operator; it is created if it is missing. Without callers in the configuration the
-    /// default is a file in the user's state directory.
+    /// File with the bearer token of the operator; it is created if it is missing. Without callers
+    /// in the configuration the default is a file in the user's state directory.
     pub token_file: Option<PathBuf>,
     /// True if every program on this machine may call without a token.
     pub is_open: bool,
 }
 
 impl HttpAccess {
-    /// Returns the options of the endpoint. Creates the token of the operator if no other caller is accepted, and then shows it in
-    /// a note.
+    /// Returns the options of the endpoint. Creates the token of the operator if no other caller is
+    /// accepted, and then shows it in a note.
     ///
     /// # Errors
     /// When the configuration is invalid or the token cannot be read or created.
@@ -53,8 +53,7 @@ fn http_options(access_options: &HttpAccess, operator: &Operator) -> crate::Resu
     }
     if access_options.is_open {
         if !options.access.tokens.is_empty() || options.access.oauth.is_some() {
-            let message =
-                "--no-auth lets everybody in, and the configuration names who may; leave one of them out";
+            let message = "--no-auth lets everybody in, and the configuration names who may; leave one of them out";
             return Err(Error::Invalid(message.to_owned()));
         }
         options.access.is_open = true;
@@ -75,7 +74,11 @@ fn own_token(access: &HttpAccess, operator: &Operator) -> crate::Result<TokenAcc
     let token = cofferdam_mcp::read_or_create(&path)
         .map_err(|error| Error::Invalid(format!("the token file {}: {error}", path.display())))?;
     if token.is_new {
-        operator.note(&format!("token (shown once; it is kept in {}):\n  {}", path.display(), token.token));
+        operator.note(&format!(
+            "token (shown once; it is kept in {}):\n  {}",
+            path.display(),
+            token.token
+        ));
     } else {
         operator.note(&format!("clients need the token in {}", path.display()));
     }
@@ -100,9 +103,11 @@ fn access(file: &ConfigFile, table: &ServeTable) -> crate::Result<Access> {
         };
         let (name, sources) = (format!("token:{name}"), token.sources.clone());
         let pattern = |tool: &toml::Spanned<String>| {
-            ToolPattern::new(tool.get_ref()).map_err(|error| file.error(tool.span(), error.to_string()))
+            ToolPattern::new(tool.get_ref())
+                .map_err(|error| file.error(tool.span(), error.to_string()))
         };
-        let tools = token.tools.as_ref().map(|tools| tools.iter().map(pattern).collect()).transpose()?;
+        let tools =
+            token.tools.as_ref().map(|tools| tools.iter().map(pattern).collect()).transpose()?;
         tokens.push(TokenAccess { name, sha256, sources, tools, decides: false });
     }
     let oauth = table.oauth.as_ref().map(|oauth| self::oauth(oauth.get_ref()));
@@ -133,7 +138,9 @@ fn origins(file: &ConfigFile, table: &ServeTable) -> crate::Result<Vec<String>> 
             let (host, port) = (url.host_str()?, url.port_or_known_default()?);
             (url.path() == "/").then(|| format!("{}://{host}:{port}", url.scheme()))
         });
-        whole.ok_or_else(|| file.error(text.span(), "write an origin such as https://app.example.com").into())
+        whole.ok_or_else(|| {
+            file.error(text.span(), "write an origin such as https://app.example.com").into()
+        })
     };
     table.origins.iter().map(origin).collect()
 }

@@ -1,5 +1,5 @@
-//! What is on offer: loaded plugins, servers, and what the configuration makes of their tools. It can be loaded again, as a whole or
-//! one plugin of it.
+//! What is on offer: loaded plugins, servers, and what the configuration makes of their tools. It
+//! can be loaded again, as a whole or one plugin of it.
 
 use data_encoding::HEXLOWER;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -32,7 +32,8 @@ use crate::servers::{self, Kept, News};
 use crate::stores::Stores;
 use crate::{Error, Operator, columns, consent, granting, loading, skill_tools};
 
-/// Maximum time that a call waits for the first build of a project. A client that gives up sooner cancels the call.
+/// Maximum time that a call waits for the first build of a project. A client that gives up sooner
+/// cancels the call.
 const BUILD_WAIT: Duration = Duration::from_mins(10);
 
 /// Everything that is loaded. A copy shares the plugins, and can be changed without the original.
@@ -52,13 +53,15 @@ pub(super) struct Offering {
     operator: Operator,
 }
 
-/// What tells two versions of a file apart: its length, when it was written, and which file it is. `None` if there is none.
+/// What tells two versions of a file apart: its length, when it was written, and which file it is.
+/// `None` if there is none.
 type Stamp = Option<(u64, Option<SystemTime>, u64)>;
 
 impl Offering {
-    /// Loads what the flags and the configuration name, as far as that takes no time; the returned loader has the rest. `before`
-    /// is what there was until now: the store of `--files`, which may be in memory, and connections must outlive a change of the
-    /// configuration. `news` fires when servers change.
+    /// Loads what the flags and the configuration name, as far as that takes no time; the returned
+    /// loader has the rest. `before` is what there was until now: the store of `--files`, which may
+    /// be in memory, and connections must outlive a change of the configuration. `news` fires when
+    /// servers change.
     pub(super) async fn start(
         engine: &Engine,
         options: &ServeOptions,
@@ -69,17 +72,22 @@ impl Offering {
         let mut stamps: Vec<_> =
             options.selection.config.iter().map(|path| (path.clone(), stamp(path))).collect();
         let kept = before.and_then(|before| before.files.as_deref());
-        let plan =
-            Plan::new(&options.selection, Values::Read, &[], kept)?.require_tools(&options.selection)?;
+        let plan = Plan::new(&options.selection, Values::Read, &[], kept)?
+            .require_tools(&options.selection)?;
         #[cfg(feature = "skills")]
         let protected = plan.protected_from_skills();
         let Plan { config, mut specs, files, .. } = plan;
         if let Some(build) = options.first_build.as_ref().filter(|build| !build.is_built()) {
-            let is_built = |spec: &&mut PluginSpec| spec.config.is_none() && spec.path == build.component();
-            specs.iter_mut().filter(is_built).for_each(|spec| spec.first_build = Some(build.clone()));
+            let is_built =
+                |spec: &&mut PluginSpec| spec.config.is_none() && spec.path == build.component();
+            specs
+                .iter_mut()
+                .filter(is_built)
+                .for_each(|spec| spec.first_build = Some(build.clone()));
         }
         // Where the system does not say which version of a file there is.
-        let unclear = specs.iter().filter(|spec| !spec.component.has_version()).map(|spec| &spec.path);
+        let unclear =
+            specs.iter().filter(|spec| !spec.component.has_version()).map(|spec| &spec.path);
         let unclear = unclear.flat_map(|path| [path.clone(), path.with_extension("toml")]);
         stamps.extend(unclear.map(|path| (path.clone(), stamp(&path))));
         let mut resources = config.as_ref().map(stores).transpose()?.unwrap_or_default();
@@ -94,7 +102,9 @@ impl Offering {
         )
         .await?;
         #[cfg(feature = "skills")]
-        resources.extend(skills.iter().map(|skills| Arc::new(SkillResources(Arc::clone(skills))) as Arc<_>));
+        resources.extend(
+            skills.iter().map(|skills| Arc::new(SkillResources(Arc::clone(skills))) as Arc<_>),
+        );
         let loader = Loader::start(engine, specs, operator)?;
         let plugins = loader.plugins.clone();
         let servers = servers::selected(&options.selection, config.as_ref(), operator)?;
@@ -152,13 +162,18 @@ impl Offering {
         })
     }
 
-    /// The first reason, if every plugin is left out and there is nothing else. A project that does not build yet is something.
+    /// The first reason, if every plugin is left out and there is nothing else. A project that does
+    /// not build yet is something.
     pub(super) fn nothing(&self) -> Option<&Unavailable> {
         let is_nothing = self.other_sources().is_empty() && self.servers.is_empty();
         let has_plugin = |(spec, plugin): &(PluginSpec, LoadState)| {
             spec.first_build.is_some() || !matches!(plugin, LoadState::Unavailable(_))
         };
-        if !is_nothing || self.plugins.iter().any(has_plugin) { None } else { self.unavailable().next() }
+        if !is_nothing || self.plugins.iter().any(has_plugin) {
+            None
+        } else {
+            self.unavailable().next()
+        }
     }
 
     fn other_sources(&self) -> Vec<Arc<dyn ToolSource>> {
@@ -186,7 +201,8 @@ impl Offering {
 
     /// Sources that are not yet there, and how long a call may wait for each.
     fn loading(&self) -> BTreeMap<String, Duration> {
-        let plugins = self.plugins.iter().filter(|(_, plugin)| matches!(plugin, LoadState::Loading));
+        let plugins =
+            self.plugins.iter().filter(|(_, plugin)| matches!(plugin, LoadState::Loading));
         let wait = |spec: &PluginSpec| match spec.first_build {
             Some(_) => BUILD_WAIT,
             None => spec.options.limits.wall(),
@@ -196,17 +212,21 @@ impl Offering {
         plugins.chain(servers.map(|kept| (kept.name().to_owned(), kept.call_wait()))).collect()
     }
 
-    /// Loads the plugin of one file again, or tries one that is left out. The others, and what they were granted, stay as they are.
-    /// Returns the names of the plugins that were loaded or tried.
-    pub(super) async fn reload(&mut self, engine: &Engine, path: &Path) -> crate::Result<Vec<String>> {
+    /// Loads the plugin of one file again, or tries one that is left out. The others, and what they
+    /// were granted, stay as they are. Returns the names of the plugins that were loaded or tried.
+    pub(super) async fn reload(
+        &mut self,
+        engine: &Engine,
+        path: &Path,
+    ) -> crate::Result<Vec<String>> {
         let mut names = Vec::new();
         for (spec, plugin) in &mut self.plugins {
             if !belongs_to(spec, path) {
                 continue;
             }
             let component = Component::from_file_ambient(&spec.path);
-            let is_same =
-                spec.component.has_changed() == Some(false) && matches!(plugin, LoadState::Ready(_));
+            let is_same = spec.component.has_changed() == Some(false)
+                && matches!(plugin, LoadState::Ready(_));
             let is_awaited = spec.first_build.is_some() && matches!(plugin, LoadState::Loading);
             if is_same || is_awaited {
                 continue;
@@ -230,7 +250,8 @@ impl Offering {
         Ok(names)
     }
 
-    /// Tries plugins again that are left out and whose accepted state is in the lock file at `path`. Answers their names.
+    /// Tries plugins again that are left out and whose accepted state is in the lock file at
+    /// `path`. Answers their names.
     pub(super) async fn retry(&mut self, engine: &Engine, path: &Path) -> Vec<String> {
         let mut names = Vec::new();
         for (spec, plugin) in &mut self.plugins {
@@ -260,8 +281,8 @@ impl Offering {
         self.ready().map(of).filter(|(_, missing)| !missing.is_empty()).collect()
     }
 
-    /// Gives a plugin what it lacks and a yes alone can grant; writes it into the configuration if it `is_lasting` and there is
-    /// one. Names what was granted.
+    /// Gives a plugin what it lacks and a yes alone can grant; writes it into the configuration if
+    /// it `is_lasting` and there is one. Names what was granted.
     pub(super) async fn grant_missing(
         &mut self,
         engine: &Engine,
@@ -347,13 +368,15 @@ impl Offering {
         })
     }
 
-    /// The servers whose resources and prompts clients see: all, or those of the toolsets that are asked for.
+    /// The servers whose resources and prompts clients see: all, or those of the toolsets that are
+    /// asked for.
     fn passed_on(&self, options: &ServeOptions) -> Vec<Arc<RemoteServer>> {
         let is_asked_for = |name: &str| {
             let toolsets = self.config.iter().flat_map(|file| &file.config.toolsets);
             let mut asked = toolsets.filter(|(name, _)| options.toolsets.contains(*name));
             options.tools.is_empty() && options.toolsets.is_empty()
-                || asked.any(|(_, table)| table.servers.iter().any(|server| server.get_ref() == name))
+                || asked
+                    .any(|(_, table)| table.servers.iter().any(|server| server.get_ref() == name))
         };
         let servers = self.servers.iter().filter(|kept| is_asked_for(kept.name()));
         servers.filter_map(|kept| kept.server()).collect()
@@ -383,17 +406,23 @@ impl Offering {
     }
 
     /// The tools that are offered, if not all are.
-    fn only(&self, options: &ServeOptions, toolset: &Toolset) -> crate::Result<Option<BTreeSet<String>>> {
+    fn only(
+        &self,
+        options: &ServeOptions,
+        toolset: &Toolset,
+    ) -> crate::Result<Option<BTreeSet<String>>> {
         if options.tools.is_empty() && options.toolsets.is_empty() {
             return Ok(None);
         }
         let mut only = BTreeSet::new();
         for tool in &options.tools {
-            self.known(toolset, tool).map_err(|error| Error::invalid(format!("--tools: {error}")))?;
+            self.known(toolset, tool)
+                .map_err(|error| Error::invalid(format!("--tools: {error}")))?;
             only.insert(tool.clone());
         }
         for name in &options.toolsets {
-            let file = self.config.as_deref().ok_or_else(|| Error::invalid("--toolset needs --config"))?;
+            let file =
+                self.config.as_deref().ok_or_else(|| Error::invalid("--toolset needs --config"))?;
             let Some(table) = file.config.toolsets.get(name) else {
                 let known: Vec<_> = file.config.toolsets.keys().map(String::as_str).collect();
                 return Err(Error::invalid(format!(
@@ -425,9 +454,11 @@ impl Offering {
         Ok(Some(only))
     }
 
-    /// Returns whether all plugins and servers are there, so that a tool that is not known does not exist.
+    /// Returns whether all plugins and servers are there, so that a tool that is not known does not
+    /// exist.
     fn is_complete(&self) -> bool {
-        let is_ready = |(_, plugin): &(PluginSpec, LoadState)| matches!(plugin, LoadState::Ready(_));
+        let is_ready =
+            |(_, plugin): &(PluginSpec, LoadState)| matches!(plugin, LoadState::Ready(_));
         let is_there = |kept: &Arc<Kept>| kept.server().is_some() && !kept.has_changed();
         self.plugins.iter().all(is_ready) && self.servers.iter().all(is_there)
     }
@@ -475,8 +506,9 @@ fn stores(file: &ConfigFile) -> crate::Result<Vec<Arc<dyn ResourceSource>>> {
         let mount = MountName::new(name.get_ref().as_str())
             .map_err(|error| file.error(name.span(), error.to_string()))?;
         if stores.sharing(&mount) == cofferdam_files::Sharing::PerSession {
-            let message =
-                format!("the store `{mount}` has a directory for each session and cannot be shown to all");
+            let message = format!(
+                "the store `{mount}` has a directory for each session and cannot be shown to all"
+            );
             return Err(file.error(name.span(), message).into());
         }
         let store = stores.get(&mount, name.span())?;

@@ -11,18 +11,20 @@ use super::Running;
 use crate::Operator;
 use crate::watch::changes;
 
-/// How long to wait after a change for what belongs to it: a component is often written in several steps.
+/// How long to wait after a change for what belongs to it: a component is often written in several
+/// steps.
 const QUIET: Duration = Duration::from_millis(150);
 
-/// Reloads what changes, until the process ends. A plugin or a configuration that cannot be loaded leaves everything as it is,
-/// and a note on standard error says why.
+/// Reloads what changes, until the process ends. A plugin or a configuration that cannot be loaded
+/// leaves everything as it is, and a note on standard error says why.
 pub(super) async fn follow(running: Arc<Running>) -> crate::Result<()> {
     let (mut watcher, mut changes) = changes("plugins")?;
     let mut watched = BTreeSet::new();
     let config = running.options.selection.config.clone();
     let operator = running.operator.clone();
     watch(&mut watcher, &mut watched, &running.files().await, &operator);
-    // Nothing is missed from here on. What changed before can wait until the first requests are answered.
+    // Nothing is missed from here on. What changed before can wait until the first requests are
+    // answered.
     tokio::time::sleep(QUIET).await;
     let mut real = Real::default();
     let mut unseen: BTreeSet<PathBuf> =
@@ -50,17 +52,19 @@ pub(super) async fn follow(running: Arc<Running>) -> crate::Result<()> {
             running.reload(&changed).await
         };
         match reloaded {
-            // A lock file was written that no plugin waited for, or a component is the one that was loaded.
+            // A lock file was written that no plugin waited for, or a component is the one that was
+            // loaded.
             Ok(what) if what.is_empty() => {}
             Ok(what) => running.operator.note(&format!("reloaded: {what}")),
-            Err(error) => {
-                running.operator.note(&format!("not reloaded, what was there before stays: {error:#}"))
-            }
+            Err(error) => running
+                .operator
+                .note(&format!("not reloaded, what was there before stays: {error:#}")),
         }
     }
 }
 
-/// Watches the directories of all files: a file that is replaced is another one, and its directory stays.
+/// Watches the directories of all files: a file that is replaced is another one, and its directory
+/// stays.
 fn watch(
     watcher: &mut RecommendedWatcher,
     watched: &mut BTreeSet<PathBuf>,
@@ -72,8 +76,10 @@ fn watch(
         first_of.entry(path.parent().unwrap_or(path)).or_insert(path);
     }
     let mut real = Real::default();
-    let directories: BTreeSet<PathBuf> =
-        first_of.into_values().filter_map(|path| Some(real.path(path).parent()?.to_owned())).collect();
+    let directories: BTreeSet<PathBuf> = first_of
+        .into_values()
+        .filter_map(|path| Some(real.path(path).parent()?.to_owned()))
+        .collect();
     for directory in directories {
         if watched.insert(directory.clone())
             && let Err(error) = watcher.watch(&directory, RecursiveMode::NonRecursive)
@@ -83,7 +89,8 @@ fn watch(
     }
 }
 
-/// Files by the one name of their directory: events come under the name that the directory is watched by.
+/// Files by the one name of their directory: events come under the name that the directory is
+/// watched by.
 #[derive(Default)]
 struct Real {
     /// Directories as they are named, and where they are. Many files are in few of them.

@@ -1,5 +1,5 @@
-//! A server that runs, and everything that changes what it offers: files that are written, grants that a person gives, and
-//! servers that come or change.
+//! A server that runs, and everything that changes what it offers: files that are written, grants
+//! that a person gives, and servers that come or change.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -56,13 +56,14 @@ impl Running {
     /// The files that everything is made of.
     pub(super) async fn files(&self) -> Vec<PathBuf> {
         let offering = self.offering.lock().await;
-        let components = offering.components().flat_map(|path| [path.clone(), path.with_extension("toml")]);
+        let components =
+            offering.components().flat_map(|path| [path.clone(), path.with_extension("toml")]);
         let config = self.options.selection.config.as_deref();
         components.chain(config.map(Path::to_owned)).chain(config.map(Pins::path_of)).collect()
     }
 
-    /// Loads what [`Offering::start`] has left, in a thread of its own: hashing and linking a large component takes the time of
-    /// many requests. Each plugin is offered as soon as it is there.
+    /// Loads what [`Offering::start`] has left, in a thread of its own: hashing and linking a large
+    /// component takes the time of many requests. Each plugin is offered as soon as it is there.
     ///
     /// # Errors
     /// If what is there then cannot be offered, or is nothing.
@@ -102,7 +103,8 @@ impl Running {
         }
         let changed = offering.changed_of(&started);
         drop(offering);
-        // A component may be half written now, which is no reason to end: it is followed from here on.
+        // A component may be half written now, which is no reason to end: it is followed from here
+        // on.
         if !changed.is_empty()
             && let Err(error) = self.reload(&changed).await
         {
@@ -165,7 +167,9 @@ impl Running {
             match offering.offer(&self.options) {
                 Ok(offer) => self.server.publish(offer),
                 Err(error) => {
-                    self.operator.note(&format!("error: what a server offers now is not offered: {error:#}"));
+                    self.operator.note(&format!(
+                        "error: what a server offers now is not offered: {error:#}"
+                    ));
                 }
             }
         }
@@ -211,7 +215,8 @@ impl Grantor for Running {
                 let granted = self.grant(source, decision == Decision::Always).await;
                 granted.map_err(|error| {
                     // The reason may name a place on the host, which is for whoever runs it.
-                    self.operator.note(&format!("error: nothing was granted to {source}: {error:#}"));
+                    self.operator
+                        .note(&format!("error: nothing was granted to {source}: {error:#}"));
                     format!("Nothing was granted to {source}; the server's log says why.")
                 })
             }

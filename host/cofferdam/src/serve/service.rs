@@ -38,14 +38,17 @@ impl ServeOptions {
     /// Returns options that offer everything of a selection and follow its changes.
     #[must_use]
     pub fn new(selection: Selection) -> Self {
-        let server =
-            ServerOptions { version: env!("CARGO_PKG_VERSION").to_owned(), ..ServerOptions::default() };
+        let server = ServerOptions {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..ServerOptions::default()
+        };
         let (toolsets, tools) = (Vec::new(), Vec::new());
         Self { selection, toolsets, tools, follows_changes: true, first_build: None, server }
     }
 }
 
-/// An MCP server that loads its plugins while it runs, connects to servers, and takes over changes of files.
+/// An MCP server that loads its plugins while it runs, connects to servers, and takes over changes
+/// of files.
 pub struct Service {
     server: Server,
     running: Arc<Running>,
@@ -58,17 +61,20 @@ impl Service {
     /// Starts a server. Plugins that have to be compiled are loaded once it serves.
     ///
     /// # Errors
-    /// When the selection or its configuration is invalid, or a plugin could write what decides about its grants.
+    /// When the selection or its configuration is invalid, or a plugin could write what decides
+    /// about its grants.
     pub async fn start(engine: Engine, options: ServeOptions, operator: Operator) -> Result<Self> {
         let news = News::default();
-        let (offering, loader) = Box::pin(Offering::start(&engine, &options, None, &news, &operator)).await?;
+        let (offering, loader) =
+            Box::pin(Offering::start(&engine, &options, None, &news, &operator)).await?;
         offering.unavailable().for_each(|plugin| plugin.note(&operator));
         let mut server_options = options.server.clone();
         server_options.only_as_task = offering.only_as_task();
-        let server =
-            Server::new(offering.offer(&options)?, server_options).context("the server does not start")?;
+        let server = Server::new(offering.offer(&options)?, server_options)
+            .context("the server does not start")?;
         let follows_changes = options.follows_changes;
-        let running = Running::new(server.clone(), engine, options, offering, news, operator.clone());
+        let running =
+            Running::new(server.clone(), engine, options, offering, news, operator.clone());
         let running = Arc::new(running);
         server.set_grantor(Arc::clone(&running) as Arc<dyn Grantor>);
         Ok(Self { server, running, loader, follows_changes, operator })
@@ -81,7 +87,8 @@ impl Service {
     pub async fn serve_stdio(self, stop: CancellationToken) -> Result<()> {
         let server = self.server.clone();
         let serving = stop.clone();
-        let served = async move { server.serve_stdio(serving).await.context("the client cannot be served") };
+        let served =
+            async move { server.serve_stdio(serving).await.context("the client cannot be served") };
         self.run(stop, Box::pin(served)).await
     }
 
@@ -104,14 +111,20 @@ impl Service {
         self.run(stop, Box::pin(served)).await
     }
 
-    async fn run(self, stop: CancellationToken, serving: impl Future<Output = Result<()>>) -> Result<()> {
+    async fn run(
+        self,
+        stop: CancellationToken,
+        serving: impl Future<Output = Result<()>>,
+    ) -> Result<()> {
         let Self { running, loader, follows_changes, operator, .. } = self;
         let following_servers = Arc::clone(&running);
-        let following_servers = tokio::spawn(async move { following_servers.follow_servers().await });
+        let following_servers =
+            tokio::spawn(async move { following_servers.follow_servers().await });
         let (loading_running, loading_stop) = (Arc::clone(&running), stop.clone());
         let loading = tokio::spawn(async move {
             let loading = loading_running.finish_loading(loader, &loading_stop);
-            let finished = Box::pin(loading_stop.run_until_cancelled(loading)).await.unwrap_or(Ok(()));
+            let finished =
+                Box::pin(loading_stop.run_until_cancelled(loading)).await.unwrap_or(Ok(()));
             if finished.is_err() {
                 loading_stop.cancel();
             }

@@ -1,5 +1,5 @@
-//! Skills for MCP clients beside their tools: files as resources, `skill://NAME/SKILL.md` and `skill://NAME/path`, and each skill
-//! as a prompt, which a person chooses.
+//! Skills for MCP clients beside their tools: files as resources, `skill://NAME/SKILL.md` and
+//! `skill://NAME/path`, and each skill as a prompt, which a person chooses.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use cofferdam_skills::{Skill, SkillTools};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::output::ResourceBody;
 use cofferdam_tool::{
-    CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolError, ToolName, ToolSource,
+    CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolError, ToolName,
+    ToolSource,
 };
 use percent_encoding::{percent_decode_str, utf8_percent_encode};
 
@@ -20,7 +21,8 @@ use crate::error::Context as _;
 const PREFIX: &str = "skill://";
 /// The resource that a skill as a whole is.
 const WHOLE: &str = "SKILL.md";
-/// What the name of a tool begins with that makes a prompt. No client sees or calls it under that name.
+/// What the name of a tool begins with that makes a prompt. No client sees or calls it under that
+/// name.
 const PROMPT_TOOL: &str = "skill.";
 
 /// The files of skills. Who reads them is the client's own person, as with the files of stores.
@@ -72,19 +74,25 @@ fn listed(skill: &Skill, resource: &str) -> ListedResource {
     }
 }
 
-/// A tool for each of some skills that gives what `load_skill` gives: the server makes prompts of tools.
+/// A tool for each of some skills that gives what `load_skill` gives: the server makes prompts of
+/// tools.
 pub(super) struct SkillPrompts {
     tools: Arc<SkillTools>,
     definitions: Arc<[Arc<ToolDefinition>]>,
 }
 
 impl SkillPrompts {
-    /// Prompts of all skills but those whose name `is_taken`: for them there is no tool either, for one that makes no prompt is a
-    /// tool like any other.
-    pub(super) fn new(tools: &Arc<SkillTools>, is_taken: impl Fn(&str) -> bool) -> crate::Result<Self> {
+    /// Prompts of all skills but those whose name `is_taken`: for them there is no tool either, for
+    /// one that makes no prompt is a tool like any other.
+    pub(super) fn new(
+        tools: &Arc<SkillTools>,
+        is_taken: impl Fn(&str) -> bool,
+    ) -> crate::Result<Self> {
         let definition = |skill: &Skill| {
             let name = format!("{PROMPT_TOOL}{}", skill.name());
-            Declaration::new(name, skill.description(), r#"{"type":"object"}"#).compile().map(Arc::new)
+            Declaration::new(name, skill.description(), r#"{"type":"object"}"#)
+                .compile()
+                .map(Arc::new)
         };
         let skills = tools.skills().skills().iter().filter(|skill| !is_taken(skill.name()));
         let definitions = skills.map(definition).collect::<Result<_, _>>();

@@ -67,7 +67,9 @@ impl ResourceSource for StoreResources {
         let bytes = self.store.read(&path, FILE_BYTES_MAX).await.ok()?;
         let media_type = media_type(path.as_str()).map(str::to_owned);
         Some(match String::from_utf8(bytes) {
-            Ok(text) => (media_type.or_else(|| Some("text/plain".to_owned())), ResourceBody::Text(text)),
+            Ok(text) => {
+                (media_type.or_else(|| Some("text/plain".to_owned())), ResourceBody::Text(text))
+            }
             Err(error) => (media_type, ResourceBody::Blob(error.into_bytes())),
         })
     }

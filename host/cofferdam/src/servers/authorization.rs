@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::error::Context as _;
 use async_trait::async_trait;
 use cofferdam_mcp::client::{
-    Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient, OAuthSettings,
+    Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient,
+    OAuthSettings,
 };
 use toml::Spanned;
 
@@ -33,7 +34,9 @@ pub(super) fn settings(
             return Err(file.error(written.span(), message).into());
         }
         (false, None, Some(_)) => {
-            return Err(file.error(written.span(), "a `client-secret` belongs to a `client-id`").into());
+            return Err(file
+                .error(written.span(), "a `client-secret` belongs to a `client-id`")
+                .into());
         }
         (false, id, secret) => OAuthClient::Person {
             browser: browser(file, name, operator),
@@ -66,7 +69,9 @@ fn browser(file: &ConfigFile, name: &str, operator: &Operator) -> Arc<dyn Browse
         }));
     }
     let config = file.path.display();
-    Arc::new(Nobody { what_to_do: format!("log in once with: cofferdam mcp login {name} --config {config}") })
+    Arc::new(Nobody {
+        what_to_do: format!("log in once with: cofferdam mcp login {name} --config {config}"),
+    })
 }
 
 /// Where no person is.

@@ -43,7 +43,8 @@ impl Connected {
         }
     }
 
-    /// Asks at the terminal about servers that have changed since they were accepted; elsewhere tells what is left out.
+    /// Asks at the terminal about servers that have changed since they were accepted; elsewhere
+    /// tells what is left out.
     pub(crate) async fn settle_changes(&self, operator: &Operator) {
         for (server, pins) in &self.pins {
             let Some(change) = pins.change() else { continue };
@@ -67,7 +68,8 @@ impl Connected {
                 continue;
             }
             if let Err(error) = pins.accept(&change.statements) {
-                operator.note(&format!("warning: the change of `{name}` is not accepted: {error:#}"));
+                operator
+                    .note(&format!("warning: the change of `{name}` is not accepted: {error:#}"));
             } else if let Err(error) = server.review_again().await {
                 operator.note(&format!("the server `{name}` stays as it is: {error}"));
             }
@@ -139,7 +141,9 @@ pub async fn connect(spec: &ServerSpec) -> Result<RemoteServer, Unreachable> {
 
 fn reason(spec: &ServerSpec, error: &ConnectError) -> String {
     let hint = match (error, &spec.settings.endpoint) {
-        (ConnectError::NeedsAuthorization, _) => "; give it a header with a secret, or [servers.NAME.oauth]",
+        (ConnectError::NeedsAuthorization, _) => {
+            "; give it a header with a secret, or [servers.NAME.oauth]"
+        }
         (ConnectError::Handshake(_), Endpoint::Command(_)) => {
             "; COFFERDAM_LOG=info shows what it has printed"
         }

@@ -1,4 +1,5 @@
-//! Servers while `cofferdam serve` runs: one that is not there is tried again, and what changes is made known.
+//! Servers while `cofferdam serve` runs: one that is not there is tried again, and what changes is
+//! made known.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,8 +18,11 @@ use crate::{Operator, text};
 /// How long a start waits for servers. Hosts of MCP wait some ten seconds for the whole of it.
 const START_WAIT: Duration = Duration::from_secs(5);
 /// Attempts to connect. The server may come at any time.
-const ATTEMPTS: Backoff =
-    Backoff { retries_max: u32::MAX, pause: Duration::from_secs(1), pause_max: Duration::from_secs(60) };
+const ATTEMPTS: Backoff = Backoff {
+    retries_max: u32::MAX,
+    pause: Duration::from_secs(1),
+    pause_max: Duration::from_secs(60),
+};
 
 /// Between two looks at whether a change of a server was accepted.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -26,7 +30,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Fires when a server has come, or offers something else.
 pub type News = Arc<Notify>;
 
-/// A server that is kept. Dropping it ends the attempts; a connection ends when nobody holds it any more.
+/// A server that is kept. Dropping it ends the attempts; a connection ends when nobody holds it any
+/// more.
 pub struct Kept {
     name: String,
     table: ServerTable,
@@ -43,7 +48,8 @@ impl Kept {
         let server = Arc::default();
         let (first, tried) = watch::channel(false);
         let stop = CancellationToken::new();
-        let (stopped, work) = (stop.clone(), keep(spec, places, Arc::clone(&server), first, news, operator));
+        let (stopped, work) =
+            (stop.clone(), keep(spec, places, Arc::clone(&server), first, news, operator));
         tokio::spawn(async move { stopped.run_until_cancelled(work).await });
         Self { name, table, server, pins, tried, _stop: stop.drop_guard() }
     }
@@ -101,8 +107,10 @@ pub async fn wait_for_all(kept: &[Arc<Kept>], operator: &Operator) {
     };
     if tokio::time::timeout(START_WAIT, all_tried).await.is_err() {
         for kept in kept.iter().filter(|kept| !*kept.tried.borrow()) {
-            operator
-                .note(&format!("the server `{}` is not there yet; its tools follow when it is", kept.name));
+            operator.note(&format!(
+                "the server `{}` is not there yet; its tools follow when it is",
+                kept.name
+            ));
         }
     }
 }
@@ -125,7 +133,11 @@ async fn keep(
         match connected {
             Ok(server) => break Arc::new(server),
             Err(unreachable) if *first.borrow() => {
-                tracing::info!(server = unreachable.name, reason = unreachable.reason, "still not there");
+                tracing::info!(
+                    server = unreachable.name,
+                    reason = unreachable.reason,
+                    "still not there"
+                );
             }
             Err(unreachable) => {
                 operator.note(&format!("{unreachable}; it is tried again in the background"));

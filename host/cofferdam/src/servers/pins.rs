@@ -1,5 +1,5 @@
-//! Consent to what a server of the configuration says: its first statements are remembered in `cofferdam.lock`, and what
-//! differs later is left out until a user accepts it.
+//! Consent to what a server of the configuration says: its first statements are remembered in
+//! `cofferdam.lock`, and what differs later is left out until a user accepts it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -142,7 +142,8 @@ fn written(config: &Path) -> Option<SystemTime> {
 pub(crate) fn names(left_out: &LeftOut) -> String {
     let tools = left_out.tools.iter().map(|name| format!("`{name}`"));
     let prompts = left_out.prompts.iter().map(|name| format!("the prompt `{name}`"));
-    let resources = left_out.resources.iter().map(|address| format!("the description of `{address}`"));
+    let resources =
+        left_out.resources.iter().map(|address| format!("the description of `{address}`"));
     let mut all: Vec<_> = tools.chain(prompts).chain(resources).collect();
     if left_out.instructions {
         all.push("its instructions".to_owned());

@@ -1,4 +1,5 @@
-//! From `[servers.NAME]` to what a connection is made with. Every value and every reference is checked here.
+//! From `[servers.NAME]` to what a connection is made with. Every value and every reference is
+//! checked here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,11 @@ impl ServerSpec {
 }
 
 /// The servers of a configuration.
-pub fn of_config(file: &ConfigFile, values: Values, operator: &Operator) -> crate::Result<Vec<ServerSpec>> {
+pub fn of_config(
+    file: &ConfigFile,
+    values: Values,
+    operator: &Operator,
+) -> crate::Result<Vec<ServerSpec>> {
     file.config.servers.keys().map(|name| of_name(file, name, values, operator)).collect()
 }
 
@@ -54,7 +59,8 @@ pub fn of_name(
 ) -> crate::Result<ServerSpec> {
     let table = file.config.servers.get(name).ok_or_else(|| unknown(file, name))?;
     let header = format!("[servers.{name}");
-    let in_table = |message: String| file.error_in_table(&header, format!("server `{name}`: {message}"));
+    let in_table =
+        |message: String| file.error_in_table(&header, format!("server `{name}`: {message}"));
     PluginName::new(name).map_err(|error| in_table(error.to_string()))?;
     if file.config.plugins.contains_key(name) {
         return Err(in_table("a plugin has this name already".to_owned()).into());
@@ -70,7 +76,8 @@ pub fn of_name(
         _ => return Err(in_table("write either `command` or `url`".to_owned()).into()),
     };
     let mut settings = ServerSettings::new(name, endpoint);
-    settings.admission = Admission { allowed_tools: table.tools.clone(), prefix: table.prefix.clone() };
+    settings.admission =
+        Admission { allowed_tools: table.tools.clone(), prefix: table.prefix.clone() };
     settings.approval = table.approval().map_err(wrong)?;
     settings.extras = table.extras().map_err(wrong)?;
     settings.tasks = table.tasks().map_err(wrong)?;
@@ -90,8 +97,13 @@ pub fn of_name(
     Ok(ServerSpec { settings, table: table.clone(), pins })
 }
 
-/// A program, with the variables that programs are found and started by and those that are configured.
-fn command(file: &ConfigFile, table: &ServerTable, reader: &mut Reader<'_>) -> crate::Result<StdioCommand> {
+/// A program, with the variables that programs are found and started by and those that are
+/// configured.
+fn command(
+    file: &ConfigFile,
+    table: &ServerTable,
+    reader: &mut Reader<'_>,
+) -> crate::Result<StdioCommand> {
     if let Some((name, _)) = table.headers.iter().next() {
         return Err(file.error(name.span(), "a program gets no headers; use `env`").into());
     }
@@ -99,12 +111,14 @@ fn command(file: &ConfigFile, table: &ServerTable, reader: &mut Reader<'_>) -> c
         return Err(file.error(oauth.span(), "OAuth is for a server with a `url`").into());
     }
     let Some(written) = &table.command else { return Ok(StdioCommand::default()) };
-    let Some((program, arguments)) = written.get_ref().split_first().filter(|(first, _)| !first.is_empty())
+    let Some((program, arguments)) =
+        written.get_ref().split_first().filter(|(first, _)| !first.is_empty())
     else {
         let message = "write the program and its arguments: [\"program\", \"argument\"]";
         return Err(file.error(written.span(), message).into());
     };
-    let inherited = INHERITED.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
+    let inherited =
+        INHERITED.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
     let mut env: BTreeMap<String, String> = inherited.collect();
     let configured = table.env().map_err(|(span, message)| file.error(span, message))?;
     let configured = reader.all(&configured)?;
@@ -138,12 +152,17 @@ fn http(
     operator: &Operator,
 ) -> crate::Result<HttpEndpoint> {
     if let Some((name, _)) = table.env.iter().next() {
-        return Err(file.error(name.span(), "`env` is for a server with a `command`; use `headers`").into());
+        return Err(file
+            .error(name.span(), "`env` is for a server with a `command`; use `headers`")
+            .into());
     }
     if let Some(directory) = &table.directory {
-        return Err(file.error(directory.span(), "`directory` is for a server with a `command`").into());
+        return Err(file
+            .error(directory.span(), "`directory` is for a server with a `command`")
+            .into());
     }
-    let (url, span) = table.url.as_ref().map(|url| (url.get_ref().as_str(), url.span())).unwrap_or_default();
+    let (url, span) =
+        table.url.as_ref().map(|url| (url.get_ref().as_str(), url.span())).unwrap_or_default();
     let invalid = |error: InvalidEndpoint| file.error(span.clone(), error.to_string());
     let mut endpoint = HttpEndpoint::new(url).map_err(invalid)?;
     let headers = headers(file, table, reader)?;
@@ -175,25 +194,33 @@ fn headers(
                     Some(reader.secrets().get(name).cloned().unwrap_or_else(|| SecretText::new("")))
                 };
                 let filled = bound.value.fill(known);
-                let unknown = |name: &str| file.error(span.clone(), format!("there is no secret `{name}`"));
+                let unknown =
+                    |name: &str| file.error(span.clone(), format!("there is no secret `{name}`"));
                 (&bound.name, filled.map_err(unknown)?)
             }
         };
         // The value may be a secret: the message says where it is and not what it is.
-        let wrong =
-            || file.error(span.clone(), format!("the header `{name}` has characters that no header has"));
-        let parsed = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::from_str(value.expose()).ok());
+        let wrong = || {
+            file.error(
+                span.clone(),
+                format!("the header `{name}` has characters that no header has"),
+            )
+        };
+        let parsed = HeaderName::try_from(name.as_str())
+            .ok()
+            .zip(HeaderValue::from_str(value.expose()).ok());
         headers.push(parsed.ok_or_else(wrong)?);
     }
     Ok(headers)
 }
 
-/// The files and directories that decide what the servers of a configuration do. Who may change one of them can run
-/// whatever it wants.
+/// The files and directories that decide what the servers of a configuration do. Who may change one
+/// of them can run whatever it wants.
 pub fn deciding_files(file: &ConfigFile) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for table in file.config.servers.values() {
-        let Some((program, arguments)) = table.command.as_ref().and_then(|line| line.get_ref().split_first())
+        let Some((program, arguments)) =
+            table.command.as_ref().and_then(|line| line.get_ref().split_first())
         else {
             continue;
         };
@@ -202,7 +229,9 @@ pub fn deciding_files(file: &ConfigFile) -> Vec<PathBuf> {
         }
         let directory = table.directory.as_ref().map(|path| file.resolve(path.as_ref()));
         let at = directory.clone().unwrap_or_default();
-        files.extend(arguments.iter().map(|argument| at.join(argument)).filter(|path| path.is_file()));
+        files.extend(
+            arguments.iter().map(|argument| at.join(argument)).filter(|path| path.is_file()),
+        );
         files.extend(directory);
     }
     files
@@ -212,5 +241,8 @@ pub fn deciding_files(file: &ConfigFile) -> Vec<PathBuf> {
 pub fn unknown(file: &ConfigFile, name: &str) -> ConfigError {
     let known: Vec<_> = file.config.servers.keys().map(|name| format!("`{name}`")).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    file.error_in_table("[servers", format!("there is no server `{name}`; servers of this file: {known}"))
+    file.error_in_table(
+        "[servers",
+        format!("there is no server `{name}`; servers of this file: {known}"),
+    )
 }

@@ -57,10 +57,13 @@ impl AgentParts<'_> {
         if let Some(instructions) = &table.instructions {
             builder = builder.instructions(text(file, &instructions.value)?);
         }
-        builder.build().map_err(|error| file.error_anywhere(format!("the agent `{id}`: {error}")).into())
+        builder
+            .build()
+            .map_err(|error| file.error_anywhere(format!("the agent `{id}`: {error}")).into())
     }
 
-    /// The model that the agent names, or the one of the command line, or the one of the configuration.
+    /// The model that the agent names, or the one of the command line, or the one of the
+    /// configuration.
     fn model(
         &self,
         file: &WorkflowFile,
@@ -76,7 +79,9 @@ impl AgentParts<'_> {
         chosen.map_err(|error| {
             let at = table.model.as_ref().map(|model| model.referenced);
             match at {
-                Some(at) if matches!(error, Error::Invalid(_)) => file.error(at, format!("{error:#}")).into(),
+                Some(at) if matches!(error, Error::Invalid(_)) => {
+                    file.error(at, format!("{error:#}")).into()
+                }
                 None => error.context(format!("the agent `{id}` names no model")),
                 _ => error,
             }

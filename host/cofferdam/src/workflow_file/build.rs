@@ -7,8 +7,8 @@ use cofferdam_workflow::definition::{
 };
 use cofferdam_workflow::{
     AgentExecutor, AgentSelector, Concurrent, Condition, GroupChat, Handoff, InvalidOrchestration,
-    InvalidWorkflow, Magentic, MagenticLimits, Selection, Sequential, Switch, Workflow, WorkflowBuilder,
-    selector_fn,
+    InvalidWorkflow, Magentic, MagenticLimits, Selection, Sequential, Switch, Workflow,
+    WorkflowBuilder, selector_fn,
 };
 
 use super::WorkflowFile;
@@ -33,7 +33,8 @@ pub(super) fn workflow(
     {
         return Err(file.error_anywhere(format!("`{}` is an agent and a person", twice.0)).into());
     }
-    let max_iterations = max_iterations.or(file.definition.max_iterations.as_ref().map(|max| max.value));
+    let max_iterations =
+        max_iterations.or(file.definition.max_iterations.as_ref().map(|max| max.value));
     match &file.definition.orchestration {
         Some(orchestration) => {
             let at = orchestration.referenced;
@@ -83,12 +84,14 @@ impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
         });
         Ok(match kind {
             OrchestrationKind::Sequential => {
-                let sequential = Sequential::new(agents).name(name).intermediate_outputs(*intermediate);
+                let sequential =
+                    Sequential::new(agents).name(name).intermediate_outputs(*intermediate);
                 let sequential = sequential.chain_only_responses(*chain_only_responses);
                 self.within(sequential, Sequential::max_iterations).build()
             }
             OrchestrationKind::Concurrent => {
-                let concurrent = Concurrent::new(agents).name(name).intermediate_outputs(*intermediate);
+                let concurrent =
+                    Concurrent::new(agents).name(name).intermediate_outputs(*intermediate);
                 self.within(concurrent, Concurrent::max_iterations).build()
             }
             OrchestrationKind::Handoff => {
@@ -103,7 +106,9 @@ impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
             }
             OrchestrationKind::GroupChat => {
                 let mut chat = match &self.table.selector {
-                    Some(selector) => GroupChat::new(agents, AgentSelector::new(self.one(selector)?)),
+                    Some(selector) => {
+                        GroupChat::new(agents, AgentSelector::new(self.one(selector)?))
+                    }
                     None => GroupChat::new(agents, selector_fn(in_turn(ids.len()))),
                 };
                 if let Some(rounds) = self.table.max_rounds {
@@ -113,15 +118,17 @@ impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
             }
             OrchestrationKind::Magentic => {
                 let planner = self.table.planner.as_ref();
-                let planner =
-                    planner.ok_or_else(|| self.wrong("`magentic` needs a `planner`: the id of an agent"))?;
+                let planner = planner.ok_or_else(|| {
+                    self.wrong("`magentic` needs a `planner`: the id of an agent")
+                })?;
                 let default = MagenticLimits::default();
                 let limits = MagenticLimits {
                     rounds_max: self.table.max_rounds.unwrap_or(default.rounds_max),
                     stalls_max: self.table.max_stalls.unwrap_or(default.stalls_max),
                     resets_max: self.table.max_resets.unwrap_or(default.resets_max),
                 };
-                let mut magentic = Magentic::new(agents, self.one(planner)?).name(name).limits(limits);
+                let mut magentic =
+                    Magentic::new(agents, self.one(planner)?).name(name).limits(limits);
                 for (id, description) in described {
                     magentic = magentic.describe(id, description);
                 }
@@ -136,7 +143,11 @@ impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
         let (is_chat, is_magentic) =
             (*kind == OrchestrationKind::GroupChat, *kind == OrchestrationKind::Magentic);
         let options = [
-            ("chain-only-responses", self.table.chain_only_responses, *kind == OrchestrationKind::Sequential),
+            (
+                "chain-only-responses",
+                self.table.chain_only_responses,
+                *kind == OrchestrationKind::Sequential,
+            ),
             ("intermediate", self.table.intermediate, *kind != OrchestrationKind::Handoff),
             ("max-rounds", max_rounds.is_some(), is_chat || is_magentic),
             ("max-stalls", max_stalls.is_some(), is_magentic),
@@ -146,7 +157,9 @@ impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
             ("routes", !self.table.routes.0.is_empty(), *kind == OrchestrationKind::Handoff),
         ];
         match options.into_iter().find(|(_, is_given, is_known)| *is_given && !is_known) {
-            Some((name, ..)) => Err(self.wrong(&format!("`{name}` is for another kind of orchestration"))),
+            Some((name, ..)) => {
+                Err(self.wrong(&format!("`{name}` is for another kind of orchestration")))
+            }
             None => Ok(()),
         }
     }
@@ -167,7 +180,9 @@ impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
 
     fn one(&self, id: &str) -> Result<Agent> {
         if self.file.definition.agents.get(id).is_none() {
-            return Err(self.wrong(&format!("there is no agent `{id}`; agents: {}", known(self.file))));
+            return Err(
+                self.wrong(&format!("there is no agent `{id}`; agents: {}", known(self.file)))
+            );
         }
         (self.agent)(id)
     }
@@ -187,14 +202,16 @@ impl<A: Fn(&str) -> Result<Agent>> Together<'_, A> {
 /// Everybody in turn: as many answers as there are decide who comes next.
 fn in_turn(count: usize) -> impl Fn(&[cofferdam_agent::Message], &[String]) -> Option<String> {
     move |chat, participants| {
-        let answers = chat.iter().filter(|message| message.extra.contains_key("author_name")).count();
+        let answers =
+            chat.iter().filter(|message| message.extra.contains_key("author_name")).count();
         participants.get(answers.checked_rem(count)?).cloned()
     }
 }
 
 fn known(file: &WorkflowFile) -> String {
     let agents = file.definition.agents.0.iter().map(|(id, _)| id.as_str());
-    let ids: Vec<_> = agents.chain(file.definition.people.0.iter().map(|(id, _)| id.as_str())).collect();
+    let ids: Vec<_> =
+        agents.chain(file.definition.people.0.iter().map(|(id, _)| id.as_str())).collect();
     ids.join(", ")
 }
 
@@ -212,8 +229,11 @@ fn graph(
     for (id, table) in &definition.people.0 {
         builder = builder.executor(Person::new(id, table));
     }
-    let only =
-        definition.agents.0.first().filter(|_| definition.agents.0.len() + definition.people.0.len() == 1);
+    let only = definition
+        .agents
+        .0
+        .first()
+        .filter(|_| definition.agents.0.len() + definition.people.0.len() == 1);
     let start = match (&definition.start, only) {
         (Some(start), _) => {
             check_known(file, start.referenced, &start.value)?;
@@ -221,7 +241,9 @@ fn graph(
         }
         (None, Some((only, _))) => only.clone(),
         (None, None) => {
-            return Err(file.error_anywhere("the workflow has no `start`, and no `orchestration`").into());
+            return Err(file
+                .error_anywhere("the workflow has no `start`, and no `orchestration`")
+                .into());
         }
     };
     builder = builder.start(start);
@@ -235,7 +257,9 @@ fn graph(
     };
     builder = match &definition.intermediate_output_from {
         // Words of the file have dashes.
-        Some(Names::Word(word)) => builder.intermediate_output_from(word.replace('-', "_").as_str()),
+        Some(Names::Word(word)) => {
+            builder.intermediate_output_from(word.replace('-', "_").as_str())
+        }
         Some(Names::List(list)) => builder.intermediate_output_from(list.clone()),
         None => builder,
     };
@@ -259,7 +283,9 @@ fn check_known(file: &WorkflowFile, at: Location, id: &str) -> Result<()> {
     if file.definition.agents.get(id).is_some() || file.definition.people.get(id).is_some() {
         return Ok(());
     }
-    Err(file.error(at, format!("there is no agent or person `{id}`; there are: {}", known(file))).into())
+    Err(file
+        .error(at, format!("there is no agent or person `{id}`; there are: {}", known(file)))
+        .into())
 }
 
 fn add(
@@ -271,7 +297,8 @@ fn add(
     let wrong = |message: &str| -> crate::Error { file.error(at, message).into() };
     let condition = |when: &When| when.condition().map_err(|message| wrong(&message));
     let cases = edge.switch.iter().chain(&edge.select).flatten();
-    let ends = edge.from.iter().chain(&edge.to).flat_map(Names::ids).chain(edge.chain.iter().flatten());
+    let ends =
+        edge.from.iter().chain(&edge.to).flat_map(Names::ids).chain(edge.chain.iter().flatten());
     for id in ends.chain(cases.flat_map(|case| case.to.iter().chain(&case.otherwise))) {
         check_known(file, at, id)?;
     }
@@ -282,8 +309,12 @@ fn add(
             Some(when) => builder.edge_if(from, to, condition(when)?),
             None => builder.edge(from, to),
         },
-        (None, Some(Names::Word(from)), Some(Names::List(to)), None, None, None) => builder.fan_out(from, to),
-        (None, Some(Names::List(from)), Some(Names::Word(to)), None, None, None) => builder.fan_in(from, to),
+        (None, Some(Names::Word(from)), Some(Names::List(to)), None, None, None) => {
+            builder.fan_out(from, to)
+        }
+        (None, Some(Names::List(from)), Some(Names::Word(to)), None, None, None) => {
+            builder.fan_in(from, to)
+        }
         (None, Some(Names::Word(from)), None, None, Some(cases), None) => {
             builder.switch(from, switch_of(cases).map_err(|message| wrong(&message))?)
         }
@@ -304,12 +335,17 @@ fn switch_of(cases: &[Case]) -> std::result::Result<Switch, String> {
     let mut switch = Switch::new();
     for (place, case) in cases.iter().enumerate() {
         switch = match case {
-            Case { when: Some(when), to: Some(to), otherwise: None } => switch.case(when.condition()?, to),
-            Case { when: None, to: None, otherwise: Some(otherwise) } if place + 1 == cases.len() => {
+            Case { when: Some(when), to: Some(to), otherwise: None } => {
+                switch.case(when.condition()?, to)
+            }
+            Case { when: None, to: None, otherwise: Some(otherwise) }
+                if place + 1 == cases.len() =>
+            {
                 switch.default_to(otherwise)
             }
             _ => {
-                return Err("a case of a switch has `when` and `to`; the last one has `otherwise`".to_owned());
+                return Err("a case of a switch has `when` and `to`; the last one has `otherwise`"
+                    .to_owned());
             }
         };
     }
@@ -321,7 +357,9 @@ fn selection_of(cases: &[Case]) -> std::result::Result<(Vec<String>, Selection),
     let mut chosen = Vec::new();
     for case in cases {
         let Case { when, to: Some(to), otherwise: None } = case else {
-            return Err("a case of `select` has `to`, and `when` unless it gets every message".to_owned());
+            return Err(
+                "a case of `select` has `to`, and `when` unless it gets every message".to_owned()
+            );
         };
         let when = when.as_ref().map(When::condition).transpose()?;
         chosen.push((to.clone(), when));

@@ -5,7 +5,8 @@ use cofferdam_agent::BoxError;
 use cofferdam_workflow::definition::{PersonDefinition, PersonPasses};
 use cofferdam_workflow::{Executor, MessageType, Payload, Request, Step};
 
-/// Asks a person about each message, and sends on what was answered, or the message if the answer is yes.
+/// Asks a person about each message, and sends on what was answered, or the message if the answer
+/// is yes.
 pub(super) struct Person {
     id: String,
     table: PersonDefinition,
@@ -52,15 +53,22 @@ impl Executor for Person {
             Ok(texts) => texts.join("\n"),
             Err(_) => message.shown(),
         };
-        let id =
-            step.request(Payload::text(format!("{}\n\n{text}", self.table.prompt)), MessageType::Text)?;
+        let id = step.request(
+            Payload::text(format!("{}\n\n{text}", self.table.prompt)),
+            MessageType::Text,
+        )?;
         // By request: several messages may wait at a time.
         let mut waiting = step.own().as_object().cloned().unwrap_or_default();
         waiting.insert(id, text.into());
         Ok(step.set_own(waiting)?)
     }
 
-    async fn answered(&self, request: Request, answer: Payload, step: &Step) -> Result<(), BoxError> {
+    async fn answered(
+        &self,
+        request: Request,
+        answer: Payload,
+        step: &Step,
+    ) -> Result<(), BoxError> {
         let mut waiting = step.own().as_object().cloned().unwrap_or_default();
         let message = waiting.remove(&request.id).unwrap_or_default();
         step.set_own(waiting)?;

@@ -1,7 +1,8 @@
 //! The cache directory, held by handle, and files in it that are ours alone.
 //!
-//! Every name is resolved from the handle, never follows a link, and never waits for a pipe. What a file is, and whose,
-//! is asked of the opened handle, so nothing can be swapped between the check and the use.
+//! Every name is resolved from the handle, never follows a link, and never waits for a pipe. What a
+//! file is, and whose, is asked of the opened handle, so nothing can be swapped between the check
+//! and the use.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -47,7 +48,11 @@ impl Directory {
         // A trailing slash or dot would make the system follow a link at the end of the path.
         let path: PathBuf = path.components().collect();
         let io = |source| CacheError::io("open", &path, source);
-        std::fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(&path).map_err(io)?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(DIRECTORY_MODE)
+            .create(&path)
+            .map_err(io)?;
         let handle = open_directory(&path)?;
         let stat = fs::fstat(&handle).map_err(|error| io(error.into()))?;
         check(&stat, FileType::Directory).map_err(|reason| CacheError::directory(&path, reason))?;
@@ -57,7 +62,8 @@ impl Directory {
 
     /// Opens a file for reading if it is regular and ours alone. `None` if there is none.
     pub(super) fn open_file(&self, name: &str) -> Result<Option<OpenFile>, Rejection> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let handle = match fs::openat(&self.handle, name, flags, Mode::empty()) {
             Ok(handle) => handle,
             Err(Errno::NOENT) => return Ok(None),
@@ -66,16 +72,21 @@ impl Directory {
             Err(Errno::NXIO | Errno::OPNOTSUPP) => return Err(Rejection::FileType),
             Err(error) => return Err(Rejection::Unreadable(io::Error::from(error).kind())),
         };
-        let stat =
-            fs::fstat(&handle).map_err(|error| Rejection::Unreadable(io::Error::from(error).kind()))?;
+        let stat = fs::fstat(&handle)
+            .map_err(|error| Rejection::Unreadable(io::Error::from(error).kind()))?;
         check(&stat, FileType::RegularFile)?;
-        Ok(Some(OpenFile { reader: File::from(handle), length: u64::try_from(stat.st_size).unwrap_or(0) }))
+        Ok(Some(OpenFile {
+            reader: File::from(handle),
+            length: u64::try_from(stat.st_size).unwrap_or(0),
+        }))
     }
 
-    /// Writes a new file under a name of its own, which is returned. Leaves nothing behind if that fails.
+    /// Writes a new file under a name of its own, which is returned. Leaves nothing behind if that
+    /// fails.
     pub(super) fn write_temporary(&self, parts: &[&[u8]]) -> io::Result<String> {
         let name = temporary_name()?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = fs::openat(&self.handle, &name, flags, mode(FILE_MODE))?;
         let mut file = File::from(handle);
         match parts.iter().try_for_each(|part| file.write_all(part)) {
@@ -95,7 +106,8 @@ impl Directory {
         Ok(fs::fsync(&self.handle)?)
     }
 
-    /// Gives the file `from` a second name `to`, unless that name is taken, which is no error. On disk when it returns.
+    /// Gives the file `from` a second name `to`, unless that name is taken, which is no error. On
+    /// disk when it returns.
     pub(super) fn link_new(&self, from: &str, to: &str) -> io::Result<()> {
         match fs::linkat(&self.handle, from, &self.handle, to, AtFlags::empty()) {
             Ok(()) => Ok(fs::fsync(&self.handle)?),
@@ -119,7 +131,9 @@ impl Directory {
             let entry = entry?;
             let Ok(name) = entry.file_name().to_str() else { continue };
             // A file that another process has removed meanwhile is not there to be listed.
-            let Ok(stat) = fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let Ok(stat) = fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
             if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
                 files.push(listed(name, &stat));
             }
@@ -154,7 +168,10 @@ fn check(stat: &Stat, file_type: FileType) -> Result<(), Rejection> {
 }
 
 /// The permission bits. Their type has 16 bits on macOS and 32 on Linux.
-#[allow(clippy::useless_conversion, reason = "the conversion is only useless where the type has 32 bits")]
+#[allow(
+    clippy::useless_conversion,
+    reason = "the conversion is only useless where the type has 32 bits"
+)]
 fn permissions(stat: &Stat) -> u32 {
     u32::from(Mode::from_raw_mode(stat.st_mode).as_raw_mode()) & PERMISSIONS
 }
@@ -175,6 +192,7 @@ fn listed(name: &str, stat: &Stat) -> Listed {
 
 /// A name that no other writer has. Exclusive creation would notice if one had.
 fn temporary_name() -> io::Result<String> {
-    let random = getrandom::u64().map_err(|_| io::Error::other("the system has no random bytes"))?;
+    let random =
+        getrandom::u64().map_err(|_| io::Error::other("the system has no random bytes"))?;
     Ok(format!("{TEMPORARY_PREFIX}{random:016x}"))
 }

@@ -78,7 +78,8 @@ pub(super) fn write(
     let mac = mac(install_key, key, kind, contents);
     let temporary = directory.write_temporary(&[&MAGIC, mac.as_bytes(), contents])?;
     directory.rename(&temporary, &name(key, kind)).inspect_err(|_| {
-        // The error that is reported is the first one; a file that stays is removed by the next prune.
+        // The error that is reported is the first one; a file that stays is removed by the next
+        // prune.
         let _ = directory.remove(&temporary);
     })
 }
@@ -99,7 +100,10 @@ pub(super) fn read(
     Ok(Some(contents))
 }
 
-fn read_parts(file: &mut OpenFile, kind: EntryKind) -> Result<([u8; MAC_BYTES], Vec<u8>), Rejection> {
+fn read_parts(
+    file: &mut OpenFile,
+    kind: EntryKind,
+) -> Result<([u8; MAC_BYTES], Vec<u8>), Rejection> {
     let length = file.length;
     let Some(contents_bytes) = length.checked_sub(HEADER_BYTES) else {
         return Err(Rejection::CutShort { length });
@@ -120,7 +124,8 @@ fn read_parts(file: &mut OpenFile, kind: EntryKind) -> Result<([u8; MAC_BYTES], 
     Ok((mac, contents))
 }
 
-/// The proof. Every part but the last has a fixed length, so two different entries never hash the same bytes.
+/// The proof. Every part but the last has a fixed length, so two different entries never hash the
+/// same bytes.
 fn mac(install_key: &InstallKey, key: &CacheKey, kind: EntryKind, contents: &[u8]) -> blake3::Hash {
     let mut hasher = install_key.hasher();
     hasher.update(&MAGIC);

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Error of opening or writing a cache. The messages name paths of the host: they are for the operator.
+/// Error of opening or writing a cache. The messages name paths of the host: they are for the
+/// operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
@@ -42,7 +43,9 @@ pub enum CacheError {
         limit: u64,
     },
     /// The system has no owners and permissions of files that could protect a cache.
-    #[error("a cache of compiled code needs the file permissions of Unix; run without one on this system")]
+    #[error(
+        "a cache of compiled code needs the file permissions of Unix; run without one on this system"
+    )]
     Unsupported,
 }
 
@@ -111,7 +114,10 @@ impl CacheError {
     pub(super) fn key(path: PathBuf, reason: Rejection) -> Self {
         let remedy = match reason {
             Rejection::Mode { .. } => {
-                format!("delete it if others may have read it, else run `chmod 600 '{}'`", path.display())
+                format!(
+                    "delete it if others may have read it, else run `chmod 600 '{}'`",
+                    path.display()
+                )
             }
             _ => "delete it to get a new one".to_owned(),
         };

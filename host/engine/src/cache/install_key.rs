@@ -10,15 +10,16 @@ use super::error::{CacheError, Rejection};
 /// File name of the key in the cache directory.
 pub(super) const KEY_NAME: &str = "key";
 const KEY_BYTES: usize = blake3::KEY_LEN;
-/// Maximum number of attempts to read a key that vanishes after it was created, because another process deletes it.
+/// Maximum number of attempts to read a key that vanishes after it was created, because another
+/// process deletes it.
 const ATTEMPTS: u32 = 3;
 
 /// The key. Has no `Debug`, so that it never reaches a log.
 pub(super) struct InstallKey([u8; KEY_BYTES]);
 
 impl InstallKey {
-    /// Reads the key of the directory, or makes one. When several processes make one at a time, the first wins and all
-    /// of them use it: what counts is always what is read back.
+    /// Reads the key of the directory, or makes one. When several processes make one at a time, the
+    /// first wins and all of them use it: what counts is always what is read back.
     pub(super) fn load_or_create(directory: &Directory, path: &Path) -> Result<Self, CacheError> {
         let refused = |reason| CacheError::key(path.join(KEY_NAME), reason);
         for _ in 0..ATTEMPTS {
@@ -49,8 +50,8 @@ fn read(file: &mut OpenFile) -> Result<[u8; KEY_BYTES], Rejection> {
     Ok(key)
 }
 
-/// Puts a new key in place unless there is one by now. It is linked to its name when it is complete and on disk: a key
-/// that exists is whole, also after a crash.
+/// Puts a new key in place unless there is one by now. It is linked to its name when it is complete
+/// and on disk: a key that exists is whole, also after a crash.
 fn create(directory: &Directory, path: &Path) -> Result<(), CacheError> {
     let mut key = [0; KEY_BYTES];
     getrandom::fill(&mut key).map_err(|_| CacheError::NoRandomness)?;

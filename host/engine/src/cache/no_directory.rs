@@ -1,4 +1,5 @@
-//! Stands in for the cache directory on systems without Unix permissions: there is none, and so no cache.
+//! Stands in for the cache directory on systems without Unix permissions: there is none, and so no
+//! cache.
 
 use std::convert::Infallible;
 use std::fs::File;

@@ -24,7 +24,8 @@ pub(crate) struct Pruned {
 pub(super) fn prune(directory: &Directory, bytes_max: u64) -> io::Result<Pruned> {
     let (mut entries, others): (Vec<_>, Vec<_>) =
         directory.list()?.into_iter().partition(|file| entry::is_entry(&file.name));
-    let mut pruned = Pruned { bytes_left: entries.iter().map(|file| file.bytes).sum(), ..Pruned::default() };
+    let mut pruned =
+        Pruned { bytes_left: entries.iter().map(|file| file.bytes).sum(), ..Pruned::default() };
     for file in others.iter().filter(|file| is_abandoned(file)) {
         pruned.remove(directory, file);
     }

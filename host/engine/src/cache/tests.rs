@@ -12,7 +12,8 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Set for a child process of the race test: the cache that it opens, and the name of the entry that it writes.
+/// Set for a child process of the race test: the cache that it opens, and the name of the entry
+/// that it writes.
 const CHILD_DIRECTORY: &str = "COFFERDAM_TEST_CACHE";
 const CHILD_ENTRY: &str = "COFFERDAM_TEST_ENTRY";
 
@@ -198,7 +199,8 @@ fn an_entry_that_others_can_reach_is_rejected() {
 fn an_entry_of_another_user_is_rejected() {
     let fixture = Fixture::new();
     fixture.cache.put(&key("a"), EntryKind::Code, b"x").unwrap();
-    // Only root can give files away; elsewhere the check of the owner is covered by the directory's.
+    // Only root can give files away; elsewhere the check of the owner is covered by the
+    // directory's.
     if std::os::unix::fs::chown(fixture.entry(&key("a")), Some(12_345), None).is_ok() {
         fixture.check_rejected(&key("a"), "owned by user 12345");
     }
@@ -215,7 +217,12 @@ fn an_entry_that_is_no_file_is_rejected() {
     assert!(target.exists(), "only the link is removed");
 
     assert!(
-        Command::new("mkfifo").args(["-m", "600"]).arg(fixture.entry(&key("a"))).status().unwrap().success()
+        Command::new("mkfifo")
+            .args(["-m", "600"])
+            .arg(fixture.entry(&key("a")))
+            .status()
+            .unwrap()
+            .success()
     );
     fixture.check_rejected(&key("a"), "not of the right file type");
 
@@ -225,10 +232,16 @@ fn an_entry_that_is_no_file_is_rejected() {
     fs::create_dir(fixture.entry(&key("d"))).unwrap();
     assert!(matches!(fixture.cache.get(&key("d"), EntryKind::Code), Lookup::Rejected(_)));
     let error = fixture.cache.put(&key("d"), EntryKind::Code, b"x").unwrap_err();
-    let expected =
-        format!("cannot write an entry into the cache directory `{}`", fixture.cache.directory().display());
+    let expected = format!(
+        "cannot write an entry into the cache directory `{}`",
+        fixture.cache.directory().display()
+    );
     assert_eq!(error.to_string(), expected);
-    assert_eq!(fs::read_dir(fixture.cache.directory()).unwrap().count(), 2, "the key and the directory");
+    assert_eq!(
+        fs::read_dir(fixture.cache.directory()).unwrap().count(),
+        2,
+        "the key and the directory"
+    );
 }
 
 #[test]
@@ -268,8 +281,10 @@ fn a_directory_that_is_a_link_is_refused() {
     let fixture = Fixture::new();
     let link = fixture.root.path().join("link");
     symlink(fixture.cache.directory(), &link).unwrap();
-    let expected =
-        format!("the cache directory `{}` is a link; name the directory that it points to", link.display());
+    let expected = format!(
+        "the cache directory `{}` is a link; name the directory that it points to",
+        link.display()
+    );
     assert_eq!(open_error(&link), expected);
     assert_eq!(open_error(&link.join("")), expected, "with a slash at the end");
     assert_eq!(open_error(&link.join(".")), expected, "with a dot at the end");
@@ -345,7 +360,10 @@ fn a_directory_that_cannot_be_written_is_an_error_and_no_loss() {
     let fixture = Fixture::new();
     fixture.cache.put(&key("a"), EntryKind::Code, b"x").unwrap();
     fs::remove_dir_all(fixture.cache.directory()).unwrap();
-    assert!(matches!(fixture.cache.put(&key("b"), EntryKind::Code, b"x"), Err(CacheError::Io { .. })));
+    assert!(matches!(
+        fixture.cache.put(&key("b"), EntryKind::Code, b"x"),
+        Err(CacheError::Io { .. })
+    ));
     assert_eq!(fixture.cache.get(&key("a"), EntryKind::Code), Lookup::Miss);
 }
 
@@ -399,7 +417,9 @@ fn pruning_removes_the_oldest_first() {
     assert_eq!(fixture.cache.get(&key("old"), EntryKind::Code), hit(&[0; 60]));
     assert_eq!(fixture.cache.prune(0).unwrap(), Pruned { files: 2, bytes: 200, bytes_left: 0 });
     assert!(
-        fixture.file("key").exists() && fixture.file("foreign").exists() && fixture.file(".tmp-0").exists()
+        fixture.file("key").exists()
+            && fixture.file("foreign").exists()
+            && fixture.file(".tmp-0").exists()
     );
 }
 
@@ -435,7 +455,8 @@ fn processes_that_race_for_the_key_agree() {
     for round in 0..5 {
         let path = root.path().join(format!("cache-{round}"));
         let entries = ["0", "1", "2", "3"];
-        let children: Vec<_> = entries.iter().map(|entry| child(&path, entry).spawn().unwrap()).collect();
+        let children: Vec<_> =
+            entries.iter().map(|entry| child(&path, entry).spawn().unwrap()).collect();
         for mut child in children {
             assert!(child.wait().unwrap().success());
         }

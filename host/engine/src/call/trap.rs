@@ -1,6 +1,7 @@
 //! From the cause of an end to a row of the table of error types.
 //!
-//! Causes are recognised by type. The text of an engine message goes into the record and is never looked at.
+//! Causes are recognised by type. The text of an engine message goes into the record and is never
+//! looked at.
 
 use std::char::{CharTryFromError, DecodeUtf16Error};
 use std::fmt::{self, Display, Write};
@@ -10,14 +11,17 @@ use std::str::Utf8Error;
 use cofferdam_tool::record::MemoryRefusal;
 use cofferdam_tool::{ErrorType, ToolError};
 use wasmtime::component::ResourceTableError;
-use wasmtime::{Error, GcHeapOutOfMemory, PoolConcurrencyLimitError, ThrownException, Trap, WasmBacktrace};
+use wasmtime::{
+    Error, GcHeapOutOfMemory, PoolConcurrencyLimitError, ThrownException, Trap, WasmBacktrace,
+};
 use wasmtime_wasi::I32Exit;
 
 use crate::host_api::{Denied, Limiter};
 use crate::scheduler::cpu_meter::CpuLimitExceeded;
 
-/// Longest call stack that is kept, in bytes: 64 frames with room for long names. Names of functions are the guest's:
-/// they may be as long as the format allows, and a mangled one may stand for much more than its own length.
+/// Longest call stack that is kept, in bytes: 64 frames with room for long names. Names of
+/// functions are the guest's: they may be as long as the format allows, and a mangled one may stand
+/// for much more than its own length.
 const BACKTRACE_BYTES_MAX: usize = 32 * 1024;
 /// Longest message about a cause that is kept, in bytes. It may quote names of the guest as well.
 const DETAIL_BYTES_MAX: usize = 4096 - CUT_OFF.len();
@@ -40,7 +44,8 @@ pub(crate) struct DeadlinePassed;
 
 /// Classifies an error of the engine (`RES-7`).
 pub(crate) fn tool_error(error: &Error, stage: Stage, limiter: &Limiter) -> ToolError {
-    let mut tool_error = ToolError::new(error_type(error, stage, limiter)).with_detail(detail(error));
+    let mut tool_error =
+        ToolError::new(error_type(error, stage, limiter)).with_detail(detail(error));
     tool_error.backtrace =
         error.downcast_ref::<WasmBacktrace>().map(|stack| bounded(stack, BACKTRACE_BYTES_MAX));
     tool_error
@@ -151,8 +156,9 @@ fn trap_type(trap: Trap, limiter: &Limiter) -> ErrorType {
     }
 }
 
-/// An error without a type of its own. Where it came up decides: with guest frames on the stack, a host function
-/// raised it; without, the guest had returned and its result broke the calling convention.
+/// An error without a type of its own. Where it came up decides: with guest frames on the stack, a
+/// host function raised it; without, the guest had returned and its result broke the calling
+/// convention.
 fn untyped(error: &Error, stage: Stage, limiter: &Limiter) -> ErrorType {
     match stage {
         // Not the call's fault: later there may be enough.
@@ -164,12 +170,14 @@ fn untyped(error: &Error, stage: Stage, limiter: &Limiter) -> ErrorType {
         Stage::Run if error.is::<PoolConcurrencyLimitError>() => ErrorType::PluginUnavailable,
         Stage::Run if error.is::<WasmBacktrace>() => ErrorType::TrapOther,
         Stage::Run if is_broken(error) => ErrorType::InvalidResult,
-        // What is left is that more was to be copied than may be, an error whose type is private to the engine.
+        // What is left is that more was to be copied than may be, an error whose type is private to
+        // the engine.
         Stage::Run => ErrorType::OutputLimit,
     }
 }
 
-/// Returns whether a result could not be taken over because of what it is and not because of its length.
+/// Returns whether a result could not be taken over because of what it is and not because of its
+/// length.
 fn is_broken(error: &Error) -> bool {
     error.is::<&'static str>()
         || error.is::<String>()

@@ -29,9 +29,9 @@ pub(crate) enum Entry {
 }
 
 impl Code {
-    /// Creates code from an artifact that this installation has compiled. An artifact of any other origin could be any machine
-    /// code: callers pass what the compiler of this installation has written, over a pipe from a child process or through the
-    /// cache, which has verified its MAC.
+    /// Creates code from an artifact that this installation has compiled. An artifact of any other
+    /// origin could be any machine code: callers pass what the compiler of this installation has
+    /// written, over a pipe from a child process or through the cache, which has verified its MAC.
     #[expect(unsafe_code, reason = "loading machine code cannot be checked by the compiler")]
     pub(crate) fn from_trusted(
         wasm_engine: &Arc<WasmEngine>,
@@ -40,9 +40,10 @@ impl Code {
     ) -> Result<Self, LoadError> {
         let interface = |error: wasmtime::Error| LoadError::Interface { reason: one_line(&error) };
         // SAFETY: the callers pass what the compiler of this installation has made.
-        let component =
-            unsafe { WasmComponent::deserialize(&wasm_engine.wasmtime, artifact) }.map_err(interface)?;
-        let linker = link::with_refusals(&wasm_engine.linker, &component, has_sockets).map_err(interface)?;
+        let component = unsafe { WasmComponent::deserialize(&wasm_engine.wasmtime, artifact) }
+            .map_err(interface)?;
+        let linker =
+            link::with_refusals(&wasm_engine.linker, &component, has_sockets).map_err(interface)?;
         let instance_pre = linker.instantiate_pre(&component).map_err(interface)?;
         let entry = if component.get_export_index(None, TOOLS_EXPORT).is_some() {
             Entry::Declared(Arc::new(ServedPre::new(instance_pre).map_err(interface)?))
@@ -52,7 +53,8 @@ impl Code {
         Ok(Self { wasm_engine: Arc::clone(wasm_engine), entry })
     }
 
-    /// Returns the code for another engine of the same pool. Copies all of it, and blocks for about a millisecond.
+    /// Returns the code for another engine of the same pool. Copies all of it, and blocks for about
+    /// a millisecond.
     pub(crate) fn copied_into(
         &self,
         wasm_engine: &Arc<WasmEngine>,
@@ -63,7 +65,8 @@ impl Code {
             Entry::Typed(code) => code.instance_pre().component(),
         };
         let artifact = component.serialize();
-        let artifact = artifact.map_err(|error| LoadError::Interface { reason: one_line(&error) })?;
+        let artifact =
+            artifact.map_err(|error| LoadError::Interface { reason: one_line(&error) })?;
         Self::from_trusted(wasm_engine, &artifact, has_sockets)
     }
 }

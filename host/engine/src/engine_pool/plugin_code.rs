@@ -9,7 +9,8 @@ use tokio::sync::OnceCell;
 use super::Code;
 use super::EnginePool;
 
-/// The code of one plugin: in the first engine once it is needed, and in another one when calls would otherwise share the first.
+/// The code of one plugin: in the first engine once it is needed, and in another one when calls
+/// would otherwise share the first.
 pub(crate) struct PluginCode {
     first: OnceCell<Code>,
     others: Box<[Arc<CodeCopy>]>,
@@ -43,9 +44,14 @@ impl PluginCode {
         usize::from(self.first.initialized()) + others
     }
 
-    /// Returns the code that a call of this thread runs: that in the thread's engine if it is loaded there, and `first` otherwise.
-    /// If other calls run in the first engine then, loads a copy into the thread's engine in the background.
-    pub(crate) fn for_this_thread<'a>(&'a self, first: &'a Code, pool: &Arc<EnginePool>) -> &'a Code {
+    /// Returns the code that a call of this thread runs: that in the thread's engine if it is
+    /// loaded there, and `first` otherwise. If other calls run in the first engine then, loads a
+    /// copy into the thread's engine in the background.
+    pub(crate) fn for_this_thread<'a>(
+        &'a self,
+        first: &'a Code,
+        pool: &Arc<EnginePool>,
+    ) -> &'a Code {
         let index = pool.index_of_this_thread();
         let Some(copy) = index.checked_sub(1).and_then(|other| self.others.get(other)) else {
             return first;
@@ -53,23 +59,28 @@ impl PluginCode {
         if let Some(code) = copy.code.get() {
             return code;
         }
-        if first.wasm_engine.ticker.is_ticking() && !copy.is_requested.swap(true, Ordering::Relaxed) {
+        if first.wasm_engine.ticker.is_ticking() && !copy.is_requested.swap(true, Ordering::Relaxed)
+        {
             load(Arc::clone(copy), index, first.clone(), Arc::clone(pool), self.has_sockets);
         }
         first
     }
 }
 
-/// Loads a copy of `first` into the engine at `index`. If that fails, calls continue in the first engine.
+/// Loads a copy of `first` into the engine at `index`. If that fails, calls continue in the first
+/// engine.
 fn load(copy: Arc<CodeCopy>, index: usize, first: Code, pool: Arc<EnginePool>, has_sockets: bool) {
     let Ok(tokio) = Handle::try_current() else { return };
     tokio.spawn_blocking(move || {
         let Some(engine) = pool.get(index) else { return };
-        let loaded = engine.map_err(Into::into).and_then(|engine| first.copied_into(engine, has_sockets));
+        let loaded =
+            engine.map_err(Into::into).and_then(|engine| first.copied_into(engine, has_sockets));
         match loaded {
             // `is_requested` admits one loader.
             Ok(code) => drop(copy.code.set(code)),
-            Err(error) => tracing::warn!(%error, "calls of several threads share one instance pool"),
+            Err(error) => {
+                tracing::warn!(%error, "calls of several threads share one instance pool")
+            }
         }
     });
 }

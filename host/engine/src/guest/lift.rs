@@ -5,13 +5,15 @@ use cofferdam_tool::{Content as ToolContent, ErrorType, Outcome, Output, ToolErr
 
 use crate::guest::{Content, Failure, ResourceBody};
 
-/// Items of one result. An item without text has no length, and is a line for the model all the same.
+/// Items of one result. An item without text has no length, and is a line for the model all the
+/// same.
 const CONTENTS_MAX: usize = 4096;
 
-/// Returns how much may be copied of a result of at most `output_bytes_max`, in bytes: text in UTF-16 takes up to twice as much
-/// in the guest, and each item has a place in the host.
+/// Returns how much may be copied of a result of at most `output_bytes_max`, in bytes: text in
+/// UTF-16 takes up to twice as much in the guest, and each item has a place in the host.
 pub(crate) fn copied_bytes_max(output_bytes_max: u64) -> u64 {
-    let items = u64::try_from(CONTENTS_MAX.saturating_mul(size_of::<Content>())).unwrap_or(u64::MAX);
+    let items =
+        u64::try_from(CONTENTS_MAX.saturating_mul(size_of::<Content>())).unwrap_or(u64::MAX);
     output_bytes_max.saturating_mul(2).saturating_add(items)
 }
 
@@ -37,7 +39,8 @@ pub(crate) fn outcome(answer: Result<Vec<Content>, Failure>, output_bytes_max: u
 
 fn output(contents: Vec<Content>, bytes_max: u64) -> Result<Output, ToolError> {
     if contents.len() > CONTENTS_MAX {
-        let detail = format!("the result has {} items; the limit is {CONTENTS_MAX}", contents.len());
+        let detail =
+            format!("the result has {} items; the limit is {CONTENTS_MAX}", contents.len());
         return Err(ToolError::new(ErrorType::OutputLimit).with_detail(detail));
     }
     let bytes = contents.iter().map(Content::json_bytes).sum();
@@ -104,13 +107,15 @@ fn optional_len(text: Option<&String>) -> u64 {
 impl Failure {
     /// Length of its strings in bytes.
     fn bytes(&self) -> u64 {
-        len(&self.message) + optional_len(self.suggestion.as_ref()) + optional_len(self.value.as_ref())
+        len(&self.message)
+            + optional_len(self.suggestion.as_ref())
+            + optional_len(self.value.as_ref())
     }
 }
 
 impl Content {
-    /// Length of the item in the result, in bytes: JSON as the guest wrote it, text as it is, a blob's bytes, and every
-    /// address, name and media type.
+    /// Length of the item in the result, in bytes: JSON as the guest wrote it, text as it is, a
+    /// blob's bytes, and every address, name and media type.
     fn json_bytes(&self) -> u64 {
         match self {
             Self::Text(text) | Self::Json(text) => len(text),
@@ -122,7 +127,9 @@ impl Content {
                 };
                 len(&resource.uri) + optional_len(resource.media_type.as_ref()) + body
             }
-            Self::Link(link) => len(&link.uri) + len(&link.name) + optional_len(link.media_type.as_ref()),
+            Self::Link(link) => {
+                len(&link.uri) + len(&link.name) + optional_len(link.media_type.as_ref())
+            }
         }
     }
 }
@@ -149,12 +156,20 @@ mod tests {
     #[test]
     fn every_part_of_a_resource_and_of_a_link_is_counted() {
         let resource = |body| {
-            Content::Resource(EmbeddedResource { uri: "u:1".into(), media_type: Some("a/b".into()), body })
+            Content::Resource(EmbeddedResource {
+                uri: "u:1".into(),
+                media_type: Some("a/b".into()),
+                body,
+            })
         };
         for item in [
             resource(ResourceBody::Text("0123".into())),
             resource(ResourceBody::Blob(b"0123".to_vec())),
-            Content::Link(Link { uri: "u:1".into(), name: "0123".into(), media_type: Some("a/b".into()) }),
+            Content::Link(Link {
+                uri: "u:1".into(),
+                name: "0123".into(),
+                media_type: Some("a/b".into()),
+            }),
         ] {
             assert!(matches!(outcome(Ok(vec![item.clone()]), 10), Outcome::Ok(_)), "{item:?}");
             assert_eq!(error_type(&outcome(Ok(vec![item]), 9)), Some(ErrorType::OutputLimit));
@@ -176,7 +191,8 @@ mod tests {
 
     #[test]
     fn a_failure_counts_against_the_limit_too() {
-        let failure = Failure { message: "x".repeat(101), suggestion: None, transient: None, value: None };
+        let failure =
+            Failure { message: "x".repeat(101), suggestion: None, transient: None, value: None };
         assert_eq!(error_type(&outcome(Err(failure), 100)), Some(ErrorType::OutputLimit));
     }
 }

@@ -1,4 +1,5 @@
-//! `cofferdam:plugin/call`: what a guest can learn about its call, and the progress that it reports.
+//! `cofferdam:plugin/call`: what a guest can learn about its call, and the progress that it
+//! reports.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

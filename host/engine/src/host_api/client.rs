@@ -1,10 +1,11 @@
 //! `cofferdam:plugin/client`: what a running tool asks and tells the one who made its call.
 //!
-//! Each kind of question is a permission. Questions are counted and measured before anybody is asked, answers before they are
-//! copied into the guest; secrets that the guest was given are kept out of what it asks and logs.
+//! Each kind of question is a permission. Questions are counted and measured before anybody is
+//! asked, answers before they are copied into the guest; secrets that the guest was given are kept
+//! out of what it asks and logs.
 //!
-//! The call keeps its permit and its memory while it waits, because its instance cannot be put aside. Its deadline is paused
-//! ([`crate::scheduler::deadline`]).
+//! The call keeps its permit and its memory while it waits, because its instance cannot be put
+//! aside. Its deadline is paused ([`crate::scheduler::deadline`]).
 
 mod form;
 
@@ -27,7 +28,8 @@ const QUESTIONS_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 64;
 /// Length of one question in bytes. A form that a person fills in has some hundred.
 const QUESTION_BYTES_MAX: usize = 64 * 1024;
-/// Length of the answers to one `ask` in bytes, together: a long message of a model, or a small image.
+/// Length of the answers to one `ask` in bytes, together: a long message of a model, or a small
+/// image.
 const ANSWERS_BYTES_MAX: usize = 1024 * 1024;
 /// Lines that one call may log for its client.
 const LOG_LINES_MAX: u32 = 1000;
@@ -88,7 +90,9 @@ impl Client {
     /// Returns true if one more line may be logged, and counts it then.
     fn has_room_for(&mut self, line: &str) -> bool {
         let bytes = self.line_bytes.saturating_add(line.len());
-        let fits = line.len() <= LOG_LINE_BYTES_MAX && bytes <= LOG_BYTES_MAX && self.lines < LOG_LINES_MAX;
+        let fits = line.len() <= LOG_LINE_BYTES_MAX
+            && bytes <= LOG_BYTES_MAX
+            && self.lines < LOG_LINES_MAX;
         if fits {
             self.line_bytes = bytes;
             self.lines += 1;
@@ -109,10 +113,13 @@ impl Host for CallState {
         if questions.is_empty() {
             return Ok(Vec::new());
         }
-        let Some((asker, runtime)) = self.client.asker.clone() else { return Err(Error::Unsupported) };
+        let Some((asker, runtime)) = self.client.asker.clone() else {
+            return Err(Error::Unsupported);
+        };
         self.client.asked.extend(questions.iter().map(|question| question.name.clone()));
         let kinds: Vec<_> = questions.iter().map(|question| question.kind).collect();
-        let asking = AbortOnDropHandle::new(runtime.spawn(async move { asker.ask(questions).await }));
+        let asking =
+            AbortOnDropHandle::new(runtime.spawn(async move { asker.ask(questions).await }));
         let Some(asked) = self.deadline().pause_for(asking).await else {
             let seconds = PAUSE_MAX.as_secs();
             return Err(Error::Limit(format!(
@@ -132,7 +139,8 @@ impl Host for CallState {
 }
 
 impl CallState {
-    /// The questions as the asker gets them: granted, well-formed, within limits, and without secrets.
+    /// The questions as the asker gets them: granted, well-formed, within limits, and without
+    /// secrets.
     fn checked(&mut self, questions: Vec<client::Question>) -> Result<Vec<Question>, Error> {
         self.client.check_number(questions.len())?;
         let mut checked = Vec::with_capacity(questions.len());

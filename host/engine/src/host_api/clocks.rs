@@ -5,8 +5,8 @@ use std::time::{Duration, Instant, SystemTime};
 use cofferdam_tool::permission::ClockPrecision;
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtxBuilder};
 
-/// The step of a coarse clock. Differences that caches and speculation make are thousands of times smaller, and few tools
-/// measure anything that is shorter.
+/// The step of a coarse clock. Differences that caches and speculation make are thousands of times
+/// smaller, and few tools measure anything that is shorter.
 const COARSE_STEP: Duration = Duration::from_millis(1);
 
 /// Gives a guest its clocks. Its call began at `started`.
@@ -32,7 +32,8 @@ fn floor(time: Duration, step: Duration) -> Duration {
     time.saturating_sub(Duration::from_nanos(u64::try_from(over).unwrap_or_default()))
 }
 
-/// Time since one step before the start of the call: a runtime may take zero for a clock that does not work. Go's does, and ends.
+/// Time since one step before the start of the call: a runtime may take zero for a clock that does
+/// not work. Go's does, and ends.
 struct Monotonic {
     started: Instant,
     /// `None` if the clock stands still.
@@ -83,7 +84,8 @@ mod tests {
         }
         assert!(clock.now() >= 4_000_000);
         assert_eq!(
-            Wall { started_unix: unix_time(), step: Some(COARSE_STEP) }.now().subsec_nanos() % 1_000_000,
+            Wall { started_unix: unix_time(), step: Some(COARSE_STEP) }.now().subsec_nanos()
+                % 1_000_000,
             0
         );
     }

@@ -75,8 +75,8 @@ impl Capability {
     }
 }
 
-/// Looks up an import by the name that the component gives it, such as `wasi:io/streams@0.2.6`. `None` means that the
-/// host has never heard of it.
+/// Looks up an import by the name that the component gives it, such as `wasi:io/streams@0.2.6`.
+/// `None` means that the host has never heard of it.
 pub(crate) fn look_up(import: &str) -> Option<(Capability, Standing)> {
     let (path, version) = import.split_once('@').unwrap_or((import, ""));
     let (package, interface) = path.split_once('/')?;
@@ -112,10 +112,13 @@ fn wasi(package: &str, interface: &str) -> Option<Capability> {
         ("wasi:filesystem", "types" | "preopens") => Some(Capability::Files),
         ("wasi:cli", "environment") => Some(Capability::Environment),
         ("wasi:cli", "exit") => Some(Capability::Exit),
-        ("wasi:cli", "stdin" | "terminal-stdin" | "terminal-input") => Some(Capability::StandardInput),
-        ("wasi:cli", "stdout" | "stderr" | "terminal-stdout" | "terminal-stderr" | "terminal-output") => {
-            Some(Capability::Log)
+        ("wasi:cli", "stdin" | "terminal-stdin" | "terminal-input") => {
+            Some(Capability::StandardInput)
         }
+        (
+            "wasi:cli",
+            "stdout" | "stderr" | "terminal-stdout" | "terminal-stderr" | "terminal-output",
+        ) => Some(Capability::Log),
         ("wasi:config", "store") => Some(Capability::Config),
         ("wasi:sockets", _) => Some(Capability::Sockets),
         ("wasi:http", "types" | "outgoing-handler") => Some(Capability::Http),
@@ -129,8 +132,14 @@ mod tests {
 
     #[test]
     fn every_patch_of_wasi_0_2_is_known_and_no_other_version() {
-        assert_eq!(look_up("wasi:io/streams@0.2.0"), Some((Capability::Plumbing, Standing::Offered)));
-        assert_eq!(look_up("wasi:filesystem/types@0.2.12"), Some((Capability::Files, Standing::Offered)));
+        assert_eq!(
+            look_up("wasi:io/streams@0.2.0"),
+            Some((Capability::Plumbing, Standing::Offered))
+        );
+        assert_eq!(
+            look_up("wasi:filesystem/types@0.2.12"),
+            Some((Capability::Files, Standing::Offered))
+        );
         assert_eq!(look_up("wasi:io/streams@0.3.0"), None);
         assert_eq!(look_up("wasi:io/streams@0.20.0"), None);
         assert_eq!(look_up("wasi:io/streams"), None);
@@ -138,16 +147,28 @@ mod tests {
 
     #[test]
     fn the_network_is_known() {
-        assert_eq!(look_up("wasi:sockets/tcp@0.2.3"), Some((Capability::Sockets, Standing::IfGranted)));
-        assert_eq!(look_up("wasi:http/outgoing-handler@0.2.3"), Some((Capability::Http, Standing::Offered)));
+        assert_eq!(
+            look_up("wasi:sockets/tcp@0.2.3"),
+            Some((Capability::Sockets, Standing::IfGranted))
+        );
+        assert_eq!(
+            look_up("wasi:http/outgoing-handler@0.2.3"),
+            Some((Capability::Http, Standing::Offered))
+        );
         assert_eq!(look_up("wasi:http/incoming-handler@0.2.3"), None);
     }
 
     #[test]
     fn strangers_are_unknown() {
-        for import in
-            ["env", "", "@", "/", "wasi:nn/tensor@0.2.0", "cofferdam:plugin/call@0.2.0", "my:own/thing@1.0.0"]
-        {
+        for import in [
+            "env",
+            "",
+            "@",
+            "/",
+            "wasi:nn/tensor@0.2.0",
+            "cofferdam:plugin/call@0.2.0",
+            "my:own/thing@1.0.0",
+        ] {
             assert_eq!(look_up(import), None, "{import}");
         }
     }

@@ -1,7 +1,7 @@
 //! Bounds what a call's instances may hold, summed over all of them.
 //!
-//! wasmtime's own limits are per memory and count no tables, so a component with many memories would have many times
-//! the limit. This limiter keeps one sum.
+//! wasmtime's own limits are per memory and count no tables, so a component with many memories
+//! would have many times the limit. This limiter keeps one sum.
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ impl Limiter {
         Self { permit, bytes: 0, bytes_peak: 0, bytes_max, instances_max, refused: None }
     }
 
-    /// By what a growth was refused last, if one was. A guest may live with that (`RES-11`); one that aborts afterwards
-    /// has run into the limit.
+    /// By what a growth was refused last, if one was. A guest may live with that (`RES-11`); one
+    /// that aborts afterwards has run into the limit.
     pub(crate) fn refused(&self) -> Option<MemoryRefusal> {
         self.refused
     }
@@ -75,8 +75,10 @@ impl ResourceLimiter for Limiter {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(self
-            .grow(current.saturating_mul(TABLE_ELEMENT_BYTES), desired.saturating_mul(TABLE_ELEMENT_BYTES)))
+        Ok(self.grow(
+            current.saturating_mul(TABLE_ELEMENT_BYTES),
+            desired.saturating_mul(TABLE_ELEMENT_BYTES),
+        ))
     }
 
     fn instances(&self) -> usize {

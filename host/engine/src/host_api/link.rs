@@ -1,11 +1,13 @@
 //! Connects a component's imports with the host, once per component.
 //!
-//! Every import that is offered without a grant is linked for all plugins; what it reaches is decided by the state of
-//! the call. An import that is withheld is linked to a refusal, so that a plugin which only mentions it still runs:
-//! interpreters import the network whether a script uses it or not.
+//! Every import that is offered without a grant is linked for all plugins; what it reaches is
+//! decided by the state of the call. An import that is withheld is linked to a refusal, so that a
+//! plugin which only mentions it still runs: interpreters import the network whether a script uses
+//! it or not.
 //!
-//! A refused function answers with its own error value for that (`access-denied` and its like) where its type has one,
-//! and the guest goes on (`RES-10`). Where there is no such value, using it ends the call as `CapabilityDenied`.
+//! A refused function answers with its own error value for that (`access-denied` and its like)
+//! where its type has one, and the guest goes on (`RES-10`). Where there is no such value, using it
+//! ends the call as `CapabilityDenied`.
 
 use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
 use wasmtime::component::{Component, Linker, LinkerInstance, ResourceType, Val};
@@ -34,7 +36,8 @@ pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Call
 
     let mut linker = Linker::new(engine);
     let l = &mut linker;
-    // io, clocks, random, stdin, stdout, stderr. Interface by interface and not the whole of WASI: sockets stay out.
+    // io, clocks, random, stdin, stdout, stderr. Interface by interface and not the whole of WASI:
+    // sockets stay out.
     add_to_linker_proxy_interfaces_async(l)?;
     random::insecure::add_to_linker::<CallState, WasiRandom>(l, |s| s.ctx().ctx.random())?;
     random::insecure_seed::add_to_linker::<CallState, WasiRandom>(l, |s| s.ctx().ctx.random())?;
@@ -63,8 +66,8 @@ pub(crate) fn offered(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Call
     Ok(linker)
 }
 
-/// `offered` with a refusal for every import of `component` that is withheld. Sockets are, unless the plugin was granted
-/// a connection: a refusal that is linked is noted, and costs nothing.
+/// `offered` with a refusal for every import of `component` that is withheld. Sockets are, unless
+/// the plugin was granted a connection: a refusal that is linked is noted, and costs nothing.
 pub(crate) fn with_refusals(
     offered: &Linker<CallState>,
     component: &Component,
@@ -133,10 +136,14 @@ fn denial_of(function: &ComponentFunc) -> Option<Val> {
     let Some(Type::Result(result)) = function.results().next() else { return None };
     let denial = |name: &str| DENIALS.contains(&name);
     match result.err()? {
-        Type::Enum(cases) => cases.names().find(|name| denial(name)).map(|name| Val::Enum(name.to_owned())),
+        Type::Enum(cases) => {
+            cases.names().find(|name| denial(name)).map(|name| Val::Enum(name.to_owned()))
+        }
         Type::Variant(cases) => {
             let mut plain = cases.cases().filter(|case| case.ty.is_none());
-            plain.find(|case| denial(case.name)).map(|case| Val::Variant(case.name.to_owned(), None))
+            plain
+                .find(|case| denial(case.name))
+                .map(|case| Val::Variant(case.name.to_owned(), None))
         }
         _ => None,
     }

@@ -14,8 +14,8 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 /// Maximum bytes that a guest writes in one step. It bounds the copy that the host makes.
 const WRITE_BYTES_MAX: usize = 64 * 1024;
 
-/// Keeps the last bytes that were written and forgets the rest. Writing never fails, so that a tool which prints a lot
-/// is no worse off than one which prints nothing.
+/// Keeps the last bytes that were written and forgets the rest. Writing never fails, so that a tool
+/// which prints a lot is no worse off than one which prints nothing.
 #[derive(Clone)]
 pub(crate) struct LogTail {
     tail: Arc<Mutex<VecDeque<u8>>>,
@@ -27,8 +27,8 @@ impl LogTail {
         Self { tail: Arc::default(), bytes_max }
     }
 
-    /// The text of the tail. Bytes that are no UTF-8 are replaced; control characters are kept, so whoever prints it
-    /// has to escape them.
+    /// The text of the tail. Bytes that are no UTF-8 are replaced; control characters are kept, so
+    /// whoever prints it has to escape them.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(self.lock().make_contiguous()).into_owned()
     }
@@ -83,7 +83,11 @@ impl OutputStream for LogTail {
 }
 
 impl AsyncWrite for LogTail {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.push(bytes);
         Poll::Ready(Ok(bytes.len()))
     }

@@ -1,6 +1,7 @@
 //! The network as one call sees it: what it was granted, and what it did.
 //!
-//! A call that does not use the network pays for none of this: what a request needs is made at the first one.
+//! A call that does not use the network pays for none of this: what a request needs is made at the
+//! first one.
 
 mod http;
 mod ledger;

@@ -1,14 +1,15 @@
-//! `cofferdam:plugin/files`: the operations of file stores as they are, with search at the host's speed.
+//! `cofferdam:plugin/files`: the operations of file stores as they are, with search at the host's
+//! speed.
 //!
-//! It shows the same mounts as `wasi:filesystem`, through the same overlays: what one of the two changes the other sees,
-//! and all of it is committed together when the call succeeds (`FILE-21`). What is handed to a guest counts as memory of
-//! the call before it is allocated.
+//! It shows the same mounts as `wasi:filesystem`, through the same overlays: what one of the two
+//! changes the other sees, and all of it is committed together when the call succeeds (`FILE-21`).
+//! What is handed to a guest counts as memory of the call before it is allocated.
 
 use std::sync::Arc;
 
 use cofferdam_files::{
-    Charge, EntryKind, FileError, FileStore, Glob, MadeDirectory, Overlay, Scope, SearchQuery, StorePath,
-    WriteMode, search,
+    Charge, EntryKind, FileError, FileStore, Glob, MadeDirectory, Overlay, Scope, SearchQuery,
+    StorePath, WriteMode, search,
 };
 use cofferdam_tool::{FileAccess, MountName, Permission};
 
@@ -23,7 +24,8 @@ use crate::guest::cofferdam::plugin::files::{
 const ENTRY_BYTES: u64 = 64;
 
 impl CallState {
-    /// The mount called `name`. That a plugin wants one that it was not granted is noted, if the name can be one.
+    /// The mount called `name`. That a plugin wants one that it was not granted is noted, if the
+    /// name can be one.
     fn store(&mut self, name: &str) -> Result<Overlay, Error> {
         if let Some(overlay) = self.mounts().mounted(name) {
             return Ok(overlay);
@@ -52,7 +54,10 @@ impl CallState {
 
 impl Host for CallState {
     async fn stores(&mut self) -> Vec<Store> {
-        self.mounts().names().map(|(name, writable)| Store { name: name.to_string(), writable }).collect()
+        self.mounts()
+            .names()
+            .map(|(name, writable)| Store { name: name.to_string(), writable })
+            .collect()
     }
 
     async fn stat(&mut self, store: String, path: String) -> Result<EntryStat, Error> {
@@ -111,15 +116,22 @@ impl Host for CallState {
         recursive: bool,
     ) -> Result<Vec<Entry>, Error> {
         let (overlay, directory) = self.directory(&store, &directory)?;
-        let glob = Glob::new(glob.as_deref()).map_err(|error| Error::InvalidPattern(error.to_string()))?;
+        let glob =
+            Glob::new(glob.as_deref()).map_err(|error| Error::InvalidPattern(error.to_string()))?;
         let listing = overlay.list(&directory, scope(recursive)).await.map_err(told)?;
         if listing.is_truncated {
             // Better than a guest that believes it has seen everything.
-            return Err(Error::Limit("the directory holds more than one listing goes through.".to_owned()));
+            return Err(Error::Limit(
+                "the directory holds more than one listing goes through.".to_owned(),
+            ));
         }
-        let wanted: Vec<_> = listing.entries.into_iter().filter(|entry| glob.matches(&entry.name)).collect();
+        let wanted: Vec<_> =
+            listing.entries.into_iter().filter(|entry| glob.matches(&entry.name)).collect();
         let _charge = charge(&overlay, wanted.iter().map(|entry| entry.name.len()))?;
-        let entry = |entry: cofferdam_files::Entry| Entry { type_: entry_type(entry.kind), name: entry.name };
+        let entry = |entry: cofferdam_files::Entry| Entry {
+            type_: entry_type(entry.kind),
+            name: entry.name,
+        };
         Ok(wanted.into_iter().map(entry).collect())
     }
 
@@ -151,8 +163,9 @@ impl Host for CallState {
 
 /// Takes what a listing needs out of the memory of the call.
 fn charge(overlay: &Overlay, names: impl Iterator<Item = usize>) -> Result<Charge, Error> {
-    let bytes =
-        names.map(|length| ENTRY_BYTES.saturating_add(u64::try_from(length).unwrap_or(u64::MAX))).sum();
+    let bytes = names
+        .map(|length| ENTRY_BYTES.saturating_add(u64::try_from(length).unwrap_or(u64::MAX)))
+        .sum();
     overlay.budget().take(bytes).map_err(told)
 }
 
@@ -167,7 +180,8 @@ fn entry_type(kind: EntryKind) -> EntryType {
     }
 }
 
-/// An error of a store as the answer to a guest: the texts of the contract, and nothing of what the host said.
+/// An error of a store as the answer to a guest: the texts of the contract, and nothing of what the
+/// host said.
 fn told(error: FileError) -> Error {
     let text = error.to_string();
     match error {

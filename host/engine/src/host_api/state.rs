@@ -56,7 +56,11 @@ pub(crate) struct CallState {
 
 impl CallState {
     /// Creates the state of a call that ends at `deadline` and has the grants of its plugin.
-    pub(crate) fn new(call: CallParts<'_>, deadline: Arc<Deadline>, permit: Arc<CallPermit>) -> Self {
+    pub(crate) fn new(
+        call: CallParts<'_>,
+        deadline: Arc<Deadline>,
+        permit: Arc<CallPermit>,
+    ) -> Self {
         let CallParts { plugin, files, toolset, limits, context } = call;
         let mut resources = ResourceTable::new();
         resources.set_max_capacity(usize::try_from(limits.handles_max).unwrap_or(usize::MAX));
@@ -116,8 +120,9 @@ impl CallState {
         self.wasi.as_ref().map(|wasi| (wasi.stdout.text(), wasi.stderr.text())).unwrap_or_default()
     }
 
-    /// Notes that the guest used a capability that it was not granted: an import, or a permission in its written form. There
-    /// are at most [`REFUSALS_MAX`] entries, however often a guest tries.
+    /// Notes that the guest used a capability that it was not granted: an import, or a permission
+    /// in its written form. There are at most [`REFUSALS_MAX`] entries, however often a guest
+    /// tries.
     pub(crate) fn refuse(&mut self, capability: Capability, import: &str) -> Denied {
         let is_full = self.refused.len() >= REFUSALS_MAX;
         match self.refused.iter_mut().find(|refusal| refusal.capability == import) {
@@ -129,8 +134,8 @@ impl CallState {
     }
 }
 
-/// The guest used a capability that was withheld. Raised as a trap where the guest cannot be told, so that the call ends
-/// there.
+/// The guest used a capability that was withheld. Raised as a trap where the guest cannot be told,
+/// so that the call ends there.
 #[derive(Debug, thiserror::Error)]
 #[error("the plugin has no grant for this: it {}", .capability.in_plain_words())]
 pub(crate) struct Denied {
@@ -140,7 +145,8 @@ pub(crate) struct Denied {
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let Self { wasi, plugin, network, deadline, log_bytes_max, random_bytes_max, .. } = self;
-        let make = || Box::new(Wasi::new(plugin, network, deadline, *log_bytes_max, *random_bytes_max));
+        let make =
+            || Box::new(Wasi::new(plugin, network, deadline, *log_bytes_max, *random_bytes_max));
         WasiCtxView { ctx: &mut wasi.get_or_insert_with(make).context, table: &mut self.resources }
     }
 }

@@ -1,10 +1,12 @@
 //! `cofferdam:plugin/toolbox`: tools that call other tools.
 //!
-//! An inner call takes the way of every call, through the toolset that the outer one came through: its arguments are
-//! decoded, its own plugin's grants and limits hold, and it has a record. It gains nothing from its caller and the caller
-//! gains nothing but its answer. What it changes in files belongs to the outer call ([`cofferdam_files::Transaction`]).
+//! An inner call takes the way of every call, through the toolset that the outer one came through:
+//! its arguments are decoded, its own plugin's grants and limits hold, and it has a record. It
+//! gains nothing from its caller and the caller gains nothing but its answer. What it changes in
+//! files belongs to the outer call ([`cofferdam_files::Transaction`]).
 //!
-//! It runs in a task of its own, with an instance of its own, while the outer guest waits. It ends when the outer call ends.
+//! It runs in a task of its own, with an instance of its own, while the outer guest waits. It ends
+//! when the outer call ends.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,8 +16,8 @@ use cofferdam_tool::invoke::OuterCall;
 use cofferdam_tool::output::ResourceBody as ToolResourceBody;
 use cofferdam_tool::record::Refusal;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Content as ToolContent, ErrorType, Outcome, Output, Permission,
-    Refused, ToolDefinition, ToolFailure, ToolName, Toolset,
+    CallContext, CallRecord, Completion, Content as ToolContent, ErrorType, Outcome, Output,
+    Permission, Refused, ToolDefinition, ToolFailure, ToolName, Toolset,
 };
 use serde_json::Value;
 use tokio::runtime::Handle;
@@ -92,7 +94,11 @@ impl Host for CallState {
         self.granted_tools().map(|definition| told_definition(definition)).collect()
     }
 
-    async fn call_tool(&mut self, name: String, arguments_json: String) -> Result<Vec<Content>, Error> {
+    async fn call_tool(
+        &mut self,
+        name: String,
+        arguments_json: String,
+    ) -> Result<Vec<Content>, Error> {
         if !self.granted_tools().any(|definition| definition.name.as_str() == name) {
             if let Ok(name) = ToolName::new(name) {
                 self.refuse_tool(name, None);
@@ -102,7 +108,8 @@ impl Host for CallState {
         if self.toolbox.depth >= DEPTH_MAX {
             return Err(Error::TooDeep);
         }
-        let (Some(toolset), Some(runtime)) = (self.toolbox.toolset.clone(), self.toolbox.runtime.clone())
+        let (Some(toolset), Some(runtime)) =
+            (self.toolbox.toolset.clone(), self.toolbox.runtime.clone())
         else {
             return Err(Error::UnknownTool);
         };
@@ -110,21 +117,28 @@ impl Host for CallState {
             if let Ok(name) = ToolName::new(name) {
                 self.refuse_tool(
                     name,
-                    Some("each call of this tool needs a person's approval, which no tool can give"),
+                    Some(
+                        "each call of this tool needs a person's approval, which no tool can give",
+                    ),
                 );
             }
             return Err(Error::Ended(ErrorType::CapabilityDenied.name().to_owned()));
         }
         let context = self.inner_context();
-        let call = async move { toolset.call(&name, Some(arguments_json.as_bytes()), &context).await };
+        let call =
+            async move { toolset.call(&name, Some(arguments_json.as_bytes()), &context).await };
         match AbortOnDropHandle::new(runtime.spawn(call)).await {
             Ok(Ok(Completion { outcome, record })) => {
                 self.toolbox.records.push(record);
                 told(outcome)
             }
             Ok(Err(Refused::UnknownTool { .. })) => Err(Error::UnknownTool),
-            Ok(Err(Refused::InvalidArguments(error))) => Err(Error::InvalidArguments(error.to_string())),
-            Ok(Err(refused)) => Err(Error::Failed(told_failure(ToolFailure::new(refused.to_string())))),
+            Ok(Err(Refused::InvalidArguments(error))) => {
+                Err(Error::InvalidArguments(error.to_string()))
+            }
+            Ok(Err(refused)) => {
+                Err(Error::Failed(told_failure(ToolFailure::new(refused.to_string()))))
+            }
             Err(_) => Err(Error::Ended(ErrorType::PluginUnavailable.name().to_owned())),
         }
     }
@@ -141,9 +155,13 @@ impl CallState {
             session: outer.session.clone(),
             deadline: Some((Instant::now() + outer_left).into()),
             cancellation: outer.cancellation.child_token(),
-            outer: Some(OuterCall { depth: depth.saturating_add(1), files: Arc::new(files.clone()) }),
+            outer: Some(OuterCall {
+                depth: depth.saturating_add(1),
+                files: Arc::new(files.clone()),
+            }),
             inner_calls: outer.inner_calls.clone(),
-            // The changes of an inner call are the outer one's; this is for tools that have no dry run.
+            // The changes of an inner call are the outer one's; this is for tools that have no dry
+            // run.
             file_effects: outer.file_effects,
             ..CallContext::default()
         }
@@ -181,7 +199,9 @@ fn content(content: ToolContent) -> Option<Content> {
             };
             Content::Resource(EmbeddedResource { uri, media_type, body })
         }
-        ToolContent::Link { uri, name, media_type } => Content::Link(Link { uri, name, media_type }),
+        ToolContent::Link { uri, name, media_type } => {
+            Content::Link(Link { uri, name, media_type })
+        }
         _ => return None,
     })
 }

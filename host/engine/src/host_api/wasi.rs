@@ -28,8 +28,8 @@ impl Wasi {
         let grants = &plugin.grants;
         let log_bytes_max = usize::try_from(log_bytes_max).unwrap_or(usize::MAX);
         let (stdout, stderr) = (LogTail::new(log_bytes_max), LogTail::new(log_bytes_max));
-        // The builder's defaults are the empty grant: closed standard input, no environment, no arguments, no
-        // directories, no addresses. Files come from elsewhere (`wasi_files`).
+        // The builder's defaults are the empty grant: closed standard input, no environment, no
+        // arguments, no directories, no addresses. Files come from elsewhere (`wasi_files`).
         let mut builder = WasiCtxBuilder::new();
         builder.stdout(stdout.clone()).stderr(stderr.clone());
         builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
@@ -37,7 +37,9 @@ impl Wasi {
         builder.max_random_size(random_bytes_max);
         clocks::configure(&mut builder, grants.clock, deadline.started());
         if !grants.random {
-            builder.secure_random(StdRng::seed_from_u64(0)).insecure_random(StdRng::seed_from_u64(0));
+            builder
+                .secure_random(StdRng::seed_from_u64(0))
+                .insecure_random(StdRng::seed_from_u64(0));
             builder.insecure_random_seed(0);
         }
         for (name, value) in &grants.env {

@@ -1,14 +1,15 @@
 //! `wasi:filesystem` over file stores.
 //!
-//! A guest sees each of its mounts as a directory; behind it is a file store of `host/files`, a guard for the access that
-//! was granted, and an overlay that keeps the changes of the call until it has succeeded (`FILE-21`). So the rules about
-//! names, links, special files and quotas are those of the store, and no path of a guest is ever a path of the host.
+//! A guest sees each of its mounts as a directory; behind it is a file store of `host/files`, a
+//! guard for the access that was granted, and an overlay that keeps the changes of the call until
+//! it has succeeded (`FILE-21`). So the rules about names, links, special files and quotas are
+//! those of the store, and no path of a guest is ever a path of the host.
 //!
-//! A descriptor is a path of a store, or a file of an overlay; no file of the host is open between two operations. Links
-//! cannot be made. Times are the store's own; setting them has no effect.
+//! A descriptor is a path of a store, or a file of an overlay; no file of the host is open between
+//! two operations. Links cannot be made. Times are the store's own; setting them has no effect.
 //!
-//! The functions are those that the runtime generates for its own descriptors. Resources are numbers in the table of the
-//! call, so that ours travel under the type names of the runtime.
+//! The functions are those that the runtime generates for its own descriptors. Resources are
+//! numbers in the table of the call, so that ours travel under the type names of the runtime.
 
 mod descriptor;
 mod error;
@@ -25,14 +26,15 @@ use wasmtime::component::{HasData, ResourceTable};
 
 use crate::{Grants, Mount};
 
-/// Memory that the changes of one call may take, all mounts together, in bytes. It is more than the bytes that a store
-/// holds by default, so that a guest meets the quota of its store first.
+/// Memory that the changes of one call may take, all mounts together, in bytes. It is more than the
+/// bytes that a store holds by default, so that a guest meets the quota of its store first.
 const CHANGED_BYTES_MAX: u64 = 80 * 1024 * 1024;
 
 /// The mounts of one call, with its changes. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct CallFiles {
-    /// `None` for none: the empty list of the standard library is one, and all cores would count its users.
+    /// `None` for none: the empty list of the standard library is one, and all cores would count
+    /// its users.
     mounts: Option<Arc<[MountedFiles]>>,
     transaction: Transaction,
 }
@@ -44,23 +46,31 @@ struct MountedFiles {
 
 impl CallFiles {
     /// Creates the mounts of a call that has changed nothing yet.
-    pub(crate) fn new(grants: &Grants, context: &CallContext, spill: Option<&Arc<SpillOptions>>) -> Self {
+    pub(crate) fn new(
+        grants: &Grants,
+        context: &CallContext,
+        spill: Option<&Arc<SpillOptions>>,
+    ) -> Self {
         // A call without mounts changes nothing.
         let budget = match spill.filter(|_| !grants.mounts.is_empty()) {
             Some(spill) => Budget::with_spill_ambient(CHANGED_BYTES_MAX, Arc::clone(spill)),
             None => Budget::new(CHANGED_BYTES_MAX),
         };
-        let outer = context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
-        let transaction =
-            outer.map_or_else(|| Transaction::new(budget.clone()), |outer| outer.inner(budget.clone()));
+        let outer =
+            context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
+        let transaction = outer
+            .map_or_else(|| Transaction::new(budget.clone()), |outer| outer.inner(budget.clone()));
         let mounted = |mount: &Mount| MountedFiles {
             name: mount.name.clone(),
             overlay: match mount.sharing.directory(context.session.as_deref()) {
                 None => transaction.view(mount.name.as_str(), &mount.store, mount.access),
-                Some(root) => transaction.view_below(mount.name.as_str(), &mount.store, root, mount.access),
+                Some(root) => {
+                    transaction.view_below(mount.name.as_str(), &mount.store, root, mount.access)
+                }
             },
         };
-        let mounts = (!grants.mounts.is_empty()).then(|| grants.mounts.iter().map(mounted).collect());
+        let mounts =
+            (!grants.mounts.is_empty()).then(|| grants.mounts.iter().map(mounted).collect());
         Self { mounts, transaction }
     }
 
@@ -69,9 +79,10 @@ impl CallFiles {
         &self.transaction
     }
 
-    /// Makes the changes of a call that has succeeded; those of any other call are forgotten. A call whose changes cannot
-    /// be made has not succeeded, and neither has one that was refused a change because another call had committed first:
-    /// that decides how it ends, whatever the guest has made of the refusal (`FILE-23`).
+    /// Makes the changes of a call that has succeeded; those of any other call are forgotten. A
+    /// call whose changes cannot be made has not succeeded, and neither has one that was refused a
+    /// change because another call had committed first: that decides how it ends, whatever the
+    /// guest has made of the refusal (`FILE-23`).
     pub(crate) async fn settle(self, completion: &mut Completion, context: &CallContext) {
         let has_succeeded = match completion.outcome {
             Outcome::Cancelled => return,
@@ -81,7 +92,8 @@ impl CallFiles {
         if has_succeeded && context.is_given_up() {
             completion.outcome = Outcome::Cancelled;
         } else if let Some(conflict) = self.transaction.conflict().await {
-            let guest_end = completion.record.error_type.as_deref().unwrap_or(completion.record.outcome);
+            let guest_end =
+                completion.record.error_type.as_deref().unwrap_or(completion.record.outcome);
             let mut error = ToolError::from(conflict);
             let detail = error.detail.take().unwrap_or_default();
             let detail = format!(
@@ -115,7 +127,10 @@ impl CallFiles {
 
     /// Returns the mount called `name` with the changes of the call.
     pub(crate) fn mounted(&self, name: &str) -> Option<Overlay> {
-        self.mounts().iter().find(|mount| mount.name.as_str() == name).map(|mount| mount.overlay.clone())
+        self.mounts()
+            .iter()
+            .find(|mount| mount.name.as_str() == name)
+            .map(|mount| mount.overlay.clone())
     }
 }
 

@@ -1,14 +1,17 @@
 //! Turns component bytes into machine code, in a process that can be killed.
 //!
-//! Compiling has no limits of its own: a few KiB of hostile bytes can ask for minutes of CPU time and gigabytes. So the
-//! compiler runs in a child process that limits its own CPU time and memory before it reads the first byte of the
-//! component, and that the parent kills when the wall clock runs out. The limits grow with the size of the component,
-//! because honest compile time does. Before it looks at the component, it gives up everything but computing and answering
-//! (`confine`), where the system can do that; elsewhere the host says so in its log and goes on with the limits alone.
+//! Compiling has no limits of its own: a few KiB of hostile bytes can ask for minutes of CPU time
+//! and gigabytes. So the compiler runs in a child process that limits its own CPU time and memory
+//! before it reads the first byte of the component, and that the parent kills when the wall clock
+//! runs out. The limits grow with the size of the component, because honest compile time does.
+//! Before it looks at the component, it gives up everything but computing and answering
+//! (`confine`), where the system can do that; elsewhere the host says so in its log and goes on
+//! with the limits alone.
 //!
-//! The protocol: the parent writes two little-endian `u64` (CPU seconds, bytes of address space), one byte (1 if the code
-//! shall count its instructions) and the component to the child's standard input; the child answers with one status byte,
-//! one byte (1 if it was confined) and the artifact or a message.
+//! The protocol: the parent writes two little-endian `u64` (CPU seconds, bytes of address space),
+//! one byte (1 if the code shall count its instructions) and the component to the child's standard
+//! input; the child answers with one status byte, one byte (1 if it was confined) and the artifact
+//! or a message.
 
 mod confine;
 
@@ -46,8 +49,9 @@ const STATUS_REFUSED: u8 = 1;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Compiler {
-    /// By a child process with limits. `program` is started with `arguments`, an empty environment, and must call
-    /// [`compile_child`]; `cofferdam::init` of the facade does so for the first argument `cofferdam-compile-child`.
+    /// By a child process with limits. `program` is started with `arguments`, an empty environment,
+    /// and must call [`compile_child`]; `cofferdam::init` of the facade does so for the first
+    /// argument `cofferdam-compile-child`.
     Child {
         /// The program to start.
         program: PathBuf,
@@ -69,7 +73,9 @@ pub enum CompileError {
         reason: String,
     },
     /// The CPU time or the wall-clock time was used up.
-    #[error("takes more than {cpu_seconds} s of CPU time to compile; a component of its size may not")]
+    #[error(
+        "takes more than {cpu_seconds} s of CPU time to compile; a component of its size may not"
+    )]
     TooSlow {
         /// The limit.
         cpu_seconds: u64,
@@ -108,7 +114,8 @@ impl CompileLimits {
         let bytes = u64::try_from(component_bytes).unwrap_or(u64::MAX);
         Self {
             cpu_seconds: CPU_SECONDS_BASE + (bytes >> 20).saturating_mul(CPU_SECONDS_PER_MIB),
-            memory_bytes: MEMORY_BYTES_BASE.saturating_add(bytes.saturating_mul(MEMORY_BYTES_PER_BYTE)),
+            memory_bytes: MEMORY_BYTES_BASE
+                .saturating_add(bytes.saturating_mul(MEMORY_BYTES_PER_BYTE)),
         }
     }
 
@@ -131,9 +138,11 @@ impl Compiler {
             Self::Child { program, arguments } => {
                 let limits = CompileLimits::for_size(component.len());
                 let mut child = start(program, arguments).map_err(CompileError::Child)?;
-                let finished =
-                    tokio::time::timeout(limits.wall(), converse(&mut child, &limits, metering, component))
-                        .await;
+                let finished = tokio::time::timeout(
+                    limits.wall(),
+                    converse(&mut child, &limits, metering, component),
+                )
+                .await;
                 match finished {
                     Ok(answer) => answer,
                     // Dropping the child kills it.
@@ -214,7 +223,8 @@ fn no_answer() -> CompileError {
 #[cfg(unix)]
 fn death(status: ExitStatus, limits: &CompileLimits) -> CompileError {
     use std::os::unix::process::ExitStatusExt;
-    let cpu_signals = [rustix::process::Signal::XCPU.as_raw(), rustix::process::Signal::KILL.as_raw()];
+    let cpu_signals =
+        [rustix::process::Signal::XCPU.as_raw(), rustix::process::Signal::KILL.as_raw()];
     match status.signal() {
         Some(signal) if cpu_signals.contains(&signal) => {
             CompileError::TooSlow { cpu_seconds: limits.cpu_seconds }
@@ -236,15 +246,16 @@ fn crash_or_death(status: ExitStatus, limits: &CompileLimits) -> CompileError {
     CompileError::Died { memory_mib: limits.memory_bytes >> 20, status }
 }
 
-/// The other end of [`Compiler::Child`]: reads the limits and the component from standard input, limits and confines this
-/// process, compiles, and writes the answer to standard output. Call it first thing, before any thread is started: one that
-/// exists already would not be confined.
+/// The other end of [`Compiler::Child`]: reads the limits and the component from standard input,
+/// limits and confines this process, compiles, and writes the answer to standard output. Call it
+/// first thing, before any thread is started: one that exists already would not be confined.
 ///
 /// # Errors
 /// When standard input or output fails, or when the limits cannot be set: then nothing is compiled.
 pub fn compile_child() -> std::io::Result<()> {
     let mut input = std::io::stdin().lock();
-    let limits = CompileLimits { cpu_seconds: read_u64(&mut input)?, memory_bytes: read_u64(&mut input)? };
+    let limits =
+        CompileLimits { cpu_seconds: read_u64(&mut input)?, memory_bytes: read_u64(&mut input)? };
     let metering = read_metering(&mut input)?;
     limit_this_process(&limits)?;
     let mut component = Vec::new();

@@ -29,15 +29,21 @@ enum Source {
 }
 
 impl Component {
-    /// Creates the component in a file of the host. The path is opened with all rights of this process. Nothing is read yet, but
-    /// the version of the file and of a manifest beside it is noted; see [`has_changed`](Self::has_changed).
+    /// Creates the component in a file of the host. The path is opened with all rights of this
+    /// process. Nothing is read yet, but the version of the file and of a manifest beside it is
+    /// noted; see [`has_changed`](Self::has_changed).
     pub fn from_file_ambient(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        Self { files: ComponentFiles::look_ambient(&path), source: Source::File(path), manifest: None }
+        Self {
+            files: ComponentFiles::look_ambient(&path),
+            source: Source::File(path),
+            manifest: None,
+        }
     }
 
-    /// Creates the components in files of the host, in their order, as [`from_file_ambient`](Self::from_file_ambient) does. The files
-    /// of many components are looked at on all cores.
+    /// Creates the components in files of the host, in their order, as
+    /// [`from_file_ambient`](Self::from_file_ambient) does. The files of many components are looked
+    /// at on all cores.
     #[must_use]
     pub fn from_files_ambient(paths: &[PathBuf]) -> Vec<Self> {
         parallel::map(paths, |_, path| Self::from_file_ambient(path))
@@ -54,8 +60,9 @@ impl Component {
         Self { manifest: Some(text.into()), ..self }
     }
 
-    /// Returns whether the component's file or the manifest beside it has changed since this value was created. Nothing is read:
-    /// versions differ by device, inode, size or times of change. `None` if [`has_version`](Self::has_version) is false.
+    /// Returns whether the component's file or the manifest beside it has changed since this value
+    /// was created. Nothing is read: versions differ by device, inode, size or times of change.
+    /// `None` if [`has_version`](Self::has_version) is false.
     #[must_use]
     pub fn has_changed(&self) -> Option<bool> {
         let before = self.files?;
@@ -65,7 +72,8 @@ impl Component {
         }
     }
 
-    /// Returns true if the version of the component's files was noted: it was a file, and the system tells versions apart.
+    /// Returns true if the version of the component's files was noted: it was a file, and the
+    /// system tells versions apart.
     #[must_use]
     pub fn has_version(&self) -> bool {
         self.files.is_some()
@@ -126,7 +134,9 @@ impl fmt::Debug for Component {
 fn read_manifest_file(path: &Path) -> Result<Option<Arc<str>>, LoadError> {
     let bytes = match read_file(path, MANIFEST_BYTES_MAX) {
         Ok(bytes) => bytes,
-        Err(LoadError::Read(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(LoadError::Read(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
         Err(error) => return Err(LoadError::ManifestUnreadable(Box::new(error))),
     };
     match std::str::from_utf8(&bytes) {

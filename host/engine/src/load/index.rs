@@ -1,15 +1,19 @@
-//! The index of the plugins of one start: what the next start needs to know of their components without reading them.
+//! The index of the plugins of one start: what the next start needs to know of their components
+//! without reading them.
 //!
-//! The index is one entry of the cache, verified as a whole before any of it is used, and found by the list of the components'
-//! paths. The record of a component is valid if the files have the identity that they had when it was written: device, inode,
-//! size, and the times of the last changes, of which one is set by the system only. A file that was changed a moment ago is not
+//! The index is one entry of the cache, verified as a whole before any of it is used, and found by
+//! the list of the components' paths. The record of a component is valid if the files have the
+//! identity that they had when it was written: device, inode, size, and the times of the last
+//! changes, of which one is set by the system only. A file that was changed a moment ago is not
 //! recorded.
 //!
-//! A wrong record can do little harm. The code of a component is read, and its digest compared, when it is first called: a file
-//! that was changed unnoticed is refused there ([`LoadError::Changed`](crate::LoadError::Changed)). What could be out of date are
-//! the definitions of its tools, and the permissions that it asks for, which grant nothing.
+//! A wrong record can do little harm. The code of a component is read, and its digest compared,
+//! when it is first called: a file that was changed unnoticed is refused there
+//! ([`LoadError::Changed`](crate::LoadError::Changed)). What could be out of date are the
+//! definitions of its tools, and the permissions that it asks for, which grant nothing.
 //!
-//! The index is never needed. One that is damaged, foreign, old or missing costs the time of reading the files.
+//! The index is never needed. One that is damaged, foreign, old or missing costs the time of
+//! reading the files.
 
 mod approval;
 mod identity;
@@ -79,7 +83,8 @@ impl StartupIndex {
         Self { saved: None, state: Mutex::default() }
     }
 
-    /// Reads the index of the components at `paths` from the cache. `inputs` is everything else that it depends on.
+    /// Reads the index of the components at `paths` from the cache. `inputs` is everything else
+    /// that it depends on.
     pub(crate) fn read(cache: &Cache, inputs: &[&[u8]], paths: &[PathBuf]) -> Self {
         let mut parts = vec![FORMAT];
         parts.extend_from_slice(inputs);
@@ -93,13 +98,18 @@ impl StartupIndex {
                 Vec::new()
             }
         };
-        let mut state = State { records: vec![RecordState::Absent; paths.len()], ..State::default() };
+        let mut state =
+            State { records: vec![RecordState::Absent; paths.len()], ..State::default() };
         if let Some((approval, records)) =
             parse(&contents).filter(|(_, records)| records.len() == paths.len())
         {
-            (state.saved_records, state.saved_approval, state.next_approval) = (records, approval, approval);
+            (state.saved_records, state.saved_approval, state.next_approval) =
+                (records, approval, approval);
         }
-        Self { saved: Some(SavedIndex { cache: cache.clone(), key, contents }), state: state.into() }
+        Self {
+            saved: Some(SavedIndex { cache: cache.clone(), key, contents }),
+            state: state.into(),
+        }
     }
 
     /// Returns the saved record of the component at `position`.
@@ -108,9 +118,14 @@ impl StartupIndex {
         Record::read(self.saved.as_ref()?.contents.get(range)?)
     }
 
-    /// Returns the tools of the saved record of a component that cannot be loaded now, and keeps the record.
+    /// Returns the tools of the saved record of a component that cannot be loaded now, and keeps
+    /// the record.
     pub(crate) fn tools(&self, position: usize) -> Option<Vec<Arc<ToolDefinition>>> {
-        let tools = self.record(position)?.tools.into_iter().map(|tool| tool.into_definition().map(Arc::new));
+        let tools = self
+            .record(position)?
+            .tools
+            .into_iter()
+            .map(|tool| tool.into_definition().map(Arc::new));
         let tools = tools.collect::<Option<Vec<_>>>()?;
         self.keep(position);
         Some(tools)
@@ -154,7 +169,8 @@ impl StartupIndex {
         self.state().next_approval = approval;
     }
 
-    /// Writes the index if a record is new or the approval has changed. Takes some milliseconds for a thousand components.
+    /// Writes the index if a record is new or the approval has changed. Takes some milliseconds for
+    /// a thousand components.
     pub(crate) fn save(&self) {
         let Some(saved) = &self.saved else { return };
         let Some(bytes) = self.changed_contents(saved) else { return };
@@ -170,7 +186,8 @@ impl StartupIndex {
         if !has_new && state.next_approval == state.saved_approval {
             return None;
         }
-        let before = |position: usize| saved.contents.get(state.saved_records.get(position)?.clone());
+        let before =
+            |position: usize| saved.contents.get(state.saved_records.get(position)?.clone());
         let record = |(position, record)| match record {
             &RecordState::Absent => &[],
             &RecordState::Unchanged => before(position).unwrap_or_default(),
@@ -198,5 +215,8 @@ fn parse(contents: &[u8]) -> Option<(Option<Approval>, Ranges)> {
         let start = (record.as_ptr() as usize).checked_sub(contents.as_ptr() as usize)?;
         Some(start..start.checked_add(record.len())?)
     };
-    Some((approval.map(Approval::from_bytes), records.into_iter().map(range).collect::<Option<_>>()?))
+    Some((
+        approval.map(Approval::from_bytes),
+        records.into_iter().map(range).collect::<Option<_>>()?,
+    ))
 }

@@ -1,4 +1,5 @@
-//! One component on its way to a plugin: read, screened, compiled or taken from the cache, and described.
+//! One component on its way to a plugin: read, screened, compiled or taken from the cache, and
+//! described.
 
 use std::sync::Arc;
 
@@ -18,7 +19,8 @@ use crate::manifest::{self, Manifest};
 use crate::screen::{Screened, screen};
 use crate::{Grants, LoadError, call, typed};
 
-/// The version of what the cache holds. Raised when [`Description`] or the meaning of an entry changes.
+/// The version of what the cache holds. Raised when [`Description`] or the meaning of an entry
+/// changes.
 pub(crate) const CACHE_FORMAT: &[u8] = b"cofferdam cache 1";
 /// Maximum time in which a component lists its tools, in milliseconds.
 const DESCRIBE_WALL_MS_MAX: u64 = 5_000;
@@ -89,7 +91,8 @@ impl<'a> Loading<'a> {
         })
     }
 
-    /// Returns the description of the component. Code comes with it when it had to be compiled for that.
+    /// Returns the description of the component. Code comes with it when it had to be compiled for
+    /// that.
     pub(crate) async fn describe(&self) -> Result<Described, LoadError> {
         let beside = self.component.read_manifest().await?;
         let embedded = manifest::embedded(&self.bytes).map_err(LoadError::EmbeddedManifest)?;
@@ -116,12 +119,16 @@ impl<'a> Loading<'a> {
         Ok(Described { description, asked, icons, code: Some(code) })
     }
 
-    /// Returns the cache key of the description. A manifest beside the component changes it and leaves the code as it is.
+    /// Returns the cache key of the description. A manifest beside the component changes it and
+    /// leaves the code as it is.
     fn description_key(&self, beside: Option<&str>) -> CacheKey {
         match beside {
-            Some(text) => {
-                CacheKey::new(&[CACHE_FORMAT, &self.wasm_engine.fingerprint, &self.digest, text.as_bytes()])
-            }
+            Some(text) => CacheKey::new(&[
+                CACHE_FORMAT,
+                &self.wasm_engine.fingerprint,
+                &self.digest,
+                text.as_bytes(),
+            ]),
             None => self.key,
         }
     }
@@ -143,7 +150,8 @@ impl<'a> Loading<'a> {
     async fn compile(&self) -> Result<Code, LoadError> {
         let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
         self.observer.on_event(LoadEvent::Compiling { component_bytes });
-        let artifact = self.engine.config.compiler.compile(&self.bytes, self.wasm_engine.metering).await?;
+        let artifact =
+            self.engine.config.compiler.compile(&self.bytes, self.wasm_engine.metering).await?;
         let artifact_bytes = u64::try_from(artifact.len()).unwrap_or(u64::MAX);
         self.observer.on_event(LoadEvent::Compiled { artifact_bytes });
         let code = self.link(&artifact)?;
@@ -158,16 +166,22 @@ impl<'a> Loading<'a> {
     }
 
     async fn screen(&self) -> Result<Screened, LoadError> {
-        // Takes up to a fifth of a second for the largest components, so not on a thread that serves calls.
+        // Takes up to a fifth of a second for the largest components, so not on a thread that
+        // serves calls.
         let (bytes, limits) = (Arc::clone(&self.bytes), self.engine.config.screen.clone());
         let screening = tokio::task::spawn_blocking(move || screen(&bytes, &limits));
         let screened = screening.await.map_err(|_| LoadError::Interrupted)??;
-        let unknown: Vec<_> =
-            screened.imports.iter().filter(|name| imports::look_up(name).is_none()).cloned().collect();
+        let unknown: Vec<_> = screened
+            .imports
+            .iter()
+            .filter(|name| imports::look_up(name).is_none())
+            .cloned()
+            .collect();
         if !unknown.is_empty() {
             return Err(LoadError::UnknownImports { imports: unknown });
         }
-        // Whether any other export is a function shows in the types, which are known when it is compiled.
+        // Whether any other export is a function shows in the types, which are known when it is
+        // compiled.
         if screened.exports.iter().all(|name| name != TOOLS_EXPORT && typed::is_protocol(name)) {
             return Err(LoadError::no_tools());
         }
@@ -175,8 +189,8 @@ impl<'a> Loading<'a> {
     }
 
     fn link(&self, artifact: &[u8]) -> Result<Code, LoadError> {
-        // The artifact comes from our own compiler: either over a pipe from a child that we started, or from the cache,
-        // which has checked its MAC with this installation's key.
+        // The artifact comes from our own compiler: either over a pipe from a child that we
+        // started, or from the cache, which has checked its MAC with this installation's key.
         Code::from_trusted(self.wasm_engine, artifact, self.has_sockets)
     }
 
@@ -192,8 +206,10 @@ impl<'a> Loading<'a> {
             hostcall_bytes_max: DESCRIBE_BYTES_MAX,
             ..Limits::default()
         };
-        let context = PluginContext::without_grants(self.plugin.clone(), self.engine.client.clone())?;
-        let definitions = call::list_tools(self.engine, &Arc::new(context), wasm_engine, code, &limits).await;
+        let context =
+            PluginContext::without_grants(self.plugin.clone(), self.engine.client.clone())?;
+        let definitions =
+            call::list_tools(self.engine, &Arc::new(context), wasm_engine, code, &limits).await;
         let definitions = definitions.map_err(LoadError::Describe)?;
         Ok(definitions.into_iter().map(declaration).collect())
     }

@@ -1,6 +1,7 @@
 //! Custom sections of a component, read by their headers alone.
 //!
-//! A custom section cannot make a component invalid: what is cut off or not understood is passed over.
+//! A custom section cannot make a component invalid: what is cut off or not understood is passed
+//! over.
 
 use wasmparser::BinaryReader;
 
@@ -18,7 +19,9 @@ struct Sections<'a> {
 
 impl<'a> Sections<'a> {
     fn new(bytes: &'a [u8]) -> Self {
-        Self { reader: BinaryReader::new(bytes.get(HEADER_BYTES..).unwrap_or_default(), HEADER_BYTES) }
+        Self {
+            reader: BinaryReader::new(bytes.get(HEADER_BYTES..).unwrap_or_default(), HEADER_BYTES),
+        }
     }
 }
 
@@ -42,9 +45,12 @@ pub(crate) fn custom<'a>(component: &'a [u8], name: &str) -> impl Iterator<Item 
         .filter_map(move |(_, section)| named(section, name))
 }
 
-/// Returns those, and those of the core modules in the outermost component: where a linker puts what a compiler was told to
-/// keep.
-pub(crate) fn custom_of_modules<'a>(component: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
+/// Returns those, and those of the core modules in the outermost component: where a linker puts
+/// what a compiler was told to keep.
+pub(crate) fn custom_of_modules<'a>(
+    component: &'a [u8],
+    name: &str,
+) -> impl Iterator<Item = &'a [u8]> {
     let modules = Sections::new(component).filter(|(id, _)| *id == CORE_MODULE);
     custom(component, name).chain(modules.flat_map(move |(_, module)| custom(module, name)))
 }
@@ -102,8 +108,7 @@ mod tests {
             wasmparser::validate(&with).unwrap();
         }
         assert_eq!(custom(&module, "manifest").collect::<Vec<_>>(), [b"inner"]);
-        let nested =
-            "(component (core module (@custom \"manifest\" \"inner\")) (@custom \"manifest\" \"outer\"))";
+        let nested = "(component (core module (@custom \"manifest\" \"inner\")) (@custom \"manifest\" \"outer\"))";
         let nested = wat::parse_str(nested).unwrap();
         let found: Vec<_> = custom_of_modules(&nested, "manifest").collect();
         assert_eq!(found, [b"outer", b"inner"]);

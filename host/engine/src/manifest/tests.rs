@@ -31,12 +31,18 @@ fn refusal(text: &str) -> String {
 
 #[test]
 fn a_manifest_asks() {
-    let Asked::Stated(asked) = Manifest::parse(Some(FULL), None).unwrap().asked() else { panic!("stated") };
+    let Asked::Stated(asked) = Manifest::parse(Some(FULL), None).unwrap().asked() else {
+        panic!("stated")
+    };
     assert_eq!(asked.files.len(), 1);
     assert_eq!(asked.files_any, Some(FileAccess::CreateOnly));
     assert_eq!(asked.http[0].to_string(), "GET https://api.example.com/v1");
     assert_eq!(asked.sockets.first().unwrap().to_string(), "tcp db.example.com:5432");
-    assert!(asked.env.contains("LANG") && asked.config.contains("units") && asked.secrets.contains("github"));
+    assert!(
+        asked.env.contains("LANG")
+            && asked.config.contains("units")
+            && asked.secrets.contains("github")
+    );
     assert!(!asked.random);
     assert_eq!(asked.limits.wall_ms_max, Some(5000));
     assert_eq!((asked.tools.len(), asked.ask.len()), (1, 2));
@@ -76,7 +82,10 @@ fn a_manifest_is_refused_with_its_line() {
     assert!(refusal("[permissions]\nnetwork = []\n").starts_with("2:1: unknown field `network`"));
     for (line, place) in [
         ("http = [\"ftp://a.example\"]", "2:9: `ftp://a.example` has a scheme"),
-        ("http = [\"https://a.example\", \"https://127.1/\"]", "2:30: `https://127.1/` has a host that"),
+        (
+            "http = [\"https://a.example\", \"https://127.1/\"]",
+            "2:30: `https://127.1/` has a host that",
+        ),
         ("sockets = [\"a.example\"]", "2:12: `a.example` write it as"),
         ("env = [\"A=B\"]", "2:8: `env:A=B` is not a permission"),
         ("secrets = [\"a b\"]", "2:12: "),
@@ -97,7 +106,10 @@ fn words_about_strangers_are_refused() {
         manifest.check_words(|tool| (tool == "t").then(|| vec!["p"])).unwrap_err().to_string()
     };
     assert_eq!(checked("\n[tools.u]\n"), "2:8: the plugin has no tool `u`");
-    assert_eq!(checked("[tools.t.parameters.q]\ndefault = 1\n"), "1:21: the tool `t` has no parameter `q`");
+    assert_eq!(
+        checked("[tools.t.parameters.q]\ndefault = 1\n"),
+        "1:21: the tool `t` has no parameter `q`"
+    );
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Loading many plugins at one start.
 //!
-//! * **The index first.** The cache holds one index of all plugins that were loaded together. It is read once, and a plugin whose
-//!   files are unchanged comes from it at once: nothing of the component is read before its first call. Files count as unchanged
-//!   by device, inode, size and times of change. The code is compared by its digest when it is loaded, so that a file that was
+//! * **The index first.** The cache holds one index of all plugins that were loaded together. It is
+//!   read once, and a plugin whose files are unchanged comes from it at once: nothing of the
+//!   component is read before its first call. Files count as unchanged by device, inode, size and
+//!   times of change. The code is compared by its digest when it is loaded, so that a file that was
 //!   changed unnoticed is refused there ([`LoadError::Changed`]).
-//! * **Then the others**, as many at a time as there are cores. Nothing is loaded before it is asked for with
-//!   [`PluginBatch::next`].
-//! * **A failure concerns one plugin.** The others load, and [`PluginBatch::cached_tools`] has the tools that the plugin had when
-//!   it was last loaded.
+//! * **Then the others**, as many at a time as there are cores. Nothing is loaded before it is
+//!   asked for with [`PluginBatch::next`].
+//! * **A failure concerns one plugin.** The others load, and [`PluginBatch::cached_tools`] has the
+//!   tools that the plugin had when it was last loaded.
 //!
 //! Without a cache directory every plugin is loaded, and nothing is saved.
 
@@ -30,8 +31,8 @@ use crate::load::index::{Approval, FileIdentity, StartupIndex};
 use crate::load::{CACHE_FORMAT, parallel};
 use crate::{Compiler, Component, Engine, LoadError, LoadObserver};
 
-/// Maximum number of plugins of a batch whose code stays in memory when it had to be compiled. Of more plugins most are not called
-/// for a while, and the cache has their code.
+/// Maximum number of plugins of a batch whose code stays in memory when it had to be compiled. Of
+/// more plugins most are not called for a while, and the cache has their code.
 const CODE_KEPT_MAX: usize = 16;
 
 /// Build of a component that has to end first.
@@ -45,8 +46,8 @@ pub struct LoadRequest {
     build: Option<Build>,
 }
 
-/// Plugins of one start: those of the index, which are ready at once, and the others, which are loaded one after another or
-/// several at a time. Created by [`Engine::load_all`].
+/// Plugins of one start: those of the index, which are ready at once, and the others, which are
+/// loaded one after another or several at a time. Created by [`Engine::load_all`].
 ///
 /// A plugin is named by its position in the list of requests.
 pub struct PluginBatch {
@@ -74,8 +75,9 @@ impl LoadRequest {
         Self { observer, ..self }
     }
 
-    /// Waits for `build` before the plugin is loaded, and loads the component that it returns: create it when the file is
-    /// written. The plugin never comes from the index, because a file that is there already is that of an older build.
+    /// Waits for `build` before the plugin is loaded, and loads the component that it returns:
+    /// create it when the file is written. The plugin never comes from the index, because a file
+    /// that is there already is that of an older build.
     ///
     /// An error of the build is [`LoadError::Build`].
     #[must_use]
@@ -88,10 +90,11 @@ impl LoadRequest {
 }
 
 impl Engine {
-    /// Loads many plugins. Takes those from the index that have not changed, which blocks for about ten microseconds each, and
-    /// leaves the others to the returned batch.
+    /// Loads many plugins. Takes those from the index that have not changed, which blocks for about
+    /// ten microseconds each, and leaves the others to the returned batch.
     ///
-    /// The index belongs to the list of paths; relative paths are relative to `directory`, the working directory.
+    /// The index belongs to the list of paths; relative paths are relative to `directory`, the
+    /// working directory.
     ///
     /// ```no_run
     /// # use std::path::Path;
@@ -110,8 +113,9 @@ impl Engine {
     /// ```
     #[must_use]
     pub fn load_all(&self, directory: &Path, requests: Vec<LoadRequest>) -> PluginBatch {
-        let path =
-            |request: &LoadRequest| request.component.file_ambient().unwrap_or(Path::new("")).to_owned();
+        let path = |request: &LoadRequest| {
+            request.component.file_ambient().unwrap_or(Path::new("")).to_owned()
+        };
         let paths: Vec<PathBuf> = requests.iter().map(path).collect();
         let index = Arc::new(self.read_index(directory, &paths));
         let lookups = requests.iter().map(|request| {
@@ -131,7 +135,8 @@ impl Engine {
                 None => waiting.push((position, request)),
             }
         }
-        let loading = Loading::Waiting { engine: self.clone(), requests: waiting, keeps_order: false };
+        let loading =
+            Loading::Waiting { engine: self.clone(), requests: waiting, keeps_order: false };
         PluginBatch { index, cached, loading }
     }
 
@@ -177,29 +182,31 @@ impl Engine {
 }
 
 impl PluginBatch {
-    /// Makes [`next`](Self::next) return the plugins that it loads in the order of the requests, and not as soon as each is
-    /// loaded. Has no effect once loading has begun.
+    /// Makes [`next`](Self::next) return the plugins that it loads in the order of the requests,
+    /// and not as soon as each is loaded. Has no effect once loading has begun.
     pub fn keep_order(&mut self) {
         if let Loading::Waiting { keeps_order, .. } = &mut self.loading {
             *keeps_order = true;
         }
     }
 
-    /// Returns the next plugin that came from the index, with its position. An error is one of those of [`Engine::load`] that are
-    /// about the grants.
+    /// Returns the next plugin that came from the index, with its position. An error is one of
+    /// those of [`Engine::load`] that are about the grants.
     pub fn next_cached(&mut self) -> Option<(usize, Result<Plugin, LoadError>)> {
         self.cached.pop_front()
     }
 
-    /// Returns the next plugin with its position: those of the index first, if there are any left, and then the others as they are
-    /// loaded. Can be cancelled; what was begun continues with the next call.
+    /// Returns the next plugin with its position: those of the index first, if there are any left,
+    /// and then the others as they are loaded. Can be cancelled; what was begun continues with the
+    /// next call.
     pub async fn next(&mut self) -> Option<(usize, Result<Plugin, LoadError>)> {
         if let Some(cached) = self.next_cached() {
             return Some(cached);
         }
         if let Loading::Waiting { engine, requests, keeps_order } = &mut self.loading {
             let (engine, requests) = (engine.clone(), std::mem::take(requests));
-            self.loading = Loading::Started(start(engine, Arc::clone(&self.index), requests, *keeps_order));
+            self.loading =
+                Loading::Started(start(engine, Arc::clone(&self.index), requests, *keeps_order));
         }
         match &mut self.loading {
             Loading::Started(loading) => loading.next().await,
@@ -220,21 +227,22 @@ impl PluginBatch {
         plugins.into_iter().map(|(_, plugin)| plugin).collect()
     }
 
-    /// Returns the tools that the plugin had when it was last loaded, for one that is left out now; `None` if the index has none.
-    /// The index keeps them for the next start.
+    /// Returns the tools that the plugin had when it was last loaded, for one that is left out now;
+    /// `None` if the index has none. The index keeps them for the next start.
     #[must_use]
     pub fn cached_tools(&self, position: usize) -> Option<Vec<Arc<ToolDefinition>>> {
         self.index.tools(position)
     }
 
-    /// Returns the mark that was set at an earlier start, if it set one. It is about the plugins that come from the index, and not
-    /// about those that are loaded now.
+    /// Returns the mark that was set at an earlier start, if it set one. It is about the plugins
+    /// that come from the index, and not about those that are loaded now.
     #[must_use]
     pub fn approval(&self) -> Option<Approval> {
         self.index.saved_approval()
     }
 
-    /// Sets the mark to save with the index: all plugins of the batch are approved. `None` removes the mark.
+    /// Sets the mark to save with the index: all plugins of the batch are approved. `None` removes
+    /// the mark.
     pub fn set_approval(&self, approval: Option<Approval>) {
         self.index.set_approval(approval);
     }
@@ -276,7 +284,8 @@ async fn load(
     // A change during the load has to be visible.
     let files = component.files().filter(|files| index.is_enabled() && files.are_quiescent());
     let mut loaded = LoadedComponent::load(engine, &component, &options, &*observer).await?;
-    let has_changed = || component.file_ambient().is_none() || component.has_changed() != Some(false);
+    let has_changed =
+        || component.file_ambient().is_none() || component.has_changed() != Some(false);
     if let Some(record) = files.filter(|_| !has_changed()).and_then(|files| loaded.record(files)) {
         index.replace(position, &record);
     }

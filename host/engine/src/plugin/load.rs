@@ -14,8 +14,8 @@ use crate::load::{Described, Description, Loading};
 use crate::{Component, Engine, Grants, LoadError, LoadObserver};
 
 impl Engine {
-    /// Loads a component as a plugin: reads it, and, unless the cache has it, screens it, compiles it and asks it for its tools. A
-    /// host with many plugins loads them with [`Engine::load_all`].
+    /// Loads a component as a plugin: reads it, and, unless the cache has it, screens it, compiles
+    /// it and asks it for its tools. A host with many plugins loads them with [`Engine::load_all`].
     ///
     /// # Errors
     /// [`LoadError`] has the reason why the component is refused, in one line, for the operator.
@@ -29,7 +29,8 @@ impl Engine {
         Plugin::new(self, component, options, loaded.into_parts())
     }
 
-    /// Asks a component for its declarations without checking them, so that its author learns of everything that is wrong.
+    /// Asks a component for its declarations without checking them, so that its author learns of
+    /// everything that is wrong.
     ///
     /// # Errors
     /// Those of [`Engine::load`], except those that are about declarations.
@@ -40,13 +41,17 @@ impl Engine {
         observer: &dyn LoadObserver,
     ) -> Result<(PluginInfo, Vec<Declaration>), LoadError> {
         let (limits, grants) = (Limits::default(), Grants::default());
-        let loading = Loading::start(&self.inner, component, name, &limits, &grants, observer).await?;
-        let Description { component_bytes, imports, declarations } = loading.describe().await?.description;
-        let identity = PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
+        let loading =
+            Loading::start(&self.inner, component, name, &limits, &grants, observer).await?;
+        let Description { component_bytes, imports, declarations } =
+            loading.describe().await?.description;
+        let identity =
+            PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
         Ok((PluginInfo::new(identity, component_bytes, imports), declarations))
     }
 
-    /// Reads and screens a component without running any of it: for one that fails when it is asked for its tools.
+    /// Reads and screens a component without running any of it: for one that fails when it is asked
+    /// for its tools.
     ///
     /// # Errors
     /// Those of [`Engine::load`] that occur before the component is compiled.
@@ -58,17 +63,20 @@ impl Engine {
         let (limits, grants) = (Limits::default(), Grants::default());
         let loading = Loading::start(&self.inner, component, name, &limits, &grants, &()).await?;
         let (component_bytes, imports) = loading.screened().await?;
-        let identity = PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
+        let identity =
+            PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
         Ok(PluginInfo::new(identity, component_bytes, imports))
     }
 
-    /// Refuses mounts that reach files of the engine. The cache holds the key that its entries are authenticated with: a guest that
-    /// could read and write it could run native code. The spill directory holds changes of other calls.
+    /// Refuses mounts that reach files of the engine. The cache holds the key that its entries are
+    /// authenticated with: a guest that could read and write it could run native code. The spill
+    /// directory holds changes of other calls.
     pub(super) fn check_mounts(&self, grants: &Grants) -> Result<(), LoadError> {
         let spill = self.inner.config.spill.as_ref().map(|spill| spill.directory_ambient.as_path());
         for ours in self.cache_directory().into_iter().chain(spill) {
             let overlaps = |root: &Path| root.starts_with(ours) || ours.starts_with(root);
-            let exposed = grants.mounts.iter().find(|mount| mount.store.root_ambient().is_some_and(overlaps));
+            let exposed =
+                grants.mounts.iter().find(|mount| mount.store.root_ambient().is_some_and(overlaps));
             if let Some(mount) = exposed {
                 let (mount, cache) = (mount.name.to_string(), ours.to_owned());
                 return Err(LoadError::MountExposesCache { mount, cache });
@@ -97,13 +105,15 @@ impl LoadedComponent {
     ) -> Result<Self, LoadError> {
         let PluginOptions { name, grants, limits, .. } = options;
         engine.check_mounts(grants)?;
-        let mut loading = Loading::start(&engine.inner, component, name, limits, grants, observer).await?;
+        let mut loading =
+            Loading::start(&engine.inner, component, name, limits, grants, observer).await?;
         let mut described = loading.describe().await?;
         let granted = described.asked.granted_of(&grants.policy(limits));
         // A budget that the plugin sets itself needs code that counts.
         if granted.policy.limits.fuel_max.is_some() && limits.fuel_max.is_none() {
             let limits = &granted.policy.limits;
-            loading = Loading::start(&engine.inner, component, name, limits, grants, observer).await?;
+            loading =
+                Loading::start(&engine.inner, component, name, limits, grants, observer).await?;
             described = loading.describe().await?;
         }
         let definitions = check_declarations(&described.description.declarations)?;
@@ -111,7 +121,8 @@ impl LoadedComponent {
         Ok(Self { described, definitions, digest: loading.digest, is_counting })
     }
 
-    /// Returns the record of the component for the index, with the versions of its `files`. `None` if it cannot be recorded.
+    /// Returns the record of the component for the index, with the versions of its `files`. `None`
+    /// if it cannot be recorded.
     pub(super) fn record(&self, files: ComponentFiles) -> Option<Record> {
         let Described { description, asked, icons, .. } = &self.described;
         let tools = description.declarations.iter().zip(&self.definitions);
@@ -143,7 +154,8 @@ impl LoadedComponent {
 }
 
 impl Parts {
-    /// Creates the parts from a record of the index. `None` if the record is not valid any more; the component is loaded then.
+    /// Creates the parts from a record of the index. `None` if the record is not valid any more;
+    /// the component is loaded then.
     pub(super) fn from_record(record: Record) -> Option<Self> {
         let tools = record.tools.into_iter().map(|tool| tool.into_definition().map(Arc::new));
         Some(Self {

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    CallContext, Completion, ErrorType, Outcome, PluginName, ToolCall, ToolDefinition, ToolError, ToolName,
-    ToolSource,
+    CallContext, Completion, ErrorType, Outcome, PluginName, ToolCall, ToolDefinition, ToolError,
+    ToolName, ToolSource,
 };
 
-/// Stands in for a plugin that does not load, with the tools that are known of it from before: a file that was replaced
-/// by a broken one, a component that a new version of the host no longer takes.
+/// Stands in for a plugin that does not load, with the tools that are known of it from before: a
+/// file that was replaced by a broken one, a component that a new version of the host no longer
+/// takes.
 ///
-/// The other plugins go on working, and a model that calls one of these tools learns that it is unavailable
-/// (`PluginUnavailable`). Why is in the call record alone.
+/// The other plugins go on working, and a model that calls one of these tools learns that it is
+/// unavailable (`PluginUnavailable`). Why is in the call record alone.
 pub struct UnavailablePlugin {
     name: PluginName,
     definitions: Arc<[Arc<ToolDefinition>]>,

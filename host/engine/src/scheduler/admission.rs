@@ -1,16 +1,18 @@
-//! Admission of calls: permits for concurrent calls, and the memory that all calls of the process share.
+//! Admission of calls: permits for concurrent calls, and the memory that all calls of the process
+//! share.
 //!
 //! # Policy
 //!
-//! * **A share leaves room for others.** A plugin may hold at most [`SHARE`] times as much as remains free, of permits, of memory
-//!   and of queue entries. A single plugin gets seven eighths, a second one seven eighths of the rest, and so on, so that every
-//!   newcomer finds something. While anything is free, each plugin can have one permit and one queue entry.
-//! * **The plugin that holds the fewest permits is served first**; among equals, the one that was served longest ago. Calls of
-//!   one plugin are served in order of arrival.
-//! * **A call is rejected only because of its own plugin's queue**: if that has reached its maximum length, or its share of all
-//!   entries.
-//! * **Dropping releases**: a [`CallPermit`] and the memory that was reserved through it, and the queue entry of a [`Waiter`] or
-//!   the permit that it was just given.
+//! * **A share leaves room for others.** A plugin may hold at most [`SHARE`] times as much as
+//!   remains free, of permits, of memory and of queue entries. A single plugin gets seven eighths,
+//!   a second one seven eighths of the rest, and so on, so that every newcomer finds something.
+//!   While anything is free, each plugin can have one permit and one queue entry.
+//! * **The plugin that holds the fewest permits is served first**; among equals, the one that was
+//!   served longest ago. Calls of one plugin are served in order of arrival.
+//! * **A call is rejected only because of its own plugin's queue**: if that has reached its maximum
+//!   length, or its share of all entries.
+//! * **Dropping releases**: a [`CallPermit`] and the memory that was reserved through it, and the
+//!   queue entry of a [`Waiter`] or the permit that it was just given.
 //!
 //! Listing the tools of a plugin that is being loaded counts as a call.
 
@@ -113,7 +115,12 @@ impl Admission {
         let (sender, permit) = oneshot::channel();
         state.enqueue(plugin, QueuedCall { number, permit: sender }, &shared.budget)?;
         drop(state);
-        Ok(Admitted::Queued(Waiter { shared: Arc::clone(shared), plugin: plugin.clone(), number, permit }))
+        Ok(Admitted::Queued(Waiter {
+            shared: Arc::clone(shared),
+            plugin: plugin.clone(),
+            number,
+            permit,
+        }))
     }
 }
 
@@ -126,8 +133,9 @@ impl Shared {
         CallPermit { shared: Arc::clone(self), plugin, memory_bytes: AtomicU64::new(0) }
     }
 
-    /// Takes back one permit of `plugin` and gives out all that are free. A waiter that is gone drops its permit at once, which
-    /// comes back here, so permits are sent after the lock is released.
+    /// Takes back one permit of `plugin` and gives out all that are free. A waiter that is gone
+    /// drops its permit at once, which comes back here, so permits are sent after the lock is
+    /// released.
     fn release(self: &Arc<Self>, plugin: &PluginName, memory_bytes: u64) {
         let mut state = self.lock();
         state.release(plugin, memory_bytes);
@@ -145,12 +153,15 @@ impl State {
         self.clock
     }
 
-    /// Takes a permit for a new call, which does not overtake waiting calls of its plugin. Returns false if it has to wait.
+    /// Takes a permit for a new call, which does not overtake waiting calls of its plugin. Returns
+    /// false if it has to wait.
     fn admit_now(&mut self, plugin: &PluginName, calls_max: u64) -> bool {
         let free = calls_max.saturating_sub(self.calls);
         let served_at = self.tick();
         match self.plugins.get_mut(plugin) {
-            Some(usage) if usage.waiters.is_empty() && usage.has_room(free) => usage.take_permit(served_at),
+            Some(usage) if usage.waiters.is_empty() && usage.has_room(free) => {
+                usage.take_permit(served_at)
+            }
             None if free > 0 => {
                 let usage = PluginUsage { calls: 1, served_at, ..PluginUsage::default() };
                 self.plugins.insert(plugin.clone(), usage);
@@ -221,7 +232,9 @@ impl State {
 
     /// Reserves memory for `plugin`. Returns false if that exceeds its share.
     fn reserve(&mut self, plugin: &PluginName, bytes: u64, bytes_max: u64) -> bool {
-        let Some(free) = bytes_max.checked_sub(self.memory_bytes.saturating_add(bytes)) else { return false };
+        let Some(free) = bytes_max.checked_sub(self.memory_bytes.saturating_add(bytes)) else {
+            return false;
+        };
         let Some(usage) = self.plugins.get_mut(plugin) else { return false };
         let used = usage.memory_bytes.saturating_add(bytes);
         if !leaves_room(used, free) {
@@ -260,7 +273,8 @@ fn leaves_room(used: u64, free: u64) -> bool {
 }
 
 impl CallPermit {
-    /// Reserves `bytes` of the memory of the process until the permit is dropped. Returns false if they are not available.
+    /// Reserves `bytes` of the memory of the process until the permit is dropped. Returns false if
+    /// they are not available.
     pub(crate) fn reserve(&self, bytes: u64) -> bool {
         let bytes_max = self.shared.budget.memory_bytes_max;
         let is_reserved = self.shared.lock().reserve(&self.plugin, bytes, bytes_max);

@@ -1,9 +1,10 @@
 //! CPU time of one call, and the flag that stops it.
 //!
-//! CPU time is that of the thread that polls the call, read before and after every poll. It includes the guest and the host
-//! functions that run on that thread, but neither waiting nor work of other threads. Reading it is a system call, and most calls
-//! end after one poll that is shorter than a few of those, so the first poll is measured by the wall clock, which never shows
-//! less. Limits are checked at every epoch tick, so a call may exceed them by one tick.
+//! CPU time is that of the thread that polls the call, read before and after every poll. It
+//! includes the guest and the host functions that run on that thread, but neither waiting nor work
+//! of other threads. Reading it is a system call, and most calls end after one poll that is shorter
+//! than a few of those, so the first poll is measured by the wall clock, which never shows less.
+//! Limits are checked at every epoch tick, so a call may exceed them by one tick.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
@@ -11,10 +12,11 @@ use std::time::Duration;
 
 use atomic_waker::AtomicWaker;
 
-/// Maximum CPU time of a call on its caller's thread before it moves to the CPU pool. A tool that does a little work ends before
-/// that; the tick that notices it comes at most one period later.
+/// Maximum CPU time of a call on its caller's thread before it moves to the CPU pool. A tool that
+/// does a little work ends before that; the tick that notices it comes at most one period later.
 const IN_PLACE_MAX: Duration = Duration::from_millis(2);
-/// Maximum CPU time of a call after which the next call of the same tool starts on its caller's thread. More than
+/// Maximum CPU time of a call after which the next call of the same tool starts on its caller's
+/// thread. More than
 /// [`IN_PLACE_MAX`]: in the pool a call waits for other calls, which only long calls do not notice.
 const STARTS_IN_PLACE_MAX: Duration = Duration::from_millis(5);
 
@@ -39,7 +41,8 @@ pub(crate) struct CpuMeter {
     stopped: AtomicWaker,
 }
 
-// Relaxed everywhere: one thread at a time polls a call, and moving it between threads synchronizes.
+// Relaxed everywhere: one thread at a time polls a call, and moving it between threads
+// synchronizes.
 impl CpuMeter {
     /// Measures one poll of the call.
     pub(crate) fn measure<T>(&self, poll: impl FnOnce() -> T) -> T {
@@ -97,7 +100,8 @@ impl CpuMeter {
     }
 
     fn now_ns(&self) -> u64 {
-        let in_this_poll = self.clock_ns().saturating_sub(self.poll_started_ns.load(Ordering::Relaxed));
+        let in_this_poll =
+            self.clock_ns().saturating_sub(self.poll_started_ns.load(Ordering::Relaxed));
         self.used_ns.load(Ordering::Relaxed).saturating_add(in_this_poll)
     }
 

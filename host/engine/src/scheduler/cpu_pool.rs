@@ -1,22 +1,26 @@
 //! Threads for guests that compute.
 //!
-//! A call starts on its caller's thread. Most calls end within microseconds, and moving them to another thread would take longer
-//! than the call. A guest that computes, however, would hold that thread from one epoch tick to the next, and a few of them
-//! would hold all threads of the embedding runtime. So a call whose [`CpuMeter`] reports more than a little CPU time continues
-//! in this pool, which has one thread per core and polls each call from tick to tick. After each poll the next plugin has its
-//! turn ([`FairQueue`]): a plugin with many computing calls gets no more CPU time than a plugin with one. A call of a tool that
-//! computed for long the last time starts in the pool.
+//! A call starts on its caller's thread. Most calls end within microseconds, and moving them to
+//! another thread would take longer than the call. A guest that computes, however, would hold that
+//! thread from one epoch tick to the next, and a few of them would hold all threads of the
+//! embedding runtime. So a call whose [`CpuMeter`] reports more than a little CPU time continues in
+//! this pool, which has one thread per core and polls each call from tick to tick. After each poll
+//! the next plugin has its turn ([`FairQueue`]): a plugin with many computing calls gets no more
+//! CPU time than a plugin with one. A call of a tool that computed for long the last time starts in
+//! the pool.
 //!
-//! * **The caller's task waits** for the interrupt and for the result. To stop a call it sets the flag of the meter: the pool
-//!   polls that call next, and it ends there. Dropping the caller's future does the same.
+//! * **The caller's task waits** for the interrupt and for the result. To stop a call it sets the
+//!   flag of the meter: the pool polls that call next, and it ends there. Dropping the caller's
+//!   future does the same.
 //! * **A call that waits in a host function is not queued**, wherever it started.
-//! * **The threads yield to all others.** On Linux they have a lower priority, so that a thread that serves a short call or a
-//!   cancellation preempts them.
-//! * **Host functions called in the pool have a runtime of their own.** A thread inherits the priority of the one that starts it:
-//!   with the embedder's runtime, a file operation could leave it with slow threads for good. It also makes the pool independent
-//!   of that runtime's shutdown.
+//! * **The threads yield to all others.** On Linux they have a lower priority, so that a thread
+//!   that serves a short call or a cancellation preempts them.
+//! * **Host functions called in the pool have a runtime of their own.** A thread inherits the
+//!   priority of the one that starts it: with the embedder's runtime, a file operation could leave
+//!   it with slow threads for good. It also makes the pool independent of that runtime's shutdown.
 //!
-//! The first computing call starts the threads and the runtime. If they cannot be started, calls stay on their callers' threads.
+//! The first computing call starts the threads and the runtime. If they cannot be started, calls
+//! stay on their callers' threads.
 
 mod fair_queue;
 
@@ -35,15 +39,16 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use self::fair_queue::FairQueue;
 use crate::scheduler::cpu_meter::CpuMeter;
 
-/// Nice value of the threads. At 10 they have about a tenth of the weight of other threads: they are preempted at once, and
-/// still make progress while other programs compute.
+/// Nice value of the threads. At 10 they have about a tenth of the weight of other threads: they
+/// are preempted at once, and still make progress while other programs compute.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
 /// Time without a call after which a thread calls the idle hook.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// A call in progress: a future that owns everything it needs. After [`CpuMeter::stop`] it ends at its next poll.
+/// A call in progress: a future that owns everything it needs. After [`CpuMeter::stop`] it ends at
+/// its next poll.
 pub(crate) type Job<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The threads of one engine for calls that compute.
@@ -87,15 +92,16 @@ enum Next {
 }
 
 impl CpuPool {
-    /// Creates a pool without threads. Each of its threads calls `idle_hook` when it has run calls and then has had none for a
-    /// second.
+    /// Creates a pool without threads. Each of its threads calls `idle_hook` when it has run calls
+    /// and then has had none for a second.
     pub(crate) fn new(idle_hook: Option<fn()>) -> Self {
         let shared = Shared { idle_hook, queue: Mutex::default(), changed: Condvar::new() };
         Self { shared: Arc::new(shared), io: OnceLock::new() }
     }
 
-    /// Runs a job to its end: on this thread, and in the pool once `meter` says that it computes, or from the start if
-    /// `starts_in_pool`. When `interrupt` is ready first, the job is stopped, and its result comes with that of the interrupt.
+    /// Runs a job to its end: on this thread, and in the pool once `meter` says that it computes,
+    /// or from the start if `starts_in_pool`. When `interrupt` is ready first, the job is stopped,
+    /// and its result comes with that of the interrupt.
     pub(crate) async fn run<T: Send + 'static, I>(
         &self,
         plugin: &PluginName,
@@ -106,7 +112,8 @@ impl CpuPool {
     ) -> (T, Option<I>) {
         let mut interrupt = pin!(interrupt);
         if !(starts_in_pool && self.start()) {
-            // Most jobs end at their first poll: only after that the interrupt is polled, which has a timer.
+            // Most jobs end at their first poll: only after that the interrupt is polled, which has
+            // a timer.
             let mut has_begun = false;
             // Ready with `None` when the job should move to the pool.
             let in_place = poll_fn(|cx| {
@@ -158,7 +165,8 @@ impl CpuPool {
             job.as_mut().poll(cx)
         });
         let shared = Arc::clone(&self.shared);
-        let schedule = WithInfo(move |call, info: ScheduleInfo| shared.push(call, info.woken_while_running));
+        let schedule =
+            WithInfo(move |call, info: ScheduleInfo| shared.push(call, info.woken_while_running));
         let (call, task) = async_task::Builder::new()
             .metadata(info)
             // A panic continues in the caller's task.
@@ -189,7 +197,8 @@ impl Drop for CpuPool {
         drop(queue);
         drop(abandoned);
         self.shared.changed.notify_all();
-        // Waiting for its threads is forbidden within another runtime, and one of them may be blocked.
+        // Waiting for its threads is forbidden within another runtime, and one of them may be
+        // blocked.
         if let Some(io) = self.io.take().flatten() {
             io.shutdown_background();
         }
@@ -198,13 +207,17 @@ impl Drop for CpuPool {
 
 /// Starts the runtime and the threads. One thread is enough to continue with.
 fn start(shared: &Arc<Shared>) -> std::io::Result<Runtime> {
-    let io =
-        Builder::new_multi_thread().worker_threads(1).thread_name("cofferdam-cpu-io").enable_all().build()?;
+    let io = Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("cofferdam-cpu-io")
+        .enable_all()
+        .build()?;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     for started in 0..cores {
         let (shared, handle) = (Arc::clone(shared), io.handle().clone());
-        let spawned =
-            thread::Builder::new().name("cofferdam-cpu".to_owned()).spawn(move || serve(&shared, &handle));
+        let spawned = thread::Builder::new()
+            .name("cofferdam-cpu".to_owned())
+            .spawn(move || serve(&shared, &handle));
         match spawned {
             Ok(_) => {}
             Err(error) if started == 0 => {
@@ -225,7 +238,8 @@ fn serve(shared: &Shared, io: &Handle) {
     loop {
         match shared.next(has_run) {
             Next::Call(call) => {
-                // The task forwards a panic of the call. What is left are panics while an abandoned call is dropped.
+                // The task forwards a panic of the call. What is left are panics while an abandoned
+                // call is dropped.
                 let _ = catch_unwind(AssertUnwindSafe(|| call.run()));
                 has_run = true;
             }
@@ -240,7 +254,8 @@ fn serve(shared: &Shared, io: &Handle) {
     }
 }
 
-/// Lowers the priority of this thread. If that fails, short calls wait a little longer on a busy machine.
+/// Lowers the priority of this thread. If that fails, short calls wait a little longer on a busy
+/// machine.
 fn lower_priority() {
     // Elsewhere this would change the priority of the whole process.
     #[cfg(target_os = "linux")]
@@ -252,7 +267,8 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a call. One that was woken while a thread polled it needs no other thread: that one looks at the queue next.
+    /// Queues a call. One that was woken while a thread polled it needs no other thread: that one
+    /// looks at the queue next.
     fn push(&self, call: Runnable<CallInfo>, is_polled: bool) {
         let mut queue = self.lock();
         if queue.is_closed {

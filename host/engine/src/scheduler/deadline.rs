@@ -1,8 +1,9 @@
 //! Wall-clock deadline of one call.
 //!
-//! The clock is paused while the call waits for an answer to a question of its caller: people take minutes, and no tool can hurry
-//! them. It is paused for at most [`PAUSE_MAX`] in total, so that a call ends even if there is no answer. The caller's own
-//! deadline and cancellation are never paused.
+//! The clock is paused while the call waits for an answer to a question of its caller: people take
+//! minutes, and no tool can hurry them. It is paused for at most [`PAUSE_MAX`] in total, so that a
+//! call ends even if there is no answer. The caller's own deadline and cancellation are never
+//! paused.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -58,7 +59,8 @@ impl Deadline {
         self.lock().paused_total
     }
 
-    /// Awaits `answer` with the clock paused. Returns `None` when it has been paused for [`PAUSE_MAX`].
+    /// Awaits `answer` with the clock paused. Returns `None` when it has been paused for
+    /// [`PAUSE_MAX`].
     pub(crate) async fn pause_for<T>(&self, answer: impl Future<Output = T>) -> Option<T> {
         let left = PAUSE_MAX.saturating_sub(self.paused_total());
         let _pause = self.pause();
@@ -121,7 +123,9 @@ mod tests {
         assert_eq!(deadline.remaining(), remaining);
         drop(pause);
         assert!(deadline.paused_total() >= LIMIT * 4);
-        tokio::time::timeout(Duration::from_secs(20), deadline.passed()).await.expect("it passes in the end");
+        tokio::time::timeout(Duration::from_secs(20), deadline.passed())
+            .await
+            .expect("it passes in the end");
         assert_eq!(deadline.remaining(), Duration::ZERO);
     }
 

@@ -1,7 +1,7 @@
 //! The thread that interrupts running guests.
 //!
-//! A tick only makes guest code run its epoch callback, which compares a monotonic clock with the deadline: ticks are late on a
-//! busy machine.
+//! A tick only makes guest code run its epoch callback, which compares a monotonic clock with the
+//! deadline: ticks are late on a busy machine.
 
 use std::sync::Arc;
 use std::thread::{self, Thread};
@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use super::trim::RunningCalls;
 
-/// Time between two ticks. It bounds how late a deadline in pure guest code is noticed, how long a call computes on its caller's
-/// thread before it moves to the CPU pool, and how long a turn in that pool is: cancelling within 50 ms takes some of them. A
-/// tick costs a running guest some microseconds, mostly for changing turns, which at 10 ms cannot be measured.
+/// Time between two ticks. It bounds how late a deadline in pure guest code is noticed, how long a
+/// call computes on its caller's thread before it moves to the CPU pool, and how long a turn in
+/// that pool is: cancelling within 50 ms takes some of them. A tick costs a running guest some
+/// microseconds, mostly for changing turns, which at 10 ms cannot be measured.
 ///
-/// The thread has no special priority, and a late tick only delays: where the system has priorities, this thread preempts those
-/// of the CPU pool.
+/// The thread has no special priority, and a late tick only delays: where the system has
+/// priorities, this thread preempts those of the CPU pool.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// Ticks after the last call before the thread sleeps. Waking it costs more than a small call, and would happen for most of the
-/// calls that follow one another.
+/// Ticks after the last call before the thread sleeps. Waking it costs more than a small call, and
+/// would happen for most of the calls that follow one another.
 const LINGER: u32 = 20;
 
 /// Time without calls after which the engine gives memory back.
@@ -26,7 +27,8 @@ const IDLE: Duration = Duration::from_secs(1);
 /// Time between two checks of a sleeping thread for the end of the engine.
 const CHECK: Duration = Duration::from_secs(5);
 
-/// Handle of the thread. It ticks while calls run and a moment longer, sleeps otherwise, and ends with the engine.
+/// Handle of the thread. It ticks while calls run and a moment longer, sleeps otherwise, and ends
+/// with the engine.
 pub(crate) struct EpochTicker {
     running: Arc<RunningCalls>,
     thread: Thread,
@@ -39,7 +41,10 @@ pub(crate) struct Ticking {
 
 impl EpochTicker {
     /// Starts the thread for `engine`, which it does not keep alive.
-    pub(crate) fn start(engine: &wasmtime::Engine, idle_hook: Option<fn()>) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        engine: &wasmtime::Engine,
+        idle_hook: Option<fn()>,
+    ) -> std::io::Result<Self> {
         let running = Arc::new(RunningCalls::default());
         let weak = engine.weak();
         let counter = Arc::clone(&running);
@@ -96,8 +101,8 @@ fn tick(engine: &wasmtime::EngineWeak, running: &RunningCalls, idle_hook: Option
     }
 }
 
-/// Sleeps until a call runs, and gives memory back when none has for a moment. Returns true if calls have run since memory was
-/// given back.
+/// Sleeps until a call runs, and gives memory back when none has for a moment. Returns true if
+/// calls have run since memory was given back.
 fn rest(
     engine: &wasmtime::EngineWeak,
     running: &RunningCalls,

@@ -1,7 +1,8 @@
 //! Counts one function body.
 //!
-//! Most operators cost a validator a fixed time. Calls, typed blocks and branches do not: they move as many values as
-//! their type has, and a type of two thousand values takes two bytes to name. What they move is summed.
+//! Most operators cost a validator a fixed time. Calls, typed blocks and branches do not: they move
+//! as many values as their type has, and a type of two thousand values takes two bytes to name.
+//! What they move is summed.
 
 use wasmparser::{BlockType, FunctionBody, Operator};
 
@@ -99,10 +100,13 @@ impl BodyScan<'_> {
             Operator::Call { function_index } | Operator::ReturnCall { function_index } => {
                 width_at(self.functions, *function_index).moved()
             }
-            Operator::CallIndirect { type_index, .. } | Operator::ReturnCallIndirect { type_index, .. } => {
+            Operator::CallIndirect { type_index, .. }
+            | Operator::ReturnCallIndirect { type_index, .. } => {
                 width_at(self.types, *type_index).moved()
             }
-            Operator::Br { .. } | Operator::BrIf { .. } | Operator::Return | Operator::Else => self.widest,
+            Operator::Br { .. } | Operator::BrIf { .. } | Operator::Return | Operator::Else => {
+                self.widest
+            }
             Operator::BrTable { targets } => {
                 let targets = u64::from(targets.len());
                 tally.check(Quantity::BranchTargets, targets)?;

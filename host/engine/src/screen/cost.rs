@@ -1,14 +1,16 @@
 //! Costs of definitions after expansion.
 //!
-//! A component is cheap to write and dear to expand: each instantiation and each use of a type repeats what it names.
-//! So a cost is computed once where something is defined, kept with it, and added wherever it is used. Additions
-//! saturate; every cost is an upper bound of the work of a validator or compiler, never an exact figure.
+//! A component is cheap to write and dear to expand: each instantiation and each use of a type
+//! repeats what it names. So a cost is computed once where something is defined, kept with it, and
+//! added wherever it is used. Additions saturate; every cost is an upper bound of the work of a
+//! validator or compiler, never an exact figure.
 
 use super::error::{Quantity, ScreenError};
 use super::tally::Tally;
 
-/// Cost of a resource where a type declares it. A validator makes a fresh one per use, with tables around it: up to
-/// 16 KB and 56 µs where instance types are nested, against some 100 bytes for other items.
+/// Cost of a resource where a type declares it. A validator makes a fresh one per use, with tables
+/// around it: up to 16 KB and 56 µs where instance types are nested, against some 100 bytes for
+/// other items.
 const RESOURCE_COST: u64 = 128;
 
 /// The size of a type, function or instance as a tree, with every reference written out.
@@ -23,16 +25,17 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Something without parts, and what stands in for an index that does not exist: the validator refuses that.
+    /// Something without parts, and what stands in for an index that does not exist: the validator
+    /// refuses that.
     pub(super) const LEAF: Self = Self { cost: 1, widest: 1, depth: 1 };
     /// A declaration of a resource.
     pub(super) const RESOURCE: Self = Self { cost: RESOURCE_COST, widest: 1, depth: 1 };
 
     /// A type or function made of `parts`.
     pub(super) fn of(parts: impl IntoIterator<Item = Self>) -> Self {
-        let (cost, depth) = parts
-            .into_iter()
-            .fold((1_u64, 0), |(cost, depth), part| (cost.saturating_add(part.cost), part.depth.max(depth)));
+        let (cost, depth) = parts.into_iter().fold((1_u64, 0), |(cost, depth), part| {
+            (cost.saturating_add(part.cost), part.depth.max(depth))
+        });
         Self { cost, widest: cost, depth: depth.saturating_add(1) }
     }
 
@@ -78,7 +81,12 @@ impl Space {
     }
 
     /// Adds a type that was defined in this scope at the price of `cost`.
-    pub(super) fn define(&mut self, tally: &Tally<'_>, shape: Shape, cost: u64) -> Result<(), ScreenError> {
+    pub(super) fn define(
+        &mut self,
+        tally: &Tally<'_>,
+        shape: Shape,
+        cost: u64,
+    ) -> Result<(), ScreenError> {
         tally.check(Quantity::TypeDepth, shape.depth)?;
         self.types.push(shape);
         self.charge(tally, cost)
@@ -111,7 +119,8 @@ pub(super) struct Expansion {
 }
 
 impl Expansion {
-    /// Adds one more instantiation of `other`. Definitions are counted in a [`Space`] until its scope ends.
+    /// Adds one more instantiation of `other`. Definitions are counted in a [`Space`] until its
+    /// scope ends.
     pub(super) fn add(&mut self, tally: &Tally<'_>, other: &Self) -> Result<(), ScreenError> {
         self.instances = self.instances.saturating_add(other.instances);
         self.memories = self.memories.saturating_add(other.memories);

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-/// Longest part of a message that is taken from the validator, in characters. It can quote names of the component.
+/// Longest part of a message that is taken from the validator, in characters. It can quote names of
+/// the component.
 const QUOTED_CHARS_MAX: usize = 200;
 
-/// Reason to refuse a component before it is compiled. Each message is one line without control characters.
+/// Reason to refuse a component before it is compiled. Each message is one line without control
+/// characters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScreenError {
@@ -33,7 +35,9 @@ pub enum ScreenError {
     )]
     CoreModule,
     /// The header names a version or layer that is not known.
-    #[error("unknown WebAssembly version {version}, layer {layer}; a component has version 13, layer 1")]
+    #[error(
+        "unknown WebAssembly version {version}, layer {layer}; a component has version 13, layer 1"
+    )]
     UnknownVersion {
         /// The version field of the header.
         version: u16,
@@ -62,7 +66,9 @@ pub enum ScreenError {
     #[error("the component uses a shared memory; threads are not supported, build it without them")]
     SharedMemory,
     /// A proposal is used that is switched off.
-    #[error("the component needs a WebAssembly proposal that is switched off: {reason} (at byte {offset})")]
+    #[error(
+        "the component needs a WebAssembly proposal that is switched off: {reason} (at byte {offset})"
+    )]
     SwitchedOff {
         /// The words of the validator.
         reason: String,
@@ -112,7 +118,8 @@ impl fmt::Display for FileKind {
     }
 }
 
-/// Quantity that the screen counts. Reads as the noun of a message; [`super::ScreenLimits`] defines each one.
+/// Quantity that the screen counts. Reads as the noun of a message; [`super::ScreenLimits`] defines
+/// each one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Quantity {
@@ -204,7 +211,8 @@ impl From<wasmparser::Error> for ScreenError {
     }
 }
 
-/// `text` as one line that cannot drive a terminal: it may quote names that the author of the component chose.
+/// `text` as one line that cannot drive a terminal: it may quote names that the author of the
+/// component chose.
 fn one_line(text: &str) -> String {
     let mut line = String::new();
     for character in text.chars().take(QUOTED_CHARS_MAX) {

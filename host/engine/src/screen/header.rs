@@ -8,7 +8,8 @@ const HEADER_BYTES: u64 = 8;
 /// Maximum number of unknown bytes that are read to name their kind.
 const LOOK_BYTES: usize = 512;
 
-/// Refuses what is no component by its header, what is too long, and what ends before its last section does.
+/// Refuses what is no component by its header, what is too long, and what ends before its last
+/// section does.
 pub(super) fn check(bytes: &[u8], bytes_max: u64) -> Result<(), ScreenError> {
     let length = bytes.len() as u64;
     check_header(bytes)?;
@@ -44,7 +45,9 @@ fn file_kind(bytes: &[u8]) -> FileKind {
     let start = bytes.get(..LOOK_BYTES).unwrap_or(bytes);
     match start {
         [0x7f, b'E', b'L', b'F', ..] => FileKind::Elf,
-        [b'P', b'K', 3, 4, ..] | [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] => FileKind::Archive,
+        [b'P', b'K', 3, 4, ..] | [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            FileKind::Archive
+        }
         tar if tar.get(257..262) == Some(b"ustar") => FileKind::Archive,
         zeros if zeros.iter().all(|byte| *byte == 0) => FileKind::Zeros,
         text if is_text(text) => FileKind::Text,
@@ -52,7 +55,8 @@ fn file_kind(bytes: &[u8]) -> FileKind {
     }
 }
 
-/// Returns true if `start` is UTF-8 without control characters, except for a character that is cut off at the end.
+/// Returns true if `start` is UTF-8 without control characters, except for a character that is cut
+/// off at the end.
 fn is_text(start: &[u8]) -> bool {
     let text = match std::str::from_utf8(start) {
         Ok(text) => text,
@@ -65,7 +69,8 @@ fn is_text(start: &[u8]) -> bool {
     !text.is_empty() && !text.chars().any(|c| c.is_control() && !c.is_whitespace())
 }
 
-/// Returns the length of the file by its headers: the end of the last top-level section whose header is there.
+/// Returns the length of the file by its headers: the end of the last top-level section whose
+/// header is there.
 ///
 /// A header that makes no sense ends the search; the parser has the words for it.
 fn announced_bytes(bytes: &[u8]) -> u64 {
@@ -80,7 +85,8 @@ fn announced_bytes(bytes: &[u8]) -> u64 {
     end
 }
 
-/// Returns the end of the section that starts at `start`; one past the file if its header is cut off, `None` if it is broken.
+/// Returns the end of the section that starts at `start`; one past the file if its header is cut
+/// off, `None` if it is broken.
 fn section_end(bytes: &[u8], start: u64) -> Option<u64> {
     let header = bytes.get(usize::try_from(start).ok()?..)?;
     let mut size = 0_u64;

@@ -6,9 +6,10 @@ const MIB: u64 = 1024 * 1024;
 
 /// Largest values that still pass the screen.
 ///
-/// Every number leaves room above the largest real component that was measured: Python by componentize-py 0.25 (18 MB),
-/// StarlingMonkey (12 MB) and QuickJS, Go 1.27 with `net/http` (8 MB), Rust without optimisation (16 MB). The measured
-/// maximum is in the comment beside each default. "Expanded" quantities count once per instantiation.
+/// Every number leaves room above the largest real component that was measured: Python by
+/// componentize-py 0.25 (18 MB), StarlingMonkey (12 MB) and QuickJS, Go 1.27 with `net/http` (8
+/// MB), Rust without optimisation (16 MB). The measured maximum is in the comment beside each
+/// default. "Expanded" quantities count once per instantiation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScreenLimits {
     /// Length of the file.
@@ -19,8 +20,9 @@ pub struct ScreenLimits {
     pub sections_max: u64,
     /// Core and component instances, expanded.
     pub instances_max: u64,
-    /// Entries of component-level sections, imports and exports of instantiated modules, and the tree size of every type
-    /// at each place that uses it, expanded. A resource counts as 128, because validators copy whole tables for each.
+    /// Entries of component-level sections, imports and exports of instantiated modules, and the
+    /// tree size of every type at each place that uses it, expanded. A resource counts as 128,
+    /// because validators copy whole tables for each.
     pub definitions_max: u64,
     /// Types and declarations inside types, core types included.
     pub types_max: u64,
@@ -63,9 +65,10 @@ pub struct ScreenLimits {
 }
 
 impl ScreenLimits {
-    /// Wasm 2.0 without host references, extended constant expressions, exceptions, atomic instructions, and the
-    /// component model of WASI 0.2. Tail calls, GC, 64-bit and several memories in one module, relaxed SIMD and
-    /// component-level async are off; shared memories, which the validator would allow, are refused by the count of memories.
+    /// Wasm 2.0 without host references, extended constant expressions, exceptions, atomic
+    /// instructions, and the component model of WASI 0.2. Tail calls, GC, 64-bit and several
+    /// memories in one module, relaxed SIMD and component-level async are off; shared memories,
+    /// which the validator would allow, are refused by the count of memories.
     pub const FEATURES: WasmFeatures = WasmFeatures::WASM2
         .difference(WasmFeatures::GC_TYPES)
         .union(WasmFeatures::EXTENDED_CONST)
@@ -85,11 +88,13 @@ impl Default for ScreenLimits {
             sections_max: 20_000,
             // Python: 65, of which 14 are instances of core modules. One more per native extension.
             instances_max: 1_000,
-            // Python: 28,386. At the limit, types that attack the validator cost it 40 ms and 30 MB.
+            // Python: 28,386. At the limit, types that attack the validator cost it 40 ms and 30
+            // MB.
             definitions_max: 1_000_000,
             // Python: 1,636.
             types_max: 50_000,
-            // StarlingMonkey: 13. The validator recurses, and asserts that there are no more than 127.
+            // StarlingMonkey: 13. The validator recurses, and asserts that there are no more than
+            // 127.
             type_depth_max: 50,
             // Python: 6,499.
             externs_max: 50_000,
@@ -111,7 +116,8 @@ impl Default for ScreenLimits {
             globals_max: 20_000,
             // QuickJS: 2. Composed components bring one each.
             memories_max: 8,
-            // Python: 12.3 MiB. The limiter of a call decides; this refuses what no call could be allowed.
+            // Python: 12.3 MiB. The limiter of a call decides; this refuses what no call could be
+            // allowed.
             memory_bytes_max: 1024 * MIB,
             // 2 everywhere.
             tables_max: 32,

@@ -14,7 +14,8 @@ use super::tally::Tally;
 /// Bytes of a page unless a module says otherwise, as a power of two.
 const PAGE_SIZE_LOG2: u32 = 16;
 
-/// A core module that is being read. Kept until its end: how many values each of its functions moves.
+/// A core module that is being read. Kept until its end: how many values each of its functions
+/// moves.
 #[derive(Default)]
 pub(super) struct ModuleScan {
     types: Vec<Width>,
@@ -34,13 +35,17 @@ impl ModuleScan {
         }
     }
 
-    /// Returns the items that one instantiation of the module creates. Its definitions are its imports and exports, each of
-    /// which is looked up again whenever the module is instantiated.
+    /// Returns the items that one instantiation of the module creates. Its definitions are its
+    /// imports and exports, each of which is looked up again whenever the module is instantiated.
     pub(super) fn finish(self) -> Expansion {
         self.expansion
     }
 
-    pub(super) fn section(&mut self, payload: Payload<'_>, tally: &mut Tally<'_>) -> Result<(), ScreenError> {
+    pub(super) fn section(
+        &mut self,
+        payload: Payload<'_>,
+        tally: &mut Tally<'_>,
+    ) -> Result<(), ScreenError> {
         match payload {
             Payload::TypeSection(section) => self.read_types(section, tally),
             Payload::ImportSection(section) => self.read_imports(section, tally),
@@ -53,7 +58,8 @@ impl ModuleScan {
             Payload::ElementSection(section) => read_elements(section, tally),
             Payload::DataSection(section) => tally.add(Quantity::DataSegments, section.count()),
             Payload::CodeSectionEntry(body) => self.read_body(&body, tally),
-            // Custom sections are never looked at; whatever else there is, the validator knows or refuses.
+            // Custom sections are never looked at; whatever else there is, the validator knows or
+            // refuses.
             _ => Ok(()),
         }
     }
@@ -72,7 +78,8 @@ impl ModuleScan {
                 CompositeInnerType::Func(ty) => Width::new(ty.params().len(), ty.results().len()),
                 _ => Width::default(),
             }));
-            let widest = self.types.iter().rev().take(group.types().len()).map(|width| width.params()).max();
+            let widest =
+                self.types.iter().rev().take(group.types().len()).map(|width| width.params()).max();
             self.widest_type = self.widest_type.max(widest.unwrap_or(0));
         }
         Ok(())
@@ -116,7 +123,8 @@ impl ModuleScan {
     ) -> Result<(), ScreenError> {
         for table in section {
             let table_elements = table?.ty.initial;
-            self.expansion.add(tally, &Expansion { tables: 1, table_elements, ..Expansion::default() })?;
+            self.expansion
+                .add(tally, &Expansion { tables: 1, table_elements, ..Expansion::default() })?;
         }
         Ok(())
     }
@@ -130,7 +138,8 @@ impl ModuleScan {
             let memory = memory?;
             refuse_shared(&memory)?;
             let memory_bytes = initial_bytes(&memory);
-            self.expansion.add(tally, &Expansion { memories: 1, memory_bytes, ..Expansion::default() })?;
+            self.expansion
+                .add(tally, &Expansion { memories: 1, memory_bytes, ..Expansion::default() })?;
         }
         Ok(())
     }
@@ -140,7 +149,11 @@ impl ModuleScan {
         tally.add(Quantity::Externs, count)
     }
 
-    fn read_body(&mut self, body: &FunctionBody<'_>, tally: &mut Tally<'_>) -> Result<(), ScreenError> {
+    fn read_body(
+        &mut self,
+        body: &FunctionBody<'_>,
+        tally: &mut Tally<'_>,
+    ) -> Result<(), ScreenError> {
         let index = self.imported_functions.saturating_add(self.bodies);
         self.bodies = self.bodies.saturating_add(1);
         let own = self.functions.get(index).copied().unwrap_or_default();
@@ -148,7 +161,10 @@ impl ModuleScan {
     }
 }
 
-fn read_elements(section: ElementSectionReader<'_>, tally: &mut Tally<'_>) -> Result<(), ScreenError> {
+fn read_elements(
+    section: ElementSectionReader<'_>,
+    tally: &mut Tally<'_>,
+) -> Result<(), ScreenError> {
     tally.add(Quantity::ElementSegments, section.count())?;
     for segment in section {
         let elements = match segment?.items {
@@ -166,6 +182,7 @@ fn refuse_shared(memory: &MemoryType) -> Result<(), ScreenError> {
 }
 
 fn initial_bytes(memory: &MemoryType) -> u64 {
-    let page = 1_u64.checked_shl(memory.page_size_log2.unwrap_or(PAGE_SIZE_LOG2)).unwrap_or(u64::MAX);
+    let page =
+        1_u64.checked_shl(memory.page_size_log2.unwrap_or(PAGE_SIZE_LOG2)).unwrap_or(u64::MAX);
     memory.initial.saturating_mul(page)
 }

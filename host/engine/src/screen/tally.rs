@@ -38,7 +38,11 @@ impl<'l> Tally<'l> {
     }
 
     /// Adds `more` to the sum of `quantity`, which must be one that is summed over the file.
-    pub(super) fn add(&mut self, quantity: Quantity, more: impl Into<u64>) -> Result<(), ScreenError> {
+    pub(super) fn add(
+        &mut self,
+        quantity: Quantity,
+        more: impl Into<u64>,
+    ) -> Result<(), ScreenError> {
         let more = more.into();
         let Some(sum) = self.sum(quantity) else {
             debug_assert!(false, "{quantity:?} has no sum");

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A small component with most kinds of sections: nested components, two instances of one module, a type with
-/// declarations, aliases, a lifted and a lowered function, custom sections.
+/// A small component with most kinds of sections: nested components, two instances of one module, a
+/// type with declarations, aliases, a lifted and a lowered function, custom sections.
 const SMALL: &str = r#"(component
     (type $io (instance (export "stream" (type $s (sub resource))) (type (own $s))))
     (import "wasi:io/streams@0.2.6" (instance (type $io)))
@@ -42,7 +42,8 @@ fn refusal_with(bytes: &[u8], limits: &ScreenLimits) -> String {
     screen(bytes, limits).unwrap_err().to_string()
 }
 
-/// The text of the refusal of `text` when one limit is lowered, after checking that it passes with one more.
+/// The text of the refusal of `text` when one limit is lowered, after checking that it passes with
+/// one more.
 fn just_over(text: &str, found: u64, limit: impl Fn(&mut ScreenLimits) -> &mut u64) -> String {
     let (bytes, mut limits) = (bytes(text), ScreenLimits::default());
     *limit(&mut limits) = found;
@@ -64,7 +65,10 @@ fn imports_that_only_mention_types_are_not_reported() {
         (type $day (enum "today"))
         (import "day" (type (eq $day)))
     )"#;
-    assert_eq!(screen(&bytes(text), &ScreenLimits::default()).unwrap().imports, ["wasi:io/streams@0.2.6"]);
+    assert_eq!(
+        screen(&bytes(text), &ScreenLimits::default()).unwrap().imports,
+        ["wasi:io/streams@0.2.6"]
+    );
 }
 
 #[test]
@@ -126,7 +130,10 @@ fn bytes_that_are_no_component() {
             b"\0asm\x0a\0\x01\0",
             "unknown WebAssembly version 10, layer 1; a component has version 13, layer 1",
         ),
-        (b"\0asm\x01\0\x02\0", "unknown WebAssembly version 1, layer 2; a component has version 13, layer 1"),
+        (
+            b"\0asm\x01\0\x02\0",
+            "unknown WebAssembly version 1, layer 2; a component has version 13, layer 1",
+        ),
         (
             &elf,
             "not a WebAssembly file but an ELF file (a program, or a precompiled `.cwasm`, which is never loaded from \
@@ -195,7 +202,9 @@ fn a_broken_section_length_is_not_called_a_cut() {
 fn each_limit_has_its_words() {
     let many = |item: &str, count: usize| item.repeat(count);
     let module = |items: &str| format!("(component (core module {items}))");
-    let run = |items: &str| format!("(component (core module $m {items}) (core instance (instantiate $m)))");
+    let run = |items: &str| {
+        format!("(component (core module $m {items}) (core instance (instantiate $m)))")
+    };
     let cases: [(String, String); 21] = [
         (
             just_over("(component)", 8, |l| &mut l.component_bytes_max),
@@ -403,7 +412,8 @@ fn a_failure_of_the_validator_is_a_refusal() {
 fn custom_sections_are_not_looked_into() {
     let mut component = bytes(SMALL);
     for name in ["name", "component-name", "component-type", "\u{202e}"] {
-        let contents = [&[name.len() as u8][..], name.as_bytes(), &[0xff, 0x80, 0, 0x7f, 0xff]].concat();
+        let contents =
+            [&[name.len() as u8][..], name.as_bytes(), &[0xff, 0x80, 0, 0x7f, 0xff]].concat();
         component.extend([&[0, contents.len() as u8][..], &contents].concat());
     }
     assert!(screen(&component, &ScreenLimits::default()).is_ok());

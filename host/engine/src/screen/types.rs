@@ -1,8 +1,8 @@
 //! Reads component-level types without recursion.
 //!
-//! A component or instance type holds declarations, which hold types again. `wasmparser` reads them by recursion
-//! without a bound; so this reads the outer two bytes of such a type itself, keeps open types on a stack of its own,
-//! and leaves only types without declarations to `wasmparser`.
+//! A component or instance type holds declarations, which hold types again. `wasmparser` reads them
+//! by recursion without a bound; so this reads the outer two bytes of such a type itself, keeps
+//! open types on a stack of its own, and leaves only types without declarations to `wasmparser`.
 
 use wasmparser::{
     BinaryReader, ComponentAlias, ComponentDefinedType, ComponentExternalKind, ComponentImport,
@@ -86,7 +86,8 @@ impl<'s, 'l> TypeScan<'s, 'l> {
         }
     }
 
-    /// Ends the innermost open type: a definition in the scope around it, at the price of its declarations.
+    /// Ends the innermost open type: a definition in the scope around it, at the price of its
+    /// declarations.
     fn close(&mut self) -> Result<(), ScreenError> {
         let Some(closed) = self.open.pop() else { return Ok(()) };
         let shape = closed.space.shape();
@@ -114,7 +115,10 @@ impl<'s, 'l> TypeScan<'s, 'l> {
         }
     }
 
-    fn leaf_declaration(&mut self, declaration: InstanceTypeDeclaration<'_>) -> Result<(), ScreenError> {
+    fn leaf_declaration(
+        &mut self,
+        declaration: InstanceTypeDeclaration<'_>,
+    ) -> Result<(), ScreenError> {
         match declaration {
             InstanceTypeDeclaration::Alias(alias) => self.alias(&alias),
             InstanceTypeDeclaration::Export { ty, .. } => {
@@ -125,7 +129,8 @@ impl<'s, 'l> TypeScan<'s, 'l> {
                 let (tally, space) = self.current()?;
                 space.charge(tally, core_type_cost(&ty))
             }
-            // Read as `DECLARES_TYPE` before; charged all the same, so that no order of cases can lose it.
+            // Read as `DECLARES_TYPE` before; charged all the same, so that no order of cases can
+            // lose it.
             InstanceTypeDeclaration::Type(_) => {
                 let (tally, space) = self.current()?;
                 space.define(tally, Shape::LEAF, 1)
@@ -170,14 +175,20 @@ impl<'s, 'l> TypeScan<'s, 'l> {
 }
 
 /// Adds an import or export of type `ty` to a scope.
-pub(super) fn declare(space: &mut Space, tally: &Tally<'_>, ty: ComponentTypeRef) -> Result<(), ScreenError> {
+pub(super) fn declare(
+    space: &mut Space,
+    tally: &Tally<'_>,
+    ty: ComponentTypeRef,
+) -> Result<(), ScreenError> {
     let shape = referred(space, ty);
     match ty {
         ComponentTypeRef::Func(_) => space.functions.push(shape),
         ComponentTypeRef::Instance(_) => space.instances.push(shape),
         ComponentTypeRef::Type(TypeBounds::Eq(_)) => space.types.push(shape),
         ComponentTypeRef::Type(TypeBounds::SubResource) => space.types.push(Shape::LEAF),
-        ComponentTypeRef::Value(_) | ComponentTypeRef::Component(_) | ComponentTypeRef::Module(_) => {}
+        ComponentTypeRef::Value(_)
+        | ComponentTypeRef::Component(_)
+        | ComponentTypeRef::Module(_) => {}
     }
     space.expose(tally, shape)
 }
@@ -195,18 +206,22 @@ pub(super) fn referred(space: &Space, ty: ComponentTypeRef) -> Shape {
     }
 }
 
-/// Adds what an alias takes out of an instance. Its name is not resolved: the largest export bounds it.
+/// Adds what an alias takes out of an instance. Its name is not resolved: the largest export bounds
+/// it.
 pub(super) fn take_out(space: &mut Space, kind: ComponentExternalKind, instance: u32) {
     let instance = space.instance_at(instance);
     match kind {
         ComponentExternalKind::Type => space.types.push(instance.part()),
         ComponentExternalKind::Func => space.functions.push(instance.part()),
         ComponentExternalKind::Instance => space.instances.push(instance),
-        ComponentExternalKind::Value | ComponentExternalKind::Component | ComponentExternalKind::Module => {}
+        ComponentExternalKind::Value
+        | ComponentExternalKind::Component
+        | ComponentExternalKind::Module => {}
     }
 }
 
-/// Returns the cost of a core type at component level: its declarations, if it is the type of a module.
+/// Returns the cost of a core type at component level: its declarations, if it is the type of a
+/// module.
 pub(super) fn core_type_cost(ty: &CoreType<'_>) -> u64 {
     match ty {
         CoreType::Rec(group) => group.types().len() as u64,

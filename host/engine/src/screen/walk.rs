@@ -1,8 +1,10 @@
-//! One pass over the file: which component or module each section belongs to, and what instantiations add up to.
+//! One pass over the file: which component or module each section belongs to, and what
+//! instantiations add up to.
 
 use wasmparser::{
     CanonicalFunction, ComponentAlias, ComponentExport, ComponentExternalKind, ComponentImport,
-    ComponentInstance, ComponentOuterAliasKind, Encoding, Instance, Parser, Payload, SectionLimited,
+    ComponentInstance, ComponentOuterAliasKind, Encoding, Instance, Parser, Payload,
+    SectionLimited,
 };
 
 use super::Screened;
@@ -78,8 +80,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Refuses a nested module with the header of a component and the other way round: the parser believes the inner
-    /// header, so counts would be added to the wrong side.
+    /// Refuses a nested module with the header of a component and the other way round: the parser
+    /// believes the inner header, so counts would be added to the wrong side.
     fn check_encoding(&self, encoding: Encoding, offset: usize) -> Result<(), ScreenError> {
         let expected = if self.module.is_some() { Encoding::Module } else { Encoding::Component };
         if encoding == expected {
@@ -107,8 +109,8 @@ impl Walk<'_> {
         self.tally.check(Quantity::Nesting, self.components.len() as u64)
     }
 
-    /// Ends a module or component. Its definitions count for the component around it even if it is never
-    /// instantiated, because a validator reads them anyway.
+    /// Ends a module or component. Its definitions count for the component around it even if it is
+    /// never instantiated, because a validator reads them anyway.
     fn close(&mut self) -> Result<(), ScreenError> {
         if let Some(module) = self.module.take() {
             self.top()?.modules.push(module.finish());
@@ -128,9 +130,13 @@ impl Walk<'_> {
             Payload::ComponentTypeSection(section) => self.read_types(&section),
             Payload::CoreTypeSection(section) => self.read_core_types(section),
             Payload::InstanceSection(section) => each(section, |item| self.core_instance(&item)),
-            Payload::ComponentInstanceSection(section) => each(section, |item| self.instance(&item)),
+            Payload::ComponentInstanceSection(section) => {
+                each(section, |item| self.instance(&item))
+            }
             Payload::ComponentAliasSection(section) => each(section, |item| self.alias(&item)),
-            Payload::ComponentCanonicalSection(section) => each(section, |item| self.canonical(&item)),
+            Payload::ComponentCanonicalSection(section) => {
+                each(section, |item| self.canonical(&item))
+            }
             Payload::ComponentImportSection(section) => each(section, |item| self.import(&item)),
             Payload::ComponentExportSection(section) => each(section, |item| self.export(&item)),
             _ => Ok(()),
@@ -146,7 +152,10 @@ impl Walk<'_> {
         TypeScan::new(&mut self.tally, scopes).section(reader)
     }
 
-    fn read_core_types(&mut self, section: wasmparser::CoreTypeSectionReader<'_>) -> Result<(), ScreenError> {
+    fn read_core_types(
+        &mut self,
+        section: wasmparser::CoreTypeSectionReader<'_>,
+    ) -> Result<(), ScreenError> {
         each(section, |ty| {
             let cost = types::core_type_cost(&ty);
             self.tally.add(Quantity::Types, cost)?;
@@ -158,10 +167,13 @@ impl Walk<'_> {
     fn core_instance(&mut self, instance: &Instance<'_>) -> Result<(), ScreenError> {
         let (tally, top) = self.tally_and_top()?;
         let (created, arguments) = match instance {
-            Instance::Instantiate { module_index, args } => (at(&top.modules, *module_index), args.len()),
+            Instance::Instantiate { module_index, args } => {
+                (at(&top.modules, *module_index), args.len())
+            }
             Instance::FromExports(exports) => (None, exports.len()),
         };
-        let created = created.unwrap_or(Expansion { instances: 1, definitions: 1, ..Expansion::default() });
+        let created =
+            created.unwrap_or(Expansion { instances: 1, definitions: 1, ..Expansion::default() });
         top.expansion.add(tally, &created)?;
         top.space.charge(tally, created.definitions.saturating_add(arguments as u64))
     }
@@ -199,7 +211,9 @@ impl Walk<'_> {
                 refuse_higher_order(*kind)?;
                 types::take_out(&mut self.top()?.space, *kind, *instance_index);
             }
-            ComponentAlias::Outer { kind, count, index } => self.outer_alias(*kind, *count, *index)?,
+            ComponentAlias::Outer { kind, count, index } => {
+                self.outer_alias(*kind, *count, *index)?
+            }
             ComponentAlias::CoreInstanceExport { .. } => {}
         }
         let (tally, top) = self.tally_and_top()?;
@@ -219,7 +233,9 @@ impl Walk<'_> {
         let top = self.top()?;
         match kind {
             ComponentOuterAliasKind::Type => top.space.types.push(ty),
-            ComponentOuterAliasKind::Component => top.components.push(component.unwrap_or(Built::UNKNOWN)),
+            ComponentOuterAliasKind::Component => {
+                top.components.push(component.unwrap_or(Built::UNKNOWN))
+            }
             ComponentOuterAliasKind::CoreModule => top.modules.push(module.unwrap_or_default()),
             ComponentOuterAliasKind::CoreType => {}
         }
@@ -274,7 +290,8 @@ impl Walk<'_> {
         self.tally_and_top().map(|(_, top)| top)
     }
 
-    /// The component of the current section. There is always one; without it the file would be refused.
+    /// The component of the current section. There is always one; without it the file would be
+    /// refused.
     fn tally_and_top(&mut self) -> Result<(&Tally<'_>, &mut ComponentScan), ScreenError> {
         let top = self.components.last_mut().ok_or(ScreenError::ValidatorFailed)?;
         Ok((&self.tally, top))

@@ -23,7 +23,10 @@ pub(crate) fn declarations(
     };
     manifest.check_words(parameters)?;
     let docs = Docs::read(component);
-    functions.iter().map(|function| declaration(function, &docs, manifest.tool(&function.tool))).collect()
+    functions
+        .iter()
+        .map(|function| declaration(function, &docs, manifest.tool(&function.tool)))
+        .collect()
 }
 
 fn declaration(
@@ -34,7 +37,8 @@ fn declaration(
     let text = docs.function(function.interface.as_deref(), &function.name).unwrap_or_default();
     let words = docs::words(text).and_then(|words| check_names(function, words));
     let words = words.map_err(|reason| refusal(function, reason))?;
-    let description = added.and_then(|added| added.description.clone()).or_else(|| words.description.clone());
+    let description =
+        added.and_then(|added| added.description.clone()).or_else(|| words.description.clone());
     Ok(Declaration {
         name: function.tool.clone(),
         title: added.and_then(|added| added.title.clone()),
@@ -88,8 +92,9 @@ fn parameter(field: &Field, words: &Words, added: Option<&ToolWords>) -> Value {
     let description = added
         .and_then(|added| added.description.clone())
         .or_else(|| said.and_then(|said| said.description.clone()));
-    let default =
-        added.and_then(|added| added.default.clone()).or_else(|| said.and_then(|said| said.default.clone()));
+    let default = added
+        .and_then(|added| added.default.clone())
+        .or_else(|| said.and_then(|said| said.default.clone()));
     let examples = added
         .and_then(|added| added.examples.clone())
         .or_else(|| said.map(|said| said.examples.clone()))
@@ -106,8 +111,9 @@ fn parameter(field: &Field, words: &Words, added: Option<&ToolWords>) -> Value {
     schema
 }
 
-/// The schema of a result that is a record. MCP knows no other structured results: their schema has to be that of an
-/// object. One that breaks a limit of `ARG-42` is left out, because a tool works without it.
+/// The schema of a result that is a record. MCP knows no other structured results: their schema has
+/// to be that of an object. One that breaks a limit of `ARG-42` is left out, because a tool works
+/// without it.
 fn output_schema(function: &Function) -> Option<String> {
     let value = match function.result.as_ref()? {
         Shape::Result { ok, .. } => ok.as_deref()?,

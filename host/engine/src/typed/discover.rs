@@ -9,15 +9,18 @@ use super::names;
 use super::shape::{Case, Field, Integer, Shape};
 use crate::LoadError;
 
-/// Functions in one component, like the tools that a plugin may declare (`ARG-43`). Checked before a form is built.
+/// Functions in one component, like the tools that a plugin may declare (`ARG-43`). Checked before
+/// a form is built.
 const FUNCTIONS_MAX: usize = 128;
-/// Nodes in the forms of one function. Its schema could not have more (`ARG-42`), so nothing larger is built.
+/// Nodes in the forms of one function. Its schema could not have more (`ARG-42`), so nothing larger
+/// is built.
 const NODES_MAX: usize = 10_000;
-/// Nodes in the forms of all functions together: they are kept as long as the plugin. No component whose definitions fit
-/// into the 262144 bytes of `ARG-43` comes near, but results are not part of those.
+/// Nodes in the forms of all functions together: they are kept as long as the plugin. No component
+/// whose definitions fit into the 262144 bytes of `ARG-43` comes near, but results are not part of
+/// those.
 const NODES_IN_ALL_MAX: usize = 50_000;
-/// Levels of one type. The screen refuses deeper ones; this is for hosts that widen it, since every walk over a form
-/// recurses.
+/// Levels of one type. The screen refuses deeper ones; this is for hosts that widen it, since every
+/// walk over a form recurses.
 const LEVELS_MAX: usize = 60;
 
 /// Exported function that cannot be a tool.
@@ -30,14 +33,15 @@ pub struct UnfitFunction {
     pub reason: String,
 }
 
-/// Returns true if an export belongs to a protocol between hosts and components. `wasi:cli/run` is no tool, and neither is an
-/// interface of ours in a version that this host does not know.
+/// Returns true if an export belongs to a protocol between hosts and components. `wasi:cli/run` is
+/// no tool, and neither is an interface of ours in a version that this host does not know.
 pub(crate) fn is_protocol(export: &str) -> bool {
     export.starts_with("wasi:") || export.starts_with("cofferdam:")
 }
 
-/// componentize-py calls `exports#init` when it makes a component, and leaves it there. Calling it again does nothing that
-/// anybody wants. The names of its parameters tell it from an author's own function.
+/// componentize-py calls `exports#init` when it makes a component, and leaves it there. Calling it
+/// again does nothing that anybody wants. The names of its parameters tell it from an author's own
+/// function.
 fn is_left_over(interface: &str, function: &str, ty: &ComponentFunc) -> bool {
     interface == "exports"
         && function == "init"
@@ -61,7 +65,8 @@ pub(super) fn functions(component: &Component) -> Result<Vec<Function>, LoadErro
     if found.len() > FUNCTIONS_MAX {
         return Err(DeclarationError::TooManyTools { count: found.len() }.into());
     }
-    let named: Vec<_> = found.iter().map(|found| (found.interface.as_deref(), found.name.as_str())).collect();
+    let named: Vec<_> =
+        found.iter().map(|found| (found.interface.as_deref(), found.name.as_str())).collect();
     let tools = names::tools(&named);
     let mut builder = Builder { component, nodes: 0, nodes_before: 0 };
     let planned = found.into_iter().zip(tools).map(|(found, tool)| plan(&mut builder, found, tool));
@@ -86,7 +91,9 @@ fn find(component: &Component) -> Vec<Found> {
                     if is_left_over(export, name, &ty) {
                         continue;
                     }
-                    let Some(export_index) = component.get_export_index(Some(&index), name) else { continue };
+                    let Some(export_index) = component.get_export_index(Some(&index), name) else {
+                        continue;
+                    };
                     let interface = Some(export.to_owned());
                     all.push(Found { interface, name: name.to_owned(), ty, export: export_index });
                 }
@@ -146,7 +153,9 @@ impl Builder<'_> {
     fn shape(&mut self, ty: &Type, levels: usize) -> Result<Shape, String> {
         self.nodes += 1;
         if self.nodes > NODES_MAX {
-            return Err(format!("is too large; all types of a function may have {NODES_MAX} nodes together"));
+            return Err(format!(
+                "is too large; all types of a function may have {NODES_MAX} nodes together"
+            ));
         }
         if self.nodes + self.nodes_before > NODES_IN_ALL_MAX {
             return Err(format!(
@@ -180,7 +189,9 @@ impl Builder<'_> {
             }
             Type::Enum(names) => Shape::Enum(names.names().map(str::to_owned).collect()),
             Type::Flags(names) => Shape::Flags(names.names().map(str::to_owned).collect()),
-            Type::Own(resource) | Type::Borrow(resource) => return Err(self.refuse_resource(resource)),
+            Type::Own(resource) | Type::Borrow(resource) => {
+                return Err(self.refuse_resource(resource));
+            }
             Type::Stream(_) => return Err(no_json("a stream")),
             Type::Future(_) => return Err(no_json("a future")),
             Type::ErrorContext => return Err(no_json("an error-context")),
@@ -201,9 +212,11 @@ impl Builder<'_> {
                 };
                 record.fields().map(field).collect::<Result<_, String>>().map(Shape::Record)
             }
-            Type::Tuple(tuple) => {
-                tuple.types().map(|ty| self.shape(&ty, levels)).collect::<Result<_, _>>().map(Shape::Tuple)
-            }
+            Type::Tuple(tuple) => tuple
+                .types()
+                .map(|ty| self.shape(&ty, levels))
+                .collect::<Result<_, _>>()
+                .map(Shape::Tuple),
             Type::Variant(variant) => {
                 let case = |case: wasmtime::component::types::Case<'_>| {
                     let payload = case.ty.map(|ty| self.shape(&ty, levels)).transpose()?;
@@ -237,9 +250,12 @@ fn resource_name(component: &Component, resource: &ResourceType) -> Option<Strin
     let ty = component.component_type();
     let mut instances = ty.imports(engine).chain(ty.exports(engine));
     instances.find_map(|(_, item)| match item.ty {
-        ComponentItem::ComponentInstance(instance) => instance.exports(engine).find_map(|(name, item)| {
-            matches!(&item.ty, ComponentItem::Resource(found) if found == resource).then(|| name.to_owned())
-        }),
+        ComponentItem::ComponentInstance(instance) => {
+            instance.exports(engine).find_map(|(name, item)| {
+                matches!(&item.ty, ComponentItem::Resource(found) if found == resource)
+                    .then(|| name.to_owned())
+            })
+        }
         _ => None,
     })
 }

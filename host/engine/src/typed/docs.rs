@@ -1,13 +1,17 @@
-//! Descriptions of functions from the component: the `package-docs` section that the WIT tools write.
+//! Descriptions of functions from the component: the `package-docs` section that the WIT tools
+//! write.
 //!
-//! The section is JSON behind a version byte, in the outermost component. It is read here and not by the WIT library,
-//! which resolves whole packages for it and recurses over bytes from strangers. A section that is missing, too long or
-//! not understood is no docs: like every custom section it cannot make a component invalid.
+//! The section is JSON behind a version byte, in the outermost component. It is read here and not
+//! by the WIT library, which resolves whole packages for it and recurses over bytes from strangers.
+//! A section that is missing, too long or not understood is no docs: like every custom section it
+//! cannot make a component invalid.
 //!
-//! The Rust toolchain does not keep the section when it builds a component; tools that inject it afterwards do, and so
-//! does everything that writes components with `wit-component`'s package encoding.
+//! The Rust toolchain does not keep the section when it builds a component; tools that inject it
+//! afterwards do, and so does everything that writes components with `wit-component`'s package
+//! encoding.
 //!
-//! Lines of a function's docs that start like this are about one parameter, named as in WIT or as in JSON:
+//! Lines of a function's docs that start like this are about one parameter, named as in WIT or as
+//! in JSON:
 //!
 //! ```text
 //! @param city Where to look. One line.
@@ -15,8 +19,8 @@
 //! @example city = "Ulm"
 //! ```
 //!
-//! What stands behind `=` is JSON. `@example` may be repeated. A line that is about no parameter, or is not JSON, refuses
-//! the plugin: it was meant to be part of the schema.
+//! What stands behind `=` is JSON. `@example` may be repeated. A line that is about no parameter,
+//! or is not JSON, refuses the plugin: it was meant to be part of the schema.
 
 use std::collections::BTreeMap;
 
@@ -27,9 +31,11 @@ use super::names;
 use crate::manifest::sections;
 
 const SECTION: &str = "package-docs";
-/// Longest section that is read: a plugin may not say more than 262144 bytes (`ARG-43`), and JSON escapes some of them.
+/// Longest section that is read: a plugin may not say more than 262144 bytes (`ARG-43`), and JSON
+/// escapes some of them.
 const SECTION_BYTES_MAX: usize = 512 * 1024;
-/// The versions that look like this: the second one added stability, which says nothing about a tool.
+/// The versions that look like this: the second one added stability, which says nothing about a
+/// tool.
 const VERSIONS: [u8; 2] = [0, 1];
 
 /// The docs of a package. Everything else in the section is passed over.
@@ -92,17 +98,23 @@ impl Docs {
         json.and_then(|json| serde_json::from_slice(json).ok()).unwrap_or_default()
     }
 
-    /// Returns the words about a function, found by the export that holds it (`None` at the root) and its name.
+    /// Returns the words about a function, found by the export that holds it (`None` at the root)
+    /// and its name.
     ///
-    /// The section does not say which world the component was built for: the first one that has the export is taken.
+    /// The section does not say which world the component was built for: the first one that has the
+    /// export is taken.
     pub(super) fn function(&self, interface: Option<&str>, name: &str) -> Option<&str> {
         let text = match interface {
-            None => self.worlds.values().find_map(|w| w.func_exports.get(name).or_else(|| w.funcs.get(name))),
+            None => self
+                .worlds
+                .values()
+                .find_map(|w| w.func_exports.get(name).or_else(|| w.funcs.get(name))),
             Some(export) if export.contains(':') => {
                 self.interfaces.get(names::interface(export))?.funcs.get(name)
             }
             Some(export) => self.worlds.values().find_map(|world| {
-                let inline = world.interface_exports.get(export).or_else(|| world.interfaces.get(export));
+                let inline =
+                    world.interface_exports.get(export).or_else(|| world.interfaces.get(export));
                 inline?.funcs.get(name)
             }),
         };
@@ -120,7 +132,9 @@ impl Words {
 
 /// The contents of the section, without going into what is nested.
 fn section(component: &[u8]) -> Option<&[u8]> {
-    sections::custom(component, SECTION).next().filter(|contents| contents.len() <= SECTION_BYTES_MAX)
+    sections::custom(component, SECTION)
+        .next()
+        .filter(|contents| contents.len() <= SECTION_BYTES_MAX)
 }
 
 /// Takes the lines about parameters out of a function's docs. The error is the end of a sentence.
@@ -150,8 +164,8 @@ fn parameter_line(line: &str, words: &mut Words) -> Result<bool, String> {
     }
     let form = || format!("its docs say `{line}`; write `{tag} name = JSON`");
     let (name, json) = rest.split_once('=').ok_or_else(form)?;
-    let value =
-        cofferdam_tool::output::parse_json(json.trim()).map_err(|error| format!("{}: {error}", form()))?;
+    let value = cofferdam_tool::output::parse_json(json.trim())
+        .map_err(|error| format!("{}: {error}", form()))?;
     if tag == "@default" {
         words.parameter(name).default = Some(value);
     } else {

@@ -1,15 +1,18 @@
 //! From what a function returned to the outcome of the call.
 //!
-//! At the top, `result<T, E>` decides about the outcome. `ok` is the value of `T`, or null without one. An error is a
-//! failure that the tool reports itself (`RES-2`): a string is its message; a record of `message`, and if it likes
-//! `suggestion` and `transient`, is taken apart; any other `E` is shown to the model as it is.
+//! At the top, `result<T, E>` decides about the outcome. `ok` is the value of `T`, or null without
+//! one. An error is a failure that the tool reports itself (`RES-2`): a string is its message; a
+//! record of `message`, and if it likes `suggestion` and `transient`, is taken apart; any other `E`
+//! is shown to the model as it is.
 //!
-//! Integers keep all their digits. A 32-bit float is written as the shortest decimal that reads back as the same float,
-//! so `0.1` comes back as `0.1`. A float that is not finite has no JSON form: the result is then not valid JSON, which
-//! is `InvalidResult`; null would be a number nobody computed.
+//! Integers keep all their digits. A 32-bit float is written as the shortest decimal that reads
+//! back as the same float, so `0.1` comes back as `0.1`. A float that is not finite has no JSON
+//! form: the result is then not valid JSON, which is `InvalidResult`; null would be a number nobody
+//! computed.
 //!
-//! The fuel of host calls has bounded the copy of the value before this runs ([`copied_bytes_max`]). The output limit bounds the result
-//! that is built here, counted as compact JSON.
+//! The fuel of host calls has bounded the copy of the value before this runs
+//! ([`copied_bytes_max`]). The output limit bounds the result that is built here, counted as
+//! compact JSON.
 
 use std::io;
 
@@ -22,30 +25,37 @@ use wasmtime::component::Val;
 use super::shape::{Case, Field, Shape, is_flat};
 use crate::guest::lift::check_size;
 
-/// Bytes that may be copied beside them: values that JSON leaves out have a place in the host all the same.
+/// Bytes that may be copied beside them: values that JSON leaves out have a place in the host all
+/// the same.
 const COPIED_BYTES_MORE: u64 = 2 << 20;
 
-/// Returns the maximum bytes that are copied of a result of at most `output_bytes_max`. A `list<u8>` takes most for its length: each byte
-/// is a value of the engine, and three of them are four characters of base64 in the result.
+/// Returns the maximum bytes that are copied of a result of at most `output_bytes_max`. A
+/// `list<u8>` takes most for its length: each byte is a value of the engine, and three of them are
+/// four characters of base64 in the result.
 pub(crate) fn copied_bytes_max(output_bytes_max: u64) -> u64 {
     let values = output_bytes_max.saturating_mul(3) / 4;
     values.saturating_mul(length(size_of::<Val>())).saturating_add(COPIED_BYTES_MORE)
 }
 
-/// Returns the bytes that a value takes in the host. Types have a bounded depth, which bounds the recursion.
+/// Returns the bytes that a value takes in the host. Types have a bounded depth, which bounds the
+/// recursion.
 pub(crate) fn value_bytes(value: &Val) -> u64 {
     let all = |values: &[Val]| values.iter().map(value_bytes).sum();
     let boxed = |value: Option<&Val>| value.map_or(0, value_bytes);
     let inner = match value {
         Val::String(text) | Val::Enum(text) => length(text.len()),
         Val::List(values) | Val::Tuple(values) | Val::FixedLengthList(values) => all(values),
-        Val::Map(entries) => entries.iter().map(|(key, value)| value_bytes(key) + value_bytes(value)).sum(),
+        Val::Map(entries) => {
+            entries.iter().map(|(key, value)| value_bytes(key) + value_bytes(value)).sum()
+        }
         Val::Record(fields) => {
             fields.iter().map(|(name, value)| length(name.len()) + value_bytes(value)).sum()
         }
         Val::Variant(name, value) => length(name.len()) + boxed(value.as_deref()),
         Val::Option(value) | Val::Result(Ok(value) | Err(value)) => boxed(value.as_deref()),
-        Val::Flags(names) => names.iter().map(|name| length(name.len() + size_of::<String>())).sum(),
+        Val::Flags(names) => {
+            names.iter().map(|name| length(name.len() + size_of::<String>())).sum()
+        }
         _ => 0,
     };
     length(size_of::<Val>()).saturating_add(inner)
@@ -67,8 +77,8 @@ pub(super) fn outcome(shape: Option<&Shape>, value: Option<Val>, output_bytes_ma
 }
 
 struct Lifting {
-    /// Bytes that the result may still take. Only a lower bound of its length is subtracted on the way, so that lifting stops
-    /// early; the exact length is counted at the end.
+    /// Bytes that the result may still take. Only a lower bound of its length is subtracted on the
+    /// way, so that lifting stops early; the exact length is counted at the end.
     bytes_left: u64,
     output_bytes_max: u64,
 }
@@ -85,7 +95,11 @@ impl Lifting {
         Ok(Output::Value(value))
     }
 
-    fn failure(&mut self, shape: Option<&Shape>, value: Option<Val>) -> Result<ToolFailure, ToolError> {
+    fn failure(
+        &mut self,
+        shape: Option<&Shape>,
+        value: Option<Val>,
+    ) -> Result<ToolFailure, ToolError> {
         let value = self.json(shape, value)?;
         check_size(json_bytes(&value, self.output_bytes_max), self.output_bytes_max)?;
         Ok(match (shape, value) {
@@ -139,7 +153,9 @@ impl Lifting {
             (Shape::Flags(_), Val::Flags(names)) => {
                 names.into_iter().map(|name| self.name(name)).collect::<Result<Vec<_>, _>>()?.into()
             }
-            (Shape::Variant(cases), Val::Variant(kind, payload)) => self.variant(cases, kind, payload)?,
+            (Shape::Variant(cases), Val::Variant(kind, payload)) => {
+                self.variant(cases, kind, payload)?
+            }
             (Shape::Option(inner), Val::Option(value)) => self.option(inner, value)?,
             (Shape::Result { ok, .. }, Val::Result(Ok(payload))) => {
                 self.case("ok", ok.as_deref(), payload)?
@@ -157,7 +173,8 @@ impl Lifting {
         items: Vec<Val>,
     ) -> Result<Value, ToolError> {
         let lifted = shapes.zip(items).map(|(shape, item)| {
-            // The shortest item has a byte; text at the top has no quotes, so nothing else may be taken for granted.
+            // The shortest item has a byte; text at the top has no quotes, so nothing else may be
+            // taken for granted.
             self.charge(1)?;
             self.lift(shape, item)
         });
@@ -189,7 +206,8 @@ impl Lifting {
         if is_flat(cases) {
             return self.name(kind);
         }
-        let shape = cases.iter().find(|case| case.name == kind).and_then(|case| case.payload.as_ref());
+        let shape =
+            cases.iter().find(|case| case.name == kind).and_then(|case| case.payload.as_ref());
         let mut members = Map::new();
         members.insert("kind".to_owned(), self.name(kind)?);
         if let (Some(shape), Some(payload)) = (shape, payload) {
@@ -283,7 +301,8 @@ fn length(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// Length of a value as compact JSON. Counting stops at the first write that ends behind `bytes_max`.
+/// Length of a value as compact JSON. Counting stops at the first write that ends behind
+/// `bytes_max`.
 fn json_bytes(value: &Value, bytes_max: u64) -> u64 {
     struct Counter {
         bytes: u64,

@@ -1,7 +1,8 @@
 //! From decoded arguments to component values.
 //!
-//! Decoding has made the arguments values of the derived schema, so lowering cannot fail on what a model sends. If it
-//! does the host is at fault, and the call ends in an error instead of reaching the guest.
+//! Decoding has made the arguments values of the derived schema, so lowering cannot fail on what a
+//! model sends. If it does the host is at fault, and the call ends in an error instead of reaching
+//! the guest.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD as ALPHABET;
@@ -12,9 +13,12 @@ use wasmtime::component::Val;
 
 use super::shape::{Case, Field, Integer, Shape};
 
-/// Takes text with bits behind the last byte: the schema's pattern cannot refuse them, and they carry nothing.
-const BASE64: GeneralPurpose =
-    GeneralPurpose::new(&ALPHABET, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+/// Takes text with bits behind the last byte: the schema's pattern cannot refuse them, and they
+/// carry nothing.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &ALPHABET,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 /// The arguments of a call in the order of the parameters.
 pub(super) fn parameters(
@@ -69,7 +73,9 @@ pub(super) fn lower(shape: &Shape, value: Option<&Value>) -> Option<Val> {
 fn option(inner: &Shape, value: Option<&Value>) -> Option<Option<Val>> {
     match value {
         None | Some(Value::Null) => Some(None),
-        Some(value) if inner.accepts_null() => lower(inner, value.as_object()?.get("some")).map(Some),
+        Some(value) if inner.accepts_null() => {
+            lower(inner, value.as_object()?.get("some")).map(Some)
+        }
         Some(value) => lower(inner, Some(value)).map(Some),
     }
 }
@@ -89,7 +95,10 @@ fn whole(integer: Integer, value: &Value) -> Option<Val> {
 }
 
 /// The nearest 32-bit float. Decoding has refused what would be infinite (`ARG-13`).
-#[expect(clippy::cast_possible_truncation, reason = "rounding to the nearest is what the type asks for")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "rounding to the nearest is what the type asks for"
+)]
 fn single(value: f64) -> f32 {
     value as f32
 }
@@ -106,7 +115,8 @@ fn tuple(shapes: &[Shape], items: &[Value]) -> Option<Vec<Val>> {
 }
 
 fn record(fields: &[Field], members: &Map<String, Value>) -> Option<Vec<(String, Val)>> {
-    let lowered = |field: &Field| Some((field.name.clone(), lower(&field.shape, members.get(&field.key))?));
+    let lowered =
+        |field: &Field| Some((field.name.clone(), lower(&field.shape, members.get(&field.key))?));
     fields.iter().map(lowered).collect()
 }
 
@@ -131,5 +141,9 @@ fn result(
         Some(shape) => lower(shape, members.get(key)).map(|value| Some(Box::new(value))),
         None => Some(None),
     };
-    if members.contains_key("error") { payload(error, "error").map(Err) } else { payload(ok, "ok").map(Ok) }
+    if members.contains_key("error") {
+        payload(error, "error").map(Err)
+    } else {
+        payload(ok, "ok").map(Ok)
+    }
 }

@@ -13,9 +13,11 @@ pub(super) fn interface(export: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_package, interface)| interface)
 }
 
-/// The tool names of functions, each given as the export that holds it (`None` at the root) and its own name.
+/// The tool names of functions, each given as the export that holds it (`None` at the root) and its
+/// own name.
 ///
-/// A function of an interface loses its prefix when no other function has the same name, ignoring case.
+/// A function of an interface loses its prefix when no other function has the same name, ignoring
+/// case.
 pub(super) fn tools(functions: &[(Option<&str>, &str)]) -> Vec<String> {
     let mut uses: HashMap<String, u32> = HashMap::new();
     for (_, name) in functions {

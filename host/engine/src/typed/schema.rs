@@ -16,13 +16,15 @@
 //! | `option<T>` | null or `T`; may be left out of an object |
 //! | `option<option<T>>` | null, or `{"some": …}` around the inner option: nothing else can tell `none` from `some(none)` |
 //!
-//! For arguments only what has to be given is required. Results always have all their keys, and say so.
+//! For arguments only what has to be given is required. Results always have all their keys, and say
+//! so.
 
 use serde_json::{Map, Value, json};
 
 use super::shape::{Case, Field, Integer, Shape, is_flat};
 
-/// Padded base64 and nothing else: what passes can be decoded, and the model is told before the tool runs.
+/// Padded base64 and nothing else: what passes can be decoded, and the model is told before the
+/// tool runs.
 const BASE64: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 
 /// Direction of values.
@@ -42,7 +44,9 @@ pub(super) fn of(shape: &Shape, direction: Direction) -> Value {
         Shape::Char => json!({"type": "string", "minLength": 1, "maxLength": 1}),
         Shape::Text => json!({"type": "string"}),
         Shape::Bytes => match direction {
-            Direction::Argument => json!({"type": "string", "contentEncoding": "base64", "pattern": BASE64}),
+            Direction::Argument => {
+                json!({"type": "string", "contentEncoding": "base64", "pattern": BASE64})
+            }
             Direction::Result => json!({"type": "string", "contentEncoding": "base64"}),
         },
         Shape::List(element) => json!({"type": "array", "items": of(element, direction)}),
@@ -51,7 +55,9 @@ pub(super) fn of(shape: &Shape, direction: Direction) -> Value {
             json!({"type": "array", "minItems": items.len(), "maxItems": items.len(), "prefixItems": items})
         }
         Shape::Enum(names) => name_of(names),
-        Shape::Flags(names) => json!({"type": "array", "items": name_of(names), "uniqueItems": true}),
+        Shape::Flags(names) => {
+            json!({"type": "array", "items": name_of(names), "uniqueItems": true})
+        }
         Shape::Record(fields) => {
             object(fields.iter().map(|field| (field, of(&field.shape, direction))), |f| {
                 is_required(&f.shape, direction)
@@ -68,7 +74,8 @@ pub(super) fn of(shape: &Shape, direction: Direction) -> Value {
             result_case("error", error.as_deref(), direction),
         ]}),
         Shape::Option(inner) if inner.accepts_null() => {
-            let mut some = json!({"type": ["object", "null"], "properties": {"some": of(inner, direction)}});
+            let mut some =
+                json!({"type": ["object", "null"], "properties": {"some": of(inner, direction)}});
             if direction == Direction::Result {
                 set(&mut some, "required", json!(["some"]));
             }
@@ -138,12 +145,13 @@ fn variant_case(case: &Case, direction: Direction) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
-/// Closed, because a payload that may be null may be left out: with other keys allowed, `{"error": …}` would read as an
-/// `ok` without one.
+/// Closed, because a payload that may be null may be left out: with other keys allowed,
+/// `{"error": …}` would read as an `ok` without one.
 fn result_case(key: &str, payload: Option<&Shape>, direction: Direction) -> Value {
     let is_required = payload.is_none_or(|shape| is_required(shape, direction));
     let payload = payload.map_or_else(|| json!({"type": "null"}), |shape| of(shape, direction));
-    let is_required = is_required && (direction == Direction::Result || payload != json!({"type": "null"}));
+    let is_required =
+        is_required && (direction == Direction::Result || payload != json!({"type": "null"}));
     let mut case = json!({"type": "object", "properties": {key: payload}});
     if is_required {
         set(&mut case, "required", json!([key]));
@@ -152,8 +160,8 @@ fn result_case(key: &str, payload: Option<&Shape>, direction: Direction) -> Valu
     case
 }
 
-/// The schema with null beside its values. Where a type can be added the schema stays one that names problems precisely;
-/// a failed alternative only says that it failed.
+/// The schema with null beside its values. Where a type can be added the schema stays one that
+/// names problems precisely; a failed alternative only says that it failed.
 fn nullable(mut schema: Value) -> Value {
     let null = json!({"type": "null"});
     if let Some(branches) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {

@@ -1,7 +1,8 @@
-//! A WIT type as far as JSON is concerned. Schema, lowering and lifting are three walks over the same tree, so they cannot
-//! disagree about which types there are.
+//! A WIT type as far as JSON is concerned. Schema, lowering and lifting are three walks over the
+//! same tree, so they cannot disagree about which types there are.
 
-/// The form of a value. A tree: what is used twice is written twice, within the limits of the one who builds it.
+/// The form of a value. A tree: what is used twice is written twice, within the limits of the one
+/// who builds it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
     Bool,
@@ -56,8 +57,8 @@ pub(crate) struct Case {
 }
 
 impl Shape {
-    /// Returns true if null is a value of this form. An option around such a form wraps its value, or `none` and `some(none)`
-    /// would look the same.
+    /// Returns true if null is a value of this form. An option around such a form wraps its value,
+    /// or `none` and `some(none)` would look the same.
     pub(crate) fn accepts_null(&self) -> bool {
         matches!(self, Self::Option(_))
     }

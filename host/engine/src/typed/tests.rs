@@ -1,5 +1,7 @@
 use cofferdam_tool::output::parse_json;
-use cofferdam_tool::{Arguments, DecodeOptions, ErrorType, InputSchema, Outcome, Output, OutputSchema};
+use cofferdam_tool::{
+    Arguments, DecodeOptions, ErrorType, InputSchema, Outcome, Output, OutputSchema,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wasmtime::component::Val;
@@ -49,7 +51,9 @@ fn round_trip(shape: &Shape, value: &Value) -> Value {
     // In a tuple a result at the top is a value like any other.
     let tuple = Shape::Tuple(vec![shape.clone()]);
     let outcome = lift::outcome(Some(&tuple), Some(Val::Tuple(vec![lowered.remove(0)])), 1 << 20);
-    let Outcome::Ok(Output::Value(Value::Array(mut items))) = outcome else { panic!("{outcome:?}") };
+    let Outcome::Ok(Output::Value(Value::Array(mut items))) = outcome else {
+        panic!("{outcome:?}")
+    };
     items.remove(0)
 }
 
@@ -128,7 +132,8 @@ fn every_key_of_a_result_is_promised() {
 
 #[test]
 fn nothing_is_lost_at_the_edges_of_a_type() {
-    let integer = |integer, value: Value| assert_eq!(round_trip(&Shape::Integer(integer), &value), value);
+    let integer =
+        |integer, value: Value| assert_eq!(round_trip(&Shape::Integer(integer), &value), value);
     integer(Integer::U64, json!(u64::MAX));
     integer(Integer::S64, json!(i64::MIN));
     integer(Integer::U64, json!((1_u64 << 53) + 1));
@@ -186,7 +191,8 @@ fn exactly_the_output_limit_passes() {
     assert_eq!(ended(7), Outcome::Ok(Output::Value(json!([200, 7]))));
     assert_eq!(error_type(&ended(6)), Some(ErrorType::OutputLimit));
     assert_eq!(error_type(&ended(1)), Some(ErrorType::OutputLimit));
-    let text = |bytes_max| lift::outcome(Some(&Shape::Text), Some(Val::String("äb".into())), bytes_max);
+    let text =
+        |bytes_max| lift::outcome(Some(&Shape::Text), Some(Val::String("äb".into())), bytes_max);
     assert!(error_type(&text(2)).is_some());
     assert_eq!(error_type(&text(3)), None, "text counts without its quotes");
 }
@@ -195,7 +201,8 @@ fn exactly_the_output_limit_passes() {
 fn errors_become_failures() {
     let failure = |error: Option<Shape>, value: Option<Val>| {
         let shape = Shape::Result { ok: None, error: error.map(Box::new) };
-        let outcome = lift::outcome(Some(&shape), Some(Val::Result(Err(value.map(Box::new)))), 1000);
+        let outcome =
+            lift::outcome(Some(&shape), Some(Val::Result(Err(value.map(Box::new)))), 1000);
         let Outcome::Failure(failure) = outcome else { panic!("{outcome:?}") };
         (failure.error_value(), failure.transient)
     };
@@ -231,7 +238,9 @@ fn lines_of_docs_about_parameters() {
         words("@default a 3").unwrap_err(),
         "its docs say `@default a 3`; write `@default name = JSON`"
     );
-    assert!(words("@example a = {").unwrap_err().starts_with("its docs say `@example a = {`; write"));
+    assert!(
+        words("@example a = {").unwrap_err().starts_with("its docs say `@example a = {`; write")
+    );
 }
 
 /// A component with nothing but a `package-docs` section.
@@ -285,7 +294,9 @@ fn any_integer() -> impl Strategy<Value = Integer> {
 
 /// Any form of a few levels.
 fn any_shape() -> impl Strategy<Value = Shape> {
-    let names = || (1..5_usize).prop_map(|count| (0..count).map(|n| format!("name-{n}")).collect::<Vec<_>>());
+    let names = || {
+        (1..5_usize).prop_map(|count| (0..count).map(|n| format!("name-{n}")).collect::<Vec<_>>())
+    };
     let leaf = prop_oneof![
         Just(Shape::Bool),
         any_integer().prop_map(Shape::Integer),
@@ -306,11 +317,15 @@ fn any_shape() -> impl Strategy<Value = Shape> {
             prop::collection::vec(inner.clone(), 1..4).prop_map(Shape::Tuple),
             prop::collection::vec(inner.clone(), 1..4).prop_map(|shapes| {
                 let numbered = shapes.into_iter().enumerate();
-                Shape::Record(numbered.map(|(n, shape)| field(&format!("field-{n}"), shape)).collect())
+                Shape::Record(
+                    numbered.map(|(n, shape)| field(&format!("field-{n}"), shape)).collect(),
+                )
             }),
             prop::collection::vec(optional, 1..4).prop_map(|payloads| {
                 let numbered = payloads.into_iter().enumerate();
-                Shape::Variant(numbered.map(|(n, payload)| case(&format!("case-{n}"), payload)).collect())
+                Shape::Variant(
+                    numbered.map(|(n, payload)| case(&format!("case-{n}"), payload)).collect(),
+                )
             }),
             (boxed(), boxed()).prop_map(|(ok, error)| Shape::Result { ok, error }),
         ]
@@ -343,7 +358,9 @@ fn any_value(shape: &Shape) -> BoxedStrategy<Value> {
         Shape::Record(fields) => {
             let keys: Vec<_> = fields.iter().map(|field| field.key.clone()).collect();
             let values: Vec<_> = fields.iter().map(|field| any_value(&field.shape)).collect();
-            values.prop_map(move |values| Value::Object(keys.iter().cloned().zip(values).collect())).boxed()
+            values
+                .prop_map(move |values| Value::Object(keys.iter().cloned().zip(values).collect()))
+                .boxed()
         }
         Shape::Enum(names) => prop::sample::select(names.clone()).prop_map(Value::from).boxed(),
         Shape::Flags(names) => {
@@ -352,15 +369,19 @@ fn any_value(shape: &Shape) -> BoxedStrategy<Value> {
         Shape::Variant(cases) if super::shape::is_flat(cases) => {
             prop::sample::select(cases.clone()).prop_map(|case| case.name.into()).boxed()
         }
-        Shape::Variant(cases) => prop::sample::select(cases.clone()).prop_flat_map(any_of_case).boxed(),
+        Shape::Variant(cases) => {
+            prop::sample::select(cases.clone()).prop_flat_map(any_of_case).boxed()
+        }
         Shape::Option(inner) => {
             let wraps = inner.accepts_null();
-            let some = any_value(inner).prop_map(move |v| if wraps { json!({ "some": v }) } else { v });
+            let some =
+                any_value(inner).prop_map(move |v| if wraps { json!({ "some": v }) } else { v });
             prop_oneof![Just(Value::Null), some].boxed()
         }
         Shape::Result { ok, error } => {
-            let payload =
-                |shape: &Option<Box<Shape>>| shape.as_deref().map_or(Just(Value::Null).boxed(), any_value);
+            let payload = |shape: &Option<Box<Shape>>| {
+                shape.as_deref().map_or(Just(Value::Null).boxed(), any_value)
+            };
             let ok = payload(ok).prop_map(|value| json!({ "ok": value }));
             prop_oneof![ok, payload(error).prop_map(|value| json!({ "error": value }))].boxed()
         }
@@ -371,7 +392,9 @@ fn any_of_case(case: Case) -> BoxedStrategy<Value> {
     let name = case.name;
     match &case.payload {
         None => Just(json!({ "kind": name })).boxed(),
-        Some(shape) => any_value(shape).prop_map(move |value| json!({"kind": name, "value": value})).boxed(),
+        Some(shape) => {
+            any_value(shape).prop_map(move |value| json!({"kind": name, "value": value})).boxed()
+        }
     }
 }
 

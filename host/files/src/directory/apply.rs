@@ -1,8 +1,9 @@
 //! The second part of a commit: making the changes, or taking them back.
 //!
-//! Every step is a rename between the store and the directory of the commit, and whether it was made shows in that
-//! directory. So steps can be begun again after a crash, forwards as well as backwards, and no step depends on what
-//! was in memory. Each path is followed down from the root anew, without links, like the paths of all operations.
+//! Every step is a rename between the store and the directory of the commit, and whether it was
+//! made shows in that directory. So steps can be begun again after a crash, forwards as well as
+//! backwards, and no step depends on what was in memory. Each path is followed down from the root
+//! anew, without links, like the paths of all operations.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -37,8 +38,8 @@ impl<'t> Commit<'t> {
         Self { tree, directory, record, phase }
     }
 
-    /// Makes the changes, or takes all of them back. Goes on where the commit was left. Whoever reads through this store
-    /// sees nothing of it before it is over.
+    /// Makes the changes, or takes all of them back. Goes on where the commit was left. Whoever
+    /// reads through this store sees nothing of it before it is over.
     pub(super) fn carry_out(mut self) -> Result<(), FileError> {
         let alone = self.tree.without_readers();
         let made = match self.phase {
@@ -59,8 +60,8 @@ impl<'t> Commit<'t> {
             for (number, leaving) in self.record.leaving.iter().enumerate() {
                 self.vacate(number, leaving).map_err(|error| explain(error, &leaving.path))?;
             }
-            // What leaves must have left for good before anything takes its place. What moves on shows no longer that it has
-            // left, so the phase must have reached the disk, too.
+            // What leaves must have left for good before anything takes its place. What moves on
+            // shows no longer that it has left, so the phase must have reached the disk, too.
             if self.leaves(|end| end != End::Replaced) {
                 self.flush();
             }
@@ -75,7 +76,8 @@ impl<'t> Commit<'t> {
         Ok(())
     }
 
-    /// Tries more than once, because somebody who plays with the names in the store may be in the way for a moment.
+    /// Tries more than once, because somebody who plays with the names in the store may be in the
+    /// way for a moment.
     fn undo_again_and_again(&mut self) -> Result<(), FileError> {
         let mut undone = self.undo();
         for _ in 1..UNDONE_MAX {
@@ -106,8 +108,8 @@ impl<'t> Commit<'t> {
         first_error(all.map(|(number, leaving)| self.unvacate(number, leaving)))
     }
 
-    /// Removes the record, and then what is left. The removal need not reach the disk at once: carried out again, the
-    /// record would find nothing to do.
+    /// Removes the record, and then what is left. The removal need not reach the disk at once:
+    /// carried out again, the record would find nothing to do.
     fn finish(self) {
         let removed = self.tree.faults.point(Step::RemoveRecord);
         if removed.and_then(|()| self.directory.remove_file(self.phase.file_name())).is_ok() {
@@ -139,8 +141,8 @@ impl<'t> Commit<'t> {
             let parent = self.tree.existing_directory(&parent)?;
             require_same(&parent, leaf, leaving)?;
             self.tree.faults.point(Step::Vacate)?;
-            let is_linked =
-                leaving.end == End::Replaced && parent.hard_link(leaf, &self.directory, &name).is_ok();
+            let is_linked = leaving.end == End::Replaced
+                && parent.hard_link(leaf, &self.directory, &name).is_ok();
             // Where files cannot have two names, readers of other stores miss it for a moment.
             if !is_linked {
                 parent.rename(leaf, &self.directory, &name)?;
@@ -239,11 +241,15 @@ impl<'t> Commit<'t> {
         }
         let leaving = self.record.leaving.iter().map(|leaving| &leaving.path);
         let coming = self.record.coming.iter().map(|coming| &coming.path);
-        let parents: BTreeSet<StorePath> =
-            leaving.chain(coming).filter_map(|path| path.split()).map(|(parent, _)| parent).collect();
+        let parents: BTreeSet<StorePath> = leaving
+            .chain(coming)
+            .filter_map(|path| path.split())
+            .map(|(parent, _)| parent)
+            .collect();
         let mut directories = Vec::new();
         if parents.len() <= FLUSHED_SINGLY_MAX {
-            directories.extend(parents.iter().filter_map(|path| self.tree.existing_directory(path).ok()));
+            directories
+                .extend(parents.iter().filter_map(|path| self.tree.existing_directory(path).ok()));
         }
         // One that has moved meanwhile is not found under its path.
         if directories.len() < parents.len() && flush_all(&self.directory).is_ok() {
@@ -264,8 +270,12 @@ fn source_name(number: usize, coming: &Coming) -> String {
 /// Fails unless `name` is what is expected to leave.
 fn require_same(directory: &Dir, name: &str, leaving: &Leaving) -> Result<(), FileError> {
     match look(directory, name)? {
-        Node::File(metadata) if !leaving.is_directory && state(&metadata) == leaving.state => Ok(()),
-        Node::Directory(metadata) if leaving.is_directory && state(&metadata) == leaving.state => Ok(()),
+        Node::File(metadata) if !leaving.is_directory && state(&metadata) == leaving.state => {
+            Ok(())
+        }
+        Node::Directory(metadata) if leaving.is_directory && state(&metadata) == leaving.state => {
+            Ok(())
+        }
         Node::Link => Err(FileError::Link),
         _ => Err(FileError::NotFound),
     }
@@ -283,7 +293,9 @@ fn first_error(all: impl Iterator<Item = Result<(), FileError>>) -> Result<(), F
 /// What stands in the way is the work of somebody else: everything was checked.
 fn explain(error: FileError, path: &StorePath) -> FileError {
     match &error {
-        FileError::Host(failure) if failure.kind() == io::ErrorKind::CrossesDevices => FileError::MountPoint,
+        FileError::Host(failure) if failure.kind() == io::ErrorKind::CrossesDevices => {
+            FileError::MountPoint
+        }
         FileError::Host(failure) => match failure.kind() {
             io::ErrorKind::AlreadyExists => blame(FileError::AlreadyExists, path),
             io::ErrorKind::NotFound => blame(FileError::NotFound, path),

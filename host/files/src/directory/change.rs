@@ -23,7 +23,8 @@ impl Tree {
     ) -> Result<(), FileError> {
         let (parent, name) = path.split().ok_or(FileError::IsDirectory)?;
         let place = self.place(&parent)?;
-        let replaced = if place.names.is_empty() { writable(&place.deepest, name, mode)? } else { None };
+        let replaced =
+            if place.names.is_empty() { writable(&place.deepest, name, mode)? } else { None };
         let bytes_added = content.bytes();
         quota.check_file(path.depth(), bytes_added)?;
         let change = Change {
@@ -33,8 +34,14 @@ impl Tree {
         };
         let usage = self.admit(ledger, quota, change)?;
         let made = place.make().inspect_err(|_| ledger.forget())?;
-        let published =
-            publish(&made.directory, name, content, mode, replaced.as_ref(), self.options.is_durable);
+        let published = publish(
+            &made.directory,
+            name,
+            content,
+            mode,
+            replaced.as_ref(),
+            self.options.is_durable,
+        );
         if let Err(error) = published {
             ledger.forget();
             let reason = writable(&made.directory, name, mode).err();
@@ -146,7 +153,8 @@ impl Made {
     fn descend(&mut self, name: String) -> io::Result<()> {
         let is_ours = match self.directory.create_dir(&name) {
             Ok(()) => true,
-            // Another process was faster. If it made something else than a directory, opening it fails.
+            // Another process was faster. If it made something else than a directory, opening it
+            // fails.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             Err(error) => return Err(error),
         };
@@ -180,8 +188,10 @@ mod tests {
     fn directories_are_created_together_or_not_at_all() {
         let root = tempfile::tempdir().unwrap();
         let open = || Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
-        let place =
-            |names: &[&str]| Place { deepest: open(), names: names.iter().map(|n| (*n).into()).collect() };
+        let place = |names: &[&str]| Place {
+            deepest: open(),
+            names: names.iter().map(|n| (*n).into()).collect(),
+        };
         std::fs::create_dir(root.path().join("old")).unwrap();
         assert!(place(&["old", "new", &"x".repeat(300)]).make().is_err());
         assert_eq!(std::fs::read_dir(root.path().join("old")).unwrap().count(), 0);

@@ -1,9 +1,10 @@
 //! Taking over the changes of a call.
 //!
-//! Everything that can be known beforehand is checked before the first change. One change by itself is made as if there
-//! were no call. Several are prepared beside the store (`staging.rs`), recorded, and then made (`apply.rs`); the record
-//! is removed when all is done. A host that is killed before the record has its name has changed nothing; what one that is killed
-//! later has begun is finished by the next that changes something or opens the directory (`recovery.rs`).
+//! Everything that can be known beforehand is checked before the first change. One change by itself
+//! is made as if there were no call. Several are prepared beside the store (`staging.rs`),
+//! recorded, and then made (`apply.rs`); the record is removed when all is done. A host that is
+//! killed before the record has its name has changed nothing; what one that is killed later has
+//! begun is finished by the next that changes something or opens the directory (`recovery.rs`).
 
 use super::apply::Commit;
 use super::tree::{Reached, Tree};
@@ -20,7 +21,8 @@ impl Tree {
             return changes.apply(&mut Working { tree: self, ledger });
         }
         let usage = changes.usage_after(usage);
-        let recheck = |changes: &Changes| changes.check_versions(&mut Working { tree: self, ledger });
+        let recheck =
+            |changes: &Changes| changes.check_versions(&mut Working { tree: self, ledger });
         let committed = self.stage(changes, recheck).and_then(Commit::carry_out);
         match committed {
             Ok(()) => ledger.enter(usage),
@@ -67,7 +69,12 @@ impl Steps for Working<'_> {
         self.tree.create_directory(self.ledger, path, &Quota::UNLIMITED).map(drop)
     }
 
-    fn write(&mut self, path: &StorePath, content: Content, mode: WriteMode) -> Result<(), FileError> {
+    fn write(
+        &mut self,
+        path: &StorePath,
+        content: Content,
+        mode: WriteMode,
+    ) -> Result<(), FileError> {
         self.tree.write(self.ledger, path, &content, mode, &Quota::UNLIMITED)
     }
 }

@@ -11,7 +11,8 @@ use crate::{EntryKind, FileError, Quota, Scope, StorePath};
 
 /// No write takes as long as this, so that what has a temporary name for longer belongs to nobody.
 const TEMPORARY_AGE_MAX: Duration = Duration::from_secs(60 * 60);
-/// Steps of the walk that looks for such files in a directory that is not counted: some milliseconds.
+/// Steps of the walk that looks for such files in a directory that is not counted: some
+/// milliseconds.
 const TIDY_STEPS_MAX: u64 = 20_000;
 
 impl Tree {
@@ -38,17 +39,21 @@ impl Tree {
 }
 
 impl Tree {
-    /// Removes what a killed host has left, as far as a short walk comes to it. A store that counts everything does this
-    /// with each count.
+    /// Removes what a killed host has left, as far as a short walk comes to it. A store that counts
+    /// everything does this with each count.
     pub(super) fn tidy(&self) {
         let Ok(root) = self.existing_directory(&StorePath::ROOT) else { return };
         // What is not found this time is found by another host, or does no harm.
-        let _complete =
-            self.walk_within(TIDY_STEPS_MAX, (&StorePath::ROOT, root), Scope::Recursive, &mut |found| {
+        let _complete = self.walk_within(
+            TIDY_STEPS_MAX,
+            (&StorePath::ROOT, root),
+            Scope::Recursive,
+            &mut |found| {
                 if found.entry_kind().is_none() {
                     remove_if_stale(&found);
                 }
-            });
+            },
+        );
     }
 }
 
@@ -73,8 +78,8 @@ fn bytes(found: &Found<'_>) -> u64 {
     found.directory.symlink_metadata(found.name).map_or(0, |metadata| metadata.len())
 }
 
-/// Whether a name is one of a file that is being written. What a commit moves about has another kind of name, and nobody
-/// may take that for left over.
+/// Whether a name is one of a file that is being written. What a commit moves about has another
+/// kind of name, and nobody may take that for left over.
 fn is_temporary(name: &str) -> bool {
     name.strip_prefix(RESERVED_PREFIX).is_some_and(|rest| rest.starts_with('-'))
 }
@@ -83,8 +88,11 @@ fn remove_if_stale(found: &Found<'_>) {
     if found.kind != Kind::File || !is_temporary(found.name) {
         return;
     }
-    let modified = found.directory.symlink_metadata(found.name).and_then(|metadata| metadata.modified());
-    let age = modified.ok().and_then(|modified| SystemTime::now().duration_since(modified.into_std()).ok());
+    let modified =
+        found.directory.symlink_metadata(found.name).and_then(|metadata| metadata.modified());
+    let age = modified
+        .ok()
+        .and_then(|modified| SystemTime::now().duration_since(modified.into_std()).ok());
     if age.is_some_and(|age| age > TEMPORARY_AGE_MAX) {
         // Whoever removes it first, it is gone; and if nobody may, the next count tries again.
         let _removed = found.directory.remove_file(found.name);

@@ -1,8 +1,10 @@
-//! All the way down to a directory in one step, where the kernel can do that without following a link.
+//! All the way down to a directory in one step, where the kernel can do that without following a
+//! link.
 //!
-//! Linux has `openat2`, which refuses links at every segment and what leads out of the directory that it starts from. That
-//! is check and use in one step, as opening each segment relative to the one before is. It only ever says yes: for anything
-//! else, whatever the reason, the caller goes down step by step and finds out.
+//! Linux has `openat2`, which refuses links at every segment and what leads out of the directory
+//! that it starts from. That is check and use in one step, as opening each segment relative to the
+//! one before is. It only ever says yes: for anything else, whatever the reason, the caller goes
+//! down step by step and finds out.
 
 use cap_std::fs::Dir;
 

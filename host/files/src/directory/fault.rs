@@ -1,4 +1,5 @@
-//! Where a commit can be interrupted, for tests. Outside of the tests of this crate there is nothing here.
+//! Where a commit can be interrupted, for tests. Outside of the tests of this crate there is
+//! nothing here.
 
 /// What a commit is about to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

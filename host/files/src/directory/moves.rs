@@ -12,7 +12,11 @@ use crate::ledger::Ledger;
 use crate::{EntryKind, FileError, Quota, Scope, StorePath};
 
 impl Tree {
-    pub(super) fn remove_directory(&self, ledger: &mut Ledger, path: &StorePath) -> Result<(), FileError> {
+    pub(super) fn remove_directory(
+        &self,
+        ledger: &mut Ledger,
+        path: &StorePath,
+    ) -> Result<(), FileError> {
         let (parent, name) = path.split().ok_or(FileError::Root)?;
         let directory = self.existing_directory(&parent)?;
         match look(&directory, name)? {
@@ -21,7 +25,8 @@ impl Tree {
             Node::Link => return Err(FileError::Link),
             Node::Missing | Node::Special => return Err(FileError::NotFound),
         }
-        // Should it be swapped for something else here, the system refuses: it removes nothing but empty directories.
+        // Should it be swapped for something else here, the system refuses: it removes nothing but
+        // empty directories.
         directory.remove_dir(name).map_err(refusal)?;
         if self.options.is_durable {
             flush_names(&directory);

@@ -1,16 +1,17 @@
 //! Files that get their name when their content is complete.
 //!
-//! Content that is too large for memory waits in such a file, in the file system in which it is wanted; giving it a name costs
-//! nothing, however long it is. Nobody else can open it before, and a host that is killed leaves nothing. Linux can do
-//! that; elsewhere content waits in another place and is copied.
+//! Content that is too large for memory waits in such a file, in the file system in which it is
+//! wanted; giving it a name costs nothing, however long it is. Nobody else can open it before, and
+//! a host that is killed leaves nothing. Linux can do that; elsewhere content waits in another
+//! place and is copied.
 
 use std::fs::File;
 use std::io;
 
 use cap_std::fs::Dir;
 
-/// A new file that is in no directory. It gets its group and access rights from `directory`, like a file that is
-/// created there.
+/// A new file that is in no directory. It gets its group and access rights from `directory`, like a
+/// file that is created there.
 #[cfg(target_os = "linux")]
 pub(super) fn create(directory: &Dir) -> Option<File> {
     use rustix::fs::{Mode, OFlags, openat};

@@ -17,7 +17,8 @@ const NAMES_MAX: usize = 16;
 
 /// Gives `name` in `directory` the content `content`. On failure nothing has changed.
 ///
-/// `replaced` is what is there, whose permissions the new file gets: a script stays executable, a private file private.
+/// `replaced` is what is there, whose permissions the new file gets: a script stays executable, a
+/// private file private.
 pub(super) fn publish(
     directory: &Dir,
     name: &str,
@@ -48,7 +49,8 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    /// Creates `name` in `directory`, which must not be there. `model` is the file whose permissions it will have.
+    /// Creates `name` in `directory`, which must not be there. `model` is the file whose
+    /// permissions it will have.
     pub(super) fn create(
         directory: &Dir,
         name: &str,
@@ -86,8 +88,8 @@ impl Begun {
 
 /// Makes what happened to the names in `directory` durable.
 ///
-/// A failure is not reported: the change has taken place and cannot be undone, and some file systems cannot flush a
-/// directory at all.
+/// A failure is not reported: the change has taken place and cannot be undone, and some file
+/// systems cannot flush a directory at all.
 pub(super) fn flush_names(directory: &Dir) {
     #[cfg(unix)]
     {
@@ -100,8 +102,8 @@ pub(super) fn flush_names(directory: &Dir) {
     let _ = directory;
 }
 
-/// Makes everything durable that has been written to the file system of `directory`. For many files this is much faster than
-/// one after another.
+/// Makes everything durable that has been written to the file system of `directory`. For many files
+/// this is much faster than one after another.
 ///
 /// # Errors
 /// Where the system cannot do that, or could not.
@@ -155,16 +157,18 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// A name that no other write uses: not in this process by the number, hardly in another by the rest.
+/// A name that no other write uses: not in this process by the number, hardly in another by the
+/// rest.
 pub(super) fn temporary_name() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
+    let moment =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
     format!("{RESERVED_PREFIX}-{}-{moment}-{number}", std::process::id())
 }
 
-/// Renames a file unless the new name is taken. Where the system cannot do that in one step, a second name is made
-/// instead, which fails just so, and the first one removed.
+/// Renames a file unless the new name is taken. Where the system cannot do that in one step, a
+/// second name is made instead, which fails just so, and the first one removed.
 fn publish_exclusive(directory: &Dir, from: &str, to: &str) -> io::Result<()> {
     match rename_unless_taken(directory, from, directory, to) {
         Some(result) => result,
@@ -174,12 +178,14 @@ fn publish_exclusive(directory: &Dir, from: &str, to: &str) -> io::Result<()> {
 
 fn link_exclusive(directory: &Dir, from: &str, to: &str) -> io::Result<()> {
     directory.hard_link(from, directory, to)?;
-    // The file has its name. If the temporary one stays, it is invisible and a later count removes it.
+    // The file has its name. If the temporary one stays, it is invisible and a later count removes
+    // it.
     let _removed = directory.remove_file(from);
     Ok(())
 }
 
-/// Renames anything unless the new name is taken. Where the system cannot do that in one step, a look comes before it.
+/// Renames anything unless the new name is taken. Where the system cannot do that in one step, a
+/// look comes before it.
 pub(super) fn rename_exclusive(source: &Dir, from: &str, target: &Dir, to: &str) -> io::Result<()> {
     match rename_unless_taken(source, from, target, to) {
         Some(result) => result,
@@ -212,11 +218,13 @@ fn rename_unless_taken(source: &Dir, from: &str, target: &Dir, to: &str) -> Opti
     }
 }
 
-/// The permission bits that content written by others may keep: not those that lend the owner's rights.
+/// The permission bits that content written by others may keep: not those that lend the owner's
+/// rights.
 #[cfg(unix)]
 const PERMISSIONS_KEPT: u32 = 0o777;
 
-/// Creates the file with no more permissions than it will have, so that private content is private from its first byte.
+/// Creates the file with no more permissions than it will have, so that private content is private
+/// from its first byte.
 #[cfg(unix)]
 fn restrict(options: &mut OpenOptions, replaced: Option<&Metadata>) {
     use cap_std::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -285,7 +293,8 @@ mod tests {
         };
         let elsewhere = Spilled::new(tempfile::tempfile().unwrap(), charge());
         let mut contents = vec![Content::Bytes(b"new".to_vec()), filled(elsewhere)];
-        let of_store = nameless::create(directory).map(|file| filled(Spilled::of_store(file, charge())));
+        let of_store =
+            nameless::create(directory).map(|file| filled(Spilled::of_store(file, charge())));
         assert!(of_store.is_some() || cfg!(not(target_os = "linux")));
         contents.extend(of_store);
         // Not in the file system that it is wanted in.
@@ -302,7 +311,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let directory = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
         let mode = |name: &str| {
-            std::fs::metadata(root.path().join(name)).unwrap().permissions().mode() & PERMISSIONS_KEPT
+            std::fs::metadata(root.path().join(name)).unwrap().permissions().mode()
+                & PERMISSIONS_KEPT
         };
         directory.write("ordinary", "").unwrap();
         directory.write("private", "old").unwrap();
@@ -318,8 +328,12 @@ mod tests {
         }
         for content in contents(&directory) {
             let replaced = directory.metadata("private").unwrap();
-            publish(&directory, "private", &content, WriteMode::Replace, Some(&replaced), true).unwrap();
-            assert_eq!((directory.read("private").unwrap(), mode("private")), (b"new".to_vec(), 0o640));
+            publish(&directory, "private", &content, WriteMode::Replace, Some(&replaced), true)
+                .unwrap();
+            assert_eq!(
+                (directory.read("private").unwrap(), mode("private")),
+                (b"new".to_vec(), 0o640)
+            );
         }
         for content in contents(&directory) {
             publish(&directory, "private", &content, WriteMode::Create, None, true).unwrap_err();
@@ -333,7 +347,8 @@ mod tests {
         let directory = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
         directory.create_dir("d").unwrap();
         for mode in [WriteMode::Create, WriteMode::Replace] {
-            publish(&directory, "d", &Content::Bytes(b"x".to_vec()), mode, None, false).unwrap_err();
+            publish(&directory, "d", &Content::Bytes(b"x".to_vec()), mode, None, false)
+                .unwrap_err();
         }
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
     }

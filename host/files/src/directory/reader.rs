@@ -1,11 +1,13 @@
 //! Files that stay open for reading.
 //!
-//! Opening a file costs a step for every directory above it; whoever reads it in parts pays that once. The file that was
-//! opened at the first read is read to its end, whatever its path leads to by then, and so what is read is one state of
-//! it: files of a store are replaced and not written over.
+//! Opening a file costs a step for every directory above it; whoever reads it in parts pays that
+//! once. The file that was opened at the first read is read to its end, whatever its path leads to
+//! by then, and so what is read is one state of it: files of a store are replaced and not written
+//! over.
 //!
-//! Open files are scarce, since the system often allows a process no more than a thousand. So there are few of them at a
-//! time, in all stores together, and who comes too late opens the file again at every read.
+//! Open files are scarce, since the system often allows a process no more than a thousand. So there
+//! are few of them at a time, in all stores together, and who comes too late opens the file again
+//! at every read.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,7 +51,8 @@ impl DirectoryReader {
 #[async_trait]
 impl FileReader for DirectoryReader {
     async fn read_at(&self, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
-        let (tree, path, open) = (Arc::clone(&self.tree), self.path.clone(), Arc::clone(&self.open));
+        let (tree, path, open) =
+            (Arc::clone(&self.tree), self.path.clone(), Arc::clone(&self.open));
         blocking(move || {
             if let Some(open) = open.get() {
                 return Ok(read_at(&open.file, offset, length)?);

@@ -1,8 +1,8 @@
 //! What a commit is going to do, in the form that survives a crash.
 //!
-//! A record is read back only from the directory in which commits are prepared, and even there it may have been planted. So
-//! it is bounded, parsed strictly, and its paths are checked like those of a model: they name what is in the store and
-//! nothing else.
+//! A record is read back only from the directory in which commits are prepared, and even there it
+//! may have been planted. So it is bounded, parsed strictly, and its paths are checked like those
+//! of a model: they name what is in the store and nothing else.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -14,13 +14,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::StorePath;
 
-/// Longest record, in bytes. The paths of as many files as a store holds by default are shorter, whatever their length.
+/// Longest record, in bytes. The paths of as many files as a store holds by default are shorter,
+/// whatever their length.
 const RECORD_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
 /// Which form of the record this is.
 const FORMAT: u32 = 1;
 
-/// How far a commit is. It is the name of the record, so that going on is one rename, which needs no room on the disk.
+/// How far a commit is. It is the name of the record, so that going on is one rename, which needs
+/// no room on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// What leaves its path moves into the directory of the commit.
@@ -42,7 +44,8 @@ pub(super) struct Record {
     pub(super) coming: Vec<Coming>,
 }
 
-/// Something that leaves its path, in an order in which each path is still the one that it had before.
+/// Something that leaves its path, in an order in which each path is still the one that it had
+/// before.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Leaving {
@@ -60,7 +63,8 @@ pub(super) struct Leaving {
 pub(super) enum End {
     Deleted,
     Moved,
-    /// It stays where it is until something takes its place. It is given a second name, to have it back if need be.
+    /// It stays where it is until something takes its place. It is given a second name, to have it
+    /// back if need be.
     Replaced,
 }
 
@@ -86,8 +90,9 @@ pub(super) enum Source {
     Vacated(usize),
 }
 
-/// What is the same until a file is replaced or written to, or a directory is replaced. Unlike its version, it is the same under another
-/// name. Another build may compute it otherwise: then a commit that was interrupted is taken back.
+/// What is the same until a file is replaced or written to, or a directory is replaced. Unlike its
+/// version, it is the same under another name. Another build may compute it otherwise: then a
+/// commit that was interrupted is taken back.
 pub(super) fn state(metadata: &Metadata) -> u64 {
     let mut hasher = DefaultHasher::new();
     #[cfg(unix)]
@@ -173,7 +178,8 @@ impl Record {
     fn is_sound(&self) -> bool {
         let mut used = HashSet::new();
         let mut uses = |number: usize, end: End| {
-            self.leaving.get(number).is_some_and(|leaving| leaving.end == end) && used.insert(number)
+            self.leaving.get(number).is_some_and(|leaving| leaving.end == end)
+                && used.insert(number)
         };
         let are_found = self.coming.iter().all(|coming| {
             let is_found = match coming.from {
@@ -234,12 +240,27 @@ mod tests {
     #[test]
     fn a_record_reads_back_as_it_was_written() {
         let path = |text| StorePath::file(text).unwrap();
-        let leaving = |text, end| Leaving { path: path(text), is_directory: false, end, state: u64::MAX };
+        let leaving =
+            |text, end| Leaving { path: path(text), is_directory: false, end, state: u64::MAX };
         let record = Record::new(
-            vec![leaving("a", End::Replaced), leaving("b", End::Moved), leaving("d/ü \"", End::Deleted)],
             vec![
-                Coming { path: path("a"), is_directory: false, from: Source::Staged, replaces: Some(0) },
-                Coming { path: path("c"), is_directory: false, from: Source::Vacated(1), replaces: None },
+                leaving("a", End::Replaced),
+                leaving("b", End::Moved),
+                leaving("d/ü \"", End::Deleted),
+            ],
+            vec![
+                Coming {
+                    path: path("a"),
+                    is_directory: false,
+                    from: Source::Staged,
+                    replaces: Some(0),
+                },
+                Coming {
+                    path: path("c"),
+                    is_directory: false,
+                    from: Source::Vacated(1),
+                    replaces: None,
+                },
             ],
         );
         let text = serde_json::to_string(&record).unwrap();
@@ -251,16 +272,27 @@ mod tests {
         let record = |leaving: &str, coming: &str| {
             read_back(&format!(r#"{{"format":1,"leaving":[{leaving}],"coming":[{coming}]}}"#))
         };
-        let leaving =
-            |path: &str| format!(r#"{{"path":"{path}","is_directory":false,"end":"moved","state":1}}"#);
+        let leaving = |path: &str| {
+            format!(r#"{{"path":"{path}","is_directory":false,"end":"moved","state":1}}"#)
+        };
         let coming = |path: &str, from: &str| {
             format!(r#"{{"path":"{path}","is_directory":false,"from":{from},"replaces":null}}"#)
         };
         let moved = r#"{"vacated":0}"#;
         assert!(record(&leaving("a"), &coming("b", moved)).is_some());
-        for path in
-            ["", "/a", "../a", "a/../b", "a//b", "a/", " a", "a\\\\b", ".~cofferdam-x", "con", "a\\u0000"]
-        {
+        for path in [
+            "",
+            "/a",
+            "../a",
+            "a/../b",
+            "a//b",
+            "a/",
+            " a",
+            "a\\\\b",
+            ".~cofferdam-x",
+            "con",
+            "a\\u0000",
+        ] {
             assert!(record(&leaving(path), &coming("b", moved)).is_none(), "{path}");
             assert!(record(&leaving("a"), &coming(path, moved)).is_none(), "{path}");
         }

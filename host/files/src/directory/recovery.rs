@@ -1,9 +1,10 @@
 //! What a commit leaves behind: cleaning up after it, and finishing one that was interrupted.
 //!
-//! Somebody else may have made the directory in which this looks, and everything in it. It is trusted only when it belongs
-//! to the user of this process or to whoever owns the store, and even then it can do no more than its record may say:
-//! rename and delete what paths of the store denote.
-//! Nothing is deleted here that holds something: what fits no commit is set aside under another reserved name.
+//! Somebody else may have made the directory in which this looks, and everything in it. It is
+//! trusted only when it belongs to the user of this process or to whoever owns the store, and even
+//! then it can do no more than its record may say: rename and delete what paths of the store
+//! denote. Nothing is deleted here that holds something: what fits no commit is set aside under
+//! another reserved name.
 
 use std::io;
 
@@ -25,8 +26,8 @@ impl Tree {
         Ok(!matches!(look(&self.root, COMMIT)?, Node::Missing))
     }
 
-    /// Finishes what an interrupted commit has left: makes its changes or takes them back, all of them. To be called by
-    /// whoever has the turn. Gives whether there was anything.
+    /// Finishes what an interrupted commit has left: makes its changes or takes them back, all of
+    /// them. To be called by whoever has the turn. Gives whether there was anything.
     pub(super) fn recover(&self) -> Result<bool, FileError> {
         let directory = match look(&self.root, COMMIT)? {
             Node::Missing => return Ok(false),
@@ -45,7 +46,8 @@ impl Tree {
             Ok(Some((phase, record))) => {
                 let commit = Commit::new(self, directory, record, phase);
                 match commit.carry_out() {
-                    // Taken back as a whole, or an error of the system that may be gone the next time.
+                    // Taken back as a whole, or an error of the system that may be gone the next
+                    // time.
                     Ok(()) => {}
                     Err(error) if !self.has_unfinished_commit()? => drop(error),
                     Err(error @ FileError::Host(_)) => return Err(error),
@@ -61,8 +63,9 @@ impl Tree {
         }
     }
 
-    /// Removes the directory of a commit that has no record, with everything that commits leave in it. What cannot be removed,
-    /// a directory into which somebody has put something above all, is set aside.
+    /// Removes the directory of a commit that has no record, with everything that commits leave in
+    /// it. What cannot be removed, a directory into which somebody has put something above all, is
+    /// set aside.
     pub(super) fn clear_commit(&self, directory: &Dir) {
         if self.try_clear(directory).is_err() {
             // If this fails too, the next change tries again.
@@ -77,7 +80,9 @@ impl Tree {
             match Kind::of(entry.file_type()?) {
                 // Fails unless it is empty.
                 Kind::Directory => directory.remove_dir(entry.file_name())?,
-                Kind::File | Kind::Link | Kind::Special => directory.remove_file(entry.file_name())?,
+                Kind::File | Kind::Link | Kind::Special => {
+                    directory.remove_file(entry.file_name())?
+                }
             }
         }
         self.faults.point(Step::RemoveDirectory)?;
@@ -93,11 +98,19 @@ impl Tree {
         use cap_std::fs::MetadataExt as _;
         let is_trusted = metadata.uid() == rustix::process::geteuid().as_raw()
             || metadata.uid() == self.root.dir_metadata()?.uid();
-        if is_trusted { Ok(()) } else { Err(io::Error::from(io::ErrorKind::PermissionDenied).into()) }
+        if is_trusted {
+            Ok(())
+        } else {
+            Err(io::Error::from(io::ErrorKind::PermissionDenied).into())
+        }
     }
 
     #[cfg(not(unix))]
-    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "owners are looked at on Unix only")]
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "owners are looked at on Unix only"
+    )]
     fn require_ours(&self, _: &Metadata) -> Result<(), FileError> {
         Ok(())
     }

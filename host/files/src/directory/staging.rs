@@ -1,4 +1,5 @@
-//! The first part of a commit: everything that can fail for want of room happens here, beside the store and not in it.
+//! The first part of a commit: everything that can fail for want of room happens here, beside the
+//! store and not in it.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,20 +16,21 @@ use crate::changes::{Filled, Vacated, blame};
 use crate::content::Content;
 use crate::{Changes, FileError, StorePath};
 
-/// The directory in which a commit is prepared and from which it can be finished after a crash. No path of a store denotes
-/// the name.
+/// The directory in which a commit is prepared and from which it can be finished after a crash. No
+/// path of a store denotes the name.
 pub(super) const COMMIT: &str = ".~cofferdam-commit";
 
-/// Up to this many files or directories are flushed one by one. Flushing the whole file system costs about as much as ten
-/// of them, and more when others have much to be flushed.
+/// Up to this many files or directories are flushed one by one. Flushing the whole file system
+/// costs about as much as ten of them, and more when others have much to be flushed.
 pub(super) const FLUSHED_SINGLY_MAX: usize = 8;
 
 /// The name of a record that is not complete yet.
 const UNFINISHED: &str = "record";
 
 impl Tree {
-    /// Prepares `changes` up to the point from which on they will be made, whatever happens to the host. After an error
-    /// nothing has changed. `recheck` is asked last, because preparing takes time.
+    /// Prepares `changes` up to the point from which on they will be made, whatever happens to the
+    /// host. After an error nothing has changed. `recheck` is asked last, because preparing takes
+    /// time.
     pub(super) fn stage(
         &self,
         changes: Changes,
@@ -87,7 +89,8 @@ impl Staging<'_> {
         Ok(record)
     }
 
-    /// The steps. Names for what will be replaced come first, while every path is the one from before.
+    /// The steps. Names for what will be replaced come first, while every path is the one from
+    /// before.
     fn plan(&self, changes: &Changes) -> Result<Record, FileError> {
         let mut leaving = Vec::new();
         let mut replaced = HashMap::new();
@@ -100,7 +103,9 @@ impl Staging<'_> {
         let mut moved = HashMap::new();
         for vacated in &changes.vacated {
             leaving.push(match vacated {
-                Vacated::File(path) | Vacated::Directory(path) => self.leaving(path, End::Deleted)?,
+                Vacated::File(path) | Vacated::Directory(path) => {
+                    self.leaving(path, End::Deleted)?
+                }
                 Vacated::Staged { from, stage } => {
                     moved.insert(stage, leaving.len());
                     self.leaving(from, End::Moved)?
@@ -123,7 +128,8 @@ impl Staging<'_> {
                             leaving.len().saturating_sub(1)
                         }
                     };
-                    let is_directory = leaving.get(number).is_some_and(|leaving| leaving.is_directory);
+                    let is_directory =
+                        leaving.get(number).is_some_and(|leaving| leaving.is_directory);
                     (Source::Vacated(number), is_directory, None)
                 }
             };
@@ -144,12 +150,17 @@ impl Staging<'_> {
         Ok(Leaving { path: path.clone(), is_directory, end, state: state(&metadata) })
     }
 
-    /// Writes everything that is new. Contents are given up one after another, so that they are not in memory and in the
-    /// cache of the system at the same time.
+    /// Writes everything that is new. Contents are given up one after another, so that they are not
+    /// in memory and in the cache of the system at the same time.
     fn write_contents(&self, changes: &mut Changes) -> Result<(), FileError> {
-        let files = changes.filled.iter().filter(|(_, filled)| matches!(filled, Filled::File { .. })).count();
+        let files = changes
+            .filled
+            .iter()
+            .filter(|(_, filled)| matches!(filled, Filled::File { .. }))
+            .count();
         let is_flushed_singly = cfg!(not(target_os = "linux")) || files <= FLUSHED_SINGLY_MAX;
-        // Flushed after all have been written, because the first flush then does most of the work for the others.
+        // Flushed after all have been written, because the first flush then does most of the work
+        // for the others.
         let mut open = Vec::new();
         for (number, (_, filled)) in changes.filled.iter_mut().enumerate() {
             let name = Record::staged_name(number);
@@ -158,7 +169,8 @@ impl Staging<'_> {
                 Filled::Moved { .. } => {}
                 Filled::Directory => self.directory.create_dir(&name)?,
                 Filled::File { content, origin, replaces } => {
-                    let model = self.permissions(origin.as_ref())?.or(self.permissions(replaces.as_ref())?);
+                    let model =
+                        self.permissions(origin.as_ref())?.or(self.permissions(replaces.as_ref())?);
                     let file = self.write(&name, &std::mem::take(content), model.as_ref())?;
                     if is_flushed_singly {
                         open.push(file);

@@ -59,7 +59,8 @@ impl Scene {
     }
 
     async fn read(&self, path: &str) -> Result<String, String> {
-        let content = self.store.read(&file(path), 1 << 20).await.map_err(|error| error.to_string())?;
+        let content =
+            self.store.read(&file(path), 1 << 20).await.map_err(|error| error.to_string())?;
         Ok(String::from_utf8(content).unwrap())
     }
 
@@ -79,7 +80,8 @@ impl Scene {
     /// The names that the host sees in a directory of the store.
     fn names(&self, directory: &str) -> Vec<String> {
         let entries = fs::read_dir(self.inside(directory)).unwrap();
-        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> =
+            entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }

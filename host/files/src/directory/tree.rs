@@ -118,7 +118,8 @@ impl Tree {
         length: u64,
     ) -> Result<Vec<u8>, FileError> {
         let (mut file, bytes) = self.open_file(path)?;
-        // Seeking beyond what a signed offset holds is an error of the system, and there is nothing there.
+        // Seeking beyond what a signed offset holds is an error of the system, and there is nothing
+        // there.
         if offset >= bytes {
             return Ok(Vec::new());
         }
@@ -127,8 +128,11 @@ impl Tree {
     }
 
     pub(super) fn list(&self, path: &StorePath, scope: Scope) -> Result<Listing, FileError> {
-        let Reached::Directory(directory) = self.descend(path)? else { return Ok(Listing::default()) };
-        let (mut entries, mut hides_entries, mut not_shown) = (Vec::new(), false, NotShown::default());
+        let Reached::Directory(directory) = self.descend(path)? else {
+            return Ok(Listing::default());
+        };
+        let (mut entries, mut hides_entries, mut not_shown) =
+            (Vec::new(), false, NotShown::default());
         let is_complete = self.walk((path, directory), scope, &mut |found: Found<'_>| match (
             found.entry_kind(),
             found.path_below(path),
@@ -141,7 +145,9 @@ impl Tree {
                 }
             }
         })?;
-        not_shown.names.sort_unstable_by(|a, b| (&a.directory, &a.name).cmp(&(&b.directory, &b.name)));
+        not_shown
+            .names
+            .sort_unstable_by(|a, b| (&a.directory, &a.name).cmp(&(&b.directory, &b.name)));
         Ok(Listing { hides_entries, not_shown, ..Listing::sorted(entries, !is_complete) })
     }
 
@@ -209,8 +215,8 @@ pub(super) fn look(directory: &Dir, name: &str) -> io::Result<Node> {
     })
 }
 
-/// A file is replaced by another one, never written over, so that its version is mostly the number of the file; the times
-/// tell what others do to it.
+/// A file is replaced by another one, never written over, so that its version is mostly the number
+/// of the file; the times tell what others do to it.
 fn file_version(metadata: &Metadata) -> Version {
     let mut hasher = DefaultHasher::new();
     identity(metadata).hash(&mut hasher);
@@ -272,8 +278,8 @@ enum Entered {
     NotDirectory,
 }
 
-/// Opens the directory `name` in `parent`. The attempt to open is the check; the look afterwards only says why it
-/// failed, so it does not matter that the entry may have changed in between.
+/// Opens the directory `name` in `parent`. The attempt to open is the check; the look afterwards
+/// only says why it failed, so it does not matter that the entry may have changed in between.
 fn enter(parent: &Dir, name: &str) -> Result<Entered, FileError> {
     let mut failure = io::Error::from(io::ErrorKind::ResourceBusy);
     for _ in 0..LOOKS_MAX {
@@ -291,8 +297,8 @@ fn enter(parent: &Dir, name: &str) -> Result<Entered, FileError> {
     Err(failure.into())
 }
 
-/// At most `length` bytes of what is probably `bytes_left`. With room for those and one more, the end is found without
-/// growing.
+/// At most `length` bytes of what is probably `bytes_left`. With room for those and one more, the
+/// end is found without growing.
 fn read_some(file: File, length: u64, bytes_left: u64) -> io::Result<Vec<u8>> {
     let room = usize::try_from(length.min(bytes_left.saturating_add(1))).unwrap_or(usize::MAX);
     let mut content = Vec::new();

@@ -1,7 +1,8 @@
 //! Changes of one directory by several hosts, or by several stores of one host, take turns.
 //!
-//! A change holds an advisory lock of the system on the root directory itself, so that nothing has to be created for it and
-//! nothing is left when a host is killed. A file system that knows no such locks is used without.
+//! A change holds an advisory lock of the system on the root directory itself, so that nothing has
+//! to be created for it and nothing is left when a host is killed. A file system that knows no such
+//! locks is used without.
 
 #[cfg(unix)]
 use std::os::fd::OwnedFd;
@@ -11,7 +12,8 @@ use cap_std::fs::Dir;
 
 use crate::FileError;
 
-/// How long a change waits for its turn. A commit that takes longer flushes more than any quota allows by default.
+/// How long a change waits for its turn. A commit that takes longer flushes more than any quota
+/// allows by default.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 /// Pause between two tries. Short, because nobody keeps a place in a queue.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -34,7 +36,8 @@ impl Turns {
     #[cfg(unix)]
     pub(super) fn new(root: &Dir) -> Self {
         use rustix::fs::{Mode, OFlags, openat};
-        // A handle of its own: locks belong to the handle, and clones of one handle would let each other in.
+        // A handle of its own: locks belong to the handle, and clones of one handle would let each
+        // other in.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Self { root: openat(root, ".", flags, Mode::empty()).ok() }
     }

@@ -1,7 +1,8 @@
 //! Going through everything below a directory.
 //!
-//! A walk holds one directory open at a time, whatever the depth, by starting from the root for each directory. It is
-//! bounded in steps, because others may have put more into the directory than any quota allows.
+//! A walk holds one directory open at a time, whatever the depth, by starting from the root for
+//! each directory. It is bounded in steps, because others may have put more into the directory than
+//! any quota allows.
 
 use std::ffi::OsString;
 
@@ -11,9 +12,11 @@ use super::tree::{Reached, Tree};
 use crate::path::RESERVED_PREFIX;
 use crate::{EntryKind, FileError, NameRules, RefusedName, Scope, StorePath};
 
-/// Least number of steps of a walk, a step being one name read or one directory opened: about a second.
+/// Least number of steps of a walk, a step being one name read or one directory opened: about a
+/// second.
 const STEPS_MIN: u64 = 1_000_000;
-/// Steps per entry that the quota allows. Most entries of real trees are less than eight levels down.
+/// Steps per entry that the quota allows. Most entries of real trees are less than eight levels
+/// down.
 const STEPS_PER_ENTRY: u64 = 8;
 
 /// What an entry is, links not followed.
@@ -58,21 +61,26 @@ impl Found<'_> {
         self.path.ok()?.below(directory)
     }
 
-    /// The name as people can be told of it, if it is one of a file or a directory that is refused. Paths in it are as seen
-    /// from `directory`.
+    /// The name as people can be told of it, if it is one of a file or a directory that is refused.
+    /// Paths in it are as seen from `directory`.
     pub(super) fn refused_below(&self, directory: &StorePath) -> Option<RefusedName> {
         let refusal = self.path.err()?;
         let is_shown = matches!(self.kind, Kind::File | Kind::Directory);
         let is_own = self.name.starts_with(RESERVED_PREFIX);
         (is_shown && !is_own).then(|| {
-            RefusedName::new(self.parent.below(directory).unwrap_or_default(), &refusal.name, &refusal.rule)
+            RefusedName::new(
+                self.parent.below(directory).unwrap_or_default(),
+                &refusal.name,
+                &refusal.rule,
+            )
         })
     }
 }
 
 impl Tree {
-    /// Shows `visit` every entry of the directory `start`, with [`Scope::Recursive`] everything below it, in no order.
-    /// Gives `false` when it stopped at the limit of steps. Directories below that cannot be read are passed over.
+    /// Shows `visit` every entry of the directory `start`, with [`Scope::Recursive`] everything
+    /// below it, in no order. Gives `false` when it stopped at the limit of steps. Directories
+    /// below that cannot be read are passed over.
     pub(super) fn walk(
         &self,
         start: (&StorePath, Dir),
@@ -90,7 +98,8 @@ impl Tree {
         scope: Scope,
         visit: &mut dyn FnMut(Found<'_>),
     ) -> Result<bool, FileError> {
-        let mut walk = Walk { names: self.options.names, pending: Vec::new(), steps_left: steps_max, visit };
+        let mut walk =
+            Walk { names: self.options.names, pending: Vec::new(), steps_left: steps_max, visit };
         walk.read(start.0, &start.1)?;
         while let (Scope::Recursive, Some(path)) = (scope, walk.pending.pop()) {
             walk.spend(path.depth());
@@ -135,7 +144,13 @@ impl Walk<'_> {
                 None => Err("The name is not UTF-8.".to_owned()),
             };
             let child = child.map_err(|rule| NameRefusal { name: os_name.clone(), rule });
-            (self.visit)(Found { directory, name: &name, kind, parent: path, path: child.as_ref() });
+            (self.visit)(Found {
+                directory,
+                name: &name,
+                kind,
+                parent: path,
+                path: child.as_ref(),
+            });
             if kind == Kind::Directory {
                 self.pending.extend(child);
             }

@@ -1,4 +1,5 @@
-//! From the characters of a pattern to a [`Program`]. They are lower-case and have `/` for `\` already.
+//! From the characters of a pattern to a [`Program`]. They are lower-case and have `/` for `\`
+//! already.
 
 use super::GlobError;
 use super::program::{Instruction, Program};
@@ -8,14 +9,17 @@ use super::set;
 pub(super) fn parse(pattern: &[char]) -> Result<Program, GlobError> {
     let mut program = Program::default();
     let mut rest = pattern;
-    while let Some(after) = parse_braces(rest, &mut program)?.or_else(|| parse_one(rest, &mut program)) {
+    while let Some(after) =
+        parse_braces(rest, &mut program)?.or_else(|| parse_one(rest, &mut program))
+    {
         rest = after;
     }
     program.push(Instruction::End);
     Ok(program)
 }
 
-/// Compiles the first element of `pattern`, where a brace is an ordinary character, and gives the rest.
+/// Compiles the first element of `pattern`, where a brace is an ordinary character, and gives the
+/// rest.
 fn parse_one<'p>(pattern: &'p [char], program: &mut Program) -> Option<&'p [char]> {
     if let Some((set, rest)) = set::parse(pattern) {
         program.push(Instruction::Set(set));
@@ -31,9 +35,12 @@ fn parse_one<'p>(pattern: &'p [char], program: &mut Program) -> Option<&'p [char
     Some(rest)
 }
 
-/// Compiles the braces that `pattern` starts with, and gives the rest. `None` when it does not start with a `{` that
-/// has its `}` (`FILE-26`).
-fn parse_braces<'p>(pattern: &'p [char], program: &mut Program) -> Result<Option<&'p [char]>, GlobError> {
+/// Compiles the braces that `pattern` starts with, and gives the rest. `None` when it does not
+/// start with a `{` that has its `}` (`FILE-26`).
+fn parse_braces<'p>(
+    pattern: &'p [char],
+    program: &mut Program,
+) -> Result<Option<&'p [char]>, GlobError> {
     let ['{', body @ ..] = pattern else { return Ok(None) };
     let Some((braces, rest)) = read_braces(body) else { return Ok(None) };
     if braces.is_nested {

@@ -1,7 +1,8 @@
 //! The program of a pattern and the machine that runs it.
 //!
-//! The machine holds every state that the name read so far allows, each at most once, so a run is linear in the
-//! length of the name. Braces are branches, not expansions: fifty of them cost fifty branches and not 2⁵⁰ patterns.
+//! The machine holds every state that the name read so far allows, each at most once, so a run is
+//! linear in the length of the name. Braces are branches, not expansions: fifty of them cost fifty
+//! branches and not 2⁵⁰ patterns.
 
 use super::set::Set;
 
@@ -23,15 +24,16 @@ pub(super) enum Instruction {
     End,
 }
 
-/// How the machine came to an instruction. It decides whether two stars are the segment `**`: they are when the
-/// pattern on this way began a segment right before them and ends it right after them.
+/// How the machine came to an instruction. It decides whether two stars are the segment `**`: they
+/// are when the pattern on this way began a segment right before them and ends it right after them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// The pattern is at the start of a segment.
     SegmentStart,
     /// One star since the start of the segment, which has matched nothing.
     OneStar,
-    /// Two stars since the start of the segment, which have matched nothing: a `**` if the segment ends here.
+    /// Two stars since the start of the segment, which have matched nothing: a `**` if the segment
+    /// ends here.
     TwoStars,
     /// Inside a `**` that has matched something.
     Deep,
@@ -107,10 +109,14 @@ impl Program {
     fn follow(&self, (place, way): State, pending: &mut Vec<State>) {
         let next = place.saturating_add(1);
         match (self.0.get(place), way) {
-            (Some(Instruction::Branch(targets)), _) => pending.extend(targets.iter().map(|&t| (t, way))),
+            (Some(Instruction::Branch(targets)), _) => {
+                pending.extend(targets.iter().map(|&t| (t, way)))
+            }
             (Some(Instruction::Jump(target)), _) => pending.push((*target, way)),
             // A `**` may stand for no segment at all; then its separator stands for nothing, too.
-            (Some(Instruction::Separator), Way::TwoStars) => pending.push((next, Way::SegmentStart)),
+            (Some(Instruction::Separator), Way::TwoStars) => {
+                pending.push((next, Way::SegmentStart))
+            }
             (Some(Instruction::Star), Way::SegmentStart) => {
                 pending.extend([(next, Way::Inside), (next, Way::OneStar)]);
             }
@@ -142,8 +148,15 @@ impl Program {
         }
     }
 
-    /// Reads `c` in a `**`, which ends where its segment of the pattern does: otherwise it was no `**`.
-    fn step_deep(&self, instruction: &Instruction, (place, way): State, c: char, next: &mut States) {
+    /// Reads `c` in a `**`, which ends where its segment of the pattern does: otherwise it was no
+    /// `**`.
+    fn step_deep(
+        &self,
+        instruction: &Instruction,
+        (place, way): State,
+        c: char,
+        next: &mut States,
+    ) {
         let is_separator = matches!(instruction, Instruction::Separator);
         if !is_separator && !matches!(instruction, Instruction::End) {
             return;
@@ -154,7 +167,8 @@ impl Program {
         }
     }
 
-    /// Whether the name may end in this state. A `**` at the end of the pattern wants at least one segment.
+    /// Whether the name may end in this state. A `**` at the end of the pattern wants at least one
+    /// segment.
     fn accepts(&self, (place, way): State) -> bool {
         way != Way::TwoStars && matches!(self.0.get(place), Some(Instruction::End))
     }

@@ -18,8 +18,8 @@ impl Set {
     }
 }
 
-/// Reads the set that `pattern` starts with, and gives what follows it. `None` when there is no set: no `[`, or one
-/// without its `]`, which is then an ordinary character.
+/// Reads the set that `pattern` starts with, and gives what follows it. `None` when there is no
+/// set: no `[`, or one without its `]`, which is then an ordinary character.
 pub(super) fn parse(pattern: &[char]) -> Option<(Set, &[char])> {
     let (is_negated, members) = match pattern {
         ['[', '!', members @ ..] => (true, members),

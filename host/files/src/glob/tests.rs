@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Checks which of `names` the pattern matches; those that it does not are marked with a leading `~`.
+/// Checks which of `names` the pattern matches; those that it does not are marked with a leading
+/// `~`.
 fn check(pattern: &str, names: &[&str]) {
     let glob = Glob::new(Some(pattern)).unwrap();
     for name in names {
@@ -126,7 +127,8 @@ fn no_pattern_takes_long() {
     ];
     let started = Instant::now();
     for pattern in patterns {
-        let glob = Glob::new(Some(&format!("{}/", pattern.get(..250).unwrap_or(&pattern)))).unwrap();
+        let glob =
+            Glob::new(Some(&format!("{}/", pattern.get(..250).unwrap_or(&pattern)))).unwrap();
         assert!(!glob.matches(&name));
     }
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
@@ -142,7 +144,9 @@ fn model(pattern: &str, name: &str) -> bool {
     fn segment(pattern: &[u8], name: &[u8]) -> bool {
         match (pattern, name) {
             ([], []) => true,
-            ([b'*', p @ ..], _) => segment(p, name) || (!name.is_empty() && segment(pattern, &name[1..])),
+            ([b'*', p @ ..], _) => {
+                segment(p, name) || (!name.is_empty() && segment(pattern, &name[1..]))
+            }
             ([b'?', p @ ..], [_, n @ ..]) => segment(p, n),
             ([x, p @ ..], [y, n @ ..]) => x == y && segment(p, n),
             _ => false,

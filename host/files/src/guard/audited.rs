@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use crate::changes::{Filled, Vacated};
 use crate::{
-    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, NameRules, Room, Scope, Stat,
-    StorePath, WriteMode,
+    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, NameRules, Room, Scope,
+    Stat, StorePath, WriteMode,
 };
 
 /// What was done.
@@ -73,8 +73,8 @@ impl Access<'_> {
 
 type Observer = Arc<dyn Fn(&Access<'_>) + Send + Sync>;
 
-/// A store that tells an observer of every operation once it is over, reads as well. Of a commit it tells every change. It
-/// changes nothing about what the store does.
+/// A store that tells an observer of every operation once it is over, reads as well. Of a commit it
+/// tells every change. It changes nothing about what the store does.
 ///
 /// The observer is called where the operation was waited for, so it must not block.
 #[derive(Clone)]
@@ -100,7 +100,10 @@ struct Step {
 
 impl Audited {
     /// `store`, with an `observer` of what is done with it.
-    pub fn new(store: Arc<dyn FileStore>, observer: impl Fn(&Access<'_>) + Send + Sync + 'static) -> Self {
+    pub fn new(
+        store: Arc<dyn FileStore>,
+        observer: impl Fn(&Access<'_>) + Send + Sync + 'static,
+    ) -> Self {
         Self { store, observer: Arc::new(observer) }
     }
 
@@ -179,12 +182,22 @@ impl FileStore for Audited {
         pending.end_read(self.store.read(path, bytes_max).await)
     }
 
-    async fn read_range(&self, path: &StorePath, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
+    async fn read_range(
+        &self,
+        path: &StorePath,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, FileError> {
         let pending = self.begin(AccessKind::Read, path, 0);
         pending.end_read(self.store.read_range(path, offset, length).await)
     }
 
-    async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
+    async fn write(
+        &self,
+        path: &StorePath,
+        content: Vec<u8>,
+        mode: WriteMode,
+    ) -> Result<(), FileError> {
         let pending = self.begin(AccessKind::Write, path, length(&content));
         pending.end(self.store.write(path, content, mode).await)
     }
@@ -221,7 +234,8 @@ impl FileStore for Audited {
 
     async fn commit(&self, changes: Changes) -> Result<(), FileError> {
         let steps = changes.steps();
-        let pending = Pending { observer: &self.observer, steps, is_committed: true, is_told: false };
+        let pending =
+            Pending { observer: &self.observer, steps, is_committed: true, is_told: false };
         pending.end(self.store.commit(changes).await)
     }
 }
@@ -229,7 +243,8 @@ impl FileStore for Audited {
 impl Changes {
     /// What they do, one by one.
     fn steps(&self) -> Vec<Step> {
-        let step = |kind, path: &StorePath, bytes| Step { kind, path: path.clone(), to: None, bytes };
+        let step =
+            |kind, path: &StorePath, bytes| Step { kind, path: path.clone(), to: None, bytes };
         let vacated = self.vacated.iter().filter_map(|change| match change {
             Vacated::File(path) => Some(step(AccessKind::Delete, path, 0)),
             Vacated::Directory(path) => Some(step(AccessKind::RemoveDirectory, path, 0)),
@@ -246,9 +261,12 @@ impl Changes {
         let filled = self.filled.iter().map(|(path, filled)| match filled {
             Filled::Directory => step(AccessKind::CreateDirectory, path, 0),
             Filled::File { content, .. } => step(AccessKind::Write, path, content.bytes()),
-            Filled::Moved { from } => {
-                Step { kind: AccessKind::Rename, path: origin(from), to: Some(path.clone()), bytes: 0 }
-            }
+            Filled::Moved { from } => Step {
+                kind: AccessKind::Rename,
+                path: origin(from),
+                to: Some(path.clone()),
+                bytes: 0,
+            },
         });
         vacated.chain(filled).collect()
     }

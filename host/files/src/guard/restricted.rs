@@ -12,8 +12,8 @@ use crate::{
     MadeDirectory, NameRules, Room, Scope, Stat, StorePath, WriteMode,
 };
 
-/// Glob patterns that stand for paths and for everything below them: a pattern without `/` is compared with each segment,
-/// any other one with the path and with each directory above it.
+/// Glob patterns that stand for paths and for everything below them: a pattern without `/` is
+/// compared with each segment, any other one with the path and with each directory above it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct PathPatterns {
@@ -37,8 +37,8 @@ impl PathPatterns {
         self.globs.is_empty()
     }
 
-    /// Returns true if a pattern matches `path`, which is relative to the root of the store, or a directory above it. The
-    /// root matches nothing.
+    /// Returns true if a pattern matches `path`, which is relative to the root of the store, or a
+    /// directory above it. The root matches nothing.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
@@ -73,9 +73,10 @@ impl Eq for PathPatterns {}
 
 /// A store of which some paths are hidden and some cannot be changed.
 ///
-/// A hidden path is "not found", is not listed, and nothing can be created there. A directory that holds a hidden or a
-/// read-only path can be neither moved nor removed. Other names for the same file (another case on a file system that
-/// ignores case is covered, a short name of Windows is not) are not recognized.
+/// A hidden path is "not found", is not listed, and nothing can be created there. A directory that
+/// holds a hidden or a read-only path can be neither moved nor removed. Other names for the same
+/// file (another case on a file system that ignores case is covered, a short name of Windows is
+/// not) are not recognized.
 #[derive(Clone)]
 pub struct Restricted {
     store: Arc<dyn FileStore>,
@@ -124,7 +125,11 @@ impl Restricted {
         }
         let listing = self.store.list(path, Scope::Recursive).await?;
         let mut below = listing.entries.iter().map(|entry| path.join(&entry.name));
-        if below.any(|path| self.writable(&path).is_err()) { Err(FileError::ReadOnlyPath) } else { Ok(()) }
+        if below.any(|path| self.writable(&path).is_err()) {
+            Err(FileError::ReadOnlyPath)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -163,7 +168,12 @@ impl FileStore for Restricted {
         self.store.read(path, bytes_max).await
     }
 
-    async fn read_range(&self, path: &StorePath, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
+    async fn read_range(
+        &self,
+        path: &StorePath,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, FileError> {
         self.seen(path)?;
         self.store.read_range(path, offset, length).await
     }
@@ -173,7 +183,12 @@ impl FileStore for Restricted {
         self.store.reader(path)
     }
 
-    async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
+    async fn write(
+        &self,
+        path: &StorePath,
+        content: Vec<u8>,
+        mode: WriteMode,
+    ) -> Result<(), FileError> {
         self.writable(path)?;
         self.store.write(path, content, mode).await
     }
@@ -287,8 +302,11 @@ mod tests {
         for name in [".git/config", "src/.env", "src/a", "vendor/v", "d/vendor/w"] {
             below.write(&path(name), b"old".to_vec(), WriteMode::Create).await.unwrap();
         }
-        let store: Arc<dyn FileStore> =
-            Arc::new(Restricted::new(Arc::clone(&below), patterns(&[".git", ".env"]), patterns(&["vendor"])));
+        let store: Arc<dyn FileStore> = Arc::new(Restricted::new(
+            Arc::clone(&below),
+            patterns(&[".git", ".env"]),
+            patterns(&["vendor"]),
+        ));
         let listing = store.list(&StorePath::ROOT, Scope::Recursive).await.unwrap();
         let names: Vec<_> = listing.entries.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["d", "d/vendor", "src", "vendor", "d/vendor/w", "src/a", "vendor/v"]);
@@ -303,8 +321,14 @@ mod tests {
             let written = store.write(&hidden, Vec::new(), WriteMode::Replace).await;
             assert!(matches!(written, Err(FileError::HiddenPath)));
         }
-        assert!(matches!(store.create_directory(&path("a/.git/b")).await, Err(FileError::HiddenPath)));
-        assert!(matches!(store.rename(&path("src"), &path("x")).await, Err(FileError::ReadOnlyPath)));
+        assert!(matches!(
+            store.create_directory(&path("a/.git/b")).await,
+            Err(FileError::HiddenPath)
+        ));
+        assert!(matches!(
+            store.rename(&path("src"), &path("x")).await,
+            Err(FileError::ReadOnlyPath)
+        ));
         assert!(matches!(
             store.rename(&path("src/a"), &path("vendor/a")).await,
             Err(FileError::ReadOnlyPath)

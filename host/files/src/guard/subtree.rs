@@ -8,15 +8,16 @@ use async_trait::async_trait;
 use crate::changes::{Filled, Vacated};
 use crate::path::RESERVED_PREFIX;
 use crate::{
-    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, NameRules, PathError, QuotaExceeded,
-    Room, Scope, Stat, StorePath, WriteMode,
+    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, NameRules, PathError,
+    QuotaExceeded, Room, Scope, Stat, StorePath, WriteMode,
 };
 
-/// One directory of a store, seen as a whole store: its paths begin there, and so do those in errors and listings. What is
-/// beside it cannot be reached.
+/// One directory of a store, seen as a whole store: its paths begin there, and so do those in
+/// errors and listings. What is beside it cannot be reached.
 ///
-/// The directory need not be there. It comes into being with the first thing in it and then stays. The quotas are those of
-/// the store below, less what the path of the directory itself takes, and what others put into that store counts as well.
+/// The directory need not be there. It comes into being with the first thing in it and then stays.
+/// The quotas are those of the store below, less what the path of the directory itself takes, and
+/// what others put into that store counts as well.
 #[derive(Clone)]
 pub struct Subtree {
     store: Arc<dyn FileStore>,
@@ -114,14 +115,24 @@ impl FileStore for Subtree {
         self.above(self.store.read(&self.below(path)?, bytes_max).await)
     }
 
-    async fn read_range(&self, path: &StorePath, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
+    async fn read_range(
+        &self,
+        path: &StorePath,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, FileError> {
         if path.is_root() {
             return Err(FileError::NotFound);
         }
         self.above(self.store.read_range(&self.below(path)?, offset, length).await)
     }
 
-    async fn write(&self, path: &StorePath, content: Vec<u8>, mode: WriteMode) -> Result<(), FileError> {
+    async fn write(
+        &self,
+        path: &StorePath,
+        content: Vec<u8>,
+        mode: WriteMode,
+    ) -> Result<(), FileError> {
         if path.is_root() {
             return self.refuse_root(FileError::IsDirectory);
         }
@@ -138,7 +149,8 @@ impl FileStore for Subtree {
     async fn list(&self, directory: &StorePath, scope: Scope) -> Result<Listing, FileError> {
         let mut listing = self.above(self.store.list(&self.below(directory)?, scope).await)?;
         let seen = listing.entries.len();
-        // A name that starts with white space is one below a directory, but not at the start of a path.
+        // A name that starts with white space is one below a directory, but not at the start of a
+        // path.
         listing.entries.retain(|entry| directory.descend(&entry.name).is_some());
         listing.hides_entries |= listing.entries.len() < seen;
         Ok(listing)
@@ -146,7 +158,11 @@ impl FileStore for Subtree {
 
     async fn create_directory(&self, path: &StorePath) -> Result<MadeDirectory, FileError> {
         if path.is_root() {
-            return if self.is_read_only() { Err(FileError::ReadOnly) } else { Ok(MadeDirectory::Existed) };
+            return if self.is_read_only() {
+                Err(FileError::ReadOnly)
+            } else {
+                Ok(MadeDirectory::Existed)
+            };
         }
         self.above(self.store.create_directory(&self.below(path)?).await)
     }
@@ -194,7 +210,8 @@ impl FileStore for Subtree {
 }
 
 impl Changes {
-    /// The changes at other paths. Those that nobody sees stay: they are in the root of the store that makes the changes.
+    /// The changes at other paths. Those that nobody sees stay: they are in the root of the store
+    /// that makes the changes.
     fn moved_below(
         self,
         below: impl Fn(&StorePath) -> Result<StorePath, FileError>,
@@ -241,9 +258,11 @@ mod tests {
         StorePath::directory(text).unwrap()
     }
 
-    /// A subtree that has as much room as `quota` says, with something beside it that cannot be told from outside.
+    /// A subtree that has as much room as `quota` says, with something beside it that cannot be
+    /// told from outside.
     fn subtree(quota: &Quota) -> Arc<dyn FileStore> {
-        let wider = Quota { entries_max: quota.entries_max + 2, depth_max: quota.depth_max + 2, ..*quota };
+        let wider =
+            Quota { entries_max: quota.entries_max + 2, depth_max: quota.depth_max + 2, ..*quota };
         Arc::new(Subtree::new(Arc::new(MemoryStore::new(wider)), path("some/where")))
     }
 
@@ -273,7 +292,10 @@ mod tests {
         }
         let view: Arc<dyn FileStore> = Arc::new(Subtree::new(Arc::clone(&store), path("d")));
         let listing = view.list(&StorePath::ROOT, Scope::Recursive).await.unwrap();
-        assert_eq!(listing.entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(
+            listing.entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(),
+            ["a"]
+        );
         assert!(listing.hides_entries);
         assert_eq!(view.read(&path("a"), 9).await.unwrap(), b"d/a");
         let calls = [(); 2].map(|()| Overlay::new(Arc::clone(&view), &Budget::new(u64::MAX)));
@@ -282,7 +304,10 @@ mod tests {
         }
         calls[0].commit_changes().await.unwrap();
         let refused = calls[1].commit_changes().await.unwrap_err();
-        assert!(matches!(&refused, FileError::Conflict { path } if path.as_str() == "a"), "{refused:?}");
+        assert!(
+            matches!(&refused, FileError::Conflict { path } if path.as_str() == "a"),
+            "{refused:?}"
+        );
         assert_eq!(store.read(&path("d2/a"), 9).await.unwrap(), b"d2/a");
     }
 
@@ -292,6 +317,9 @@ mod tests {
         let quota = Quota { depth_max: 99, ..Quota::default() };
         let view = Subtree::new(Arc::new(MemoryStore::new(quota)), long(10));
         let refused = view.write(&long(20), Vec::new(), WriteMode::Create).await.unwrap_err();
-        assert!(refused.to_string().ends_with("A path must not be longer than 4096 bytes."), "{refused}");
+        assert!(
+            refused.to_string().ends_with("A path must not be longer than 4096 bytes."),
+            "{refused}"
+        );
     }
 }

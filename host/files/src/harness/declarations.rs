@@ -98,9 +98,10 @@ impl Tool {
 
     pub(super) fn declaration(self) -> Declaration {
         let (title, description, properties, required) = self.words();
-        let mut schema = json!({ "type": "object", "properties": properties, "required": required });
-        // A key that is dropped without a word would give an answer to another question (`ARG-25`). Only reading a whole file
-        // is the same with any of them.
+        let mut schema =
+            json!({ "type": "object", "properties": properties, "required": required });
+        // A key that is dropped without a word would give an answer to another question (`ARG-25`).
+        // Only reading a whole file is the same with any of them.
         if let (Some(schema), false) = (schema.as_object_mut(), self == Self::ReadFile) {
             schema.insert("additionalProperties".to_owned(), Value::Bool(false));
         }
@@ -115,7 +116,8 @@ impl Tool {
     }
 
     fn annotations(self) -> Annotations {
-        let destroys = matches!(self, Self::SaveFile | Self::DeleteFile | Self::Replace | Self::ReplaceLines);
+        let destroys =
+            matches!(self, Self::SaveFile | Self::DeleteFile | Self::Replace | Self::ReplaceLines);
         Annotations {
             read_only: Some(!self.writes()),
             destructive: Some(destroys),

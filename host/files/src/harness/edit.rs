@@ -10,8 +10,8 @@ use crate::{Budget, FileError, FileStore, Overlay, QuotaExceeded, StorePath, Wri
 
 /// The longest file that is edited, before and after, in bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Maximum number of attempts of an edit, which is made anew if a plugin or another process came first. Edits of this process wait for
-/// each other (`turns.rs`).
+/// Maximum number of attempts of an edit, which is made anew if a plugin or another process came
+/// first. Edits of this process wait for each other (`turns.rs`).
 pub(super) const TRIES_MAX: usize = 64;
 
 /// A file after an edit.
@@ -25,8 +25,9 @@ pub(super) struct Edited {
 /// The new content of a file, and how many places are changed in it.
 type Changed = Result<(String, usize), Refusal>;
 
-/// Reads `path`, changes it and writes it back. If the file has been written meanwhile, makes the change anew in what was
-/// written, so that of several edits at a time none is lost. The caller has the turn of the file.
+/// Reads `path`, changes it and writes it back. If the file has been written meanwhile, makes the
+/// change anew in what was written, so that of several edits at a time none is lost. The caller has
+/// the turn of the file.
 pub(super) async fn edit(
     store: &Arc<dyn FileStore>,
     path: &StorePath,
@@ -38,7 +39,10 @@ pub(super) async fn edit(
         let content = utf8(overlay.read(path, FILE_BYTES_MAX).await?, path)?;
         let (content, count) = change(&content)?;
         let bytes = content.len();
-        overlay.write(path, content.into_bytes(), WriteMode::Replace).await.map_err(Refusal::reason)?;
+        overlay
+            .write(path, content.into_bytes(), WriteMode::Replace)
+            .await
+            .map_err(Refusal::reason)?;
         match overlay.commit_changes().await {
             Ok(_) => return Ok(Edited { count, bytes }),
             Err(error @ FileError::Conflict { .. }) => lost = Some(error),
@@ -100,7 +104,8 @@ pub(super) fn lines_replaced(content: &str, edits: &[LineEdit]) -> Changed {
     }
     let added: usize = replacements.values().map(|line| line.len()).sum();
     check_bytes(content.len().saturating_add(added))?;
-    let new = lines.iter().enumerate().map(|(index, line)| replacements.get(&index).unwrap_or(line));
+    let new =
+        lines.iter().enumerate().map(|(index, line)| replacements.get(&index).unwrap_or(line));
     Ok((new.copied().collect(), replacements.len()))
 }
 

@@ -24,16 +24,21 @@ pub(super) struct LineRange {
 
 impl LineRange {
     /// The reasons that need no file, in their order.
-    pub(super) fn new(start_line: &LineNumber, end_line: Option<&LineNumber>) -> Result<Self, Refusal> {
+    pub(super) fn new(
+        start_line: &LineNumber,
+        end_line: Option<&LineNumber>,
+    ) -> Result<Self, Refusal> {
         let positive = |name: &str, line: &LineNumber| {
-            line.positive()
-                .ok_or_else(|| Refusal::Reason(format!("{name} must be a positive integer, got {line}.")))
+            line.positive().ok_or_else(|| {
+                Refusal::Reason(format!("{name} must be a positive integer, got {line}."))
+            })
         };
         let start = positive("start_line", start_line)?;
         let Some(end_line) = end_line else { return Ok(Self { start, end: u64::MAX }) };
         let end = positive("end_line", end_line)?;
         if end < start {
-            let reason = format!("end_line ({end_line}) must not be less than start_line ({start_line}).");
+            let reason =
+                format!("end_line ({end_line}) must not be less than start_line ({start_line}).");
             return Err(Refusal::Reason(reason));
         }
         Ok(Self { start, end })
@@ -85,8 +90,11 @@ pub(super) async fn read_part(
     let mut bytes = store.read_range(path, offset, bytes_max).await?;
     let file_bytes = store.stat(path).await?.bytes;
     // What continues a character whose beginning is before the offset.
-    let inside =
-        if offset == 0 { 0 } else { bytes.iter().take(3).take_while(|b| (0x80..0xc0).contains(*b)).count() };
+    let inside = if offset == 0 {
+        0
+    } else {
+        bytes.iter().take(3).take_while(|b| (0x80..0xc0).contains(*b)).count()
+    };
     bytes.drain(..inside);
     let offset = offset.saturating_add(u64::try_from(inside).unwrap_or(u64::MAX));
     let is_last = offset.saturating_add(length(&bytes)) >= file_bytes;
@@ -190,7 +198,9 @@ impl Lines {
                         self.number, self.line_offset
                     )
                 } else {
-                    format!("these lines are longer than {max} bytes together; ask for fewer lines.")
+                    format!(
+                        "these lines are longer than {max} bytes together; ask for fewer lines."
+                    )
                 }));
             }
         }
@@ -269,7 +279,9 @@ mod tests {
 
     #[test]
     fn an_answer_is_bounded() {
-        assert!(in_pieces(&[b'x'; 2000], 100, 1, 1).unwrap_err().contains("longer than 1000 bytes"));
+        assert!(
+            in_pieces(&[b'x'; 2000], 100, 1, 1).unwrap_err().contains("longer than 1000 bytes")
+        );
         assert!(in_pieces(&[b'\n'; 5000], 100, 4990, 5010).is_ok());
     }
 }

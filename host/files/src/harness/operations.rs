@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use super::edit::{self, Edited};
 use super::lines::{self, LineRange};
 use super::requests::{
-    CreateDirectory, ListFiles, OneFile, ReadFile, ReadLines, Replace, ReplaceLines, Request, SaveFile,
-    SearchFiles,
+    CreateDirectory, ListFiles, OneFile, ReadFile, ReadLines, Replace, ReplaceLines, Request,
+    SaveFile, SearchFiles,
 };
 use super::stores::{Directory, Place, View};
 use super::{Answer, Work};
 use crate::path::quoted;
 use crate::{
-    Entry, EntryKind, FileError, Glob, Listing, MadeDirectory, NotShown, RefusedName, Scope, SearchQuery,
-    SearchResults, StorePath, Truncation, WriteMode, search,
+    Entry, EntryKind, FileError, Glob, Listing, MadeDirectory, NotShown, RefusedName, Scope,
+    SearchQuery, SearchResults, StorePath, Truncation, WriteMode, search,
 };
 
 /// Why a tool did nothing.
@@ -64,19 +64,25 @@ impl Work<'_> {
                 let directory = request.directory.as_deref().unwrap_or_default();
                 told(self.list(&request).await, "list directory", Some(directory))
             }
-            Request::SearchFiles(request) => told(self.search(&request).await, "search files", None),
-            Request::ReadLines(request) => {
-                told(self.read_lines(&request).await, "read lines from file", Some(&request.file_name))
+            Request::SearchFiles(request) => {
+                told(self.search(&request).await, "search files", None)
             }
+            Request::ReadLines(request) => told(
+                self.read_lines(&request).await,
+                "read lines from file",
+                Some(&request.file_name),
+            ),
             Request::Replace(request) => {
                 told(self.replace(&request).await, "replace in file", Some(&request.file_name))
             }
             Request::ReplaceLines(request) => {
                 told(self.replace_lines(&request).await, "edit file", Some(&request.file_name))
             }
-            Request::CreateDirectory(request) => {
-                told(self.create_directory(&request).await, "create directory", Some(&request.directory))
-            }
+            Request::CreateDirectory(request) => told(
+                self.create_directory(&request).await,
+                "create directory",
+                Some(&request.directory),
+            ),
         }
     }
 
@@ -88,9 +94,13 @@ impl Work<'_> {
             return self.append(request, view, &path).await;
         }
         let (mode, what) = if request.overwrite {
-            // For the record alone: what happens to a file that comes or goes meanwhile is up to the write.
+            // For the record alone: what happens to a file that comes or goes meanwhile is up to
+            // the write.
             let is_there = view.store.stat(&path).await.is_ok();
-            (WriteMode::Replace, if is_there { FileChangeKind::Changed } else { FileChangeKind::Created })
+            (
+                WriteMode::Replace,
+                if is_there { FileChangeKind::Changed } else { FileChangeKind::Created },
+            )
         } else {
             (WriteMode::Create, FileChangeKind::Created)
         };
@@ -114,11 +124,13 @@ impl Work<'_> {
             return Err(Refusal::reason("overwrite and append must not both be true."));
         }
         let text_added = &request.content;
-        let created = view.store.write(path, text_added.clone().into_bytes(), WriteMode::Create).await;
+        let created =
+            view.store.write(path, text_added.clone().into_bytes(), WriteMode::Create).await;
         let (what, bytes) = match created {
             Ok(()) => (FileChangeKind::Created, text_added.len()),
             Err(FileError::AlreadyExists) => {
-                let appended = edit::edit(&view.store, path, |content| edit::appended(content, text_added));
+                let appended =
+                    edit::edit(&view.store, path, |content| edit::appended(content, text_added));
                 (FileChangeKind::Changed, appended.await?.bytes)
             }
             Err(error) => return Err(Refusal::reason(error)),
@@ -139,10 +151,11 @@ impl Work<'_> {
     async fn read(&self, request: &ReadFile) -> Answered {
         let Place { view, path } = self.views.file(&request.file_name)?;
         if let Some(given) = &request.offset {
-            let offset = given
-                .offset()
-                .ok_or_else(|| Refusal::Reason(format!("offset must not be negative, got {given}.")))?;
-            let part = lines::read_part(&*view.store, &path, offset, view.options.read_bytes_max).await?;
+            let offset = given.offset().ok_or_else(|| {
+                Refusal::Reason(format!("offset must not be negative, got {given}."))
+            })?;
+            let part =
+                lines::read_part(&*view.store, &path, offset, view.options.read_bytes_max).await?;
             return Ok(Answer { value: json!(part), changed: Vec::new(), failures: Vec::new() });
         }
         match view.store.read(&path, view.options.read_bytes_max).await {
@@ -182,7 +195,8 @@ impl Work<'_> {
             ),
         };
         let mut entries = listing.entries.iter().filter(|entry| glob.matches(&entry.name));
-        let mut shown: Vec<Value> = entries.by_ref().take(entries_max).map(|entry| json!(entry)).collect();
+        let mut shown: Vec<Value> =
+            entries.by_ref().take(entries_max).map(|entry| json!(entry)).collect();
         if entries.next().is_some() || listing.is_truncated {
             shown.push(truncated(Truncation::Entries));
         }
@@ -196,10 +210,13 @@ impl Work<'_> {
         for view in &self.views.0 {
             whole.entries.push(Entry::new(view.name, EntryKind::Directory));
             if scope == Scope::Recursive {
-                let below = view.store.list(&StorePath::ROOT, scope).await.map_err(Refusal::reason)?;
+                let below =
+                    view.store.list(&StorePath::ROOT, scope).await.map_err(Refusal::reason)?;
                 let entries = below.entries.into_iter();
                 whole.entries.extend(
-                    entries.map(|entry| Entry::new(format!("{}/{}", view.name, entry.name), entry.kind)),
+                    entries.map(|entry| {
+                        Entry::new(format!("{}/{}", view.name, entry.name), entry.kind)
+                    }),
                 );
                 whole.is_truncated |= below.is_truncated;
                 whole.not_shown.add_below(view.name, below.not_shown);
@@ -225,16 +242,19 @@ impl Work<'_> {
                 self.views.0.iter().map(|view| Place { view, path: StorePath::ROOT }).collect()
             }
         };
-        let (mut shown, mut left_out, mut hidden) = (Vec::<Value>::new(), None, NotShown::default());
+        let (mut shown, mut left_out, mut hidden) =
+            (Vec::<Value>::new(), None, NotShown::default());
         let mut lines = 0_u64;
         for Place { view, path } in places {
             let mut caps = view.options.search;
             caps.matches_max = caps.matches_max.saturating_sub(lines);
             let found = search(&view.store, &path, &query.clone().with_caps(caps)).await;
-            let SearchResults { files, truncated, not_shown, .. } = found.map_err(Refusal::reason)?;
+            let SearchResults { files, truncated, not_shown, .. } =
+                found.map_err(Refusal::reason)?;
             let prefix = self.views.prefix(view);
             for mut file in files {
-                lines = lines.saturating_add(u64::try_from(file.matching_lines.len()).unwrap_or(u64::MAX));
+                lines = lines
+                    .saturating_add(u64::try_from(file.matching_lines.len()).unwrap_or(u64::MAX));
                 file.file_name.insert_str(0, &prefix);
                 shown.push(json!(file));
             }
@@ -264,7 +284,8 @@ impl Work<'_> {
         });
         let Edited { count, bytes } = edited.await?;
         Ok(Answer {
-            value: format!("Replaced {count} occurrence(s) in '{}'.", quoted(&request.file_name)).into(),
+            value: format!("Replaced {count} occurrence(s) in '{}'.", quoted(&request.file_name))
+                .into(),
             changed: vec![change(view, &path, FileChangeKind::Changed, bytes)],
             failures: Vec::new(),
         })
@@ -276,7 +297,8 @@ impl Work<'_> {
         if request.edits.is_empty() {
             return Err(Refusal::reason("At least one line edit must be provided."));
         }
-        let edited = edit::edit(&view.store, &path, |content| edit::lines_replaced(content, &request.edits));
+        let edited =
+            edit::edit(&view.store, &path, |content| edit::lines_replaced(content, &request.edits));
         let Edited { count, bytes } = edited.await?;
         Ok(Answer {
             value: format!("Replaced {count} line(s) in '{}'.", quoted(&request.file_name)).into(),
@@ -288,7 +310,8 @@ impl Work<'_> {
     /// `FILE-42`
     async fn create_directory(&self, request: &CreateDirectory) -> Answered {
         let shown = quoted(&request.directory);
-        let Directory::In(Place { view, path }) = self.views.directory(Some(&request.directory))? else {
+        let Directory::In(Place { view, path }) = self.views.directory(Some(&request.directory))?
+        else {
             return Ok(text(format!("Directory '{shown}' already exists.")));
         };
         match view.store.create_directory(&path).await.map_err(Refusal::reason)? {
@@ -342,13 +365,17 @@ fn not_shown(left_out: &NotShown) -> Option<Value> {
         return None;
     }
     let words = if *count == 1 { "entry is" } else { "entries are" };
-    let told =
-        names.iter().take(NOT_SHOWN_TOLD_MAX).map(|RefusedName { directory, name, reason, .. }| {
-            let directory =
-                if directory.is_empty() { String::new() } else { format!("{}/", quoted(directory)) };
+    let told = names.iter().take(NOT_SHOWN_TOLD_MAX).map(
+        |RefusedName { directory, name, reason, .. }| {
+            let directory = if directory.is_empty() {
+                String::new()
+            } else {
+                format!("{}/", quoted(directory))
+            };
             let name = quoted_name(name);
             format!("'{directory}{name}' ({})", reason.trim_end_matches('.'))
-        });
+        },
+    );
     let mut told = told.collect::<Vec<_>>().join(", ");
     if *count > u64::try_from(NOT_SHOWN_TOLD_MAX).unwrap_or(u64::MAX) {
         told.push_str(", …");

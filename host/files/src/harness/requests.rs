@@ -107,7 +107,8 @@ pub(super) struct CreateDirectory {
 pub(super) struct LineNumber(Number);
 
 impl LineNumber {
-    /// The number of a line, counted from 1; `None` for what is not one. No file has as many lines as the largest.
+    /// The number of a line, counted from 1; `None` for what is not one. No file has as many lines
+    /// as the largest.
     pub(super) fn positive(&self) -> Option<u64> {
         match self.0.as_u64() {
             Some(0) => None,

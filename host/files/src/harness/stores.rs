@@ -1,4 +1,5 @@
-//! The stores behind the tools: which one a path means, what may be seen of it, and which calls need approval.
+//! The stores behind the tools: which one a path means, what may be seen of it, and which calls
+//! need approval.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,8 +12,8 @@ use super::operations::Refusal;
 use super::{FileAccessOptions, FileAccessStore};
 use crate::path::quoted;
 use crate::{
-    Access, AccessOutcome, Audited, FileStore, NameRules, PathPatterns, ReadOnly, Restricted, StorePath,
-    Transaction,
+    Access, AccessOutcome, Audited, FileStore, NameRules, PathPatterns, ReadOnly, Restricted,
+    StorePath, Transaction,
 };
 
 /// Different failures that one record tells.
@@ -64,8 +65,8 @@ impl ApprovalRule {
         self.tools.is_empty() || self.tools.iter().any(|word| word.0 == tool)
     }
 
-    /// Returns true if the rule decides about a call of `tool` with `path`. One that asks for approval also decides about a
-    /// listing or a search that may come to its paths.
+    /// Returns true if the rule decides about a call of `tool` with `path`. One that asks for
+    /// approval also decides about a listing or a search that may come to its paths.
     fn decides(&self, tool: Tool, path: &str) -> bool {
         let may_come_to = tool.reads_below() && self.needs_approval;
         self.is_about(tool) && (self.paths.is_empty() || may_come_to || self.paths.matches(path))
@@ -138,15 +139,18 @@ pub(super) enum Directory<'v> {
 }
 
 impl<'a> Views<'a> {
-    /// Creates the views of `stores` for a call with `context`. Its changes go into `transaction` if there is one.
+    /// Creates the views of `stores` for a call with `context`. Its changes go into `transaction`
+    /// if there is one.
     pub(super) fn new(
         stores: &'a [FileAccessStore],
         transaction: Option<&Transaction>,
         context: &CallContext,
         failures: &Failures,
     ) -> Self {
-        // What a plugin has called is a part of its call; what a model has called is an operation of its own (`FILE-23`).
-        let outer = context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
+        // What a plugin has called is a part of its call; what a model has called is an operation
+        // of its own (`FILE-23`).
+        let outer =
+            context.outer.as_ref().and_then(|outer| outer.files.downcast_ref::<Transaction>());
         let view = |part: &'a FileAccessStore| {
             let FileAccessStore { name, store, options } = part;
             let scope = |store| options.sharing.scope(store, context.session.as_deref());
@@ -162,7 +166,9 @@ impl<'a> Views<'a> {
                 true => Arc::new(ReadOnly::new(store)),
                 false => store,
             };
-            let store: Arc<dyn FileStore> = match options.hidden.is_empty() && options.read_only.is_empty() {
+            let store: Arc<dyn FileStore> = match options.hidden.is_empty()
+                && options.read_only.is_empty()
+            {
                 true => store,
                 false => {
                     let (hidden, read_only) = (options.hidden.clone(), options.read_only.clone());
@@ -201,11 +207,16 @@ impl<'a> Views<'a> {
     pub(super) fn directory(&self, given: Option<&str>) -> Result<Directory<'_>, Refusal> {
         let given = given.unwrap_or_default();
         if let [view] = self.0.as_slice() {
-            let path = StorePath::directory_under(given, view.store.names()).map_err(Refusal::reason)?;
+            let path =
+                StorePath::directory_under(given, view.store.names()).map_err(Refusal::reason)?;
             return Ok(Directory::In(Place { view, path }));
         }
         let path = StorePath::directory_under(given, NameRules::Native).map_err(Refusal::reason)?;
-        if path.is_root() { Ok(Directory::AboveAll) } else { self.place(given, &path).map(Directory::In) }
+        if path.is_root() {
+            Ok(Directory::AboveAll)
+        } else {
+            self.place(given, &path).map(Directory::In)
+        }
     }
 
     /// The place of a path that begins with the name of a store.
@@ -223,7 +234,8 @@ impl<'a> Views<'a> {
         let below = path.below(&root).unwrap_or_default();
         // The rules for names are those of the store, and errors quote what was given.
         StorePath::directory_under(given, view.store.names()).map_err(Refusal::reason)?;
-        let path = StorePath::directory_under(below, view.store.names()).map_err(Refusal::reason)?;
+        let path =
+            StorePath::directory_under(below, view.store.names()).map_err(Refusal::reason)?;
         Ok(Place { view, path })
     }
 
@@ -234,7 +246,11 @@ impl<'a> Views<'a> {
 }
 
 /// Returns true if a person has to approve a call of `tool` with `arguments`, which are decoded.
-pub(super) fn needs_approval(stores: &[FileAccessStore], tool: Tool, arguments: &Map<String, Value>) -> bool {
+pub(super) fn needs_approval(
+    stores: &[FileAccessStore],
+    tool: Tool,
+    arguments: &Map<String, Value>,
+) -> bool {
     let argument = |name: &str| arguments.get(name).and_then(Value::as_str);
     let given = argument("file_name").or_else(|| argument("directory")).unwrap_or_default();
     let Ok(path) = StorePath::directory_under(given, NameRules::Native) else {

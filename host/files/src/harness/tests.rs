@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    BucketStore, DirectoryOptions, DirectoryStore, MemoryStore, Quota, ReadOnly, StorePath, WriteMode,
+    BucketStore, DirectoryOptions, DirectoryStore, MemoryStore, Quota, ReadOnly, StorePath,
+    WriteMode,
 };
 
 fn toolset(store: Arc<dyn FileStore>, options: FileAccessOptions) -> Toolset {
@@ -43,10 +44,11 @@ async fn every_tool_has_a_declaration_that_is_taken() {
 #[tokio::test]
 async fn a_read_only_store_has_the_tools_of_the_read_only_mode() {
     let tools =
-        FileAccessTools::new("w", Arc::new(ReadOnly::new(memory())), FileAccessOptions::default()).unwrap();
+        FileAccessTools::new("w", Arc::new(ReadOnly::new(memory())), FileAccessOptions::default())
+            .unwrap();
     let names: Vec<_> = tools.definitions().iter().map(|tool| tool.name.to_string()).collect();
-    let kept =
-        ["read_file", "list_files", "search_files", "read_lines"].map(|name| format!("file_access_{name}"));
+    let kept = ["read_file", "list_files", "search_files", "read_lines"]
+        .map(|name| format!("file_access_{name}"));
     assert_eq!(names, kept);
 }
 
@@ -54,10 +56,12 @@ async fn a_read_only_store_has_the_tools_of_the_read_only_mode() {
 const EDITS: usize = 64;
 const ROUNDS: usize = 10;
 
-/// Makes [`EDITS`] edits of one file at a time, [`ROUNDS`] times, through two toolsets. Every second edit is shown to the
-/// caller line by line, which makes it in a transaction. `disturb` is what a plugin or another process does meanwhile.
+/// Makes [`EDITS`] edits of one file at a time, [`ROUNDS`] times, through two toolsets. Every
+/// second edit is shown to the caller line by line, which makes it in a transaction. `disturb` is
+/// what a plugin or another process does meanwhile.
 async fn make_all_edits(stores: [Arc<dyn FileStore>; 2], disturb: impl AsyncFn(usize)) {
-    let toolsets = stores.clone().map(|store| Arc::new(toolset(store, FileAccessOptions::default())));
+    let toolsets =
+        stores.clone().map(|store| Arc::new(toolset(store, FileAccessOptions::default())));
     for round in 0..ROUNDS {
         put(&*stores[0], "a", "0\n".repeat(EDITS)).await;
         let edits = (1..=EDITS).map(|line| {
@@ -88,8 +92,9 @@ async fn of_many_edits_at_a_time_all_are_made() {
     let folder = tempfile::tempdir().unwrap();
     let options = DirectoryOptions { is_durable: false, ..DirectoryOptions::default() };
     // The same directory opened twice is one store to whoever edits.
-    let directories =
-        [(); 2].map(|()| Arc::new(DirectoryStore::open_ambient(folder.path(), options).unwrap()) as Arc<_>);
+    let directories = [(); 2].map(|()| {
+        Arc::new(DirectoryStore::open_ambient(folder.path(), options).unwrap()) as Arc<_>
+    });
     make_all_edits(directories, async |_| {}).await;
     let bucket: Arc<dyn FileStore> = Arc::new(BucketStore::in_memory(Quota::default()));
     make_all_edits([Arc::clone(&bucket), bucket], async |_| {}).await;
@@ -122,7 +127,8 @@ async fn a_file_that_is_too_long_to_read_is_read_in_lines() {
     let store: Arc<dyn FileStore> = Arc::new(MemoryStore::new(quota));
     put(&*store, "long", "x".repeat(999).into_bytes().repeat(1)).await;
     put(&*store, "large", "é is line\n".repeat(1_000_000)).await;
-    let toolset = toolset(store, FileAccessOptions { read_bytes_max: 500, ..FileAccessOptions::default() });
+    let toolset =
+        toolset(store, FileAccessOptions { read_bytes_max: 500, ..FileAccessOptions::default() });
     assert_eq!(
         text(&toolset, "file_access_read_file", json!({"file_name": "long"})).await,
         "Could not read file 'long': it is 999 bytes long; one read returns at most 500 bytes. \
@@ -133,7 +139,9 @@ async fn a_file_that_is_too_long_to_read_is_read_in_lines() {
         text(&toolset, "file_access_read_lines", lines).await,
         "999999\té is line\n1000000\té is line\n1000001\t"
     );
-    let all = text(&toolset, "file_access_read_lines", json!({"file_name": "large", "start_line": 1})).await;
+    let all =
+        text(&toolset, "file_access_read_lines", json!({"file_name": "large", "start_line": 1}))
+            .await;
     assert!(all.contains("longer than 500 bytes together"), "{all}");
 }
 
@@ -143,8 +151,7 @@ async fn an_edit_that_would_blow_a_file_up_is_refused_before_it_is_made() {
     let store: Arc<dyn FileStore> = Arc::new(MemoryStore::new(quota));
     put(&*store, "a", "x".repeat(8_000_000)).await;
     let toolset = toolset(store, FileAccessOptions::default());
-    let blow_up =
-        json!({"file_name": "a", "old_string": "x", "new_string": "y".repeat(100_000), "replace_all": true});
+    let blow_up = json!({"file_name": "a", "old_string": "x", "new_string": "y".repeat(100_000), "replace_all": true});
     assert_eq!(
         text(&toolset, "file_access_replace", blow_up).await,
         "Could not replace in file 'a': the file would be larger than the limit of 67108864 bytes."
@@ -167,7 +174,9 @@ async fn line_numbers_of_any_size_are_answered() {
         let told = text(&toolset, "file_access_replace_lines", edits).await;
         assert_eq!(
             told,
-            format!("Could not edit file 'a': line_number {line} is out of range (file has 1 lines).")
+            format!(
+                "Could not edit file 'a': line_number {line} is out of range (file has 1 lines)."
+            )
         );
     }
 }
@@ -193,7 +202,9 @@ async fn the_record_says_what_was_changed() {
             .record
             .files
             .iter()
-            .map(|file| format!("{} {} {}", json!(file.what).as_str().unwrap(), file.path, file.bytes))
+            .map(|file| {
+                format!("{} {} {}", json!(file.what).as_str().unwrap(), file.path, file.bytes)
+            })
             .collect();
         assert_eq!(files, [expected]);
         assert!(completion.record.files.iter().all(|file| file.mount == "workspace"));
@@ -218,7 +229,10 @@ async fn a_listing_is_capped_after_the_glob() {
     };
     assert_eq!(listed(json!({"glob_pattern": "*.a"})).await.len(), 10);
     let all = listed(json!({})).await;
-    assert_eq!((all.len(), all.last()), (11, Some(&json!({"truncated": true, "reason": "entries"}))));
+    assert_eq!(
+        (all.len(), all.last()),
+        (11, Some(&json!({"truncated": true, "reason": "entries"})))
+    );
 }
 
 #[tokio::test]
@@ -230,7 +244,10 @@ async fn a_dry_run_shows_what_would_change_and_changes_nothing() {
     for is_dry_run in [true, false] {
         let file_effects = FileEffects { is_dry_run, shows_diffs: true };
         let context = CallContext { file_effects, ..CallContext::new("c") };
-        let called = toolset.call("file_access_replace", Some(arguments.as_bytes()), &context).await.unwrap();
+        let called = toolset
+            .call("file_access_replace", Some(arguments.as_bytes()), &context)
+            .await
+            .unwrap();
         assert_eq!(called.outcome.shown().unwrap().text(), "Replaced 1 occurrence(s) in 'a'.");
         let diff = called.record.files[0].diff.as_deref().unwrap();
         assert_eq!(diff, "--- workspace/a\n+++ workspace/a\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n");
@@ -251,7 +268,10 @@ async fn rules_decide_about_approval_by_tool_and_path() {
     };
     let toolset = toolset(memory(), options);
     let needs = |tool: &str, arguments: Value| {
-        toolset.needs_approval_for(&format!("file_access_{tool}"), Some(arguments.to_string().as_bytes()))
+        toolset.needs_approval_for(
+            &format!("file_access_{tool}"),
+            Some(arguments.to_string().as_bytes()),
+        )
     };
     assert!(!needs("delete_file", json!({"file_name": "drafts/a"})));
     assert!(
@@ -261,11 +281,15 @@ async fn rules_decide_about_approval_by_tool_and_path() {
     assert!(needs("delete_file", json!({"file_name": "a"})));
     assert!(needs("save_file", json!({"file_name": "\\ secret/a", "content": ""})), "no path");
     assert!(needs("save_file", json!({"file_name": " SECRET\\\\a", "content": ""})));
-    assert!(needs("save_file", json!({"file_name": "a", "content": 5, "extra": 1})), "it does not decode");
+    assert!(
+        needs("save_file", json!({"file_name": "a", "content": 5, "extra": 1})),
+        "it does not decode"
+    );
     assert!(!needs("save_file", json!({"file_name": "a", "content": ""})));
     assert!(needs("search_files", json!({"regex_pattern": "x"})), "it may come to any path");
     assert!(
-        serde_json::from_value::<ApprovalRule>(json!({"tools": ["nope"], "needs-approval": true})).is_err()
+        serde_json::from_value::<ApprovalRule>(json!({"tools": ["nope"], "needs-approval": true}))
+            .is_err()
     );
 }
 

@@ -1,8 +1,10 @@
-//! A queue for each file, so that changes of one file by calls at the same time are made one after another.
+//! A queue for each file, so that changes of one file by calls at the same time are made one after
+//! another.
 //!
-//! Detecting that somebody else has changed a file is not enough under load: of many edits that begin together one
-//! succeeds, and each of the others is made anew and mostly loses again. In a queue nobody loses to a call of this process.
-//! Plugins and other processes do not queue, so whoever has the turn still has to look for their changes.
+//! Detecting that somebody else has changed a file is not enough under load: of many edits that
+//! begin together one succeeds, and each of the others is made anew and mostly loses again. In a
+//! queue nobody loses to a call of this process. Plugins and other processes do not queue, so
+//! whoever has the turn still has to look for their changes.
 //!
 //! Queues belong to files and not to toolsets: several toolsets over one store share them.
 
@@ -36,7 +38,8 @@ struct Entry {
 }
 
 impl Turn {
-    /// Waits until all who came before are done with the file. Dropping the future leaves the queue.
+    /// Waits until all who came before are done with the file. Dropping the future leaves the
+    /// queue.
     pub(super) async fn wait(location: FileLocation) -> Self {
         let queue = Arc::clone(queues().entry(location.clone()).or_default());
         let entry = Entry { location, queue: Some(Arc::clone(&queue)) };
@@ -47,8 +50,8 @@ impl Turn {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        // A queue is found and left under this lock, and an entry goes after everything else that its call has of the queue: the
-        // last entry finds the map alone.
+        // A queue is found and left under this lock, and an entry goes after everything else that
+        // its call has of the queue: the last entry finds the map alone.
         let mut queues = queues();
         drop(self.queue.take());
         if queues.get(&self.location).is_some_and(|queue| Arc::strong_count(queue) == 1) {
@@ -75,7 +78,8 @@ mod tests {
         assert!(is_known("a") && !is_known("b"));
 
         // Of three that wait the second gives up, and the third is not forgotten.
-        let [mut second, mut third, mut fourth] = [(); 3].map(|()| Box::pin(Turn::wait(location("a"))));
+        let [mut second, mut third, mut fourth] =
+            [(); 3].map(|()| Box::pin(Turn::wait(location("a"))));
         for waiting in [&mut second, &mut third, &mut fourth] {
             tokio::time::timeout(Duration::ZERO, waiting).await.map(|_| ()).unwrap_err();
         }

@@ -67,7 +67,11 @@ impl Bucket {
         Ok(())
     }
 
-    pub(super) async fn delete_file(&self, ledger: &mut Ledger, path: &StorePath) -> Result<(), FileError> {
+    pub(super) async fn delete_file(
+        &self,
+        ledger: &mut Ledger,
+        path: &StorePath,
+    ) -> Result<(), FileError> {
         if path.is_root() {
             return Err(FileError::NotFound);
         }
@@ -156,12 +160,17 @@ impl Bucket {
         match (kind, &replaced) {
             (EntryKind::File, Some(Node::Directory)) => return Err(FileError::IsDirectory),
             (EntryKind::Directory, Some(Node::File(_))) => return Err(FileError::IsFile),
-            (EntryKind::Directory, Some(Node::Directory)) => self.check_empty(&mut draft, to).await?,
+            (EntryKind::Directory, Some(Node::Directory)) => {
+                self.check_empty(&mut draft, to).await?
+            }
             (EntryKind::File, Some(Node::File(_))) => draft.know(to.as_str(), None),
             (_, None) => {}
         }
-        let below =
-            if kind == EntryKind::Directory { self.know_below(&mut draft, from).await?.depth() } else { 0 };
+        let below = if kind == EntryKind::Directory {
+            self.know_below(&mut draft, from).await?.depth()
+        } else {
+            0
+        };
         self.quota.check_depth(to.depth().saturating_add(below))?;
         if kind == EntryKind::File {
             draft.know(from.as_str(), None);

@@ -1,8 +1,9 @@
 //! Taking over the changes of a call.
 //!
-//! Everything is checked first, with a request for each path that the call changed. The puts that follow are conditional
-//! on what those requests saw, so that two hosts do not overwrite each other's files. Copies and deletes cannot be
-//! conditional in a bucket: what another host does to such a path between check and request is not noticed.
+//! Everything is checked first, with a request for each path that the call changed. The puts that
+//! follow are conditional on what those requests saw, so that two hosts do not overwrite each
+//! other's files. Copies and deletes cannot be conditional in a bucket: what another host does to
+//! such a path between check and request is not noticed.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +21,11 @@ use crate::{Changes, FileError, StorePath, Version};
 const AT_ONCE: usize = 8;
 
 impl Bucket {
-    pub(super) async fn commit(&self, ledger: &mut Ledger, changes: Changes) -> Result<(), FileError> {
+    pub(super) async fn commit(
+        &self,
+        ledger: &mut Ledger,
+        changes: Changes,
+    ) -> Result<(), FileError> {
         let mut draft = Draft::default();
         self.check_expected(&mut draft, &changes.expected).await?;
         self.check_vacated(&mut draft, &changes.vacated).await?;
@@ -69,7 +74,8 @@ impl Bucket {
             let Vacated::Directory(directory) = change else { continue };
             let contents = self.know_below(draft, directory).await?;
             let names = contents.files.keys().chain(&contents.directories);
-            let children = names.filter(|name| !name.contains('/')).map(|name| directory.join(name));
+            let children =
+                names.filter(|name| !name.contains('/')).map(|name| directory.join(name));
             if let Some(path) = children.into_iter().find(|child| !going.contains(child)) {
                 return Err(FileError::Conflict { path });
             }
@@ -82,8 +88,10 @@ impl Bucket {
 
     /// Nothing comes below a file that somebody else has put there.
     async fn check_above(&self, changes: &Changes) -> Result<(), FileError> {
-        let vacated: BTreeSet<_> = changes.vacated.iter().map(|change| change.path().clone()).collect();
-        let mut seen: BTreeSet<StorePath> = changes.filled.iter().map(|(path, _)| path.clone()).collect();
+        let vacated: BTreeSet<_> =
+            changes.vacated.iter().map(|change| change.path().clone()).collect();
+        let mut seen: BTreeSet<StorePath> =
+            changes.filled.iter().map(|(path, _)| path.clone()).collect();
         for (path, _) in &changes.filled {
             for above in path.ancestors() {
                 if !seen.insert(above.clone()) {

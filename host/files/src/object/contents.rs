@@ -1,7 +1,8 @@
 //! From the keys of a bucket to files and directories.
 //!
-//! A directory is there if anything is below it. Where somebody else has put an object at a path and others below it, the
-//! file is shown and what is below it is not, unless the object is empty: that is how some tools create directories.
+//! A directory is there if anything is below it. Where somebody else has put an object at a path
+//! and others below it, the file is shown and what is below it is not, unless the object is empty:
+//! that is how some tools create directories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -27,9 +28,15 @@ pub(super) struct Contents {
 
 impl Bucket {
     /// What is in `directory` as far as paths denote it.
-    pub(super) async fn contents(&self, directory: &StorePath, scope: Scope) -> Result<Contents, FileError> {
+    pub(super) async fn contents(
+        &self,
+        directory: &StorePath,
+        scope: Scope,
+    ) -> Result<Contents, FileError> {
         match scope {
-            Scope::Children => Ok(Contents::of_level(&self.keys, directory, self.level(directory).await?)),
+            Scope::Children => {
+                Ok(Contents::of_level(&self.keys, directory, self.level(directory).await?))
+            }
             Scope::Recursive => {
                 let (objects, is_truncated) = self.all(directory).await?;
                 Ok(Contents::of_objects(&self.keys, directory, &objects, is_truncated))
@@ -48,8 +55,10 @@ impl Contents {
     ) -> Self {
         let mut contents = Self { is_truncated, ..Self::default() };
         for object in objects {
-            let name =
-                keys.key(&object.location).and_then(|key| keys::rest(key, directory.as_str())).unwrap_or("");
+            let name = keys
+                .key(&object.location)
+                .and_then(|key| keys::rest(key, directory.as_str()))
+                .unwrap_or("");
             contents.enter(directory, name, object.size);
         }
         contents.settle();
@@ -59,7 +68,10 @@ impl Contents {
     fn of_level(keys: &Keys, directory: &StorePath, level: Level) -> Self {
         let mut contents = Self::of_objects(keys, directory, &level.objects, level.is_truncated);
         for location in &level.directories {
-            let name = keys.key(location).and_then(|key| keys::rest(key, directory.as_str())).unwrap_or("");
+            let name = keys
+                .key(location)
+                .and_then(|key| keys::rest(key, directory.as_str()))
+                .unwrap_or("");
             match directory.child(name) {
                 Ok(_) => drop(contents.directories.insert(name.to_owned())),
                 Err(_) if name.is_empty() => {}
@@ -93,7 +105,8 @@ impl Contents {
         }
     }
 
-    /// Notes that `name` in `above` is refused. Of what is below a refused directory only that directory is told.
+    /// Notes that `name` in `above` is refused. Of what is below a refused directory only that
+    /// directory is told.
     fn hide(&mut self, directory: &StorePath, above: &StorePath, name: &str, error: &PathError) {
         self.hides_entries = true;
         if name.starts_with(RESERVED_PREFIX) {
@@ -135,7 +148,8 @@ impl Contents {
 
     /// The entries in their order.
     pub(super) fn into_listing(self) -> Listing {
-        let directories = self.directories.into_iter().map(|name| Entry::new(name, EntryKind::Directory));
+        let directories =
+            self.directories.into_iter().map(|name| Entry::new(name, EntryKind::Directory));
         let files = self.files.into_keys().map(|name| Entry::new(name, EntryKind::File));
         let mut listing = Listing::sorted(directories.chain(files).collect(), self.is_truncated);
         listing.hides_entries = self.hides_entries;

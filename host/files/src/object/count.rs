@@ -16,7 +16,11 @@ const STAGED_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Bucket {
     /// The usage after `change`, if the quota admits it. Nothing is entered yet.
-    pub(super) async fn admit(&self, ledger: &mut Ledger, change: Change) -> Result<Usage, FileError> {
+    pub(super) async fn admit(
+        &self,
+        ledger: &mut Ledger,
+        change: Change,
+    ) -> Result<Usage, FileError> {
         let usage = self.usage(ledger).await?;
         Ok(self.quota.admit(usage, change)?)
     }
@@ -28,7 +32,8 @@ impl Bucket {
         }
         let started = Instant::now();
         let (objects, is_truncated) = self.all(&StorePath::ROOT).await?;
-        let usage = Contents::of_objects(&self.keys, &StorePath::ROOT, &objects, is_truncated).usage();
+        let usage =
+            Contents::of_objects(&self.keys, &StorePath::ROOT, &objects, is_truncated).usage();
         if !self.is_read_only {
             remove_stale(self, &objects).await;
         }
@@ -36,8 +41,8 @@ impl Bucket {
     }
 }
 
-/// Removes the copies that hosts which were killed have left. Whether that works does not matter: the next count tries
-/// again.
+/// Removes the copies that hosts which were killed have left. Whether that works does not matter:
+/// the next count tries again.
 async fn remove_stale(bucket: &Bucket, objects: &[ObjectMeta]) {
     let keys = objects.iter().filter(|object| is_stale(object)).filter_map(|object| {
         bucket.keys.key(&object.location).filter(|key| keys::is_stage(key)).map(str::to_owned)

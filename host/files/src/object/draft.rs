@@ -1,7 +1,7 @@
 //! What a change makes of the keys, worked out before anything is sent.
 //!
-//! A draft starts with the objects that a change has to do with, each at its key. Moving and removing is then a matter of
-//! names, and what differs in the end is what has to be sent.
+//! A draft starts with the objects that a change has to do with, each at its key. Moving and
+//! removing is then a matter of names, and what differs in the end is what has to be sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +73,8 @@ impl Draft {
         self.keep_parent(path);
     }
 
-    /// A file, or everything that is below a directory, gets another path. All of it has to be known.
+    /// A file, or everything that is below a directory, gets another path. All of it has to be
+    /// known.
     pub(super) fn rename(&mut self, from: &StorePath, to: &StorePath) {
         let moved: Vec<Key> = self.keys_at(from).cloned().collect();
         for key in moved {
@@ -95,8 +96,8 @@ impl Draft {
         self.now.insert(path.as_str().to_owned(), Holds::Content(content));
     }
 
-    /// A directory stays when the last thing in it goes (`FILE-12`). Its marker is written in any case: whether another
-    /// host takes away the rest at this moment cannot be known.
+    /// A directory stays when the last thing in it goes (`FILE-12`). Its marker is written in any
+    /// case: whether another host takes away the rest at this moment cannot be known.
     fn keep_parent(&mut self, path: &StorePath) {
         if let Some((parent, _)) = path.split().filter(|(parent, _)| !parent.is_root()) {
             self.create_directory(&parent);
@@ -110,7 +111,8 @@ impl Draft {
 
     /// What has to be sent.
     pub(super) fn into_difference(self) -> Difference {
-        let deletes = self.before.keys().filter(|key| !self.now.contains_key(*key)).cloned().collect();
+        let deletes =
+            self.before.keys().filter(|key| !self.now.contains_key(*key)).cloned().collect();
         let mut difference = Difference { deletes, ..Difference::default() };
         for (key, holds) in self.now {
             let there = self.before.get(&key);

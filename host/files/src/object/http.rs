@@ -1,8 +1,8 @@
 //! The HTTP client of buckets.
 //!
-//! HTTP/1 over a pool of connections, TLS with Mozilla's roots. Nothing comes from the environment: no proxy, no
-//! certificate, no credential. Redirects are not followed. A request has to be answered in full within a time, body
-//! included, and plain HTTP is for those who ask for it.
+//! HTTP/1 over a pool of connections, TLS with Mozilla's roots. Nothing comes from the environment:
+//! no proxy, no certificate, no credential. Redirects are not followed. A request has to be
+//! answered in full within a time, body included, and plain HTTP is for those who ask for it.
 
 use std::error::Error as _;
 use std::fmt;
@@ -21,15 +21,16 @@ use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse,
-    HttpResponseBody, HttpService,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody,
+    HttpResponse, HttpResponseBody, HttpService,
 };
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 use super::service::Service;
 
-/// How long a connection may be without a request before it is closed: services close theirs after about as long.
+/// How long a connection may be without a request before it is closed: services close theirs after
+/// about as long.
 const IDLE: Duration = Duration::from_secs(15);
 
 /// Makes clients for the builders of `object_store`.
@@ -75,15 +76,19 @@ impl Connector {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .build(tls.enable_http1().wrap_connector(tcp));
-        Ok(Pooled { client, request_timeout: self.request_timeout, service: Arc::clone(&self.service) })
+        Ok(Pooled {
+            client,
+            request_timeout: self.request_timeout,
+            service: Arc::clone(&self.service),
+        })
     }
 }
 
 impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         let client = self.client();
-        let client =
-            client.map_err(|error| object_store::Error::Generic { store: "TLS", source: error.into() });
+        let client = client
+            .map_err(|error| object_store::Error::Generic { store: "TLS", source: error.into() });
         Ok(HttpClient::new(client?))
     }
 }
@@ -111,9 +116,9 @@ impl Body for Timed {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
         match Pin::new(&mut self.body).poll_frame(context) {
-            Poll::Ready(frame) => {
-                Poll::Ready(frame.map(|frame| frame.map_err(|error| HttpError::new(kind_of(&error), error))))
-            }
+            Poll::Ready(frame) => Poll::Ready(
+                frame.map(|frame| frame.map_err(|error| HttpError::new(kind_of(&error), error))),
+            ),
             Poll::Pending => {
                 let is_over = self.deadline.as_mut().poll(context).is_ready();
                 let elapsed = || HttpError::new(HttpErrorKind::Timeout, Elapsed);
@@ -133,7 +138,9 @@ impl Body for Timed {
 
 impl fmt::Debug for Pooled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pooled").field("request_timeout", &self.request_timeout).finish_non_exhaustive()
+        f.debug_struct("Pooled")
+            .field("request_timeout", &self.request_timeout)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,8 @@
 //! From paths to keys and back.
 //!
-//! The key of a path is `<prefix>/<path>`, byte for byte: nothing is encoded, and a path is never "cleaned" into another
-//! one. Names of the store's own start with the reserved prefix, so that no path denotes them.
+//! The key of a path is `<prefix>/<path>`, byte for byte: nothing is encoded, and a path is never
+//! "cleaned" into another one. Names of the store's own start with the reserved prefix, so that no
+//! path denotes them.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -37,7 +38,8 @@ impl Keys {
             (prefix, "") => prefix.to_owned(),
             (prefix, key) => format!("{prefix}/{key}"),
         };
-        Path::parse(text).map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidInput, error).into())
+        Path::parse(text)
+            .map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidInput, error).into())
     }
 
     /// The key of an object, unless it is outside of the store.

@@ -1,7 +1,8 @@
 //! Opening a bucket of a service.
 //!
-//! Whatever is needed is in the address and the options. Neither the environment nor a file of credentials nor the
-//! metadata service of a cloud is asked for anything: without a key requests are not signed.
+//! Whatever is needed is in the address and the options. Neither the environment nor a file of
+//! credentials nor the metadata service of a cloud is asked for anything: without a key requests
+//! are not signed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,16 +32,16 @@ pub struct BucketOptions {
     pub quota: Quota,
     /// S3: the region, `us-east-1` unless it is given.
     pub region: Option<String>,
-    /// The address of a service other than the one of Amazon, Google or Microsoft. Plain HTTP is spoken with it if, and
-    /// only if, it starts with `http://`.
+    /// The address of a service other than the one of Amazon, Google or Microsoft. Plain HTTP is
+    /// spoken with it if, and only if, it starts with `http://`.
     pub endpoint: Option<String>,
-    /// S3: whether the name of the bucket is the first part of the host's name, as some services want it, and not the
-    /// first part of the path.
+    /// S3: whether the name of the bucket is the first part of the host's name, as some services
+    /// want it, and not the first part of the path.
     pub is_virtual_hosted: bool,
     /// S3: the id of the access key. Azure: the name of the account, which is always needed.
     pub access_key_id: Option<String>,
-    /// S3: the secret of the access key. Azure: the key of the account. Google: the JSON of a service account's key.
-    /// Without it requests are not signed.
+    /// S3: the secret of the access key. Azure: the key of the account. Google: the JSON of a
+    /// service account's key. Without it requests are not signed.
     pub secret_key: Option<String>,
     /// S3: the token that goes with a temporary key.
     pub session_token: Option<String>,
@@ -126,8 +127,8 @@ impl Client {
 }
 
 impl BucketStore {
-    /// A store over `s3://<bucket>/<prefix>`, `gs://<bucket>/<prefix>` or `az://<container>/<prefix>`; the prefix
-    /// may be missing. Nothing is sent yet.
+    /// A store over `s3://<bucket>/<prefix>`, `gs://<bucket>/<prefix>` or
+    /// `az://<container>/<prefix>`; the prefix may be missing. Nothing is sent yet.
     ///
     /// # Errors
     /// When the address or the options make no sense.
@@ -135,7 +136,8 @@ impl BucketStore {
         let address = || OpenBucketError::Address { url: url.to_owned() };
         let (scheme, rest) = url.split_once("://").ok_or_else(address)?;
         let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        {
             return Err(address());
         }
         let keys = Keys::below(prefix)?;
@@ -149,7 +151,14 @@ impl BucketStore {
             _ => return Err(address()),
         };
         let BucketOptions { quota, is_read_only, .. } = *options;
-        Ok(Self::from_bucket(Bucket { objects, pages: Some(pages), keys, service, quota, is_read_only }))
+        Ok(Self::from_bucket(Bucket {
+            objects,
+            pages: Some(pages),
+            keys,
+            service,
+            quota,
+            is_read_only,
+        }))
     }
 }
 
@@ -163,7 +172,10 @@ fn host(endpoint: &Url) -> String {
 fn usual_host(scheme: &str, options: &BucketOptions) -> String {
     match scheme {
         "gs" => "storage.googleapis.com".to_owned(),
-        "az" => format!("{}.blob.core.windows.net", options.access_key_id.as_deref().unwrap_or_default()),
+        "az" => format!(
+            "{}.blob.core.windows.net",
+            options.access_key_id.as_deref().unwrap_or_default()
+        ),
         _ => format!("s3.{}.amazonaws.com", options.region.as_deref().unwrap_or("us-east-1")),
     }
 }
@@ -189,7 +201,11 @@ fn connector(options: &BucketOptions, endpoint: Option<&Url>, service: &Arc<Serv
 
 #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
 fn retries() -> RetryConfig {
-    RetryConfig { backoff: BackoffConfig::default(), max_retries: RETRIES_MAX, retry_timeout: RETRY_TIMEOUT }
+    RetryConfig {
+        backoff: BackoffConfig::default(),
+        max_retries: RETRIES_MAX,
+        retry_timeout: RETRY_TIMEOUT,
+    }
 }
 
 #[cfg(feature = "s3")]
@@ -208,7 +224,8 @@ fn s3(
     if let Some(mut url) = endpoint {
         if options.is_virtual_hosted {
             let host = format!("{bucket}.{}", url.host_str().unwrap_or_default());
-            url.set_host(Some(&host)).map_err(|_| OpenBucketError::Endpoint { endpoint: url.to_string() })?;
+            url.set_host(Some(&host))
+                .map_err(|_| OpenBucketError::Endpoint { endpoint: url.to_string() })?;
         }
         builder = builder.with_endpoint(url.as_str().trim_end_matches('/'));
     }
@@ -281,17 +298,32 @@ fn azure(
 }
 
 #[cfg(not(feature = "s3"))]
-fn s3(_: &str, _: &BucketOptions, _: Option<Url>, _: &Arc<Service>) -> Result<Client, OpenBucketError> {
+fn s3(
+    _: &str,
+    _: &BucketOptions,
+    _: Option<Url>,
+    _: &Arc<Service>,
+) -> Result<Client, OpenBucketError> {
     Err(OpenBucketError::NotBuilt { scheme: "s3", feature: "s3" })
 }
 
 #[cfg(not(feature = "gcs"))]
-fn gcs(_: &str, _: &BucketOptions, _: Option<Url>, _: &Arc<Service>) -> Result<Client, OpenBucketError> {
+fn gcs(
+    _: &str,
+    _: &BucketOptions,
+    _: Option<Url>,
+    _: &Arc<Service>,
+) -> Result<Client, OpenBucketError> {
     Err(OpenBucketError::NotBuilt { scheme: "gs", feature: "gcs" })
 }
 
 #[cfg(not(feature = "azure"))]
-fn azure(_: &str, _: &BucketOptions, _: Option<Url>, _: &Arc<Service>) -> Result<Client, OpenBucketError> {
+fn azure(
+    _: &str,
+    _: &BucketOptions,
+    _: Option<Url>,
+    _: &Arc<Service>,
+) -> Result<Client, OpenBucketError> {
     Err(OpenBucketError::NotBuilt { scheme: "az", feature: "azure" })
 }
 
@@ -310,14 +342,20 @@ mod tests {
     #[test]
     fn addresses_that_are_none_are_refused() {
         let options = BucketOptions::default();
-        for url in
-            ["bucket", "s3://", "s3:///x", "https://host/bucket", "s3://a b/x", "s3://user:key@bucket/x"]
-        {
+        for url in [
+            "bucket",
+            "s3://",
+            "s3:///x",
+            "https://host/bucket",
+            "s3://a b/x",
+            "s3://user:key@bucket/x",
+        ] {
             assert!(refused(url, &options).contains("is not a bucket"), "{url}");
         }
         assert_eq!(refused("s3://bucket/a/../b", &options), "no key starts with this prefix");
         for endpoint in ["ftp://host", "host:9000", "https://key:secret@host", "http://"] {
-            let options = BucketOptions { endpoint: Some(endpoint.to_owned()), ..BucketOptions::default() };
+            let options =
+                BucketOptions { endpoint: Some(endpoint.to_owned()), ..BucketOptions::default() };
             assert!(refused("s3://bucket", &options).starts_with("the endpoint "), "{endpoint}");
         }
         for url in ["s3://bucket", "s3://bucket/", "s3://bucket/team/x/"] {
@@ -327,7 +365,8 @@ mod tests {
 
     #[test]
     fn every_service_can_be_opened_or_says_what_it_needs() {
-        let options = BucketOptions { access_key_id: Some("account".to_owned()), ..BucketOptions::default() };
+        let options =
+            BucketOptions { access_key_id: Some("account".to_owned()), ..BucketOptions::default() };
         let anonymous = BucketOptions { access_key_id: None, ..options.clone() };
         let services = [
             ("s3", cfg!(feature = "s3"), &anonymous),
@@ -339,7 +378,8 @@ mod tests {
                 Ok(_) => assert!(is_built, "{scheme}"),
                 Err(error) => {
                     assert!(!is_built, "{scheme}: {error:?}");
-                    let expected = format!("`{scheme}://` needs a build of cofferdam with the feature ");
+                    let expected =
+                        format!("`{scheme}://` needs a build of cofferdam with the feature ");
                     assert!(error.to_string().starts_with(&expected), "{error}");
                 }
             }
@@ -366,7 +406,8 @@ mod tests {
         assert_eq!((RETRIES_MAX, RETRY_TIMEOUT.as_secs()), (3, 60));
     }
 
-    /// A store at a server that accepts connections and says nothing, or with `None` at a port where nobody listens.
+    /// A store at a server that accepts connections and says nothing, or with `None` at a port
+    /// where nobody listens.
     fn store_at(listener: Option<&TcpListener>) -> BucketStore {
         let unused = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let address = listener.map_or_else(unused, |listener| listener.local_addr().unwrap());
@@ -381,7 +422,8 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_says_nothing_is_given_up() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let error = store_at(Some(&listener)).stat(&StorePath::file("a").unwrap()).await.unwrap_err();
+        let error =
+            store_at(Some(&listener)).stat(&StorePath::file("a").unwrap()).await.unwrap_err();
         assert_eq!(error.to_string(), "the file store failed: its service did not answer in time.");
         let mut told = String::new();
         let mut cause = error.source();
@@ -408,10 +450,15 @@ mod tests {
             service: Arc::default(),
         };
         let client = client.connect(&object_store::ClientOptions::new()).unwrap();
-        let request = object_store::client::HttpRequest::new(object_store::client::HttpRequestBody::empty());
+        let request =
+            object_store::client::HttpRequest::new(object_store::client::HttpRequestBody::empty());
         let (mut head, body) = request.into_parts();
         head.uri = "http://127.0.0.1:9/".parse().unwrap();
-        let refused = client.execute(object_store::client::HttpRequest::from_parts(head, body)).await;
-        assert!(refused.is_err_and(|error| error.kind() == object_store::client::HttpErrorKind::Connect));
+        let refused =
+            client.execute(object_store::client::HttpRequest::from_parts(head, body)).await;
+        assert!(
+            refused
+                .is_err_and(|error| error.kind() == object_store::client::HttpErrorKind::Connect)
+        );
     }
 }

@@ -8,8 +8,8 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{
-    Attribute, Attributes, CopyOptions, Error, GetOptions, GetRange, ObjectMeta, ObjectStore, PutMode,
-    PutOptions, UpdateVersion,
+    Attribute, Attributes, CopyOptions, Error, GetOptions, GetRange, ObjectMeta, ObjectStore,
+    PutMode, PutOptions, UpdateVersion,
 };
 
 use super::keys::{Key, Keys, unique};
@@ -17,13 +17,14 @@ use super::service::Service;
 use super::version::version_of;
 use crate::{FileError, Quota, ServiceProblem, StorePath, Version};
 
-/// The metadata in which each write leaves a text of its own: an entity tag says what the content is, not that it was
-/// written again.
+/// The metadata in which each write leaves a text of its own: an entity tag says what the content
+/// is, not that it was written again.
 const WRITE: &str = "cofferdam-write";
 
 /// Least number of objects that are looked at: a hundred pages, which is some seconds.
 const LISTED_MIN: u64 = 100_000;
-/// Objects that are looked at per entry that the quota allows: a directory has one of its own at most.
+/// Objects that are looked at per entry that the quota allows: a directory has one of its own at
+/// most.
 const LISTED_PER_ENTRY: u64 = 2;
 
 /// A bucket, or a part of one.
@@ -76,7 +77,8 @@ impl Bucket {
         }
     }
 
-    /// The content of a file, unless it is longer than `bytes_max`: that is known before any of it arrives.
+    /// The content of a file, unless it is longer than `bytes_max`: that is known before any of it
+    /// arrives.
     pub(super) async fn get(&self, path: &StorePath, bytes_max: u64) -> Result<Vec<u8>, FileError> {
         let location = self.keys.location(path.as_str())?;
         let found = self
@@ -95,8 +97,8 @@ impl Bucket {
         Ok(found.bytes().await.map_err(|error| self.missing_or(error))?.into())
     }
 
-    /// A part of a file. Where that is empty, the request fails with an error that has no name; then the file is asked for
-    /// its length.
+    /// A part of a file. Where that is empty, the request fails with an error that has no name;
+    /// then the file is asked for its length.
     pub(super) async fn get_range(
         &self,
         path: &StorePath,
@@ -109,7 +111,9 @@ impl Bucket {
             let range = Some(GetRange::Bounded(offset..end));
             let options = GetOptions { range, ..GetOptions::default() };
             match self.objects.get_opts(&self.keys.location(path.as_str())?, options).await {
-                Ok(found) => return Ok(found.bytes().await.map_err(|error| self.missing_or(error))?.into()),
+                Ok(found) => {
+                    return Ok(found.bytes().await.map_err(|error| self.missing_or(error))?.into());
+                }
                 Err(Error::NotFound { .. }) => return Err(self.missing().await),
                 Err(error) => reason = Some(self.failure(error)),
             }
@@ -137,9 +141,11 @@ impl Bucket {
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
         match self.objects.put_opts(&self.keys.location(key)?, content.into(), options).await {
             Ok(_) => Ok(()),
-            Err(Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. }) => {
-                Err(FileError::AlreadyExists)
-            }
+            Err(
+                Error::AlreadyExists { .. }
+                | Error::Precondition { .. }
+                | Error::NotModified { .. },
+            ) => Err(FileError::AlreadyExists),
             Err(error) => Err(self.failure(error)),
         }
     }
@@ -153,8 +159,12 @@ impl Bucket {
             .map_err(|error| self.missing_or(error))
     }
 
-    /// Deletes objects; those that are missing are no error. Tries all of them, whatever happens to one.
-    pub(super) async fn delete(&self, keys: impl IntoIterator<Item = Key>) -> Result<(), FileError> {
+    /// Deletes objects; those that are missing are no error. Tries all of them, whatever happens to
+    /// one.
+    pub(super) async fn delete(
+        &self,
+        keys: impl IntoIterator<Item = Key>,
+    ) -> Result<(), FileError> {
         let locations: Vec<_> =
             keys.into_iter().map(|key| self.keys.location(&key)).collect::<Result<_, _>>()?;
         if locations.is_empty() {
@@ -188,8 +198,12 @@ impl Bucket {
             .is_some())
     }
 
-    /// Every object below `directory`, in no order, and whether there are more than anyone has time for.
-    pub(super) async fn all(&self, directory: &StorePath) -> Result<(Vec<ObjectMeta>, bool), FileError> {
+    /// Every object below `directory`, in no order, and whether there are more than anyone has time
+    /// for.
+    pub(super) async fn all(
+        &self,
+        directory: &StorePath,
+    ) -> Result<(Vec<ObjectMeta>, bool), FileError> {
         let location = self.keys.location(directory.as_str())?;
         let mut found = Vec::new();
         let mut stream = self.objects.list(Some(&location));
@@ -210,9 +224,16 @@ impl Bucket {
             let level = level_of(&**pages, &location, self.listed_max()).await;
             return level.map_err(|error| self.failure(error));
         }
-        let found =
-            self.objects.list_with_delimiter(Some(&location)).await.map_err(|error| self.failure(error))?;
-        Ok(Level { objects: found.objects, directories: found.common_prefixes, is_truncated: false })
+        let found = self
+            .objects
+            .list_with_delimiter(Some(&location))
+            .await
+            .map_err(|error| self.failure(error))?;
+        Ok(Level {
+            objects: found.objects,
+            directories: found.common_prefixes,
+            is_truncated: false,
+        })
     }
 
     fn failure(&self, error: Error) -> FileError {
@@ -226,15 +247,18 @@ impl Bucket {
         }
     }
 
-    /// Returns the reason why there is no object. A service answers in the same way if there is no bucket, so the first time the bucket is
-    /// listed. One that may not be listed is taken to exist.
+    /// Returns the reason why there is no object. A service answers in the same way if there is no
+    /// bucket, so the first time the bucket is listed. One that may not be listed is taken to
+    /// exist.
     async fn missing(&self) -> FileError {
         if self.service.is_found() {
             return FileError::NotFound;
         }
         match self.is_directory(&StorePath::ROOT).await {
             Err(FileError::Host(failure))
-                if failure.service().is_some_and(|failure| failure.problem == ServiceProblem::NoBucket) =>
+                if failure
+                    .service()
+                    .is_some_and(|failure| failure.problem == ServiceProblem::NoBucket) =>
             {
                 failure.into()
             }
@@ -269,8 +293,11 @@ async fn any_below(pages: &dyn PaginatedListStore, location: &Path) -> Result<bo
     let prefix = below(location);
     let mut page_token = None;
     loop {
-        let options =
-            PaginatedListOptions { max_keys: Some(1), page_token, ..PaginatedListOptions::default() };
+        let options = PaginatedListOptions {
+            max_keys: Some(1),
+            page_token,
+            ..PaginatedListOptions::default()
+        };
         let page = pages.list_paginated(prefix.as_deref(), options).await?;
         if !page.result.objects.is_empty() {
             return Ok(true);
@@ -302,7 +329,9 @@ async fn level_of(
         level.objects.extend(page.result.objects);
         level.directories.extend(page.result.common_prefixes);
         match page.page_token {
-            Some(_) if level.objects.len().saturating_add(level.directories.len()) >= listed_max => {
+            Some(_)
+                if level.objects.len().saturating_add(level.directories.len()) >= listed_max =>
+            {
                 level.is_truncated = true;
                 return Ok(level);
             }

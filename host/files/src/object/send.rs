@@ -1,8 +1,8 @@
 //! Sending the requests of a change, and taking them back when one fails.
 //!
-//! What can be refused comes early, what takes something away comes last, and what would be lost is copied inside of
-//! the bucket before. So a change that fails is undone, as far as the service lets it; a
-//! host that is killed leaves what it had sent until then.
+//! What can be refused comes early, what takes something away comes last, and what would be lost is
+//! copied inside of the bucket before. So a change that fails is undone, as far as the service lets
+//! it; a host that is killed leaves what it had sent until then.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,8 @@ impl Bucket {
         let mut sent = Sent::default();
         // One write needs nothing to go back to: nothing can fail after it that would undo it.
         let is_single = puts.len().saturating_add(copies.len()) <= 1;
-        let replaced: Vec<Key> = if is_single { Vec::new() } else { replaced.into_iter().collect() };
+        let replaced: Vec<Key> =
+            if is_single { Vec::new() } else { replaced.into_iter().collect() };
         let result = self.write_all(&mut sent, replaced, puts, copies, markers).await;
         if let Err(error) = result {
             self.undo(sent).await;
@@ -101,7 +102,8 @@ impl Bucket {
                 None => created.push(key),
             }
         }
-        let restored = self.each(restored, async |bucket, (stage, key)| bucket.copy(&stage, &key).await);
+        let restored =
+            self.each(restored, async |bucket, (stage, key)| bucket.copy(&stage, &key).await);
         // A copy that could not be put back is all that is left of the object.
         if restored.await.1.is_ok() {
             created.extend(sent.staged.into_values());
@@ -109,7 +111,8 @@ impl Bucket {
         let _removed = self.delete(created).await;
     }
 
-    /// Does `work` for all of `items`, some at a time. Waits for what has begun when one fails, and begins no more.
+    /// Does `work` for all of `items`, some at a time. Waits for what has begun when one fails, and
+    /// begins no more.
     async fn each<I, T>(
         &self,
         items: Vec<I>,
@@ -139,7 +142,10 @@ impl Bucket {
 }
 
 impl Sent {
-    fn take(&mut self, (written, result): (Vec<Key>, Result<(), FileError>)) -> Result<(), FileError> {
+    fn take(
+        &mut self,
+        (written, result): (Vec<Key>, Result<(), FileError>),
+    ) -> Result<(), FileError> {
         self.written.extend(written);
         result
     }

@@ -14,8 +14,8 @@ pub(super) struct Service {
     pub(super) bucket: String,
     /// The host of the requests.
     pub(super) endpoint: String,
-    /// The status of the last answer that was no success. Requests at the same time may mix theirs up, which changes the
-    /// advice that an operator gets and nothing else.
+    /// The status of the last answer that was no success. Requests at the same time may mix theirs
+    /// up, which changes the advice that an operator gets and nothing else.
     last_status: AtomicU16,
     /// True if the bucket has been seen to exist.
     is_found: AtomicBool,
@@ -41,8 +41,8 @@ impl Service {
         self.is_found.load(Ordering::Relaxed)
     }
 
-    /// A failure of the service: a fixed sentence for the model, bucket and endpoint for the operator, and everything that
-    /// the service said as its source.
+    /// A failure of the service: a fixed sentence for the model, bucket and endpoint for the
+    /// operator, and everything that the service said as its source.
     pub(super) fn failure(&self, error: Error) -> io::Error {
         let kind = kind_of(&error);
         let problem = match kind {
@@ -72,7 +72,9 @@ fn kind_of(error: &Error) -> io::ErrorKind {
         Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => {
             io::ErrorKind::AlreadyExists
         }
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => io::ErrorKind::PermissionDenied,
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
+            io::ErrorKind::PermissionDenied
+        }
         Error::NotSupported { .. } | Error::NotImplemented { .. } => io::ErrorKind::Unsupported,
         Error::InvalidPath { .. } => io::ErrorKind::InvalidData,
         other => transport(other),
@@ -89,7 +91,9 @@ fn transport(error: &Error) -> io::ErrorKind {
             return match error.kind() {
                 HttpErrorKind::Timeout => io::ErrorKind::TimedOut,
                 HttpErrorKind::Connect => io::ErrorKind::NotConnected,
-                HttpErrorKind::Request | HttpErrorKind::Interrupted => io::ErrorKind::ConnectionAborted,
+                HttpErrorKind::Request | HttpErrorKind::Interrupted => {
+                    io::ErrorKind::ConnectionAborted
+                }
                 HttpErrorKind::Decode => io::ErrorKind::InvalidData,
                 _ => io::ErrorKind::Other,
             };

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::content::Spilled;
 use crate::{FileError, FileStore};
 
-/// How many files one call may have on disk at a time, each of which is a descriptor of the host. Further ones stay in memory.
+/// How many files one call may have on disk at a time, each of which is a descriptor of the host.
+/// Further ones stay in memory.
 const SPILLED_FILES_MAX: u64 = 64;
-/// Least length of a file that goes to disk because memory is short. For shorter ones the descriptors are too dear.
+/// Least length of a file that goes to disk because memory is short. For shorter ones the
+/// descriptors are too dear.
 const SHORT_BYTES_MIN: u64 = 64 * 1024;
 
 /// How much the changes of one call may take, all stores together. Clones are the same budget.
@@ -29,16 +31,18 @@ struct Spill {
     files: Account,
 }
 
-/// Where contents are kept that are too large for memory, and how much of them. A directory store on Linux keeps them in
-/// its own file system instead, so that they need not be copied; how much of them counts all the same.
+/// Where contents are kept that are too large for memory, and how much of them. A directory store
+/// on Linux keeps them in its own file system instead, so that they need not be copied; how much of
+/// them counts all the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpillOptions {
-    /// A directory of the host for files without names. It must be out of reach of every guest. A file system in memory
-    /// (often `/tmp`) defeats the purpose.
+    /// A directory of the host for files without names. It must be out of reach of every guest. A
+    /// file system in memory (often `/tmp`) defeats the purpose.
     pub directory_ambient: PathBuf,
     /// All of them together, in bytes.
     pub bytes_max: u64,
-    /// From this length on, in bytes, a file that is changed goes to disk. Shorter ones do when memory is short.
+    /// From this length on, in bytes, a file that is changed goes to disk. Shorter ones do when
+    /// memory is short.
     pub file_bytes_min: u64,
 }
 
@@ -112,8 +116,8 @@ impl Budget {
     /// Takes room for `bytes` on disk and gives an empty file, one of `store` if it has such files.
     ///
     /// # Errors
-    /// [`FileError::Disk`] when less is left, [`FileError::Memory`] when there are too many such files,
-    /// [`FileError::Host`].
+    /// [`FileError::Disk`] when less is left, [`FileError::Memory`] when there are too many such
+    /// files, [`FileError::Host`].
     pub(super) fn spill(&self, bytes: u64, store: &dyn FileStore) -> Result<Spilled, FileError> {
         let Some(spill) = &self.0.spill else { return Err(self.out_of_memory()) };
         if !spill.files.add(1) {
@@ -171,7 +175,9 @@ impl Charge {
     /// # Errors
     /// [`FileError::Memory`], or [`FileError::Disk`] where it is for something on disk.
     pub fn set(&mut self, bytes: u64) -> Result<(), FileError> {
-        let Some(account) = self.budget.account(self.kind) else { return Err(self.budget.out_of_memory()) };
+        let Some(account) = self.budget.account(self.kind) else {
+            return Err(self.budget.out_of_memory());
+        };
         if bytes <= self.bytes {
             account.give_back(self.bytes - bytes);
         } else if !account.add(bytes - self.bytes) {
@@ -200,6 +206,9 @@ impl Drop for Charge {
 /// Shows nothing of the host.
 impl fmt::Debug for Spill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spill").field("disk", &self.disk).field("files", &self.files).finish_non_exhaustive()
+        f.debug_struct("Spill")
+            .field("disk", &self.disk)
+            .field("files", &self.files)
+            .finish_non_exhaustive()
     }
 }

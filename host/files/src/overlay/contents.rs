@@ -37,7 +37,9 @@ impl State {
             Found::BelowFile if mode.creates => return Err(FileError::ParentIsFile),
             Found::Special if mode.creates => return Err(FileError::Special),
             Found::Missing { .. } if mode.creates => return self.create(path).await,
-            Found::BelowFile | Found::Missing { .. } | Found::Special => return Err(FileError::NotFound),
+            Found::BelowFile | Found::Missing { .. } | Found::Special => {
+                return Err(FileError::NotFound);
+            }
         };
         if mode.truncates {
             self.resize(&node, 0).await?;
@@ -138,8 +140,8 @@ impl State {
         Ok(())
     }
 
-    /// Takes what the whole new content of a file needs, and puts it on disk if it is too large for memory. Nothing has
-    /// changed for anybody before the file is given what comes back.
+    /// Takes what the whole new content of a file needs, and puts it on disk if it is too large for
+    /// memory. Nothing has changed for anybody before the file is given what comes back.
     async fn keep(&self, node: &FileNode, content: Vec<u8>) -> Result<Content, FileError> {
         let bytes = length(content.len());
         if !self.budget.prefers_disk(bytes) {
@@ -166,8 +168,8 @@ impl State {
         Ok(Content::Spilled(spilled))
     }
 
-    /// Has the content of a file at hand, and what it will take with another length. Everything is checked
-    /// before anything is taken. Gives the usage to be entered when the length has changed.
+    /// Has the content of a file at hand, and what it will take with another length. Everything is
+    /// checked before anything is taken. Gives the usage to be entered when the length has changed.
     async fn prepare(&mut self, node: &FileNode, bytes: u64) -> Result<Option<Usage>, FileError> {
         self.require_writable()?;
         let bytes_before = node.bytes();
@@ -176,7 +178,8 @@ impl State {
             if bytes > bytes_before {
                 self.quota().await?.check_file(0, bytes)?;
             }
-            let change = Change { entries_added: 0, bytes_removed: bytes_before, bytes_added: bytes };
+            let change =
+                Change { entries_added: 0, bytes_removed: bytes_before, bytes_added: bytes };
             usage = Some(self.admit(change).await?);
         }
         if node.is_loaded() {
@@ -188,7 +191,12 @@ impl State {
     }
 
     /// Copies the content of a file of the store below, unless none of it will stay.
-    async fn load(&mut self, node: &FileNode, bytes_before: u64, bytes: u64) -> Result<(), FileError> {
+    async fn load(
+        &mut self,
+        node: &FileNode,
+        bytes_before: u64,
+        bytes: u64,
+    ) -> Result<(), FileError> {
         if bytes == 0 {
             node.set(Content::default());
             return Ok(());
@@ -294,7 +302,8 @@ impl State {
         Ok(node)
     }
 
-    /// Forgets files that were only looked at, so that a call may open as many as it likes one after another.
+    /// Forgets files that were only looked at, so that a call may open as many as it likes one
+    /// after another.
     fn sweep(&mut self) {
         self.opens = self.opens.saturating_add(1);
         if self.opens < OPENS_PER_SWEEP {
@@ -308,7 +317,8 @@ impl State {
     }
 }
 
-/// Returns whether `error`, met in reading a file that the call has seen, means that something else has taken its place.
+/// Returns whether `error`, met in reading a file that the call has seen, means that something else
+/// has taken its place.
 fn is_replaced(error: &FileError) -> bool {
     matches!(
         error,

@@ -29,8 +29,8 @@ pub enum ChangeKind {
 pub struct ChangedFile {
     /// Where.
     pub path: StorePath,
-    /// File or directory. For a directory that was moved there is one line for its old and one for its new path, and none
-    /// for what is in it.
+    /// File or directory. For a directory that was moved there is one line for its old and one for
+    /// its new path, and none for what is in it.
     pub kind: EntryKind,
     /// What happened.
     pub what: ChangeKind,
@@ -45,7 +45,8 @@ struct Difference {
     report: Vec<ChangedFile>,
     /// From the path below to the new one.
     moves: BTreeMap<StorePath, StorePath>,
-    /// What is hidden but needs no removal: it moves, it is replaced by a write, or it is where it was.
+    /// What is hidden but needs no removal: it moves, it is replaced by a write, or it is where it
+    /// was.
     kept: BTreeSet<StorePath>,
 }
 
@@ -74,16 +75,23 @@ impl State {
         for (path, node) in &self.nodes {
             // A node below something that is gone shows nothing.
             let Ok(natural) = self.natural(path) else { continue };
-            let is_in_place = node.now.origin().is_some_and(|origin| Some(origin) == natural.as_ref());
+            let is_in_place =
+                node.now.origin().is_some_and(|origin| Some(origin) == natural.as_ref());
             if let (true, Some(natural)) = (is_in_place, &natural) {
                 difference.kept.insert(natural.clone());
             }
             match &node.now {
                 Now::Gone => {}
                 Now::File(file) if file.is_changed() => {
-                    let replaces =
-                        self.replaced_by(&mut difference, path, natural.as_ref(), file, is_in_place);
-                    let what = if replaces.is_some() { ChangeKind::Changed } else { ChangeKind::Created };
+                    let replaces = self.replaced_by(
+                        &mut difference,
+                        path,
+                        natural.as_ref(),
+                        file,
+                        is_in_place,
+                    );
+                    let what =
+                        if replaces.is_some() { ChangeKind::Changed } else { ChangeKind::Created };
                     difference.report(path, EntryKind::File, what, file.bytes());
                     let origin = file.origin.as_ref().map(|origin| origin.path.clone());
                     let written = Filled::File { content: content(file), origin, replaces };
@@ -123,8 +131,9 @@ impl State {
         file: &FileNode,
         is_in_place: bool,
     ) -> Option<StorePath> {
-        let replaces_hidden = natural
-            .filter(|natural| self.hidden.get(natural).is_some_and(|hidden| hidden.kind == EntryKind::File));
+        let replaces_hidden = natural.filter(|natural| {
+            self.hidden.get(natural).is_some_and(|hidden| hidden.kind == EntryKind::File)
+        });
         let mut replaces = None;
         if let (true, Some(natural), Some(origin)) = (is_in_place, natural, &file.origin) {
             replaces = Some(natural.clone());
@@ -186,8 +195,8 @@ impl State {
     }
 }
 
-/// Whether the one thing that moves can do so at once: no directory above it goes away before, and nothing else comes to
-/// the path that it leaves.
+/// Whether the one thing that moves can do so at once: no directory above it goes away before, and
+/// nothing else comes to the path that it leaves.
 fn is_direct(
     moves: &BTreeMap<StorePath, StorePath>,
     vacated: &[Vacated],

@@ -1,4 +1,5 @@
-//! One file of an overlay: as it is in the store below, or once it was changed in memory or, if it is large, on disk.
+//! One file of an overlay: as it is in the store below, or once it was changed in memory or, if it
+//! is large, on disk.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +10,8 @@ use crate::content::{Content, Spilled};
 use crate::memory::slice;
 use crate::{FileError, FileStore, Stat, StorePath, Version};
 
-/// A file, whatever its path is by now. It is open as long as somebody else than the tree of names holds it.
+/// A file, whatever its path is by now. It is open as long as somebody else than the tree of names
+/// holds it.
 pub(super) struct FileNode {
     number: u64,
     /// The file of the store below that this one is or was.
@@ -31,7 +33,8 @@ struct Inner {
     modified: Option<SystemTime>,
     /// How often it was changed, which is the version of a changed file.
     changes: u64,
-    /// Whether it has a path. One that was deleted while it is open no longer counts against the quota.
+    /// Whether it has a path. One that was deleted while it is open no longer counts against the
+    /// quota.
     is_linked: bool,
     /// The memory that the content takes.
     charge: Charge,
@@ -50,14 +53,16 @@ impl FileNode {
     /// A file of the store below.
     pub(super) fn of_base(number: u64, origin: Origin, charge: Charge) -> Self {
         let (content, modified) = (Held::Base { bytes: origin.bytes }, origin.modified);
-        let inner = Inner { content, modified, changes: 0, is_linked: true, charge, is_unreadable: false };
+        let inner =
+            Inner { content, modified, changes: 0, is_linked: true, charge, is_unreadable: false };
         Self { number, origin: Some(origin), inner: Mutex::new(inner) }
     }
 
     /// A new file without content.
     pub(super) fn empty(number: u64, charge: Charge) -> Self {
         let (content, modified) = (Held::Memory(Vec::new()), Some(SystemTime::now()));
-        let inner = Inner { content, modified, changes: 1, is_linked: true, charge, is_unreadable: false };
+        let inner =
+            Inner { content, modified, changes: 1, is_linked: true, charge, is_unreadable: false };
         Self { number, origin: None, inner: Mutex::new(inner) }
     }
 
@@ -147,8 +152,8 @@ impl FileNode {
         self.inner().charge.set(bytes)
     }
 
-    /// Takes what content of `bytes` will need, and moves the content to disk if it is too large for memory by then. The
-    /// content must not be that of the store below.
+    /// Takes what content of `bytes` will need, and moves the content to disk if it is too large
+    /// for memory by then. The content must not be that of the store below.
     pub(super) fn make_room(
         &self,
         budget: &Budget,

@@ -9,16 +9,23 @@ use crate::{Entry, EntryKind, FileError, Listing, MadeDirectory, Scope, StorePat
 const DIRECTORIES_LISTED_MAX: usize = 100_000;
 
 impl State {
-    pub(super) async fn create_directory(&mut self, path: &StorePath) -> Result<MadeDirectory, FileError> {
+    pub(super) async fn create_directory(
+        &mut self,
+        path: &StorePath,
+    ) -> Result<MadeDirectory, FileError> {
         self.require_writable()?;
         let mut missing = self.missing_parents(path).await?;
         match self.look(path).await? {
             Found::Directory { .. } => return Ok(MadeDirectory::Existed),
-            Found::File { .. } | Found::BaseFile { .. } | Found::Special => return Err(FileError::IsFile),
+            Found::File { .. } | Found::BaseFile { .. } | Found::Special => {
+                return Err(FileError::IsFile);
+            }
             Found::Missing { .. } | Found::BelowFile => missing.push(path.clone()),
         }
         self.quota().await?.check_depth(path.depth())?;
-        let usage = self.admit(Change { entries_added: length(missing.len()), ..Change::default() }).await?;
+        let usage = self
+            .admit(Change { entries_added: length(missing.len()), ..Change::default() })
+            .await?;
         let charges = self.charge_names(&missing)?;
         self.insert_directories(missing, charges);
         self.enter(|_| usage);
@@ -41,7 +48,10 @@ impl State {
     }
 
     /// The directories above `path` that are not there.
-    pub(super) async fn missing_parents(&mut self, path: &StorePath) -> Result<Vec<StorePath>, FileError> {
+    pub(super) async fn missing_parents(
+        &mut self,
+        path: &StorePath,
+    ) -> Result<Vec<StorePath>, FileError> {
         let mut missing = Vec::new();
         for above in path.ancestors() {
             match self.look(&above).await? {
@@ -56,7 +66,11 @@ impl State {
         Ok(missing)
     }
 
-    pub(super) async fn list(&mut self, directory: &StorePath, scope: Scope) -> Result<Listing, FileError> {
+    pub(super) async fn list(
+        &mut self,
+        directory: &StorePath,
+        scope: Scope,
+    ) -> Result<Listing, FileError> {
         let Found::Directory { base, .. } = self.look(directory).await? else {
             return Ok(Listing::default());
         };
@@ -71,13 +85,18 @@ impl State {
             let children = self.children(&here).await?;
             whole.is_truncated |= children.is_truncated || listed > DIRECTORIES_LISTED_MAX;
             whole.hides_entries |= children.hides_entries;
-            whole.not_shown.add_below(here.below(directory).unwrap_or_default(), children.not_shown);
+            whole
+                .not_shown
+                .add_below(here.below(directory).unwrap_or_default(), children.not_shown);
             for entry in children.entries {
                 let path = here.join(&entry.name);
                 if let Some(name) = path.below(directory) {
                     whole.entries.push(Entry::new(name, entry.kind));
                 }
-                if scope == Scope::Recursive && entry.kind == EntryKind::Directory && !whole.is_truncated {
+                if scope == Scope::Recursive
+                    && entry.kind == EntryKind::Directory
+                    && !whole.is_truncated
+                {
                     pending.push(path);
                 }
             }
@@ -120,7 +139,9 @@ impl State {
         match &found {
             Found::Directory { .. } => {}
             Found::File { .. } | Found::BaseFile { .. } => return Err(FileError::NotDirectory),
-            Found::Missing { .. } | Found::BelowFile | Found::Special => return Err(FileError::NotFound),
+            Found::Missing { .. } | Found::BelowFile | Found::Special => {
+                return Err(FileError::NotFound);
+            }
         }
         self.require_empty(path).await?;
         self.room().await?;
@@ -132,11 +153,16 @@ impl State {
 
     async fn require_empty(&mut self, path: &StorePath) -> Result<(), FileError> {
         let listing = self.list(path, Scope::Children).await?;
-        let is_empty = listing.entries.is_empty() && !listing.is_truncated && !listing.hides_entries;
+        let is_empty =
+            listing.entries.is_empty() && !listing.is_truncated && !listing.hides_entries;
         if is_empty { Ok(()) } else { Err(FileError::NotEmpty) }
     }
 
-    pub(super) async fn rename(&mut self, from: &StorePath, to: &StorePath) -> Result<(), FileError> {
+    pub(super) async fn rename(
+        &mut self,
+        from: &StorePath,
+        to: &StorePath,
+    ) -> Result<(), FileError> {
         self.require_writable()?;
         if from.is_root() {
             return Err(FileError::Root);
@@ -202,13 +228,16 @@ impl State {
         Ok(())
     }
 
-    /// Puts what was found at `from`, and everything that is changed in it, under `to`, where nothing is.
+    /// Puts what was found at `from`, and everything that is changed in it, under `to`, where
+    /// nothing is.
     fn put(&mut self, from: &StorePath, found: &Found, to: &StorePath) -> Result<(), FileError> {
         let charge = self.charge_name(to)?;
         let now = self.movable(from, found)?;
         let below = self.keys_below(from);
-        let moved: Vec<_> =
-            below.iter().filter_map(|key| Some((to.join(key.below(from)?), self.take_node(key)?))).collect();
+        let moved: Vec<_> = below
+            .iter()
+            .filter_map(|key| Some((to.join(key.below(from)?), self.take_node(key)?)))
+            .collect();
         self.vanish(from, found)?;
         self.insert(to, now, charge);
         for (key, node) in moved {

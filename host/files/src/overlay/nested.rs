@@ -13,7 +13,8 @@ impl State {
         }
         self.require_writable()?;
         self.check(&changes).await?;
-        // Files are replaced and not written over, so that names and numbers are all there is to restore.
+        // Files are replaced and not written over, so that names and numbers are all there is to
+        // restore.
         let (nodes, hidden, room) = (self.nodes.clone(), self.hidden.clone(), self.room);
         if let Some(room) = &mut self.room {
             // The changes fit as a whole; one by one, they need not.

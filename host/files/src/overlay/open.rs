@@ -19,7 +19,8 @@ pub struct OpenMode {
     pub truncates: bool,
 }
 
-/// A file that is open. What is written is seen by everyone who has the file open in the same overlay.
+/// A file that is open. What is written is seen by everyone who has the file open in the same
+/// overlay.
 #[derive(Clone)]
 pub struct OpenFile {
     overlay: Overlay,
@@ -45,7 +46,8 @@ impl OpenFile {
         self.node.identity()
     }
 
-    /// Whether the content is at hand, as that of every changed file is: in memory, or on disk where it was too large.
+    /// Whether the content is at hand, as that of every changed file is: in memory, or on disk
+    /// where it was too large.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
         self.node.is_at_hand()
@@ -73,11 +75,12 @@ impl OpenFile {
         }
     }
 
-    /// Writes all of `data` at `offset`, or nothing. What lies between the end of the file and `offset` is zero and counts.
+    /// Writes all of `data` at `offset`, or nothing. What lies between the end of the file and
+    /// `offset` is zero and counts.
     ///
     /// # Errors
-    /// [`FileError::Quota`], [`FileError::Memory`], [`FileError::Disk`], [`FileError::ReadOnly`]; [`FileError::Conflict`] when the store below
-    /// has something else by now.
+    /// [`FileError::Quota`], [`FileError::Memory`], [`FileError::Disk`], [`FileError::ReadOnly`];
+    /// [`FileError::Conflict`] when the store below has something else by now.
     pub async fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), FileError> {
         self.write(Some(offset), data).await
     }

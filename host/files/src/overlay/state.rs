@@ -1,9 +1,9 @@
 //! What a call has changed, and what its store looks like with that.
 //!
-//! Changes are kept as a tree of names over the tree of the store below. A name without a node shows what is below. A
-//! directory that was moved remembers what it is in the store below (its origin), so that everything in it shows at the
-//! new place and nothing is copied. Paths of the store below are called natural here and stay the same for as long as
-//! the overlay lives.
+//! Changes are kept as a tree of names over the tree of the store below. A name without a node
+//! shows what is below. A directory that was moved remembers what it is in the store below (its
+//! origin), so that everything in it shows at the new place and nothing is copied. Paths of the
+//! store below are called natural here and stay the same for as long as the overlay lives.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -114,9 +114,9 @@ impl Found {
         match self {
             Self::BelowFile | Self::Special => None,
             Self::BaseFile { natural, .. } => Some(natural),
-            Self::Missing { natural } | Self::File { natural, .. } | Self::Directory { natural, .. } => {
-                natural.as_ref()
-            }
+            Self::Missing { natural }
+            | Self::File { natural, .. }
+            | Self::Directory { natural, .. } => natural.as_ref(),
         }
     }
 }
@@ -138,7 +138,10 @@ impl State {
     }
 
     /// Remembers that a change of the caller was refused because another call had committed first.
-    pub(super) fn note_conflict<T>(&mut self, changed: Result<T, FileError>) -> Result<T, FileError> {
+    pub(super) fn note_conflict<T>(
+        &mut self,
+        changed: Result<T, FileError>,
+    ) -> Result<T, FileError> {
         if let (Err(FileError::Conflict { path }), None) = (&changed, &self.conflict) {
             self.conflict = Some(path.clone());
         }
@@ -203,7 +206,12 @@ impl State {
         if path.is_root() {
             let root = StorePath::ROOT;
             let identity = identity_of(&root);
-            return Ok(Found::Directory { base: Some(root), natural: None, stat: Stat::ROOT, identity });
+            return Ok(Found::Directory {
+                base: Some(root),
+                natural: None,
+                stat: Stat::ROOT,
+                identity,
+            });
         }
         let natural = match self.natural(path) {
             Ok(natural) => natural,
@@ -249,12 +257,15 @@ impl State {
         })
     }
 
-    /// Keeps the first state of a path in mind. Where there is no room for that, the state at the change counts.
+    /// Keeps the first state of a path in mind. Where there is no room for that, the state at the
+    /// change counts.
     fn remember(&mut self, natural: &StorePath, version: Option<Version>) {
         if self.seen.len() >= SEEN_MAX || self.seen.contains_key(natural) {
             return;
         }
-        if let Ok(charge) = self.budget.take(SEEN_BYTES.saturating_add(length(natural.as_str().len()))) {
+        if let Ok(charge) =
+            self.budget.take(SEEN_BYTES.saturating_add(length(natural.as_str().len())))
+        {
             self.seen.insert(natural.clone(), Seen { version, _charge: charge });
         }
     }
@@ -273,7 +284,9 @@ impl State {
                 None => {}
                 Some(Now::Gone) => return Err(IsBelowFile(false)),
                 Some(Now::File(_)) => return Err(IsBelowFile(true)),
-                Some(Now::Directory { origin, .. }) => nearest = (directory.clone(), origin.clone()),
+                Some(Now::Directory { origin, .. }) => {
+                    nearest = (directory.clone(), origin.clone())
+                }
             }
         }
         let (directory, base) = nearest;
@@ -315,7 +328,9 @@ impl State {
     /// Takes what was found at `path` away, with everything below it.
     pub(super) fn vanish(&mut self, path: &StorePath, found: &Found) -> Result<(), FileError> {
         match found {
-            Found::BaseFile { natural, stat } => self.hide(natural, EntryKind::File, stat.version)?,
+            Found::BaseFile { natural, stat } => {
+                self.hide(natural, EntryKind::File, stat.version)?
+            }
             Found::File { node, natural } => {
                 if let (Some(origin), Some(natural)) = (&node.origin, natural)
                     && origin.path == *natural
@@ -323,7 +338,9 @@ impl State {
                     self.hide(natural, EntryKind::File, origin.version)?;
                 }
             }
-            Found::Directory { base: Some(base), natural: Some(natural), stat, .. } if base == natural => {
+            Found::Directory { base: Some(base), natural: Some(natural), stat, .. }
+                if base == natural =>
+            {
                 self.hide(natural, EntryKind::Directory, stat.version)?;
             }
             _ => {}
@@ -363,11 +380,14 @@ impl State {
         self.nodes.insert(path.clone(), node);
     }
 
-    /// The node for what was found at `path`, to be moved: from here on it stands for itself and not for its place.
+    /// The node for what was found at `path`, to be moved: from here on it stands for itself and
+    /// not for its place.
     pub(super) fn movable(&mut self, path: &StorePath, found: &Found) -> Result<Now, FileError> {
         Ok(match found {
             Found::File { node, .. } => Now::File(Arc::clone(node)),
-            Found::BaseFile { natural, stat } => Now::File(self.track(path, natural.clone(), stat)?),
+            Found::BaseFile { natural, stat } => {
+                Now::File(self.track(path, natural.clone(), stat)?)
+            }
             Found::Directory { base, .. } => {
                 let number = match self.nodes.get(path).map(|node| &node.now) {
                     Some(Now::Directory { number, .. }) => *number,
@@ -375,7 +395,9 @@ impl State {
                 };
                 Now::Directory { origin: base.clone(), number }
             }
-            Found::Missing { .. } | Found::BelowFile | Found::Special => return Err(FileError::NotFound),
+            Found::Missing { .. } | Found::BelowFile | Found::Special => {
+                return Err(FileError::NotFound);
+            }
         })
     }
 }

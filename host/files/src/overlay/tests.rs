@@ -9,8 +9,11 @@ fn over_memory(quota: &Quota) -> Arc<dyn FileStore> {
 
 /// Every file that is not empty goes to disk.
 fn over_memory_on_disk(quota: &Quota) -> Arc<dyn FileStore> {
-    let options =
-        SpillOptions { directory_ambient: std::env::temp_dir(), bytes_max: 1 << 20, file_bytes_min: 1 };
+    let options = SpillOptions {
+        directory_ambient: std::env::temp_dir(),
+        bytes_max: 1 << 20,
+        file_bytes_min: 1,
+    };
     let budget = Budget::with_spill_ambient(u64::MAX, options);
     Arc::new(Overlay::new(Arc::new(MemoryStore::new(*quota)), &budget))
 }
@@ -44,7 +47,8 @@ fn path(text: &str) -> StorePath {
     StorePath::file(text).unwrap()
 }
 
-const WRITE: OpenMode = OpenMode { writes: true, creates: true, is_exclusive: false, truncates: false };
+const WRITE: OpenMode =
+    OpenMode { writes: true, creates: true, is_exclusive: false, truncates: false };
 
 #[tokio::test]
 async fn memory_is_refused_before_it_is_taken_and_given_back_after() {
@@ -78,7 +82,8 @@ fn pattern(bytes: u64) -> Vec<u8> {
     (0..bytes / 8).flat_map(u64::to_le_bytes).collect()
 }
 
-/// A directory for what is spilled, and a budget of `memory` and `disk` bytes for files from 4 MiB on.
+/// A directory for what is spilled, and a budget of `memory` and `disk` bytes for files from 4 MiB
+/// on.
 fn spilling(memory: u64, disk: u64) -> (tempfile::TempDir, Budget) {
     let folder = tempfile::tempdir().unwrap();
     let directory_ambient = folder.path().to_owned();
@@ -90,7 +95,8 @@ fn spilling(memory: u64, disk: u64) -> (tempfile::TempDir, Budget) {
 async fn what_is_too_large_for_memory_is_kept_on_disk_and_committed_from_there() {
     let target = tempfile::tempdir().unwrap();
     let (spilled, budget) = spilling(5 * MIB, 100 * MIB);
-    let options = DirectoryOptions { is_durable: false, quota: LARGE, ..DirectoryOptions::default() };
+    let options =
+        DirectoryOptions { is_durable: false, quota: LARGE, ..DirectoryOptions::default() };
     let store = Arc::new(DirectoryStore::open_ambient(target.path(), options).unwrap());
     let old = pattern(6 * MIB);
     std::fs::write(target.path().join("old"), &old).unwrap();
@@ -117,7 +123,10 @@ async fn what_is_too_large_for_memory_is_kept_on_disk_and_committed_from_there()
     assert_eq!(budget.bytes_spilled(), 19 * MIB);
     drop((file, changed));
     let report = overlay.commit_changes().await.unwrap();
-    assert_eq!(report.iter().map(|changed| changed.bytes).collect::<Vec<_>>(), [9 * MIB, 5 * MIB, 5 * MIB]);
+    assert_eq!(
+        report.iter().map(|changed| changed.bytes).collect::<Vec<_>>(),
+        [9 * MIB, 5 * MIB, 5 * MIB]
+    );
     let mut expected = old;
     expected[3 << 20..][..7].copy_from_slice(b"changed");
     expected.truncate(5 << 20);
@@ -144,7 +153,10 @@ async fn the_disk_has_a_limit_and_says_so() {
     let file = overlay.open(&path("a"), WRITE).await.unwrap();
     file.set_bytes(9 * MIB).await.unwrap();
     let refused = file.set_bytes(11 * MIB).await.unwrap_err();
-    assert_eq!(refused.to_string(), "the changes of one call may take 10485760 bytes of disk at most.");
+    assert_eq!(
+        refused.to_string(),
+        "the changes of one call may take 10485760 bytes of disk at most."
+    );
     let refused = overlay.write(&path("b"), pattern(5 * MIB), WriteMode::Create).await;
     assert!(matches!(refused, Err(FileError::Disk { bytes_max }) if bytes_max == 10 * MIB));
     assert_eq!((file.stat().bytes, budget.bytes_spilled()), (9 * MIB, 9 * MIB));
@@ -185,7 +197,8 @@ async fn files_go_to_disk_earlier_when_memory_is_short_but_only_so_many() {
 async fn a_file_that_others_cut_while_it_is_copied_to_disk_is_a_conflict() {
     let (_spilled, budget) = spilling(MIB, 100 * MIB);
     let folder = tempfile::tempdir().unwrap();
-    let options = DirectoryOptions { is_durable: false, quota: LARGE, ..DirectoryOptions::default() };
+    let options =
+        DirectoryOptions { is_durable: false, quota: LARGE, ..DirectoryOptions::default() };
     let store = Arc::new(DirectoryStore::open_ambient(folder.path(), options).unwrap());
     for bytes in [MIB, 9 * MIB] {
         std::fs::write(folder.path().join("a"), pattern(8 * MIB)).unwrap();
@@ -244,7 +257,10 @@ async fn what_others_did_in_the_directory_meanwhile_is_a_conflict() {
         overlay.write(&path("also"), b"mine".to_vec(), WriteMode::Create).await.unwrap();
         std::fs::write(folder.path().join(name), text).unwrap();
         let refused = overlay.commit_changes().await.unwrap_err();
-        assert!(matches!(&refused, FileError::Conflict { path } if path.as_str() == name), "{refused:?}");
+        assert!(
+            matches!(&refused, FileError::Conflict { path } if path.as_str() == name),
+            "{refused:?}"
+        );
         assert_eq!(std::fs::read_to_string(folder.path().join(name)).unwrap(), text);
         assert!(!folder.path().join("also").exists());
     }
@@ -254,7 +270,8 @@ async fn what_others_did_in_the_directory_meanwhile_is_a_conflict() {
 async fn a_commit_that_only_creates_passes_the_guard_and_no_other() {
     let store = Arc::new(MemoryStore::new(Quota::default()));
     store.write(&path("old"), b"1".to_vec(), WriteMode::Create).await.unwrap();
-    let guard: Arc<dyn FileStore> = Arc::new(CreateOnly::new(Arc::clone(&store) as Arc<dyn FileStore>));
+    let guard: Arc<dyn FileStore> =
+        Arc::new(CreateOnly::new(Arc::clone(&store) as Arc<dyn FileStore>));
     let overlay = Overlay::new(Arc::clone(&guard), &Budget::new(1 << 20));
     overlay.write(&path("d/new"), b"2".to_vec(), WriteMode::Replace).await.unwrap();
     overlay.commit_changes().await.unwrap();
@@ -287,7 +304,8 @@ async fn an_inner_commit_that_does_not_fit_leaves_the_outer_call_as_it_was() {
 }
 
 #[tokio::test]
-async fn an_inner_call_sees_the_changes_of_the_outer_one_and_the_store_sees_neither_before_the_end() {
+async fn an_inner_call_sees_the_changes_of_the_outer_one_and_the_store_sees_neither_before_the_end()
+{
     let store = Arc::new(MemoryStore::new(Quota::default()));
     let outer = Overlay::new(Arc::clone(&store) as Arc<dyn FileStore>, &Budget::new(1 << 20));
     outer.write(&path("a"), b"outer".to_vec(), WriteMode::Create).await.unwrap();

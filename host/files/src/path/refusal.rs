@@ -72,7 +72,9 @@ impl fmt::Display for PathRefusal {
         f.write_str(match self {
             Self::Empty => "A file path must not be empty or whitespace-only.",
             Self::TrailingSeparator => "A file path must not end with a path separator.",
-            Self::NotRelative => r"Paths must be relative and must not start with '/', '\', or a drive root.",
+            Self::NotRelative => {
+                r"Paths must be relative and must not start with '/', '\', or a drive root."
+            }
             Self::DotSegment => "Paths must not contain '.' or '..' segments.",
             Self::TooLong => "A path must not be longer than 4096 bytes.",
             Self::ControlCharacter => "Paths must not contain control characters.",
@@ -86,7 +88,9 @@ impl fmt::Display for PathRefusal {
 impl fmt::Display for SegmentRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TrailingDotOrSpace => f.write_str("Path segments must not end with a dot or a space."),
+            Self::TrailingDotOrSpace => {
+                f.write_str("Path segments must not end with a dot or a space.")
+            }
             Self::Device(segment) => write!(f, "'{}' is a reserved device name.", quoted(segment)),
             Self::TooLong => f.write_str("A path segment must not be longer than 255 bytes."),
             Self::Reserved(segment) => write!(f, "'{}' is a reserved name.", quoted(segment)),
@@ -94,7 +98,8 @@ impl fmt::Display for SegmentRefusal {
     }
 }
 
-/// `text` as it stands between quotes (`FILE-9`): control characters escaped, then cut to 200 characters.
+/// `text` as it stands between quotes (`FILE-9`): control characters escaped, then cut to 200
+/// characters.
 pub(crate) fn quoted(text: &str) -> String {
     let mut escaped = text.chars().flat_map(escape);
     let mut shown: String = escaped.by_ref().take(QUOTED_CHARS_MAX).collect();

@@ -33,21 +33,23 @@ pub(super) fn refusal(segment: &str) -> Option<SegmentRefusal> {
 
 /// Whether the text starts with one letter and a colon (`FILE-3`).
 ///
-/// If names may hold a colon, only a letter and a colon that are a whole segment count. Should the pattern not compile,
-/// the colon is refused by `FILE-5` all the same.
+/// If names may hold a colon, only a letter and a colon that are a whole segment count. Should the
+/// pattern not compile, the colon is refused by `FILE-5` all the same.
 pub(super) fn is_drive_root(text: &str, rules: NameRules) -> bool {
     let first = text.split(super::is_separator).next().unwrap_or_default();
     if rules.allows_colon() && !first.ends_with(':') {
         return false;
     }
-    static LETTER_AND_COLON: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\A\p{L}:").ok());
+    static LETTER_AND_COLON: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"\A\p{L}:").ok());
     LETTER_AND_COLON.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// Whether Windows takes the name for a device. It looks at what stands before the first dot and ignores spaces at
-/// the end of that.
+/// Whether Windows takes the name for a device. It looks at what stands before the first dot and
+/// ignores spaces at the end of that.
 pub(crate) fn is_device(segment: &str) -> bool {
-    let stem = segment.split('.').next().unwrap_or_default().trim_end_matches(' ').to_ascii_lowercase();
+    let stem =
+        segment.split('.').next().unwrap_or_default().trim_end_matches(' ').to_ascii_lowercase();
     let is_numbered = |device: &&str| stem.strip_prefix(*device).is_some_and(is_one_device_digit);
     DEVICES.contains(&stem.as_str()) || NUMBERED_DEVICES.iter().any(is_numbered)
 }

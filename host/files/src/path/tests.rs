@@ -1,12 +1,14 @@
 use super::*;
 
 fn check_file(text: &str, expected: Result<&str, &str>) {
-    let found = StorePath::file(text).map(|path| path.to_string()).map_err(|error| error.to_string());
+    let found =
+        StorePath::file(text).map(|path| path.to_string()).map_err(|error| error.to_string());
     assert_eq!(found.as_deref().map_err(String::as_str), expected, "{text:?}");
 }
 
 fn check_directory(text: &str, expected: Result<&str, &str>) {
-    let found = StorePath::directory(text).map(|path| path.to_string()).map_err(|error| error.to_string());
+    let found =
+        StorePath::directory(text).map(|path| path.to_string()).map_err(|error| error.to_string());
     assert_eq!(found.as_deref().map_err(String::as_str), expected, "{text:?}");
 }
 
@@ -62,9 +64,13 @@ fn length_controls_and_colons_are_file_5_in_this_order() {
     let too_long = format!("Invalid path: '{cut}'. A path must not be longer than 4096 bytes.");
     check_file(&long, Err(&too_long));
     check_file(&format!("{long}\u{1}:"), Err(&too_long));
-    let longest = format!("{}/{}", vec!["a".repeat(200); 20].join("/"), "a".repeat(4096 - 20 * 201));
+    let longest =
+        format!("{}/{}", vec!["a".repeat(200); 20].join("/"), "a".repeat(4096 - 20 * 201));
     check_file(&longest, Ok(&longest));
-    check_file("a\u{1f}:", Err(r"Invalid path: 'a\u001f:'. Paths must not contain control characters."));
+    check_file(
+        "a\u{1f}:",
+        Err(r"Invalid path: 'a\u001f:'. Paths must not contain control characters."),
+    );
     check_file("a\u{9b}b", Ok("a\u{9b}b"));
     check_refused("con/ab:c", "Paths must not contain ':'.");
 }
@@ -75,16 +81,28 @@ fn segments_are_file_6_from_the_left() {
         check_refused(text, TRAILING);
     }
     check_refused("con/b.", "'con' is a reserved device name.");
-    for device in
-        ["CON", "Prn.txt", "aux.a.b", "nul", "conin$", "CONOUT$.x", "com1", "LPT9", "COM².log", "nul .txt"]
-    {
+    for device in [
+        "CON",
+        "Prn.txt",
+        "aux.a.b",
+        "nul",
+        "conin$",
+        "CONOUT$.x",
+        "com1",
+        "LPT9",
+        "COM².log",
+        "nul .txt",
+    ] {
         check_refused(device, &format!("'{device}' is a reserved device name."));
     }
     for name in ["com0", "com10", "com", "lpt⁴", "conin", "xcon", "con-1", "com١"] {
         check_file(name, Ok(name));
     }
     let long = "é".repeat(128);
-    check_refused(&format!("{long}/.~cofferdam"), "A path segment must not be longer than 255 bytes.");
+    check_refused(
+        &format!("{long}/.~cofferdam"),
+        "A path segment must not be longer than 255 bytes.",
+    );
     check_refused("a/.~cofferdam.tmp", "'.~cofferdam.tmp' is a reserved name.");
     check_file(".~COFFERDAM", Ok(".~COFFERDAM"));
 }
@@ -116,7 +134,9 @@ fn children_are_paths_that_a_text_can_denote() {
     let root = StorePath::ROOT;
     let directory = root.child("d").unwrap();
     assert_eq!(directory.child(" a").unwrap().as_str(), "d/ a");
-    for name in ["", " a", "a ", ".", "..", "a/b", r"a\b", "a:b", "CON", "a.", ".~cofferdam-1", "a\n"] {
+    for name in
+        ["", " a", "a ", ".", "..", "a/b", r"a\b", "a:b", "CON", "a.", ".~cofferdam-1", "a\n"]
+    {
         assert!(root.child(name).is_err(), "{name:?}");
     }
     assert!(directory.child("a\u{3000}").is_err());
@@ -133,5 +153,8 @@ fn parts_of_a_path() {
     assert_eq!(path.below(&StorePath::file("a").unwrap()), Some("b/c"));
     assert_eq!(path.below(&StorePath::ROOT), Some("a/b/c"));
     assert_eq!(StorePath::file("ab").unwrap().below(&StorePath::file("a").unwrap()), None);
-    assert_eq!((StorePath::ROOT.depth(), StorePath::ROOT.name(), StorePath::ROOT.split()), (0, "", None));
+    assert_eq!(
+        (StorePath::ROOT.depth(), StorePath::ROOT.name(), StorePath::ROOT.split()),
+        (0, "", None)
+    );
 }

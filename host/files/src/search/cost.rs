@@ -1,15 +1,18 @@
-//! How much text may be searched at a time for a pattern, so that a search that was given up ends soon.
+//! How much text may be searched at a time for a pattern, so that a search that was given up ends
+//! soon.
 //!
-//! A search takes time in proportion to text length times pattern length, and most patterns take far less. But there are
-//! patterns of few characters that mean long ones (`(?:a?){60000}`), and nothing can interrupt a search for them. So the
-//! text that is searched in one go is the shorter the longer the pattern really is. What counts is the number of places in
-//! it that a text can be at simultaneously: with each class of characters as one place, however many characters are in it.
+//! A search takes time in proportion to text length times pattern length, and most patterns take
+//! far less. But there are patterns of few characters that mean long ones (`(?:a?){60000}`), and
+//! nothing can interrupt a search for them. So the text that is searched in one go is the shorter
+//! the longer the pattern really is. What counts is the number of places in it that a text can be
+//! at simultaneously: with each class of characters as one place, however many characters are in
+//! it.
 
 use regex_automata::nfa::thompson::{Compiler, Config, WhichCaptures};
 use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, Hir, HirKind, Repetition};
 
-/// Places times bytes that are searched in one go. The slowest patterns take up to 17 ns for one of them where this was
-/// measured (optimised, 2026), most take far less than one.
+/// Places times bytes that are searched in one go. The slowest patterns take up to 17 ns for one of
+/// them where this was measured (optimised, 2026), most take far less than one.
 const WORK_MAX: usize = 1 << 26;
 /// Memory for counting. A pattern that is compiled takes no more.
 const COUNTED_BYTES_MAX: usize = 20 * 1024 * 1024;
@@ -22,25 +25,31 @@ pub(super) fn bytes_at_a_time(pattern: &Hir) -> usize {
 }
 
 fn places(pattern: &Hir) -> usize {
-    let config = Config::new().nfa_size_limit(Some(COUNTED_BYTES_MAX)).which_captures(WhichCaptures::None);
+    let config =
+        Config::new().nfa_size_limit(Some(COUNTED_BYTES_MAX)).which_captures(WhichCaptures::None);
     let counted = Compiler::new().configure(config).build_from_hir(&with_short_classes(pattern));
     counted.map_or(PLACES_MAX, |counted| counted.states().len())
 }
 
-/// `pattern` with one byte in place of every class. The encoding of a class may take hundreds of states, but a text is at
-/// one of them at a time.
+/// `pattern` with one byte in place of every class. The encoding of a class may take hundreds of
+/// states, but a text is at one of them at a time.
 fn with_short_classes(pattern: &Hir) -> Hir {
     match pattern.kind() {
-        HirKind::Class(_) => Hir::class(Class::Bytes(ClassBytes::new([ClassBytesRange::new(b'a', b'b')]))),
+        HirKind::Class(_) => {
+            Hir::class(Class::Bytes(ClassBytes::new([ClassBytesRange::new(b'a', b'b')])))
+        }
         HirKind::Empty => Hir::empty(),
         HirKind::Literal(literal) => Hir::literal(literal.0.clone()),
         HirKind::Look(look) => Hir::look(*look),
-        HirKind::Repetition(repetition) => {
-            Hir::repetition(Repetition { sub: Box::new(with_short_classes(&repetition.sub)), ..*repetition })
-        }
+        HirKind::Repetition(repetition) => Hir::repetition(Repetition {
+            sub: Box::new(with_short_classes(&repetition.sub)),
+            ..*repetition
+        }),
         HirKind::Capture(capture) => with_short_classes(&capture.sub),
         HirKind::Concat(parts) => Hir::concat(parts.iter().map(with_short_classes).collect()),
-        HirKind::Alternation(parts) => Hir::alternation(parts.iter().map(with_short_classes).collect()),
+        HirKind::Alternation(parts) => {
+            Hir::alternation(parts.iter().map(with_short_classes).collect())
+        }
     }
 }
 

@@ -9,12 +9,13 @@ use crate::{FileStore, StorePath};
 
 /// How much is read at a time. Most files are shorter, and so read at once.
 const PART_BYTES: u64 = 256 * 1024;
-/// Longest line of a file that is searched: a line has to be in memory as a whole to be matched, and nothing interrupts
-/// that. It is shorter for patterns that are slow. No line that a person wrote comes near it.
+/// Longest line of a file that is searched: a line has to be in memory as a whole to be matched,
+/// and nothing interrupts that. It is shorter for patterns that are slow. No line that a person
+/// wrote comes near it.
 pub(super) const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What is found in the file at `path`: nothing when it cannot be read, is not UTF-8, has a line of more than
-/// [`LINE_BYTES_MAX`] or one that takes too long to be searched, or is no longer wanted.
+/// What is found in the file at `path`: nothing when it cannot be read, is not UTF-8, has a line of
+/// more than [`LINE_BYTES_MAX`] or one that takes too long to be searched, or is no longer wanted.
 pub(super) async fn search(
     store: &dyn FileStore,
     path: &StorePath,
@@ -42,7 +43,8 @@ pub(super) async fn search(
         let is_last = part_bytes < PART_BYTES;
         let last_feed = memrchr(b'\n', &part).map(|feed| text.len().saturating_add(feed));
         joined(&mut text, part);
-        let end = if is_last { Some(text.len()) } else { last_feed.map(|feed| feed.saturating_add(1)) };
+        let end =
+            if is_last { Some(text.len()) } else { last_feed.map(|feed| feed.saturating_add(1)) };
         let Some(end) = end else { continue };
         let mut lines = text.get(..end)?;
         loop {
@@ -64,8 +66,8 @@ pub(super) async fn search(
     None
 }
 
-/// The first of `lines`, as many as are searched at a time, and those behind them. `None` if the first is longer than
-/// `bytes_max` by itself.
+/// The first of `lines`, as many as are searched at a time, and those behind them. `None` if the
+/// first is longer than `bytes_max` by itself.
 fn split(lines: &[u8], bytes_max: usize) -> Option<(&[u8], &[u8])> {
     if lines.len() <= bytes_max {
         return Some((lines, &[]));

@@ -63,12 +63,13 @@ impl<'q> LineSearch<'q> {
     /// Searches the next lines of the text. Each block but the last one ends with a line feed.
     ///
     /// # Errors
-    /// When the block is not UTF-8, and so neither is the text. Of a text in one block that is only known if there is a
-    /// line in it that may match: otherwise nothing is found in it anyway.
+    /// When the block is not UTF-8, and so neither is the text. Of a text in one block that is only
+    /// known if there is a line in it that may match: otherwise nothing is found in it anyway.
     pub(super) fn search(&mut self, block: &[u8], is_last: bool) -> Result<(), Utf8Error> {
         let is_whole = is_last && !self.is_begun;
         self.is_begun = true;
-        let first = if self.matches.is_truncated { None } else { self.candidate(block, 0, is_last) };
+        let first =
+            if self.matches.is_truncated { None } else { self.candidate(block, 0, is_last) };
         if is_whole && first.is_none() {
             return Ok(());
         }
@@ -91,7 +92,8 @@ impl<'q> LineSearch<'q> {
         Matches { around_first, ..self.matches }
     }
 
-    /// A place in the next line that may match. Behind the last line feed of a block there is a line only in the last one.
+    /// A place in the next line that may match. Behind the last line feed of a block there is a
+    /// line only in the last one.
     fn candidate(&self, block: &[u8], from: usize, is_last: bool) -> Option<usize> {
         self.pattern.candidate(block, from).filter(|at| is_last || *at < block.len())
     }
@@ -113,7 +115,11 @@ impl<'q> LineSearch<'q> {
                 self.matches.matching_lines.push(MatchingLine { line_number, line: shown });
             }
             from = line.end.saturating_add(1);
-            next = if from <= text.len() { self.candidate(text.as_bytes(), from, is_last) } else { None };
+            next = if from <= text.len() {
+                self.candidate(text.as_bytes(), from, is_last)
+            } else {
+                None
+            };
         }
     }
 
@@ -162,12 +168,15 @@ impl<'t> Line<'t> {
     fn at(text: &'t str, from: usize, at: usize) -> Self {
         let bytes = text.as_bytes();
         let before = bytes.get(from..at).unwrap_or_default();
-        let start = memrchr(b'\n', before).map_or(from, |feed| from.saturating_add(feed).saturating_add(1));
+        let start =
+            memrchr(b'\n', before).map_or(from, |feed| from.saturating_add(feed).saturating_add(1));
         let terminator = memchr(b'\n', bytes.get(at..).unwrap_or_default());
         let end = terminator.map_or(text.len(), |feed| at.saturating_add(feed));
         let line = text.get(start..end).unwrap_or_default();
-        // A carriage return is part of a terminator only before a line feed, which the last line does not have.
-        let text = if terminator.is_some() { line.strip_suffix('\r').unwrap_or(line) } else { line };
+        // A carriage return is part of a terminator only before a line feed, which the last line
+        // does not have.
+        let text =
+            if terminator.is_some() { line.strip_suffix('\r').unwrap_or(line) } else { line };
         Self { start, end, text }
     }
 }

@@ -10,7 +10,8 @@ use super::{SearchError, cost};
 /// Longest pattern in characters (`FILE-29`).
 const PATTERN_CHARS_MAX: usize = 256;
 
-/// A pattern, ready to be searched for. A clone has caches of its own, so that threads do not wait for each other's.
+/// A pattern, ready to be searched for. A clone has caches of its own, so that threads do not wait
+/// for each other's.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
     /// Judges a line.
@@ -21,8 +22,9 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// A place in the first line of `text` that may match, among those that begin at `from` or later. The line is the one
-    /// that the place is in or at the end of. `from` is where a line begins, and not beyond the end of `text`.
+    /// A place in the first line of `text` that may match, among those that begin at `from` or
+    /// later. The line is the one that the place is in or at the end of. `from` is where a line
+    /// begins, and not beyond the end of `text`.
     pub(super) fn candidate(&self, text: &[u8], from: usize) -> Option<usize> {
         self.candidates.as_ref().map_or(Some(from), |candidates| candidates.next(text, from))
     }
@@ -76,8 +78,9 @@ fn refusal(error: &regex_syntax::Error) -> SearchError {
     }
 }
 
-/// Whether the parser has met look-around or a back-reference. It knows the numbered ones; the named ones of other
-/// dialects, `\k<n>`, `\g{n}` and `(?P=n)`, are an unknown escape or flag to it.
+/// Whether the parser has met look-around or a back-reference. It knows the numbered ones; the
+/// named ones of other dialects, `\k<n>`, `\g{n}` and `(?P=n)`, are an unknown escape or flag to
+/// it.
 fn is_unsupported(error: &ast::Error) -> bool {
     match error.kind() {
         ErrorKind::UnsupportedLookAround | ErrorKind::UnsupportedBackreference => true,

@@ -1,8 +1,9 @@
 //! Putting together what is found in files that are searched at the same time.
 //!
-//! The answer is the one that searching the files one after the other gives, whoever is done first. It is bounded while it
-//! grows: as soon as the files that are done have more matching lines than an answer holds, those behind them in the list
-//! cannot add to it, and what was found there is forgotten.
+//! The answer is the one that searching the files one after the other gives, whoever is done first.
+//! It is bounded while it grows: as soon as the files that are done have more matching lines than
+//! an answer holds, those behind them in the list cannot add to it, and what was found there is
+//! forgotten.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,8 @@ impl Tally {
         Self { matches_max, found: BTreeMap::new(), lines: 0, end: files }
     }
 
-    /// Adds what was found in the file at `place`. Gives the place from which on files need not be searched.
+    /// Adds what was found in the file at `place`. Gives the place from which on files need not be
+    /// searched.
     pub(super) fn add(&mut self, place: usize, matches: Matches) -> usize {
         if matches.lines() > 0 && place < self.end {
             self.lines = self.lines.saturating_add(matches.lines());

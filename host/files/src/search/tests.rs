@@ -20,7 +20,10 @@ const FILES: [(&str, &[u8]); 6] = [
 async fn store() -> Arc<dyn FileStore> {
     let store = MemoryStore::default();
     for (path, content) in FILES {
-        store.write(&StorePath::file(path).unwrap(), content.to_vec(), WriteMode::Create).await.unwrap();
+        store
+            .write(&StorePath::file(path).unwrap(), content.to_vec(), WriteMode::Create)
+            .await
+            .unwrap();
     }
     Arc::new(store)
 }
@@ -74,8 +77,7 @@ async fn lines_are_file_30() {
         {"line_number": 1, "line": "a"}, {"line_number": 2, "line": "b"}, {"line_number": 3, "line": "\rc\r"},
     ]);
     assert_eq!(lines[0]["matching_lines"], expected);
-    let empty =
-        json!([{"file_name": "f", "snippet": "", "matching_lines": [{"line_number": 1, "line": ""}]}]);
+    let empty = json!([{"file_name": "f", "snippet": "", "matching_lines": [{"line_number": 1, "line": ""}]}]);
     assert_eq!(lines_of("", query("^$")).await, empty);
     let last = lines_of("a\n", query("^$")).await;
     assert_eq!(last[0]["matching_lines"], json!([{"line_number": 2, "line": ""}]));
@@ -112,18 +114,29 @@ async fn caps_are_file_33() {
 #[test]
 fn refusals_are_file_29() {
     let unsupported = "Invalid regex pattern: look-around and back-references are not supported.";
-    for pattern in
-        ["(?=a)", "(?!a)", "(?<=a)", "(?<!a)", r"(a)\1", r"(?P<n>a)(?P=n)", r"(?<n>a)\k<n>", r"(a)\g{1}"]
-    {
+    for pattern in [
+        "(?=a)",
+        "(?!a)",
+        "(?<=a)",
+        "(?<!a)",
+        r"(a)\1",
+        r"(?P<n>a)(?P=n)",
+        r"(?<n>a)\k<n>",
+        r"(a)\g{1}",
+    ] {
         assert_eq!(refusal(pattern), unsupported, "{pattern}");
     }
-    let too_long = "Regex pattern is too long (257 characters). Maximum supported length is 256 characters.";
+    let too_long =
+        "Regex pattern is too long (257 characters). Maximum supported length is 256 characters.";
     assert_eq!(refusal(&"é".repeat(257)), too_long);
     assert!(SearchQuery::new(&"é".repeat(256), true).is_ok());
     assert_eq!(refusal("("), "Invalid regex pattern: unclosed group");
     for pattern in [r"\p{Nothing}", "a{2,1}", "[b-a]", r"\y", "(?z)", "((a{100}){100}){100}"] {
         let text = refusal(pattern);
-        assert!(text.starts_with("Invalid regex pattern: ") && text != unsupported, "{pattern}: {text}");
+        assert!(
+            text.starts_with("Invalid regex pattern: ") && text != unsupported,
+            "{pattern}: {text}"
+        );
         assert!(!text.contains('\n'), "{text}");
     }
     let glob = query("a").with_glob(Some("{{}}")).unwrap_err();
@@ -198,7 +211,8 @@ async fn a_search_for_a_slow_pattern_ends_soon_after_it_was_given_up() {
 async fn a_snippet_may_span_the_parts_in_which_a_file_is_read() {
     let part_bytes = 256 * 1024;
     for before in [part_bytes - 30, part_bytes - 8, part_bytes - 6, part_bytes] {
-        let text = format!("{}é\nMATCH\n{}", "1234567\n".repeat(before / 8), "ü\n".repeat(part_bytes));
+        let text =
+            format!("{}é\nMATCH\n{}", "1234567\n".repeat(before / 8), "ü\n".repeat(part_bytes));
         let found = lines_of(&text, query("match")).await;
         let (before, _) = text.split_once("MATCH").unwrap();
         let before: Vec<_> = before.chars().rev().take(50).collect();

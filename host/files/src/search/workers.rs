@@ -1,8 +1,8 @@
 //! Several files at the same time.
 //!
-//! Each worker has a thread of the blocking pool to itself, takes the next file of the list, reads it and searches it
-//! there. There are no more workers than processors: searching is work for those. When the search is given up, the
-//! workers stop before they read on.
+//! Each worker has a thread of the blocking pool to itself, takes the next file of the list, reads
+//! it and searches it there. There are no more workers than processors: searching is work for
+//! those. When the search is given up, the workers stop before they read on.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -76,9 +76,11 @@ impl Job {
             let place = self.next.fetch_add(1, Ordering::Relaxed);
             let is_wanted = || place < self.end.load(Ordering::Relaxed);
             let Some(path) = self.paths.get(place).filter(|_| is_wanted()) else { return };
-            let found = file::search(&*self.store, path, &pattern, self.query.caps, is_wanted).await;
+            let found =
+                file::search(&*self.store, path, &pattern, self.query.caps, is_wanted).await;
             if let Some(matches) = found {
-                let end = self.tally.lock().unwrap_or_else(PoisonError::into_inner).add(place, matches);
+                let end =
+                    self.tally.lock().unwrap_or_else(PoisonError::into_inner).add(place, matches);
                 self.end.fetch_min(end, Ordering::Relaxed);
             }
         }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Check, Mismatch, expect};
-use crate::{Budget, EntryKind, FileError, FileStore, MadeDirectory, Overlay, Scope, StorePath, WriteMode};
+use crate::{
+    Budget, EntryKind, FileError, FileStore, MadeDirectory, Overlay, Scope, StorePath, WriteMode,
+};
 
 type Store = Arc<dyn FileStore>;
 type Checked = Result<(), Mismatch>;
@@ -131,7 +133,8 @@ async fn replace_replaces_the_whole_content(store: Store) -> Checked {
 
 async fn a_name_is_a_file_or_a_directory(store: Store) -> Checked {
     expect("write", create(&store, "d/a", b"x").await, Ok(()))?;
-    let directory = Err("this path is already a directory. Choose a different file name.".to_owned());
+    let directory =
+        Err("this path is already a directory. Choose a different file name.".to_owned());
     let below = Err("a parent path is already a file. Choose a different path.".to_owned());
     for mode in [WriteMode::Create, WriteMode::Replace] {
         let write = async |at| text(store.write(&at, Vec::new(), mode).await);
@@ -211,8 +214,12 @@ async fn quotas_are_checked_in_order(store: Store) -> Checked {
     for name in ["a", "b", "c", "d", "e", "f"] {
         expect(name, create(&store, name, &[b'x'; 10]).await, Ok(()))?;
     }
-    let refusals =
-        [("1/2/3/4/5", 33, TOO_DEEP), ("1/2/3/4", 33, TOO_LARGE), ("1/2/3", 5, TOO_MANY), ("1", 5, TOO_FULL)];
+    let refusals = [
+        ("1/2/3/4/5", 33, TOO_DEEP),
+        ("1/2/3/4", 33, TOO_LARGE),
+        ("1/2/3", 5, TOO_MANY),
+        ("1", 5, TOO_FULL),
+    ];
     for (name, bytes, text) in refusals {
         expect(name, create(&store, name, &vec![b'x'; bytes]).await, Err(text.to_owned()))?;
     }
@@ -254,7 +261,11 @@ async fn deleting_gives_room_back(store: Store) -> Checked {
 async fn an_empty_directory_can_be_removed(store: Store) -> Checked {
     expect("write", create(&store, "d/e/a", b"x").await, Ok(()))?;
     expect("full", remove(&store, "d/e").await, Err("this directory is not empty.".into()))?;
-    expect("file", remove(&store, "d/e/a").await, Err("this path is a file and not a directory.".into()))?;
+    expect(
+        "file",
+        remove(&store, "d/e/a").await,
+        Err("this path is a file and not a directory.".into()),
+    )?;
     expect("missing", remove(&store, "d/x").await, not_found())?;
     expect("below a file", remove(&store, "d/e/a/b").await, not_found())?;
     expect("root", remove(&store, "").await, Err(ROOT.into()))?;
@@ -405,8 +416,11 @@ async fn the_first_to_commit_wins(store: Store) -> Checked {
     for (name, what) in changes {
         let ((mine, my_files), (other, others)) = (overlay(&store), overlay(&store));
         for files in [&my_files, &others] {
-            let changed =
-                if what == "write" { replace(files, name, b"x").await } else { delete(files, name).await };
+            let changed = if what == "write" {
+                replace(files, name, b"x").await
+            } else {
+                delete(files, name).await
+            };
             expect(name, changed, Ok(()))?;
             expect("also", replace(files, "d/c", b"also").await, Ok(()))?;
         }
@@ -464,10 +478,15 @@ async fn one_of_many_creators_succeeds(store: Store) -> Checked {
 async fn readers_see_whole_contents(store: Store) -> Checked {
     expect("write", create(&store, "a", &[0; 24]).await, Ok(()))?;
     let is_over = Arc::new(AtomicBool::new(false));
-    let readers: Vec<_> =
-        (0..2).map(|_| tokio::spawn(read_until(Arc::clone(&store), Arc::clone(&is_over)))).collect();
+    let readers: Vec<_> = (0..2)
+        .map(|_| tokio::spawn(read_until(Arc::clone(&store), Arc::clone(&is_over))))
+        .collect();
     for number in 1..=100_u8 {
-        expect("replace", replace(&store, "a", &vec![number; 8 + usize::from(number % 24)]).await, Ok(()))?;
+        expect(
+            "replace",
+            replace(&store, "a", &vec![number; 8 + usize::from(number % 24)]).await,
+            Ok(()),
+        )?;
         tokio::task::yield_now().await;
     }
     is_over.store(true, Ordering::Relaxed);

@@ -28,7 +28,9 @@ impl Model {
             Operation::Delete { path } => self.delete(path.as_str()),
             Operation::RemoveDirectory { path } => self.remove_directory(path.as_str()),
             Operation::Rename { from, to } => self.rename(from.as_str(), to.as_str()),
-            Operation::Read { path } => self.content(path.as_str()).map(|content| format!("{content:?}")),
+            Operation::Read { path } => {
+                self.content(path.as_str()).map(|content| format!("{content:?}"))
+            }
             Operation::Stat { path } => self.stat(path.as_str()),
             Operation::List { path, scope } => Ok(self.list(path.as_str(), *scope)),
         }
@@ -38,7 +40,9 @@ impl Model {
         let missing = self.missing_above(path)?;
         let old = match (self.nodes.get(path), mode) {
             (Some(None), _) => {
-                return Err("this path is already a directory. Choose a different file name.".into());
+                return Err(
+                    "this path is already a directory. Choose a different file name.".into()
+                );
             }
             (Some(Some(_)), WriteMode::Create) => return Err("this file already exists.".into()),
             (Some(Some(old)), WriteMode::Replace) => Some(old.len()),
@@ -64,7 +68,9 @@ impl Model {
         let mut missing = self.missing_above(path)?;
         match self.nodes.get(path) {
             Some(None) => return Ok("Existed".into()),
-            Some(Some(_)) => return Err("this path is already a file. Choose a different name.".into()),
+            Some(Some(_)) => {
+                return Err("this path is already a file. Choose a different name.".into());
+            }
             None => missing.push(path.to_owned()),
         }
         self.check_depth(path)?;
@@ -106,7 +112,8 @@ impl Model {
             return Err(ROOT.into());
         }
         if to.starts_with(&format!("{from}/")) {
-            let into = if is_file { BELOW_FILE } else { "a directory cannot be moved into itself." };
+            let into =
+                if is_file { BELOW_FILE } else { "a directory cannot be moved into itself." };
             return Err(into.into());
         }
         if !self.missing_above(to)?.is_empty() {
@@ -114,7 +121,9 @@ impl Model {
         }
         match (is_file, self.nodes.get(to)) {
             (true, Some(None)) => {
-                return Err("this path is already a directory. Choose a different file name.".into());
+                return Err(
+                    "this path is already a directory. Choose a different file name.".into()
+                );
             }
             (false, Some(Some(_))) => {
                 return Err("this path is already a file. Choose a different name.".into());
@@ -162,16 +171,22 @@ impl Model {
         };
         let mut entries: Vec<(bool, String)> = self.nodes.iter().filter_map(below).collect();
         entries.sort();
-        let shown = entries.into_iter().map(|(is_file, name)| if is_file { name } else { name + "/" });
+        let shown =
+            entries.into_iter().map(|(is_file, name)| if is_file { name } else { name + "/" });
         shown.collect::<Vec<_>>().join(" ")
     }
 
     fn missing_above(&self, path: &str) -> Result<Vec<String>, String> {
-        let above: Vec<&str> = path.match_indices('/').filter_map(|(at, _)| path.get(..at)).collect();
+        let above: Vec<&str> =
+            path.match_indices('/').filter_map(|(at, _)| path.get(..at)).collect();
         if above.iter().any(|directory| matches!(self.nodes.get(*directory), Some(Some(_)))) {
             return Err(BELOW_FILE.into());
         }
-        Ok(above.into_iter().filter(|path| !self.nodes.contains_key(*path)).map(str::to_owned).collect())
+        Ok(above
+            .into_iter()
+            .filter(|path| !self.nodes.contains_key(*path))
+            .map(str::to_owned)
+            .collect())
     }
 
     fn check_depth(&self, path: &str) -> Result<(), String> {
@@ -186,7 +201,9 @@ impl Model {
         let limit = self.quota.entries_max;
         // The root is in the map and does not count.
         if (self.nodes.len() - 1 + added) as u64 > limit {
-            return Err(format!("the store's limit of {limit} files and directories would be exceeded."));
+            return Err(format!(
+                "the store's limit of {limit} files and directories would be exceeded."
+            ));
         }
         Ok(())
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::model::Model;
 use super::{Mismatch, expect};
 use crate::{
-    Budget, EntryKind, FileError, FileStore, Listing, Overlay, Quota, QuotaCounts, Scope, StorePath,
-    WriteMode,
+    Budget, EntryKind, FileError, FileStore, Listing, Overlay, Quota, QuotaCounts, Scope,
+    StorePath, WriteMode,
 };
 
 /// Few enough paths that operations meet, deep enough for every limit of [`QUOTA`].
@@ -14,8 +14,13 @@ const PATHS: [&str; 12] =
     ["", "a", "b", "a/a", "a/b", "b/a", "a/a/a", "a/a/b", "b/a/b", "a/b/a/b", "a/b/a/b/a", "a!"];
 
 /// Limits that a plan soon meets.
-const QUOTA: Quota =
-    Quota { bytes_max: 12, entries_max: 6, file_bytes_max: 8, depth_max: 3, counts: QuotaCounts::Total };
+const QUOTA: Quota = Quota {
+    bytes_max: 12,
+    entries_max: 6,
+    file_bytes_max: 8,
+    depth_max: 3,
+    counts: QuotaCounts::Total,
+};
 
 /// What an operation gives, as text.
 pub(super) type Said = Result<String, String>;
@@ -99,7 +104,8 @@ impl Operation {
     }
 }
 
-/// Carries out `plan` on an empty store from `fresh` and on a plain map, and at the end compares everything.
+/// Carries out `plan` on an empty store from `fresh` and on a plain map, and at the end compares
+/// everything.
 ///
 /// # Errors
 /// The first operation about which the two differ.
@@ -115,8 +121,8 @@ pub fn check_plan(
     })
 }
 
-/// Carries out the first third of `plan` on an empty store and the rest on two overlays over it, one after the other, each
-/// of which is committed. At the end compares everything.
+/// Carries out the first third of `plan` on an empty store and the rest on two overlays over it,
+/// one after the other, each of which is committed. At the end compares everything.
 ///
 /// # Errors
 /// The first operation about which the store and the map differ, or a commit that fails.
@@ -157,11 +163,16 @@ fn runtime() -> Result<tokio::runtime::Runtime, Mismatch> {
 fn everything() -> Vec<Operation> {
     let paths = PATHS.iter().filter_map(|text| StorePath::directory(text).ok());
     let list_all = Operation::List { path: StorePath::ROOT, scope: Scope::Recursive };
-    let reads = paths.flat_map(|path| [Operation::Read { path: path.clone() }, Operation::Stat { path }]);
+    let reads =
+        paths.flat_map(|path| [Operation::Read { path: path.clone() }, Operation::Stat { path }]);
     reads.chain([list_all]).collect()
 }
 
-async fn compare(store: &dyn FileStore, model: &mut Model, plan: &[Operation]) -> Result<(), Mismatch> {
+async fn compare(
+    store: &dyn FileStore,
+    model: &mut Model,
+    plan: &[Operation],
+) -> Result<(), Mismatch> {
     for (number, operation) in plan.iter().enumerate() {
         let expected = model.apply(operation);
         let found = apply(store, operation).await;
@@ -179,7 +190,9 @@ async fn apply(store: &dyn FileStore, operation: &Operation) -> Said {
             say(store.create_directory(path).await, |made| format!("{made:?}"))
         }
         Operation::Delete { path } => say(store.delete(path).await, |()| "deleted".into()),
-        Operation::RemoveDirectory { path } => say(store.remove_directory(path).await, |()| "removed".into()),
+        Operation::RemoveDirectory { path } => {
+            say(store.remove_directory(path).await, |()| "removed".into())
+        }
         Operation::Rename { from, to } => say(store.rename(from, to).await, |()| "renamed".into()),
         Operation::Read { path } => {
             let whole = say(store.read(path, u64::MAX).await, |content| format!("{content:?}"));
@@ -189,7 +202,9 @@ async fn apply(store: &dyn FileStore, operation: &Operation) -> Said {
         Operation::Stat { path } => {
             say(store.stat(path).await, |stat| format!("{:?} {}", stat.kind, stat.bytes))
         }
-        Operation::List { path, scope } => say(store.list(path, *scope).await, |listing| show(&listing)),
+        Operation::List { path, scope } => {
+            say(store.list(path, *scope).await, |listing| show(&listing))
+        }
     }
 }
 

@@ -37,7 +37,9 @@ impl Admission {
         remote_names: impl IntoIterator<Item = &'a str>,
     ) -> Result<Vec<Admitted>, DuplicateName> {
         let is_allowed = |name: &str| {
-            self.allowed_tools.as_ref().is_none_or(|allowed| allowed.iter().any(|allowed| allowed == name))
+            self.allowed_tools
+                .as_ref()
+                .is_none_or(|allowed| allowed.iter().any(|allowed| allowed == name))
         };
         let (mut admitted, mut taken) = (Vec::new(), BTreeSet::new());
         for remote in remote_names.into_iter().filter(|name| is_allowed(name)) {

@@ -27,7 +27,10 @@ impl CallAnswer {
         if members.get("resultType").is_some_and(|kind| kind != "complete") {
             return None;
         }
-        if !["content", "structuredContent", "isError"].iter().any(|name| members.contains_key(*name)) {
+        if !["content", "structuredContent", "isError"]
+            .iter()
+            .any(|name| members.contains_key(*name))
+        {
             return None;
         }
         let content = match members.remove("content") {
@@ -51,7 +54,8 @@ impl CallAnswer {
     /// The items of a success.
     ///
     /// # Errors
-    /// [`CallError::Tool`] when the tool says that it failed (`MCP-18`), [`CallError::TooLarge`] above the limits.
+    /// [`CallError::Tool`] when the tool says that it failed (`MCP-18`), [`CallError::TooLarge`]
+    /// above the limits.
     pub fn into_items(self, mode: SelectionMode) -> Result<Vec<Item>, CallError> {
         let too_large = CallError::TooLarge { bytes_max: RESULT_BYTES_MAX };
         if self.content.len() > ITEMS_MAX {
@@ -71,6 +75,10 @@ impl CallAnswer {
             _ => None,
         });
         let texts: Vec<_> = texts.collect();
-        if texts.is_empty() { "null".to_owned() } else { cut(&texts.join("\n"), ERROR_BYTES_MAX).to_owned() }
+        if texts.is_empty() {
+            "null".to_owned()
+        } else {
+            cut(&texts.join("\n"), ERROR_BYTES_MAX).to_owned()
+        }
     }
 }

@@ -31,7 +31,11 @@ impl TaskSupport {
     /// Reads `execution.taskSupport`.
     #[must_use]
     pub fn read(support: Option<&Value>) -> Self {
-        if support.is_some_and(|support| support == "required") { Self::Required } else { Self::Other }
+        if support.is_some_and(|support| support == "required") {
+            Self::Required
+        } else {
+            Self::Other
+        }
     }
 }
 
@@ -53,7 +57,8 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Calls `tool` with the parameters of `tools/call`: its name, its arguments, `_meta` if there is any.
+    /// Calls `tool` with the parameters of `tools/call`: its name, its arguments, `_meta` if there
+    /// is any.
     ///
     /// # Errors
     /// [`CallError`]; [`CallError::Cancelled`] when the caller gives up.
@@ -85,12 +90,15 @@ impl Calls {
         call: &CallContext,
     ) -> Result<Vec<Item>, CallError> {
         let result = self.in_rounds(prompt, "prompts/get", parameters, call).await?;
-        let messages = result.get("messages").and_then(Value::as_array).ok_or_else(|| CallError::Other {
-            tool: prompt.to_owned(),
-            detail: "the answer to prompts/get has no messages".to_owned(),
-        })?;
-        let content =
-            messages.iter().filter_map(|message| message.get("content")).filter(|block| block.is_object());
+        let messages =
+            result.get("messages").and_then(Value::as_array).ok_or_else(|| CallError::Other {
+                tool: prompt.to_owned(),
+                detail: "the answer to prompts/get has no messages".to_owned(),
+            })?;
+        let content = messages
+            .iter()
+            .filter_map(|message| message.get("content"))
+            .filter(|block| block.is_object());
         let content = content.cloned().collect();
         CallAnswer { content, ..CallAnswer::default() }.into_items(SelectionMode::ContentOnly)
     }
@@ -120,7 +128,8 @@ impl Calls {
         parameters: Map<String, Value>,
         call: &CallContext,
     ) -> Result<CallAnswer, CallError> {
-        let creation = task::create(self.remote.as_ref(), tool, parameters.clone(), &self.tasks, call);
+        let creation =
+            task::create(self.remote.as_ref(), tool, parameters.clone(), &self.tasks, call);
         match unless_given_up(call, creation).await? {
             Creation::Task(created) => self.wait(tool, created, call).await,
             Creation::Answer(answer) => Ok(answer),
@@ -152,7 +161,8 @@ impl Calls {
         parameters: Map<String, Value>,
         call: &CallContext,
     ) -> Result<Value, CallError> {
-        let asking = rounds::ask(self.remote.as_ref(), &self.questions, tool, method, parameters, call);
+        let asking =
+            rounds::ask(self.remote.as_ref(), &self.questions, tool, method, parameters, call);
         let asking = async {
             let Some(wait) = self.wait else { return asking.await };
             let end = tokio::time::timeout(wait, asking).await;
@@ -161,7 +171,12 @@ impl Calls {
         unless_given_up(call, asking).await
     }
 
-    async fn wait(&self, tool: &str, task: Created, call: &CallContext) -> Result<CallAnswer, CallError> {
+    async fn wait(
+        &self,
+        tool: &str,
+        task: Created,
+        call: &CallContext,
+    ) -> Result<CallAnswer, CallError> {
         let (remote, options, questions) = (&self.remote, &self.tasks, self.questions.as_ref());
         Waiting { remote, tool, task, options, questions, call }.run().await
     }

@@ -1,4 +1,5 @@
-//! Every way in which a call of a remote tool fails, with the text that a model sees (`MCP-18` to `MCP-33`).
+//! Every way in which a call of a remote tool fails, with the text that a model sees (`MCP-18` to
+//! `MCP-33`).
 
 use cofferdam_tool::{ErrorType, Outcome, ToolError, ToolFailure};
 use serde_json::json;
@@ -50,7 +51,9 @@ pub enum CallError {
     Meta(#[from] super::MetaError),
     #[error("The result is larger than {bytes_max} bytes.")]
     TooLarge { bytes_max: u64 },
-    #[error("The server sent too many requests while it worked on the call; the connection was ended.")]
+    #[error(
+        "The server sent too many requests while it worked on the call; the connection was ended."
+    )]
     Flooded,
     #[error("The server did not answer within {seconds} seconds.")]
     NoAnswer { seconds: u64 },
@@ -74,8 +77,8 @@ impl CallError {
         Self::Protocol { code, message: cut(message, MESSAGE_BYTES_MAX).to_owned() }
     }
 
-    /// The outcome of a call that ended like this. What the tool or its task reported is a failure; everything else is an
-    /// error, under a type name that begins with `Mcp.`.
+    /// The outcome of a call that ended like this. What the tool or its task reported is a failure;
+    /// everything else is an error, under a type name that begins with `Mcp.`.
     #[must_use]
     pub fn into_outcome(self) -> Outcome {
         let name = match &self {
@@ -84,21 +87,25 @@ impl CallError {
                 return Outcome::Failure(ToolFailure::new(self.to_string()));
             }
             Self::TooLarge { .. } => {
-                return Outcome::Error(ToolError::new(ErrorType::OutputLimit).with_detail(self.to_string()));
+                return Outcome::Error(
+                    ToolError::new(ErrorType::OutputLimit).with_detail(self.to_string()),
+                );
             }
             Self::NoAnswer { .. } => {
-                return Outcome::Error(ToolError::new(ErrorType::Timeout).with_detail(self.to_string()));
+                return Outcome::Error(
+                    ToolError::new(ErrorType::Timeout).with_detail(self.to_string()),
+                );
             }
-            Self::ConnectionLost { .. } | Self::TaskNotKnown { .. } | Self::TaskConnectionLost { .. } => {
-                "Mcp.ConnectionLost"
-            }
+            Self::ConnectionLost { .. }
+            | Self::TaskNotKnown { .. }
+            | Self::TaskConnectionLost { .. } => "Mcp.ConnectionLost",
             Self::Reconnect { .. } => "Mcp.Unreachable",
             Self::Protocol { .. } => "Mcp.Protocol",
             Self::Other { .. } => "Mcp.Failed",
             Self::NotLoaded | Self::Gone => "Mcp.NotOffered",
-            Self::Unparseable { .. } | Self::MalformedPoll { .. } | Self::MalformedPayload { .. } => {
-                "Mcp.InvalidResponse"
-            }
+            Self::Unparseable { .. }
+            | Self::MalformedPoll { .. }
+            | Self::MalformedPayload { .. } => "Mcp.InvalidResponse",
             Self::TaskWait { .. } => "Mcp.TaskWait",
             Self::Flooded => "Mcp.TooManyRequests",
             Self::Meta(_) => "Mcp.InvalidMeta",

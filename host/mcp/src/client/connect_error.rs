@@ -32,7 +32,8 @@ pub enum ConnectError {
     /// Authorisation failed.
     #[error("no authorization: {0}")]
     Authorization(#[source] AuthorizationError),
-    /// The authorization server names an address that anybody on the way could read, or that is none of HTTP.
+    /// The authorization server names an address that anybody on the way could read, or that is
+    /// none of HTTP.
     #[error(
         "no authorization: the {what} has to begin with `https`, or with `http` on this machine; the server names `{address}`"
     )]
@@ -71,7 +72,9 @@ fn said(error: &ClientInitializeError) -> String {
         other => return format!("the server does not answer as an MCP server: {other}"),
     };
     match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        Some(StreamableHttpError::Client(error)) => format!("there is no connection: {}", innermost(error)),
+        Some(StreamableHttpError::Client(error)) => {
+            format!("there is no connection: {}", innermost(error))
+        }
         Some(other) => format!("the server does not answer as an MCP server: {other}"),
         // A pipe to a program that is not there any more.
         None => format!("the server ended before it answered: {error}"),

@@ -6,15 +6,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cofferdam_tool::CallContext;
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ListToolsRequest,
-    MetaObject, PaginatedRequestParams, ProtocolVersion, RequestId, RequestMetaObject, ServerPeerInfo,
+    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest,
+    ListToolsRequest, MetaObject, PaginatedRequestParams, ProtocolVersion, RequestId,
+    RequestMetaObject, ServerPeerInfo,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, Peer, PeerRequestOptions, RoleClient, RunningService,
-    ServiceError, serve_client_with_lifecycle,
+    ClientInitializeError, ClientLifecycleMode, Peer, PeerRequestOptions, RoleClient,
+    RunningService, ServiceError, serve_client_with_lifecycle,
 };
 use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, Notify, watch};
 
@@ -30,7 +33,8 @@ use super::settings::{Endpoint, Generation, HttpEndpoint, ServerSettings};
 use super::stdio::StdioTransport;
 use super::{ConnectError, raw};
 
-/// How often one request may lead to new credentials. A server that is never content is not asked for ever.
+/// How often one request may lead to new credentials. A server that is never content is not asked
+/// for ever.
 const AUTHORIZATIONS_MAX: usize = 3;
 
 /// What one server is reached by, now and later.
@@ -84,7 +88,9 @@ impl Connection {
             Endpoint::Http(endpoint) => {
                 let client = HttpClient::new()?;
                 let authorizer = match endpoint.oauth() {
-                    Some(oauth) => Some(Authorizer::new(endpoint, oauth.clone(), client.clone()).await?),
+                    Some(oauth) => {
+                        Some(Authorizer::new(endpoint, oauth.clone(), client.clone()).await?)
+                    }
                     None => None,
                 };
                 Some(Http { client, authorizer })
@@ -130,7 +136,9 @@ impl Connection {
         };
         let service = match self.serve(&running, first).await {
             // Some old servers answer the question about revisions with anything, or hang up.
-            Err(ConnectError::Handshake(error)) if first == Opening::Either && is_confused(&error.0) => {
+            Err(ConnectError::Handshake(error))
+                if first == Opening::Either && is_confused(&error.0) =>
+            {
                 self.serve(&running, Opening::Handshake).await?
             }
             other => other?,
@@ -142,7 +150,11 @@ impl Connection {
         Ok(())
     }
 
-    async fn serve(&self, running: &Arc<Running>, opening: Opening) -> Result<Service, ConnectError> {
+    async fn serve(
+        &self,
+        running: &Arc<Running>,
+        opening: Opening,
+    ) -> Result<Service, ConnectError> {
         let handler = || Handler {
             running: Arc::clone(running),
             questions: Arc::clone(&self.questions),
@@ -153,15 +165,18 @@ impl Connection {
             (Endpoint::Http(endpoint), Some(http)) => {
                 http.client.forget_stream();
                 let bounds = Bounds { running: Arc::clone(running), server: self.name.clone() };
-                let service = over_http(endpoint, http, handler, &bounds, opening, self.connect_wait).await?;
+                let service =
+                    over_http(endpoint, http, handler, &bounds, opening, self.connect_wait).await?;
                 http.client.stream_settled().await;
                 Ok(service)
             }
             (Endpoint::Command(command), _) => {
-                let transport = StdioTransport::start(command, &self.name).map_err(ConnectError::Start)?;
+                let transport =
+                    StdioTransport::start(command, &self.name).map_err(ConnectError::Start)?;
                 let bounds = Bounds { running: Arc::clone(running), server: self.name.clone() };
                 let transport = bounds.around(transport);
-                let serving = serve_client_with_lifecycle(handler(), transport, opening.lifecycle());
+                let serving =
+                    serve_client_with_lifecycle(handler(), transport, opening.lifecycle());
                 in_time(self.connect_wait, serving).await?
             }
             (Endpoint::Http(_), None) => Err(ConnectError::TooLate(self.connect_wait)),
@@ -260,7 +275,8 @@ async fn over_http(
         });
     };
     for _ in 0..AUTHORIZATIONS_MAX {
-        let transport = StreamableHttpClientTransport::with_client(authorizer.client(), config.clone());
+        let transport =
+            StreamableHttpClientTransport::with_client(authorizer.client(), config.clone());
         let transport = bounds.around(transport);
         let serving = serve_client_with_lifecycle(handler(), transport, opening.lifecycle());
         let served = in_time(wait, serving).await?;
@@ -308,11 +324,14 @@ fn is_confused(error: &ClientInitializeError) -> bool {
     )
 }
 
-/// The request as the SDK sends it. A listing of tools is its own kind, for the transport reads the answer too.
+/// The request as the SDK sends it. A listing of tools is its own kind, for the transport reads the
+/// answer too.
 fn request(method: &'static str, mut parameters: Map<String, Value>) -> ClientRequest {
     if method == "tools/list" {
-        let cursor = parameters.remove("cursor").and_then(|cursor| cursor.as_str().map(str::to_owned));
-        let parameters = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        let cursor =
+            parameters.remove("cursor").and_then(|cursor| cursor.as_str().map(str::to_owned));
+        let parameters =
+            cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
         return ClientRequest::ListToolsRequest(ListToolsRequest {
             params: parameters,
             ..ListToolsRequest::default()
@@ -339,7 +358,8 @@ impl Drop for InFlight<'_> {
         let (peer, id) = (self.peer.clone(), self.id.clone());
         runtime.spawn(async move {
             let reason = Some("the caller gave up".to_owned());
-            let cancelled = CancelledNotification::new(CancelledNotificationParam::new(Some(id), reason));
+            let cancelled =
+                CancelledNotification::new(CancelledNotificationParam::new(Some(id), reason));
             if let Err(error) = peer.send_notification(cancelled.into()).await {
                 tracing::debug!(%error, "a cancellation was not sent");
             }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// Stands for every tool.
 const EVERY_TOOL: &str = "*";
 
-/// The names of such arguments, for all tools and for single ones by their remote names. They are fixed when the connection is
-/// configured; no call can change them.
+/// The names of such arguments, for all tools and for single ones by their remote names. They are
+/// fixed when the connection is configured; no call can change them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written")]
 pub struct Extras {

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::client::Extras;
 
-/// Names that mean something to hosts. A server that declares them wants what is not its business (`MCP-4`).
+/// Names that mean something to hosts. A server that declares them wants what is not its business
+/// (`MCP-4`).
 const DENIED: [&str; 9] = [
     "chat_options",
     "tools",
@@ -21,7 +22,8 @@ const DENIED: [&str; 9] = [
 /// Never an argument, not even as an extra.
 const META: &str = "_meta";
 
-/// The arguments that the tools of one server declare. It is rebuilt whenever the server lists its tools (`MCP-6`).
+/// The arguments that the tools of one server declare. It is rebuilt whenever the server lists its
+/// tools (`MCP-6`).
 #[derive(Debug, Clone, Default)]
 pub struct ToolTable {
     declared: BTreeMap<String, BTreeSet<String>>,
@@ -30,7 +32,8 @@ pub struct ToolTable {
 /// What is sent, and what is not.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Forwarded {
-    /// The arguments of the request. They are as the model wrote them: nothing is converted or filled in (`MCP-3`).
+    /// The arguments of the request. They are as the model wrote them: nothing is converted or
+    /// filled in (`MCP-3`).
     pub arguments: Map<String, Value>,
     /// Names of arguments of the model that are not sent, for the record.
     pub dropped: Vec<String>,
@@ -40,12 +43,13 @@ impl ToolTable {
     /// Notes what a tool declares, in the place of what it did before.
     pub fn set(&mut self, tool: &str, input_schema: &Value) {
         let properties = input_schema.get("properties").and_then(Value::as_object);
-        let declared = properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default();
+        let declared =
+            properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default();
         self.declared.insert(tool.to_owned(), declared);
     }
 
-    /// What of the model's arguments and of the host's own values goes to `tool`. The two are separate: what a server
-    /// declares never selects a value of the host (`MCP-2`).
+    /// What of the model's arguments and of the host's own values goes to `tool`. The two are
+    /// separate: what a server declares never selects a value of the host (`MCP-2`).
     #[must_use]
     pub fn forward(
         &self,
@@ -54,7 +58,8 @@ impl ToolTable {
         model_arguments: Map<String, Value>,
         host_values: &Map<String, Value>,
     ) -> Forwarded {
-        let is_declared = |name: &str| self.declared.get(tool).is_some_and(|names| names.contains(name));
+        let is_declared =
+            |name: &str| self.declared.get(tool).is_some_and(|names| names.contains(name));
         let is_extra = |name: &str| name != META && extras.has(tool, name);
         let mut forwarded = Forwarded::default();
         for (name, value) in model_arguments {
@@ -86,7 +91,10 @@ mod tests {
     #[test]
     fn null_is_forwarded_and_what_is_dropped_is_named() {
         let mut table = ToolTable::default();
-        table.set("t", &json!({"properties": {"a": {}, "session": {}}, "additionalProperties": true}));
+        table.set(
+            "t",
+            &json!({"properties": {"a": {}, "session": {}}, "additionalProperties": true}),
+        );
         let model = map(json!({"a": null, "session": 1, "other": 2, "_meta": {}}));
         let forwarded = table.forward("t", &Extras::default(), model, &map(json!({"a": 1})));
         assert_eq!(forwarded.arguments, map(json!({"a": null})));
@@ -98,7 +106,8 @@ mod tests {
         let mut table = ToolTable::default();
         for schema in [json!(null), json!(true), json!([]), json!({"properties": []}), json!("x")] {
             table.set("t", &schema);
-            let forwarded = table.forward("t", &Extras::default(), map(json!({"a": 1})), &Map::new());
+            let forwarded =
+                table.forward("t", &Extras::default(), map(json!({"a": 1})), &Map::new());
             assert!(forwarded.arguments.is_empty(), "{schema}");
         }
     }

@@ -1,6 +1,9 @@
 //! What a server sends by itself: progress, log lines, questions, news of its lists.
 
-#![expect(deprecated, reason = "servers of earlier revisions still log, ask for messages and for roots")]
+#![expect(
+    deprecated,
+    reason = "servers of earlier revisions still log, ask for messages and for roots"
+)]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +11,12 @@ use std::time::Duration;
 use cofferdam_tool::invoke::Progress;
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation,
+    ClientCapabilities, ClientConfig, CustomRequest, CustomResult, ErrorCode, ErrorData,
+    Implementation,
 };
 use rmcp::model::{
-    CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult, ListRootsResult,
-    LoggingMessageNotificationParam, ProgressNotificationParam,
+    CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult,
+    ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use serde::Serialize;
@@ -75,10 +79,14 @@ impl ClientHandler for Handler {
         request: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let declined =
-            || reread(super::question::declined()).ok_or_else(|| ErrorData::internal_error("", None));
-        let call = found(|| self.running.asking(context.extensions.get())).await.filter(|_| self.may_elicit);
-        let (Some((call, asked)), Some(parameters)) = (call, reread::<Map<String, Value>>(request)) else {
+        let declined = || {
+            reread(super::question::declined()).ok_or_else(|| ErrorData::internal_error("", None))
+        };
+        let call = found(|| self.running.asking(context.extensions.get()))
+            .await
+            .filter(|_| self.may_elicit);
+        let (Some((call, asked)), Some(parameters)) = (call, reread::<Map<String, Value>>(request))
+        else {
             return declined();
         };
         let asking = elicit(&self.questions, vec![(format!("{ASKED}-{asked}"), parameters)], &call);
@@ -96,13 +104,17 @@ impl ClientHandler for Handler {
         _context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
         let refused = |text: String| ErrorData::invalid_request(text, None);
-        let parameters = reread(parameters).ok_or_else(|| refused("malformed parameters".to_owned()))?;
+        let parameters =
+            reread(parameters).ok_or_else(|| refused("malformed parameters".to_owned()))?;
         let answer = self.questions.sample(parameters).await;
         let answer = answer.map_err(|error| refused(error.to_string()))?;
         reread(answer).ok_or_else(|| ErrorData::internal_error("the answer is no message", None))
     }
 
-    async fn list_roots(&self, _context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+    async fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ListRootsResult, ErrorData> {
         Ok(ListRootsResult::default())
     }
 
@@ -123,11 +135,17 @@ impl ClientHandler for Handler {
         progress: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let Some(call) = found(|| self.running.by_token(&progress.progress_token)).await else { return };
+        let Some(call) = found(|| self.running.by_token(&progress.progress_token)).await else {
+            return;
+        };
         if let Some(sink) = &call.progress {
             let message = progress.message;
-            let message = message.map(|text| cut(&self.questions.clean(&text), MESSAGE_BYTES_MAX).to_owned());
-            sink.report(&call.call_id, Progress { done: progress.progress, total: progress.total, message });
+            let message =
+                message.map(|text| cut(&self.questions.clean(&text), MESSAGE_BYTES_MAX).to_owned());
+            sink.report(
+                &call.call_id,
+                Progress { done: progress.progress, total: progress.total, message },
+            );
         }
     }
 

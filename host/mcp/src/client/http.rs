@@ -1,8 +1,9 @@
 //! HTTP to a server, as rmcp's transport asks for it.
 //!
-//! Requests go to the configured address alone: a redirect is followed if it stays within the origin and keeps the request as
-//! it is, so that no header reaches anybody else. Nothing comes from the environment: no proxy, no certificate. Every body has
-//! a limit that is looked at before it is kept.
+//! Requests go to the configured address alone: a redirect is followed if it stays within the
+//! origin and keeps the request as it is, so that no header reaches anybody else. Nothing comes
+//! from the environment: no proxy, no certificate. Every body has a limit that is looked at before
+//! it is kept.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -50,8 +51,9 @@ pub(crate) struct HttpClient {
     own_stream: Arc<OwnStream>,
 }
 
-/// The stream that a server of the handshake generation has for what belongs to no request. It is opened in the background, and
-/// what is sent before it is there is lost: some servers ask their questions on it.
+/// The stream that a server of the handshake generation has for what belongs to no request. It is
+/// opened in the background, and what is sent before it is there is lost: some servers ask their
+/// questions on it.
 #[derive(Default)]
 struct OwnStream {
     /// Whether there is a session, and so such a stream.
@@ -63,9 +65,14 @@ struct OwnStream {
 impl HttpClient {
     pub(crate) fn new() -> Result<Self, ClientError> {
         let within_origin = Policy::custom(|attempt| {
-            let keeps_request =
-                matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-            let stays = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
+            let keeps_request = matches!(
+                attempt.status(),
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            );
+            let stays = attempt
+                .previous()
+                .last()
+                .is_some_and(|from| from.origin() == attempt.url().origin());
             if keeps_request && stays && attempt.previous().len() <= REDIRECTS_MAX {
                 attempt.follow()
             } else {
@@ -82,11 +89,13 @@ impl HttpClient {
         self.own_stream.is_settled.send_replace(false);
     }
 
-    /// Waits until the server can send what belongs to no request, if it can at all, and not for long.
+    /// Waits until the server can send what belongs to no request, if it can at all, and not for
+    /// long.
     pub(crate) async fn stream_settled(&self) {
         if self.own_stream.is_expected.load(Ordering::Relaxed) {
             let mut settled = self.own_stream.is_settled.subscribe();
-            let _ = tokio::time::timeout(STREAM_WAIT, settled.wait_for(|is_settled| *is_settled)).await;
+            let _ =
+                tokio::time::timeout(STREAM_WAIT, settled.wait_for(|is_settled| *is_settled)).await;
         }
     }
 
@@ -101,7 +110,9 @@ impl HttpClient {
         }
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
-            status if !status.is_success() => Err(HttpStatusError::new(status.as_u16(), None).into()),
+            status if !status.is_success() => {
+                Err(HttpStatusError::new(status.as_u16(), None).into())
+            }
             _ if is_of(&response, EVENTS) => Ok(events(response, event_bytes_max)),
             _ => Err(StreamableHttpError::UnexpectedContentType(None)),
         }
@@ -136,9 +147,9 @@ fn challenge(response: &Response) -> Option<Failed> {
         StatusCode::UNAUTHORIZED => {
             Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)))
         }
-        StatusCode::FORBIDDEN => {
-            Some(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(challenge, None)))
-        }
+        StatusCode::FORBIDDEN => Some(StreamableHttpError::InsufficientScope(
+            InsufficientScopeError::new(challenge, None),
+        )),
         _ => None,
     }
 }
@@ -199,8 +210,8 @@ fn sse(event: Event) -> Sse {
     }
 }
 
-/// An old server does not know `server/discover` and may say so in any form; the handshake can then begin (only the code of
-/// a JSON-RPC error is looked at, by whoever negotiates).
+/// An old server does not know `server/discover` and may say so in any form; the handshake can then
+/// begin (only the code of a JSON-RPC error is looked at, by whoever negotiates).
 fn old_server(
     message: &ClientJsonRpcMessage,
     status: StatusCode,
@@ -232,8 +243,15 @@ impl StreamableHttpClient for HttpClient {
         token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        self.post_message_with_max_sse_event_size(uri, message, session, token, headers, FRAME_BYTES_MAX)
-            .await
+        self.post_message_with_max_sse_event_size(
+            uri,
+            message,
+            session,
+            token,
+            headers,
+            FRAME_BYTES_MAX,
+        )
+        .await
     }
 
     async fn post_message_with_max_sse_event_size(
@@ -262,8 +280,11 @@ impl StreamableHttpClient for HttpClient {
         if status == StatusCode::NOT_FOUND && has_session {
             return Err(StreamableHttpError::SessionExpired);
         }
-        let session =
-            response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let session = response
+            .headers()
+            .get(SESSION)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
         if session.is_some() {
             self.own_stream.is_expected.store(true, Ordering::Relaxed);
         }
@@ -273,7 +294,8 @@ impl StreamableHttpClient for HttpClient {
         if is_of(&response, EVENTS) {
             return Ok(StreamableHttpPostResponse::Sse(events(response, event_bytes_max), session));
         }
-        // Notifications and answers are not answered; servers send all kinds of things instead of nothing.
+        // Notifications and answers are not answered; servers send all kinds of things instead of
+        // nothing.
         if !matches!(message, ClientJsonRpcMessage::Request(_)) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
@@ -281,7 +303,8 @@ impl StreamableHttpClient for HttpClient {
             return Err(StreamableHttpError::UnexpectedContentType(None));
         }
         let body = body(response, event_bytes_max).await?;
-        let message = serde_json::from_slice(&body).and_then(|message| raw::message(message, body.len()))?;
+        let message =
+            serde_json::from_slice(&body).and_then(|message| raw::message(message, body.len()))?;
         Ok(StreamableHttpPostResponse::Json(message, session))
     }
 
@@ -305,8 +328,15 @@ impl StreamableHttpClient for HttpClient {
         token: Option<String>,
         headers: Headers,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
-        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, FRAME_BYTES_MAX)
-            .await
+        self.get_stream_with_max_sse_event_size(
+            uri,
+            session,
+            last_event,
+            token,
+            headers,
+            FRAME_BYTES_MAX,
+        )
+        .await
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -329,7 +359,8 @@ impl StreamableHttpClient for HttpClient {
     }
 }
 
-/// What an answer means that is no success: an error of the protocol if it holds one, else its status alone.
+/// What an answer means that is no success: an error of the protocol if it holds one, else its
+/// status alone.
 async fn refused(
     message: &ClientJsonRpcMessage,
     response: Response,

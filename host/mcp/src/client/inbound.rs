@@ -1,8 +1,9 @@
 //! A transport that bounds what a server sends by itself, before the SDK keeps any of it.
 //!
-//! The SDK starts a task for each request of a server and another one for each answer, as many as there are. So the requests
-//! are counted here, in front of it: few are worked on at a time, those above are answered with an error that costs nothing to
-//! make, and a server that goes on loses the connection.
+//! The SDK starts a task for each request of a server and another one for each answer, as many as
+//! there are. So the requests are counted here, in front of it: few are worked on at a time, those
+//! above are answered with an error that costs nothing to make, and a server that goes on loses the
+//! connection.
 
 use std::sync::Arc;
 
@@ -57,8 +58,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Inbound<T> {
                     match self.running.admit(&request.id, origin) {
                         Verdict::Admitted => return Some(message),
                         Verdict::Busy => {
-                            let text =
-                                format!("at most {REQUESTS_IN_FLIGHT_MAX} requests wait for an answer");
+                            let text = format!(
+                                "at most {REQUESTS_IN_FLIGHT_MAX} requests wait for an answer"
+                            );
                             let error = ErrorData::invalid_request(text, None);
                             let answer = JsonRpcMessage::error(error, Some(request.id.clone()));
                             tokio::spawn(self.transport.send(answer));
@@ -73,7 +75,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Inbound<T> {
                     }
                 }
                 JsonRpcMessage::Notification(notification) => {
-                    if let ServerNotification::CancelledNotification(cancelled) = &notification.notification
+                    if let ServerNotification::CancelledNotification(cancelled) =
+                        &notification.notification
                         && let Some(id) = &cancelled.params.request_id
                     {
                         self.running.answered(id);

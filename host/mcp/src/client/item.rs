@@ -70,7 +70,8 @@ impl SelectionMode {
     #[must_use]
     pub fn items(self, answer: &CallAnswer) -> Vec<Item> {
         let content = || answer.content.iter().map(kind).collect::<Vec<_>>();
-        let structured = || answer.structured.iter().cloned().map(ItemKind::Structured).collect::<Vec<_>>();
+        let structured =
+            || answer.structured.iter().cloned().map(ItemKind::Structured).collect::<Vec<_>>();
         let either = |first: Vec<ItemKind>, second: &dyn Fn() -> Vec<ItemKind>| {
             if first.is_empty() { second() } else { first }
         };
@@ -100,11 +101,13 @@ impl Item {
             ItemKind::Text(text) => text.len(),
             ItemKind::Structured(value) => value.to_string().len(),
             ItemKind::Data { media_type, data } => media_type.len().saturating_add(data.len()),
-            ItemKind::Uri { uri, name, media_type } => [Some(uri), name.as_ref(), media_type.as_ref()]
-                .into_iter()
-                .flatten()
-                .map(String::len)
-                .fold(0, usize::saturating_add),
+            ItemKind::Uri { uri, name, media_type } => {
+                [Some(uri), name.as_ref(), media_type.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .map(String::len)
+                    .fold(0, usize::saturating_add)
+            }
         };
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
@@ -131,13 +134,16 @@ impl Item {
     }
 }
 
-/// The output of a call. Structured content is a JSON value, so that it stays one for whoever is served it; where the text
-/// form of a value would be something else than its JSON (a text, null), it is the JSON as text.
+/// The output of a call. Structured content is a JSON value, so that it stays one for whoever is
+/// served it; where the text form of a value would be something else than its JSON (a text, null),
+/// it is the JSON as text.
 #[must_use]
 pub fn into_output(items: Vec<Item>) -> Output {
     let content = |item: Item| match item.kind {
         ItemKind::Text(text) => Content::Text(text),
-        ItemKind::Structured(value @ (Value::String(_) | Value::Null)) => Content::Text(value.to_string()),
+        ItemKind::Structured(value @ (Value::String(_) | Value::Null)) => {
+            Content::Text(value.to_string())
+        }
         ItemKind::Structured(value) => Content::Json(value),
         ItemKind::Data { media_type, data } => Content::Blob { media_type, data },
         ItemKind::Uri { uri, name, media_type } => {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Tools of one server. A model cannot choose among more, and what is above this is there to fill memory.
+/// Tools of one server. A model cannot choose among more, and what is above this is there to fill
+/// memory.
 pub(crate) const TOOLS_MAX: usize = 1000;
 /// Prompts of one server, which become tools as well.
 pub(crate) const PROMPTS_MAX: usize = 200;
@@ -10,11 +11,13 @@ pub(crate) const PROMPTS_MAX: usize = 200;
 pub(crate) const RESOURCES_MAX: usize = 1000;
 /// The address of a resource.
 pub(crate) const ADDRESS_BYTES_MAX: usize = 2048;
-/// Pages of one listing. Servers send 50 to 100 tools in one; a cursor that never ends does not get further.
+/// Pages of one listing. Servers send 50 to 100 tools in one; a cursor that never ends does not get
+/// further.
 pub(crate) const PAGES_MAX: usize = 100;
 /// All schemas and descriptions of one server together, in bytes of JSON.
 pub(crate) const LISTING_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// One schema, in bytes of JSON: as much as a plugin may declare twice over, for nobody here wrote it.
+/// One schema, in bytes of JSON: as much as a plugin may declare twice over, for nobody here wrote
+/// it.
 pub(crate) const SCHEMA_BYTES_MAX: usize = 128 * 1024;
 /// Levels of one schema; further than any declaration goes.
 pub(crate) const SCHEMA_LEVELS_MAX: usize = 64;
@@ -26,17 +29,20 @@ pub(crate) const TITLE_BYTES_MAX: usize = 256;
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4096;
 /// The words of a tool about its own failure: the output of a compiler fits.
 pub(crate) const ERROR_BYTES_MAX: usize = 64 * 1024;
-/// One message of the protocol, in bytes: a result of some MiB in base64, with room. Nothing longer is read.
+/// One message of the protocol, in bytes: a result of some MiB in base64, with room. Nothing longer
+/// is read.
 pub(crate) const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Items of one result.
 pub(crate) const ITEMS_MAX: usize = 4096;
 /// What of one result is kept, in bytes of the items. A screenshot passes, a video does not.
 pub(crate) const RESULT_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// A request or a notification of a server, in bytes: a form with its schema, a conversation to go on with.
+/// A request or a notification of a server, in bytes: a form with its schema, a conversation to go
+/// on with.
 pub(crate) const OWN_MESSAGE_BYTES_MAX: usize = 256 * 1024;
 /// Requests of a server that wait for their answer at a time, for each call.
 pub(crate) const REQUESTS_IN_FLIGHT_MAX: u32 = 8;
-/// Requests of a server in quick succession, for each call. One that sends more loses the connection.
+/// Requests of a server in quick succession, for each call. One that sends more loses the
+/// connection.
 pub(crate) const REQUESTS_MAX: u32 = 100;
 /// The time after which a server may send one request more.
 pub(crate) const REQUEST_INTERVAL: Duration = Duration::from_secs(1);

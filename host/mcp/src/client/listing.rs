@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::call::TaskSupport;
 use super::limits::{
-    DESCRIPTION_BYTES_MAX, LISTING_BYTES_MAX, LISTING_WAIT, PAGES_MAX, PROMPTS_MAX, SCHEMA_BYTES_MAX,
-    SCHEMA_LEVELS_MAX, TITLE_BYTES_MAX, TOOLS_MAX, cut,
+    DESCRIPTION_BYTES_MAX, LISTING_BYTES_MAX, LISTING_WAIT, PAGES_MAX, PROMPTS_MAX,
+    SCHEMA_BYTES_MAX, SCHEMA_LEVELS_MAX, TITLE_BYTES_MAX, TOOLS_MAX, cut,
 };
 use super::remote::{Remote, RequestError};
 use super::schema::{PromptArgument, input_schema};
@@ -86,12 +86,17 @@ impl Listing {
     ///
     /// # Errors
     /// [`ListingError`] when a page does not come. What is wrong with single tools leaves them out.
-    pub async fn fetch(remote: &dyn Remote, tools: bool, prompts: bool) -> Result<Self, ListingError> {
+    pub async fn fetch(
+        remote: &dyn Remote,
+        tools: bool,
+        prompts: bool,
+    ) -> Result<Self, ListingError> {
         let mut listing = Self::default();
         let mut room = LISTING_BYTES_MAX;
         if tools {
             let listed =
-                pages(remote, "tools/list", "tools", TOOLS_MAX, &mut room, &mut listing.left_out).await?;
+                pages(remote, "tools/list", "tools", TOOLS_MAX, &mut room, &mut listing.left_out)
+                    .await?;
             for tool in listed {
                 match ToolListed::read(tool) {
                     Ok(tool) => listing.tools.push(tool),
@@ -100,9 +105,15 @@ impl Listing {
             }
         }
         if prompts {
-            let listed =
-                pages(remote, "prompts/list", "prompts", PROMPTS_MAX, &mut room, &mut listing.left_out)
-                    .await?;
+            let listed = pages(
+                remote,
+                "prompts/list",
+                "prompts",
+                PROMPTS_MAX,
+                &mut room,
+                &mut listing.left_out,
+            )
+            .await?;
             for prompt in listed {
                 match serde_json::from_value(prompt) {
                     Ok(prompt) => listing.prompts.push(prompt),
@@ -115,7 +126,8 @@ impl Listing {
 }
 
 impl Listing {
-    /// The listing without the secrets that `redactor` hides. What has one in its name is left out: it could not be called.
+    /// The listing without the secrets that `redactor` hides. What has one in its name is left out:
+    /// it could not be called.
     #[must_use]
     pub fn redacted(self, redactor: &Redactor) -> Self {
         let Self { mut tools, mut prompts, left_out } = self;
@@ -139,10 +151,11 @@ impl Listing {
             tool.title.iter_mut().chain([&mut tool.description]).for_each(clean);
             tool.input_schema = redactor.value(tool.input_schema.take());
             tool.output_schema = tool.output_schema.take().map(|schema| redactor.value(schema));
-            tool.meta = tool.meta.take().and_then(|meta| match redactor.value(Value::Object(meta)) {
-                Value::Object(meta) => Some(meta),
-                _ => None,
-            });
+            tool.meta =
+                tool.meta.take().and_then(|meta| match redactor.value(Value::Object(meta)) {
+                    Value::Object(meta) => Some(meta),
+                    _ => None,
+                });
         }
         for prompt in &mut prompts {
             prompt.title.iter_mut().chain(&mut prompt.description).for_each(clean);
@@ -198,7 +211,9 @@ impl ToolListed {
     /// # Errors
     /// Why the tool is left out, for the log.
     pub fn read(tool: Value) -> Result<Self, String> {
-        let Value::Object(mut members) = tool else { return Err("a tool that is no object".to_owned()) };
+        let Value::Object(mut members) = tool else {
+            return Err("a tool that is no object".to_owned());
+        };
         let mut text = |name: &str| match members.remove(name) {
             Some(Value::String(text)) => Some(text),
             _ => None,
@@ -207,12 +222,14 @@ impl ToolListed {
         let title = text("title");
         let description = text("description").unwrap_or_default();
         let input_schema = input_schema(members.get("inputSchema"));
-        check_schema(&input_schema).map_err(|reason| format!("`{name}`: its input schema {reason}"))?;
+        check_schema(&input_schema)
+            .map_err(|reason| format!("`{name}`: its input schema {reason}"))?;
         if input_schema.get("type").is_some_and(|kind| kind != "object") {
             return Err(format!("`{name}`: its arguments are no object"));
         }
         // Without an output schema a tool is as good as with one.
-        let output_schema = members.remove("outputSchema").filter(|schema| check_schema(schema).is_ok());
+        let output_schema =
+            members.remove("outputSchema").filter(|schema| check_schema(schema).is_ok());
         let mut meta = match members.remove("_meta") {
             Some(Value::Object(meta)) => Some(meta),
             _ => None,
@@ -220,8 +237,9 @@ impl ToolListed {
         let carried = meta.as_mut().and_then(|meta| meta.remove(EXECUTION));
         let meta = meta.filter(|meta| !meta.is_empty());
         let execution = members.remove("execution").or(carried);
-        let support =
-            TaskSupport::read(execution.as_ref().and_then(|execution| execution.get("taskSupport")));
+        let support = TaskSupport::read(
+            execution.as_ref().and_then(|execution| execution.get("taskSupport")),
+        );
         let hints = members.get("annotations");
         let hint = |name: &str| hints.and_then(|hints| hints.get(name)).and_then(Value::as_bool);
         let annotations = Annotations {
@@ -231,7 +249,8 @@ impl ToolListed {
             open_world: hint("openWorldHint"),
             long_running: (support == TaskSupport::Required).then_some(true),
         };
-        let titled = hints.and_then(|hints| hints.get("title")).and_then(Value::as_str).map(str::to_owned);
+        let titled =
+            hints.and_then(|hints| hints.get("title")).and_then(Value::as_str).map(str::to_owned);
         Ok(Self {
             title: title.or(titled).map(|title| cut(&title, TITLE_BYTES_MAX).to_owned()),
             description: cut(&description, DESCRIPTION_BYTES_MAX).to_owned(),
@@ -245,7 +264,8 @@ impl ToolListed {
     }
 }
 
-/// Whether a schema is an object of a bearable size. What it says is not looked at: nobody here decodes by it.
+/// Whether a schema is an object of a bearable size. What it says is not looked at: nobody here
+/// decodes by it.
 fn check_schema(schema: &Value) -> Result<(), &'static str> {
     if !schema.is_object() {
         return Err("is no object");

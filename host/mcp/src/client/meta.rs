@@ -14,8 +14,8 @@ pub enum MetaError {
     Key(String),
 }
 
-/// The metadata of the host, of the trace and of the tool's listing together; what comes later wins. `None` when there is no
-/// source at all.
+/// The metadata of the host, of the trace and of the tool's listing together; what comes later
+/// wins. `None` when there is no source at all.
 ///
 /// # Errors
 /// When the host's metadata is no map or has a key that is none.

@@ -1,9 +1,9 @@
-//! Authorisation at servers that ask for it, on rmcp's state machine: discovery, PKCE, `resource`, `iss`, registration, more
-//! scopes when a server asks for them.
+//! Authorisation at servers that ask for it, on rmcp's state machine: discovery, PKCE, `resource`,
+//! `iss`, registration, more scopes when a server asks for them.
 //!
-//! Nothing is asked for before a server has refused a request. Tokens go to the server's origin as any other header does.
-//! Addresses that a server names are looked up here and nowhere else: they have to be public, so that no server can have the
-//! host knock at doors of its own network.
+//! Nothing is asked for before a server has refused a request. Tokens go to the server's origin as
+//! any other header does. Addresses that a server names are looked up here and nowhere else: they
+//! have to be public, so that no server can have the host knock at doors of its own network.
 
 mod fetch;
 mod loopback;
@@ -79,7 +79,8 @@ pub enum OAuthClient {
         browser: Arc<dyn Browser>,
         /// The id that was registered beforehand, with its secret if it has one.
         registered: Option<(String, Option<String>)>,
-        /// The address (https) of a document about this client, for authorization servers that read such.
+        /// The address (https) of a document about this client, for authorization servers that read
+        /// such.
         metadata_url: Option<String>,
     },
     /// The host itself, without any person.
@@ -113,12 +114,20 @@ impl Authorizer {
         let fetch = Arc::new(Fetch::new(endpoint, settings.allows_private_addresses)?);
         let url = endpoint.url().clone();
         let mut manager = manager(&url, &settings, &fetch).await?;
-        // What is stored may be of no use by now. The server says so, and then the way is the same as without.
+        // What is stored may be of no use by now. The server says so, and then the way is the same
+        // as without.
         if let Err(error) = manager.initialize_from_store().await {
             tracing::debug!(%error, "stored credentials are not used");
         }
         let client = AuthClient::new(http, manager);
-        Ok(Self { url, settings, fetch, client, count: AtomicU64::new(0), asking: Mutex::default() })
+        Ok(Self {
+            url,
+            settings,
+            fetch,
+            client,
+            count: AtomicU64::new(0),
+            asking: Mutex::default(),
+        })
     }
 
     /// A client that sends the current token, and refreshes it.
@@ -182,8 +191,9 @@ impl Authorizer {
                 if let Some(url) = metadata_url {
                     request = request.with_client_metadata_url(url);
                 }
-                let session =
-                    AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error)?;
+                let session = AuthorizationSession::new(manager, request)
+                    .await
+                    .map_err(|(_, error)| error)?;
                 check_address("authorization endpoint", session.get_authorization_url())?;
                 let answer = browser.visit(session.get_authorization_url()).await;
                 session.handle_callback_url(&answer.map_err(ConnectError::Browser)?).await?;
@@ -206,13 +216,14 @@ async fn manager(
     fetch: &Arc<Fetch>,
 ) -> Result<AuthorizationManager, AuthError> {
     let mut manager =
-        AuthorizationManager::new_with_oauth_http_client(url.clone(), Arc::clone(fetch) as _).await?;
+        AuthorizationManager::new_with_oauth_http_client(url.clone(), Arc::clone(fetch) as _)
+            .await?;
     manager.set_credential_store(OneServer::new(Arc::clone(&settings.store), url));
     Ok(manager)
 }
 
-/// Refuses an address of an authorization server that is neither encrypted nor on this machine: a user is sent there, and so
-/// are codes and tokens.
+/// Refuses an address of an authorization server that is neither encrypted nor on this machine: a
+/// user is sent there, and so are codes and tokens.
 fn check_address(what: &'static str, address: &str) -> Result<(), ConnectError> {
     let is_safe = Url::parse(address)
         .is_ok_and(|url| url.scheme() == "https" || url.scheme() == "http" && is_loopback(&url));
@@ -237,7 +248,8 @@ mod tests {
 
     #[test]
     fn addresses_of_an_authorization_server_are_https_or_on_this_machine() {
-        for address in ["https://auth.example/a", "http://127.0.0.1:1/", "http://localhost/", "http://[::1]/"]
+        for address in
+            ["https://auth.example/a", "http://127.0.0.1:1/", "http://localhost/", "http://[::1]/"]
         {
             assert!(check_address("token endpoint", address).is_ok(), "{address}");
         }

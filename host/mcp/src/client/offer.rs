@@ -12,8 +12,8 @@ use super::listing::is_flatter;
 use super::passed::{self, Passed};
 use super::review::{LeftOut, Statements, statement};
 use super::{
-    Admission, DuplicateName, Listing, PromptListed, SelectionMode, TaskSupport, ToolListed, ToolTable,
-    prefixed_name, prompt_schema,
+    Admission, DuplicateName, Listing, PromptListed, SelectionMode, TaskSupport, ToolListed,
+    ToolTable, prefixed_name, prompt_schema,
 };
 
 /// Levels of a schema that goes to the compiler of results.
@@ -102,7 +102,8 @@ impl Offer {
                 continue;
             }
             let labels = StatedLabels::default();
-            let entry = Entry { remote: prompt.name.clone(), kind: Kind::Prompt, meta: None, labels };
+            let entry =
+                Entry { remote: prompt.name.clone(), kind: Kind::Prompt, meta: None, labels };
             offered.add(server, entry, local, |name| of_prompt(name, prompt), &mut definitions);
         }
         offered.prompts = prompts;
@@ -139,7 +140,8 @@ impl Offer {
             };
             !names.contains(&entry.remote)
         });
-        let definitions = self.definitions.iter().filter(|tool| self.entries.contains_key(&tool.name));
+        let definitions =
+            self.definitions.iter().filter(|tool| self.entries.contains_key(&tool.name));
         self.definitions = definitions.cloned().collect();
         self
     }
@@ -171,14 +173,15 @@ fn of_tool(name: ToolName, tool: ToolListed, selection: SelectionMode) -> ToolDe
     // A schema for what nobody gets would only mislead.
     let declared = tool.output_schema.filter(|_| selection.is_structured());
     let declared = declared.filter(|schema| is_flatter(schema, OUTPUT_LEVELS_MAX));
-    let output =
-        declared.and_then(|schema| match OutputSchema::compile(name.as_str(), &schema.to_string()) {
+    let output = declared.and_then(|schema| {
+        match OutputSchema::compile(name.as_str(), &schema.to_string()) {
             Ok(output) => Some(Arc::new(output)),
             Err(error) => {
                 tracing::warn!(tool = %name, %error, "the schema of a tool's results is not used");
                 None
             }
-        });
+        }
+    });
     ToolDefinition {
         name,
         title: tool.title,
@@ -194,7 +197,8 @@ fn of_prompt(name: ToolName, prompt: &PromptListed) -> ToolDefinition {
     ToolDefinition {
         name,
         title: prompt.title.as_deref().map(|title| cut(title, TITLE_BYTES_MAX).to_owned()),
-        description: cut(prompt.description.as_deref().unwrap_or_default(), DESCRIPTION_BYTES_MAX).to_owned(),
+        description: cut(prompt.description.as_deref().unwrap_or_default(), DESCRIPTION_BYTES_MAX)
+            .to_owned(),
         input: Arc::new(InputSchema::forwarded(schema)),
         output: None,
         annotations: Annotations { read_only: Some(true), ..Annotations::default() },

@@ -7,8 +7,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::settings::Endpoint;
 
-/// Returns a digest over the address of a server and everything that it says about a tool: `sha256:` and 64 hexadecimal digits.
-/// A server that moves, or changes what a tool says or takes, has another one.
+/// Returns a digest over the address of a server and everything that it says about a tool:
+/// `sha256:` and 64 hexadecimal digits. A server that moves, or changes what a tool says or takes,
+/// has another one.
 pub(crate) fn origin_digest(endpoint: &Endpoint, tool: &ToolDefinition) -> String {
     let address = match endpoint {
         Endpoint::Http(endpoint) => json!({"url": endpoint.url().as_str()}),

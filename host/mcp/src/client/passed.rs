@@ -1,6 +1,7 @@
 //! Resources, templates and prompts of a server, for those who pass them on as such.
 //!
-//! They are made anew from what the server lists: only fields that are known here, within limits and without secrets.
+//! They are made anew from what the server lists: only fields that are known here, within limits
+//! and without secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,8 @@ use serde_json::{Map, Value};
 
 use super::PromptListed;
 use super::limits::{
-    ADDRESS_BYTES_MAX, DESCRIPTION_BYTES_MAX, LISTING_BYTES_MAX, RESOURCES_MAX, TITLE_BYTES_MAX, cut,
+    ADDRESS_BYTES_MAX, DESCRIPTION_BYTES_MAX, LISTING_BYTES_MAX, RESOURCES_MAX, TITLE_BYTES_MAX,
+    cut,
 };
 use super::listing::{ListingError, pages};
 use super::remote::Remote;
@@ -35,30 +37,42 @@ impl Passed {
     ) -> Result<Self, ListingError> {
         let mut room = LISTING_BYTES_MAX;
         let resources =
-            pages(remote, "resources/list", "resources", RESOURCES_MAX, &mut room, left_out).await?;
+            pages(remote, "resources/list", "resources", RESOURCES_MAX, &mut room, left_out)
+                .await?;
         let (method, member) = ("resources/templates/list", "resourceTemplates");
         // Not every server with resources knows templates.
-        let templates = match pages(remote, method, member, RESOURCES_MAX, &mut room, left_out).await {
-            Ok(templates) => templates,
-            Err(ListingError::Request(_) | ListingError::Malformed(_)) => Vec::new(),
-            Err(error) => return Err(error),
-        };
+        let templates =
+            match pages(remote, method, member, RESOURCES_MAX, &mut room, left_out).await {
+                Ok(templates) => templates,
+                Err(ListingError::Request(_) | ListingError::Malformed(_)) => Vec::new(),
+                Err(error) => return Err(error),
+            };
         let clean = |value: Value| match redactor {
             Some(redactor) => redactor.value(value),
             None => value,
         };
         Ok(Self {
-            resources: resources.into_iter().map(clean).filter_map(|value| resource(&value)).collect(),
-            templates: templates.into_iter().map(clean).filter_map(|value| template(&value)).collect(),
+            resources: resources
+                .into_iter()
+                .map(clean)
+                .filter_map(|value| resource(&value))
+                .collect(),
+            templates: templates
+                .into_iter()
+                .map(clean)
+                .filter_map(|value| template(&value))
+                .collect(),
             prompts: Vec::new(),
         })
     }
 }
 
 impl Passed {
-    /// Returns the titles and descriptions of resources and templates, by address, of those that have any.
+    /// Returns the titles and descriptions of resources and templates, by address, of those that
+    /// have any.
     pub(crate) fn words(&self) -> BTreeMap<String, Value> {
-        let resources = self.resources.iter().map(|item| (&item.uri, &item.title, &item.description));
+        let resources =
+            self.resources.iter().map(|item| (&item.uri, &item.title, &item.description));
         let templates =
             self.templates.iter().map(|item| (&item.uri_template, &item.title, &item.description));
         let words = resources.chain(templates).filter_map(|(address, title, description)| {
@@ -77,7 +91,8 @@ impl Passed {
         for item in self.resources.iter_mut().filter(|item| addresses.contains(&item.uri)) {
             (item.title, item.description) = (None, None);
         }
-        for item in self.templates.iter_mut().filter(|item| addresses.contains(&item.uri_template)) {
+        for item in self.templates.iter_mut().filter(|item| addresses.contains(&item.uri_template))
+        {
             (item.title, item.description) = (None, None);
         }
     }
@@ -126,8 +141,11 @@ pub(crate) fn prompt(listed: &PromptListed) -> Prompt {
     });
     let arguments: Vec<_> = arguments.collect();
     let description = listed.description.as_deref().map(|text| cut(text, DESCRIPTION_BYTES_MAX));
-    let mut prompt =
-        Prompt::new(listed.name.as_str(), description, (!arguments.is_empty()).then_some(arguments));
+    let mut prompt = Prompt::new(
+        listed.name.as_str(),
+        description,
+        (!arguments.is_empty()).then_some(arguments),
+    );
     prompt.title = listed.title.as_deref().map(|title| cut(title, TITLE_BYTES_MAX).to_owned());
     prompt
 }

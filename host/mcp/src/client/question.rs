@@ -1,7 +1,8 @@
 //! Who answers what a server asks.
 //!
-//! Questions for a person go to the one whose call the server is working on, and are declined if there is nobody. Sampling is
-//! for the embedding program to decide (`MCP-36`). There are no roots: where a caller works is not a server's business.
+//! Questions for a person go to the one whose call the server is working on, and are declined if
+//! there is nobody. Sampling is for the embedding program to decide (`MCP-36`). There are no roots:
+//! where a caller works is not a server's business.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -36,7 +37,10 @@ impl Questions {
     }
 
     /// Answers a request for a message of a model.
-    pub(crate) async fn sample(&self, parameters: Map<String, Value>) -> Result<Value, SamplingRefused> {
+    pub(crate) async fn sample(
+        &self,
+        parameters: Map<String, Value>,
+    ) -> Result<Value, SamplingRefused> {
         self.sampling.answer(self.cleaned(parameters)).await
     }
 
@@ -77,15 +81,17 @@ impl Asked {
     }
 }
 
-/// The answers to the questions of one round of a call, by the server's own keys. What goes to a person goes there all at once.
-/// The number of the round is a part of the questions' names: a server may use a key twice.
+/// The answers to the questions of one round of a call, by the server's own keys. What goes to a
+/// person goes there all at once. The number of the round is a part of the questions' names: a
+/// server may use a key twice.
 pub(crate) async fn answers(
     questions: &Questions,
     asked: Option<&Map<String, Value>>,
     round: usize,
     call: &CallContext,
 ) -> Result<Map<String, Value>, NotAnswered> {
-    let bytes = asked.map_or(0, |asked| asked.iter().map(|(_, request)| request.to_string().len()).sum());
+    let bytes =
+        asked.map_or(0, |asked| asked.iter().map(|(_, request)| request.to_string().len()).sum());
     if bytes > OWN_MESSAGE_BYTES_MAX {
         return Err(NotAnswered(format!("questions of {bytes} bytes")));
     }
@@ -115,7 +121,8 @@ pub(crate) async fn answers(
     Ok(answers)
 }
 
-/// The name of a question: what its key has of letters and digits, and what tells it from the others of its call.
+/// The name of a question: what its key has of letters and digits, and what tells it from the
+/// others of its call.
 fn name(round: usize, index: usize, key: &str) -> String {
     let fits = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let key: String = key.chars().filter(fits).take(KEY_CHARS_MAX).collect();
@@ -129,10 +136,13 @@ pub(crate) async fn elicit(
     call: &CallContext,
 ) -> Vec<Value> {
     let count = questions.len();
-    let can_ask = |asker: &&Arc<dyn cofferdam_tool::ask::Asker>| asker.can_ask(QuestionKind::Elicitation);
-    let is_form =
-        |question: &(String, Map<String, Value>)| question.1.get("mode").is_none_or(|mode| mode == "form");
-    // A page of somebody's choice is not opened for a server; it was not told that it could ask for that either.
+    let can_ask =
+        |asker: &&Arc<dyn cofferdam_tool::ask::Asker>| asker.can_ask(QuestionKind::Elicitation);
+    let is_form = |question: &(String, Map<String, Value>)| {
+        question.1.get("mode").is_none_or(|mode| mode == "form")
+    };
+    // A page of somebody's choice is not opened for a server; it was not told that it could ask for
+    // that either.
     let asker = call.asker.as_ref().filter(can_ask).filter(|_| questions.iter().all(is_form));
     let (Some(asker), 1..) = (asker, count) else { return vec![declined(); count] };
     let questions = questions.into_iter().map(|(name, parameters)| Question {

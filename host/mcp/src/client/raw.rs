@@ -1,9 +1,10 @@
 //! Past the SDK's types, where they know less than a server may say.
 //!
-//! Results are read by trying one type after the other, and what fits a type loses what the type has no field for: `execution`
-//! of a tool, the interval of an earlier task, content of a new kind. So a result that this client reads itself is wrapped
-//! before the SDK sees it, in an object that fits no type and comes out as it went in. Listings of tools are the exception:
-//! the transport has to see them, for they say which arguments become headers.
+//! Results are read by trying one type after the other, and what fits a type loses what the type
+//! has no field for: `execution` of a tool, the interval of an earlier task, content of a new kind.
+//! So a result that this client reads itself is wrapped before the SDK sees it, in an object that
+//! fits no type and comes out as it went in. Listings of tools are the exception: the transport has
+//! to see them, for they say which arguments become headers.
 
 use rmcp::model::{CustomResult, ServerJsonRpcMessage, ServerResult};
 use serde_json::{Map, Value, json};
@@ -34,12 +35,16 @@ const OWN_KINDS: [&str; 2] = ["task", "input_required"];
 pub(crate) const TOO_LARGE: &str = "cofferdam/too-large";
 
 /// Reads one message of a server that has this length in bytes.
-pub(crate) fn message(mut message: Value, bytes: usize) -> Result<ServerJsonRpcMessage, serde_json::Error> {
+pub(crate) fn message(
+    mut message: Value,
+    bytes: usize,
+) -> Result<ServerJsonRpcMessage, serde_json::Error> {
     prepare(&mut message, bytes);
     serde_json::from_value(message)
 }
 
-/// The text of a message as the SDK is to read it. What is no message is left for the SDK to refuse.
+/// The text of a message as the SDK is to read it. What is no message is left for the SDK to
+/// refuse.
 pub(crate) fn text(text: String) -> String {
     // Nothing else is changed, and most events are neither.
     if text.len() <= OWN_MESSAGE_BYTES_MAX && !text.contains("\"result\"") {
@@ -66,8 +71,10 @@ fn prepare(message: &mut Value, bytes: usize) {
     }
     let Some(result) = message.get_mut("result") else { return };
     let Some(members) = result.as_object_mut() else { return };
-    let is_own_kind =
-        members.get("resultType").and_then(Value::as_str).is_some_and(|kind| OWN_KINDS.contains(&kind));
+    let is_own_kind = members
+        .get("resultType")
+        .and_then(Value::as_str)
+        .is_some_and(|kind| OWN_KINDS.contains(&kind));
     if is_own_kind || OWN.iter().any(|name| members.contains_key(*name)) {
         *result = json!({ WRAPPED: result.take() });
     } else if let Some(Value::Array(tools)) = members.get_mut("tools") {
@@ -98,11 +105,12 @@ fn fit(tool: &mut Map<String, Value>) {
 /// The result as the server wrote it.
 pub(crate) fn reveal(result: ServerResult) -> Value {
     match result {
-        ServerResult::CustomResult(CustomResult(Value::Object(mut members))) => match members.remove(WRAPPED)
-        {
-            Some(result) => result,
-            None => Value::Object(members),
-        },
+        ServerResult::CustomResult(CustomResult(Value::Object(mut members))) => {
+            match members.remove(WRAPPED) {
+                Some(result) => result,
+                None => Value::Object(members),
+            }
+        }
         other => serde_json::to_value(other).unwrap_or_default(),
     }
 }

@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 /// Dropping a request's future gives it up; an implementation tells the server so.
 #[async_trait]
 pub trait Remote: Send + Sync {
-    /// Sends one request and returns its result as the server wrote it. Progress, log lines and questions that belong to it
-    /// go to the one whose call it is.
+    /// Sends one request and returns its result as the server wrote it. Progress, log lines and
+    /// questions that belong to it go to the one whose call it is.
     ///
     /// # Errors
     /// [`RequestError`], of which [`RequestError::Lost`] alone means that the connection is gone.
@@ -23,8 +23,8 @@ pub trait Remote: Send + Sync {
         call: &CallContext,
     ) -> Result<Value, RequestError>;
 
-    /// Connects anew after a request has lost the connection of that number. Several calls may lose one connection: the
-    /// first makes a new one, and the others find it there.
+    /// Connects anew after a request has lost the connection of that number. Several calls may lose
+    /// one connection: the first makes a new one, and the others find it there.
     ///
     /// # Errors
     /// [`ReconnectFailed`] when there is no connection afterwards.
@@ -56,7 +56,8 @@ pub enum RequestError {
         /// The number of the connection.
         connection: u64,
     },
-    /// The server sent too many requests of its own while it worked on this one, and the connection was ended.
+    /// The server sent too many requests of its own while it worked on this one, and the connection
+    /// was ended.
     #[error("the server sent too many requests")]
     Flooded,
     /// Anything else; the text is for the log.
@@ -69,7 +70,8 @@ pub enum RequestError {
 #[error("cannot reconnect: {0}")]
 pub struct ReconnectFailed(pub String);
 
-/// A server that has forgotten a session says so in words alone; this is the one place where a text decides (`MCP-19`).
+/// A server that has forgotten a session says so in words alone; this is the one place where a text
+/// decides (`MCP-19`).
 const SESSION_ENDED: &str = "session terminated";
 
 impl RequestError {

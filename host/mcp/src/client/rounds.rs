@@ -10,8 +10,9 @@ use super::question::{Questions, answers};
 use super::remote::Remote;
 use super::task_options::poll_delay;
 
-/// Sends a request until the server answers with something else than questions. Each round sends the request anew, with the
-/// answers of that round alone and with the server's state exactly as it came.
+/// Sends a request until the server answers with something else than questions. Each round sends
+/// the request anew, with the answers of that round alone and with the server's state exactly as it
+/// came.
 pub(crate) async fn ask(
     remote: &dyn Remote,
     questions: &Questions,
@@ -26,9 +27,13 @@ pub(crate) async fn ask(
         if result.get("resultType").is_none_or(|kind| kind != "input_required") {
             return Ok(result);
         }
-        let asked = result.get("inputRequests").and_then(Value::as_object).filter(|asked| !asked.is_empty());
-        let responses =
-            answers(questions, asked, round, call).await.map_err(|error| failed(error.to_string()))?;
+        let asked = result
+            .get("inputRequests")
+            .and_then(Value::as_object)
+            .filter(|asked| !asked.is_empty());
+        let responses = answers(questions, asked, round, call)
+            .await
+            .map_err(|error| failed(error.to_string()))?;
         parameters.remove("inputResponses");
         parameters.remove("requestState");
         if responses.is_empty() {
@@ -37,7 +42,8 @@ pub(crate) async fn ask(
         } else {
             parameters.insert("inputResponses".to_owned(), Value::Object(responses));
         }
-        if let Some(state) = result.as_object_mut().and_then(|result| result.remove("requestState")) {
+        if let Some(state) = result.as_object_mut().and_then(|result| result.remove("requestState"))
+        {
             parameters.insert("requestState".to_owned(), state);
         }
     }

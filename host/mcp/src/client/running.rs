@@ -1,4 +1,5 @@
-//! Calls that wait for a server on one connection, and how much the server may send while they wait.
+//! Calls that wait for a server on one connection, and how much the server may send while they
+//! wait.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,8 @@ use super::limits::{
     REQUESTS_IN_FLIGHT_MAX, REQUESTS_MAX,
 };
 
-/// Requests of ours that a server has not answered yet, and its own requests while it works on them.
+/// Requests of ours that a server has not answered yet, and its own requests while it works on
+/// them.
 #[derive(Default)]
 pub(crate) struct Running {
     state: Mutex<State>,
@@ -28,7 +30,8 @@ struct State {
     calls: HashMap<RequestId, Waiting>,
     /// Requests of the server that belong to no single call.
     shared: Requests,
-    /// Requests of the server that are not answered yet, with the request of ours that they are counted for.
+    /// Requests of the server that are not answered yet, with the request of ours that they are
+    /// counted for.
     unanswered: HashMap<RequestId, Option<RequestId>>,
     /// Requests of ours during which the server has sent too much.
     flooded: HashSet<RequestId>,
@@ -61,7 +64,8 @@ impl Requests {
     /// Takes a token, of which there are `REQUESTS_MAX` for each of `calls`.
     fn take(&mut self, calls: u32, now: Instant) -> bool {
         let elapsed = now.saturating_duration_since(self.filled);
-        let intervals = elapsed.as_millis().checked_div(REQUEST_INTERVAL.as_millis()).unwrap_or_default();
+        let intervals =
+            elapsed.as_millis().checked_div(REQUEST_INTERVAL.as_millis()).unwrap_or_default();
         let new = u32::try_from(intervals).unwrap_or(u32::MAX);
         if new > 0 {
             self.filled = now;
@@ -85,7 +89,8 @@ struct Lines {
 impl Lines {
     /// Returns whether one more line is shown.
     fn take(&mut self, now: Instant) -> bool {
-        let is_same = |second: &Instant| now.saturating_duration_since(*second) < Duration::from_secs(1);
+        let is_same =
+            |second: &Instant| now.saturating_duration_since(*second) < Duration::from_secs(1);
         if !self.second.as_ref().is_some_and(is_same) {
             (self.second, self.in_second) = (Some(now), 0);
         }
@@ -118,8 +123,13 @@ impl Running {
 
     /// Notes a request of ours, and the call that it is made for.
     pub(super) fn add(&self, id: RequestId, token: ProgressToken, call: CallContext) {
-        let waiting =
-            Waiting { token, call, asked: 0, requests: Requests::default(), lines: Lines::default() };
+        let waiting = Waiting {
+            token,
+            call,
+            asked: 0,
+            requests: Requests::default(),
+            lines: Lines::default(),
+        };
         let mut state = self.state();
         // Each call brings room for requests that belong to no single one.
         state.shared.left = state.shared.left.saturating_add(REQUESTS_MAX);
@@ -155,7 +165,9 @@ impl Running {
         let State { calls, shared, unanswered, flooded } = &mut *state;
         let now = Instant::now();
         let of_call = match origin {
-            Some(InboundStreamOrigin::OutboundRequest(of)) if calls.contains_key(of) => Some(of.clone()),
+            Some(InboundStreamOrigin::OutboundRequest(of)) if calls.contains_key(of) => {
+                Some(of.clone())
+            }
             _ => None,
         };
         let running = u32::try_from(calls.len()).unwrap_or(u32::MAX).max(1);
@@ -200,18 +212,27 @@ impl Running {
 
     pub(super) fn by_token(&self, token: &ProgressToken) -> Option<CallContext> {
         let state = self.state();
-        state.calls.values().find(|waiting| waiting.token == *token).map(|waiting| waiting.call.clone())
+        state
+            .calls
+            .values()
+            .find(|waiting| waiting.token == *token)
+            .map(|waiting| waiting.call.clone())
     }
 
-    /// Finds the call that a question belongs to, and how many were asked of it before. A transport that keeps streams apart
-    /// knows it; otherwise there has to be a single call, or several of one session. A question is never put to another caller.
-    pub(super) fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Option<(CallContext, u32)> {
+    /// Finds the call that a question belongs to, and how many were asked of it before. A transport
+    /// that keeps streams apart knows it; otherwise there has to be a single call, or several of
+    /// one session. A question is never put to another caller.
+    pub(super) fn asking(
+        &self,
+        origin: Option<&InboundStreamOrigin>,
+    ) -> Option<(CallContext, u32)> {
         let mut state = self.state();
         let waiting = if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
             state.calls.get_mut(id)?
         } else {
             // Requests that belong to no call have no id of one.
-            let mut running = state.calls.values_mut().filter(|waiting| !waiting.call.call_id.is_empty());
+            let mut running =
+                state.calls.values_mut().filter(|waiting| !waiting.call.call_id.is_empty());
             let first = running.next()?;
             let session = first.call.session.clone();
             if !running.all(|other| session.is_some() && other.call.session == session) {
@@ -224,8 +245,12 @@ impl Running {
         (asked < QUESTIONS_PER_CALL_MAX).then(|| (waiting.call.clone(), asked))
     }
 
-    /// Finds the call that a log line belongs to: that of the stream, or the only one. `Some(None)` is a line that is left out.
-    pub(super) fn logging(&self, origin: Option<&InboundStreamOrigin>) -> Option<Option<CallContext>> {
+    /// Finds the call that a log line belongs to: that of the stream, or the only one. `Some(None)`
+    /// is a line that is left out.
+    pub(super) fn logging(
+        &self,
+        origin: Option<&InboundStreamOrigin>,
+    ) -> Option<Option<CallContext>> {
         let mut state = self.state();
         let is_only = state.calls.len() == 1;
         let waiting = match origin {
@@ -247,7 +272,11 @@ impl Running {
 fn tell_left_out(call: &CallContext, count: u64) {
     if let Some(sink) = call.log.as_ref().filter(|_| count > 0) {
         let lines = if count == 1 { "line" } else { "lines" };
-        sink.log(&call.call_id, LogLevel::Warning, &format!("{count} log {lines} of the server left out"));
+        sink.log(
+            &call.call_id,
+            LogLevel::Warning,
+            &format!("{count} log {lines} of the server left out"),
+        );
     }
 }
 
@@ -277,7 +306,10 @@ mod tests {
         }
         let count = |verdict| verdicts.iter().filter(|found| **found == verdict).count();
         assert_eq!(count(Verdict::Admitted), usize::try_from(REQUESTS_IN_FLIGHT_MAX).unwrap());
-        assert_eq!(count(Verdict::Busy), usize::try_from(REQUESTS_MAX - REQUESTS_IN_FLIGHT_MAX).unwrap());
+        assert_eq!(
+            count(Verdict::Busy),
+            usize::try_from(REQUESTS_MAX - REQUESTS_IN_FLIGHT_MAX).unwrap()
+        );
         assert!(running.is_closed() && running.is_flooded(&id(1)) && !running.is_flooded(&id(2)));
     }
 

@@ -8,10 +8,12 @@ use serde_json::{Map, Value};
 
 /// Most tokens of one message. What asks for more gets as many.
 const TOKENS_MAX: u64 = 4096;
-/// Most messages on one connection. Reconnecting does not start anew: that would be for the server to decide.
+/// Most messages on one connection. Reconnecting does not start anew: that would be for the server
+/// to decide.
 const REQUESTS_MAX: u32 = 25;
 
-/// Makes messages for servers: part of the embedding program, which answers for what they cost and reveal.
+/// Makes messages for servers: part of the embedding program, which answers for what they cost and
+/// reveal.
 #[async_trait]
 pub trait SamplingHandler: Send + Sync {
     /// Answers `sampling/createMessage` with a result of that request. `maxTokens` is at most 4096.
@@ -60,7 +62,10 @@ impl Sampling {
     ///
     /// # Errors
     /// [`SamplingRefused`]; only what the handler was asked counts.
-    pub async fn answer(&self, mut parameters: Map<String, Value>) -> Result<Value, SamplingRefused> {
+    pub async fn answer(
+        &self,
+        mut parameters: Map<String, Value>,
+    ) -> Result<Value, SamplingRefused> {
         let handler = self.handler.as_ref().ok_or(SamplingRefused::NoHandler)?;
         let counted = self.requests.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
             (count < REQUESTS_MAX).then_some(count.saturating_add(1))

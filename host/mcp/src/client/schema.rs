@@ -15,7 +15,8 @@ pub struct PromptArgument {
     pub required: Option<bool>,
 }
 
-/// The input schema of a tool as it is used here: none is `{}`, and an object has `properties` (`MCP-14`).
+/// The input schema of a tool as it is used here: none is `{}`, and an object has `properties`
+/// (`MCP-14`).
 #[must_use]
 pub fn input_schema(listed: Option<&Value>) -> Value {
     let mut schema = match listed {

@@ -10,8 +10,8 @@ use cofferdam_tool::origin::ToolOrigin;
 use cofferdam_tool::record::HostContact;
 use cofferdam_tool::redact::Redactor;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, ErrorType, Outcome, ToolCall, ToolDefinition, ToolError, ToolName,
-    ToolSource,
+    CallContext, CallRecord, Completion, ErrorType, Outcome, ToolCall, ToolDefinition, ToolError,
+    ToolName, ToolSource,
 };
 use rmcp::model::{ProtocolVersion, SubscriptionFilter};
 use serde_json::{Map, Value};
@@ -24,8 +24,8 @@ use super::offer::{Kind, Offer};
 use super::origin::origin_digest;
 use super::settings::{Endpoint, ServerSettings};
 use super::{
-    CallError, Calls, ConnectError, Item, ItemKind, Listing, Passed, Questions, Sampling, into_output,
-    joined_meta,
+    CallError, Calls, ConnectError, Item, ItemKind, Listing, Passed, Questions, Sampling,
+    into_output, joined_meta,
 };
 
 /// Between two attempts to be told of changes.
@@ -81,12 +81,16 @@ impl RemoteServer {
         inner.reload().await?;
         let stop = CancellationToken::new();
         let changed = inner.connection.changed();
-        spawn_until(&stop, listen(Arc::downgrade(&inner), inner.connection.numbers(), Arc::clone(&changed)));
+        spawn_until(
+            &stop,
+            listen(Arc::downgrade(&inner), inner.connection.numbers(), Arc::clone(&changed)),
+        );
         spawn_until(&stop, reload(Arc::downgrade(&inner), changed));
         Ok(Self { inner, _stop: stop.drop_guard() })
     }
 
-    /// Counts the reloads of the server's tools: whoever has built something of them builds it anew.
+    /// Counts the reloads of the server's tools: whoever has built something of them builds it
+    /// anew.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner.versions.subscribe()
@@ -125,8 +129,10 @@ impl RemoteServer {
         arguments: Map<String, Value>,
         call: &CallContext,
     ) -> Result<Value, CallError> {
-        let parameters =
-            [("name".to_owned(), prompt.into()), ("arguments".to_owned(), Value::Object(arguments))];
+        let parameters = [
+            ("name".to_owned(), prompt.into()),
+            ("arguments".to_owned(), Value::Object(arguments)),
+        ];
         self.inner.pass(prompt, "prompts/get", Map::from_iter(parameters), call).await
     }
 
@@ -143,7 +149,8 @@ fn spawn_until(stop: &CancellationToken, work: impl Future<Output = ()> + Send +
     tokio::spawn(async move { stop.run_until_cancelled(work).await });
 }
 
-/// Loads anew whenever there is reason to, one load after the other and not more often than the spacing.
+/// Loads anew whenever there is reason to, one load after the other and not more often than the
+/// spacing.
 async fn reload(server: Weak<Inner>, changed: Arc<Notify>) {
     loop {
         changed.notified().await;
@@ -156,7 +163,8 @@ async fn reload(server: Weak<Inner>, changed: Arc<Notify>) {
     }
 }
 
-/// Asks to be told of changes, on connections where they are only told to those who ask (revision 2026-07-28).
+/// Asks to be told of changes, on connections where they are only told to those who ask (revision
+/// 2026-07-28).
 async fn listen(server: Weak<Inner>, mut numbers: watch::Receiver<u64>, changed: Arc<Notify>) {
     loop {
         numbers.mark_unchanged();
@@ -279,30 +287,37 @@ impl Inner {
         let none = HostValues::default();
         let host = context.host.as_deref().unwrap_or(&none);
         let arguments = call.arguments.value().clone();
-        let mut parameters = Map::from_iter([("name".to_owned(), Value::from(entry.remote.as_str()))]);
-        if let Some(meta) = joined_meta(host.meta.as_ref(), host.trace.as_ref(), entry.meta.as_ref())? {
+        let mut parameters =
+            Map::from_iter([("name".to_owned(), Value::from(entry.remote.as_str()))]);
+        if let Some(meta) =
+            joined_meta(host.meta.as_ref(), host.trace.as_ref(), entry.meta.as_ref())?
+        {
             parameters.insert("_meta".to_owned(), Value::Object(meta));
         }
         let calls = &self.calls;
         match entry.kind {
             Kind::Tool(support) => {
                 let extras = &self.settings.extras;
-                let forwarded = offer.arguments.forward(&entry.remote, extras, arguments, &host.arguments);
+                let forwarded =
+                    offer.arguments.forward(&entry.remote, extras, arguments, &host.arguments);
                 record.dropped = forwarded.dropped;
                 parameters.insert("arguments".to_owned(), Value::Object(forwarded.arguments));
                 calls.call(&entry.remote, support, parameters, context).await
             }
             Kind::Prompt => {
-                let declared = call.tool.input.published().get("properties").and_then(Value::as_object);
-                let is_declared = |name: &str| declared.is_some_and(|names| names.contains_key(name));
+                let declared =
+                    call.tool.input.published().get("properties").and_then(Value::as_object);
+                let is_declared =
+                    |name: &str| declared.is_some_and(|names| names.contains_key(name));
                 let (sent, dropped): (Vec<_>, Vec<_>) =
                     arguments.into_iter().partition(|(name, _)| is_declared(name));
                 record.dropped = dropped.into_iter().map(|(name, _)| name).collect();
                 // Prompts take texts alone.
-                let sent = sent.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
-                    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                    (name, Value::String(text))
-                });
+                let sent =
+                    sent.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
+                        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                        (name, Value::String(text))
+                    });
                 parameters.insert("arguments".to_owned(), Value::Object(sent.collect()));
                 calls.prompt(&entry.remote, parameters, context).await
             }
@@ -316,7 +331,8 @@ impl Inner {
     }
 }
 
-/// The outcome of a success. A value that the tool has declared a schema for has to satisfy it (`RES-22`).
+/// The outcome of a success. A value that the tool has declared a schema for has to satisfy it
+/// (`RES-22`).
 fn outcome(tool: &ToolDefinition, items: Vec<Item>) -> Outcome {
     let structured = items.iter().find_map(|item| match &item.kind {
         ItemKind::Structured(value) => Some(value),
@@ -327,7 +343,9 @@ fn outcome(tool: &ToolDefinition, items: Vec<Item>) -> Outcome {
         None => Some("the result has no structured content".to_owned()),
     });
     match broken {
-        Some(detail) => Outcome::Error(ToolError::new(ErrorType::InvalidResult).with_detail(detail)),
+        Some(detail) => {
+            Outcome::Error(ToolError::new(ErrorType::InvalidResult).with_detail(detail))
+        }
         None => Outcome::Ok(into_output(items)),
     }
 }
@@ -356,7 +374,8 @@ impl ToolSource for RemoteServer {
         let inner = &self.inner;
         let offer = inner.offer();
         let definition = offer.definitions.iter().find(|definition| definition.name == *tool);
-        let digest = definition.map(|definition| origin_digest(&inner.settings.endpoint, definition));
+        let digest =
+            definition.map(|definition| origin_digest(&inner.settings.endpoint, definition));
         ToolOrigin::server(&inner.settings.name, &digest.unwrap_or_default())
     }
 

@@ -9,11 +9,12 @@ use url::{Host, Url};
 
 use super::limits::CONNECT_WAIT;
 use super::{
-    Admission, ApprovalMode, Extras, OAuthSettings, Review, SamplingHandler, SelectionMode, StdioCommand,
-    TaskOptions,
+    Admission, ApprovalMode, Extras, OAuthSettings, Review, SamplingHandler, SelectionMode,
+    StdioCommand, TaskOptions,
 };
 
-/// Everything that a person says about one server. A connection is made with it; no call can change it.
+/// Everything that a person says about one server. A connection is made with it; no call can change
+/// it.
 #[derive(Clone)]
 pub struct ServerSettings {
     /// What people call the server.
@@ -46,7 +47,8 @@ pub struct ServerSettings {
     pub redactor: Option<Arc<Redactor>>,
     /// How long the first messages of a connection may take.
     pub connect_wait: Duration,
-    /// How long one call may take, unless it is a task; the longest that a person would look at a screen.
+    /// How long one call may take, unless it is a task; the longest that a person would look at a
+    /// screen.
     pub call_wait: Duration,
 }
 
@@ -116,8 +118,12 @@ impl HttpEndpoint {
     /// Adds headers to every request. They go to the origin of the address and to nobody else.
     ///
     /// # Errors
-    /// [`InvalidEndpoint::SecretOverPlainHttp`] for an address that is neither encrypted nor on this machine.
-    pub fn with_headers(mut self, headers: Vec<(HeaderName, HeaderValue)>) -> Result<Self, InvalidEndpoint> {
+    /// [`InvalidEndpoint::SecretOverPlainHttp`] for an address that is neither encrypted nor on
+    /// this machine.
+    pub fn with_headers(
+        mut self,
+        headers: Vec<(HeaderName, HeaderValue)>,
+    ) -> Result<Self, InvalidEndpoint> {
         self.check_secrecy()?;
         self.headers = headers;
         for (_, value) in &mut self.headers {
@@ -179,8 +185,8 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
 }
 
 impl ServerSettings {
-    /// The settings for a server that a person has said nothing else about: all its tools under their own names, its prompts
-    /// as tools, no approval, questions to whoever calls, no sampling.
+    /// The settings for a server that a person has said nothing else about: all its tools under
+    /// their own names, its prompts as tools, no approval, questions to whoever calls, no sampling.
     #[must_use]
     pub fn new(name: impl Into<String>, endpoint: Endpoint) -> Self {
         Self {

@@ -1,8 +1,9 @@
 //! A server that is a process of this machine.
 //!
-//! It gets an environment of its own making: what is configured, and nothing of the host's. It runs in a process group, which
-//! ends with the connection: the whole group is killed when the transport is dropped, also when the server never answered. A
-//! process that has left its group is not followed. What the server prints to standard error goes to the log, in short lines.
+//! It gets an environment of its own making: what is configured, and nothing of the host's. It runs
+//! in a process group, which ends with the connection: the whole group is killed when the transport
+//! is dropped, also when the server never answered. A process that has left its group is not
+//! followed. What the server prints to standard error goes to the log, in short lines.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,15 +16,17 @@ use rmcp::model::ClientJsonRpcMessage;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
+};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::Mutex;
 
 use super::limits::FRAME_BYTES_MAX;
 use super::raw;
 
-/// Variables of the host that a server may be given without being asked for: programs are found and started by them. Whoever
-/// reads the environment passes them on as [`StdioCommand::env`].
+/// Variables of the host that a server may be given without being asked for: programs are found and
+/// started by them. Whoever reads the environment passes them on as [`StdioCommand::env`].
 pub const INHERITED: [&str; 12] = [
     "PATH",
     "HOME",
@@ -48,7 +51,8 @@ const END_WAIT: Duration = Duration::from_secs(2);
 /// How a server is started.
 #[derive(Clone, Default)]
 pub struct StdioCommand {
-    /// The program, an absolute path or a name that is found by the `PATH` of [`StdioCommand::env`].
+    /// The program, an absolute path or a name that is found by the `PATH` of
+    /// [`StdioCommand::env`].
     pub program: String,
     /// Its arguments.
     pub arguments: Vec<String>,
@@ -102,7 +106,10 @@ impl StdioTransport {
         process.process_group(0);
         let child = process.spawn()?;
         #[cfg(unix)]
-        let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+        let id = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(rustix::process::Pid::from_raw);
         let mut group = Group {
             child,
             #[cfg(unix)]
@@ -154,7 +161,8 @@ impl Transport<RoleClient> for StdioTransport {
         loop {
             let line = self.next_line().await?;
             // Servers print to standard output what they should not; that is passed over.
-            let read = serde_json::from_slice::<Value>(line).and_then(|read| raw::message(read, line.len()));
+            let read = serde_json::from_slice::<Value>(line)
+                .and_then(|read| raw::message(read, line.len()));
             match read {
                 Ok(message) => return Some(message),
                 Err(error) => tracing::debug!(%error, "a line of a server is no message"),

@@ -41,8 +41,10 @@ pub(crate) async fn create(
     options: &TaskOptions,
     call: &CallContext,
 ) -> Result<Creation, CallError> {
-    let ttl_ms = options.default_ttl().map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-    parameters.insert("task".to_owned(), ttl_ms.map_or_else(|| json!({}), |ttl| json!({"ttl": ttl})));
+    let ttl_ms =
+        options.default_ttl().map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+    parameters
+        .insert("task".to_owned(), ttl_ms.map_or_else(|| json!({}), |ttl| json!({"ttl": ttl})));
     let result = match remote.request("tools/call", parameters, call).await {
         Ok(result) => result,
         Err(error) if error.lost().is_some() => {
@@ -170,11 +172,12 @@ impl Waiting<'_> {
     /// Answers what a task of the extension asks.
     async fn supply(&self, state: &State, round: usize) -> Result<(), End> {
         let asked = state.payload.get("inputRequests").and_then(Value::as_object);
-        let responses = question::answers(self.questions, asked, round, self.call).await.map_err(|_| {
-            let message = NO_INPUT.to_owned();
-            let (tool, status) = (self.tool.to_owned(), state.status.word());
-            End::with_cancel(CallError::TaskEnded { tool, status, message })
-        })?;
+        let responses =
+            question::answers(self.questions, asked, round, self.call).await.map_err(|_| {
+                let message = NO_INPUT.to_owned();
+                let (tool, status) = (self.tool.to_owned(), state.status.word());
+                End::with_cancel(CallError::TaskEnded { tool, status, message })
+            })?;
         let mut parameters = self.parameters();
         parameters.insert("inputResponses".to_owned(), Value::Object(responses));
         match self.ask("tasks/update", parameters).await {
@@ -183,7 +186,11 @@ impl Waiting<'_> {
         }
     }
 
-    async fn ask(&self, method: &'static str, parameters: Map<String, Value>) -> Result<Value, Twice> {
+    async fn ask(
+        &self,
+        method: &'static str,
+        parameters: Map<String, Value>,
+    ) -> Result<Value, Twice> {
         twice(self.remote.as_ref(), method, &parameters, self.call).await
     }
 
@@ -191,10 +198,13 @@ impl Waiting<'_> {
         Map::from_iter([("taskId".to_owned(), Value::from(self.task.id.as_str()))])
     }
 
-    /// A lost connection leaves a task behind that is cancelled if it can be reached; a refused fetch does not (`MCP-31`).
+    /// A lost connection leaves a task behind that is cancelled if it can be reached; a refused
+    /// fetch does not (`MCP-31`).
     fn failed(&self, end: Twice) -> End {
         match end {
-            Twice::Lost => End::with_cancel(CallError::TaskConnectionLost { task: self.task.id.clone() }),
+            Twice::Lost => {
+                End::with_cancel(CallError::TaskConnectionLost { task: self.task.id.clone() })
+            }
             Twice::Reconnect(detail) => End::with_cancel(CallError::Reconnect { detail }),
             Twice::Failed(error) => CallError::of_request(self.tool, error).into(),
         }
@@ -209,8 +219,13 @@ impl Waiting<'_> {
     fn ended(&self, state: State) -> CallError {
         let status = state.status.word();
         // The extension reports the error of a failed task beside its status.
-        let error = state.payload.get("error").and_then(|error| error.get("message")).and_then(Value::as_str);
-        let message = state.message.as_deref().or(error).map(|text| cut(text, MESSAGE_BYTES_MAX).to_owned());
+        let error = state
+            .payload
+            .get("error")
+            .and_then(|error| error.get("message"))
+            .and_then(Value::as_str);
+        let message =
+            state.message.as_deref().or(error).map(|text| cut(text, MESSAGE_BYTES_MAX).to_owned());
         let message = message.unwrap_or_else(|| match state.status {
             Status::InputRequired => NO_INPUT.to_owned(),
             _ => format!("MCP task ended with status '{status}'."),
@@ -224,7 +239,9 @@ async fn cancel(remote: &dyn Remote, task: &str) {
     let parameters = Map::from_iter([("taskId".to_owned(), Value::from(task))]);
     // The caller may have given up: the request belongs to nobody.
     let nobody = CallContext::default();
-    match tokio::time::timeout(CANCEL_WAIT, remote.request("tasks/cancel", parameters, &nobody)).await {
+    match tokio::time::timeout(CANCEL_WAIT, remote.request("tasks/cancel", parameters, &nobody))
+        .await
+    {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::debug!(%error, "a remote task could not be cancelled"),
         Err(_) => tracing::debug!("a remote task was not cancelled in time"),
@@ -239,7 +256,8 @@ struct CancelOnDrop {
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        if let (Some(task), Ok(runtime)) = (self.task.take(), tokio::runtime::Handle::try_current()) {
+        if let (Some(task), Ok(runtime)) = (self.task.take(), tokio::runtime::Handle::try_current())
+        {
             let remote = Arc::clone(&self.remote);
             runtime.spawn(async move { cancel(remote.as_ref(), &task).await });
         }

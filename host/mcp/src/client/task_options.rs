@@ -6,7 +6,8 @@ use std::time::Duration;
 const DELAY_MIN: Duration = Duration::from_millis(500);
 const DELAY_MAX: Duration = Duration::from_millis(5000);
 
-/// How tasks on a server are made and waited for. They cannot be changed in place: a connection is made with them.
+/// How tasks on a server are made and waited for. They cannot be changed in place: a connection is
+/// made with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskOptions {
     default_ttl: Option<Duration>,
@@ -23,7 +24,11 @@ pub struct TaskOptionsError {
 
 impl Default for TaskOptions {
     fn default() -> Self {
-        Self { default_ttl: None, max_task_wait: None, cancel_remote_task_on_local_cancellation: true }
+        Self {
+            default_ttl: None,
+            max_task_wait: None,
+            cancel_remote_task_on_local_cancellation: true,
+        }
     }
 }
 
@@ -63,7 +68,10 @@ impl TaskOptions {
     }
 }
 
-fn above_zero(option: &'static str, seconds: Option<f64>) -> Result<Option<Duration>, TaskOptionsError> {
+fn above_zero(
+    option: &'static str,
+    seconds: Option<f64>,
+) -> Result<Option<Duration>, TaskOptionsError> {
     let Some(seconds) = seconds else { return Ok(None) };
     let duration = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
     duration.map(Some).ok_or(TaskOptionsError { option })

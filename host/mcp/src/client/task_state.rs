@@ -7,7 +7,8 @@ use super::limits::TASK_ID_BYTES_MAX;
 /// Which rules a server's tasks follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Draft {
-    /// The caller asks for a task, and fetches its result with `tasks/result` (revision 2025-11-25).
+    /// The caller asks for a task, and fetches its result with `tasks/result` (revision
+    /// 2025-11-25).
     Asked,
     /// The server makes one, and its last state holds the result (the extension).
     Offered,
@@ -21,11 +22,14 @@ pub(crate) struct Created {
 }
 
 impl Created {
-    /// Reads the answer to a call; `None` if it is no task. Either form may come from either kind of server.
+    /// Reads the answer to a call; `None` if it is no task. Either form may come from either kind
+    /// of server.
     pub(crate) fn read(result: &Value) -> Option<Self> {
         let (task, draft) = match result.get("task") {
             Some(task) => (task, Draft::Asked),
-            None if result.get("resultType").is_some_and(|kind| kind == "task") => (result, Draft::Offered),
+            None if result.get("resultType").is_some_and(|kind| kind == "task") => {
+                (result, Draft::Offered)
+            }
             None => return None,
         };
         let id = task.get("taskId")?.as_str()?;
@@ -65,14 +69,20 @@ impl Status {
 }
 
 impl State {
-    /// Reads the answer to `tasks/get` about the task of that id; `None` for anything else (`MCP-30`).
+    /// Reads the answer to `tasks/get` about the task of that id; `None` for anything else
+    /// (`MCP-30`).
     pub(crate) fn read(id: &str, result: Value) -> Option<Self> {
         let Value::Object(payload) = result else { return None };
         if payload.get("taskId").and_then(Value::as_str) != Some(id) {
             return None;
         }
-        let all =
-            [Status::Working, Status::InputRequired, Status::Completed, Status::Failed, Status::Cancelled];
+        let all = [
+            Status::Working,
+            Status::InputRequired,
+            Status::Completed,
+            Status::Failed,
+            Status::Cancelled,
+        ];
         let word = payload.get("status")?.as_str()?;
         let status = all.into_iter().find(|status| status.word() == word)?;
         let message = payload.get("statusMessage").and_then(Value::as_str).map(str::to_owned);
@@ -84,6 +94,9 @@ impl State {
 
 /// A number of milliseconds, also one with a fraction.
 fn whole(value: &Value) -> Option<i64> {
-    #[expect(clippy::cast_possible_truncation, reason = "a cast saturates, and the delay is clamped")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a cast saturates, and the delay is clamped"
+    )]
     value.as_i64().or_else(|| value.as_f64().map(|number| number as i64))
 }

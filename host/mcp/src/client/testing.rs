@@ -1,6 +1,7 @@
 //! Scripts that stand for servers, and the conformance rows that are played with them.
 //!
-//! A row is answered with everything that the operation gave; what of it a row looks at is the runner's business.
+//! A row is answered with everything that the operation gave; what of it a row looks at is the
+//! runner's business.
 
 mod script;
 
@@ -15,11 +16,12 @@ use tokio_util::sync::CancellationToken;
 pub use self::script::Scripted;
 use self::script::Step;
 use super::{
-    CallAnswer, CallError, Calls, Item, Questions, Sampling, SamplingHandler, SelectionMode, TaskOptions,
-    TaskSupport, into_output,
+    CallAnswer, CallError, Calls, Item, Questions, Sampling, SamplingHandler, SelectionMode,
+    TaskOptions, TaskSupport, into_output,
 };
 
-/// Plays a row of the operations `result`, `plain_call`, `task_call`, `sampling` or `no_conversion`.
+/// Plays a row of the operations `result`, `plain_call`, `task_call`, `sampling` or
+/// `no_conversion`.
 ///
 /// # Errors
 /// What of the row cannot be understood.
@@ -45,7 +47,8 @@ fn result(row: &Value) -> Result<Value, String> {
         "default" => SelectionMode::default(),
         mode => serde_json::from_value(mode.into()).map_err(|error| error.to_string())?,
     };
-    let answer = CallAnswer::read(fixture(text(row, "content")?)?).ok_or("the fixture is no result")?;
+    let answer =
+        CallAnswer::read(fixture(text(row, "content")?)?).ok_or("the fixture is no result")?;
     Ok(mode.items(&answer).iter().map(Item::to_json).collect())
 }
 
@@ -132,7 +135,8 @@ async fn plain_call(row: &Value) -> Result<Value, String> {
     let mut calls = calls(&script, TaskOptions::default());
     calls.loads_tools = text(row, "server")? != "load_tools False";
     let context = CallContext::new("row");
-    let (end, value) = ended(calls.call(tool, TaskSupport::Other, parameters(tool), &context).await);
+    let (end, value) =
+        ended(calls.call(tool, TaskSupport::Other, parameters(tool), &context).await);
     let played = script.played();
     Ok(json!({end: value, "sent": played.requests.len(), "reconnects": played.reconnects}))
 }
@@ -141,10 +145,13 @@ async fn task_call(row: &Value) -> Result<Value, String> {
     let tool = text(row, "tool")?;
     let options = row.get("options").unwrap_or(&Value::Null);
     let seconds = |name: &str| options.get(name).and_then(Value::as_f64);
-    let cancels = options.get("cancel_remote_task_on_local_cancellation") != Some(&Value::Bool(false));
+    let cancels =
+        options.get("cancel_remote_task_on_local_cancellation") != Some(&Value::Bool(false));
     let wait = seconds("max_task_wait");
-    let tasks = TaskOptions::new(seconds("default_ttl"), wait, cancels).map_err(|error| error.to_string())?;
-    let steps = row.get("server_script").and_then(Value::as_array).ok_or("the row has no script")?;
+    let tasks = TaskOptions::new(seconds("default_ttl"), wait, cancels)
+        .map_err(|error| error.to_string())?;
+    let steps =
+        row.get("server_script").and_then(Value::as_array).ok_or("the row has no script")?;
     let mut script = Scripted::new(steps.iter().flat_map(Step::read).collect());
     script.calls_plainly = true;
     script.sleeps_really = wait.is_some();
@@ -179,30 +186,38 @@ impl SamplingHandler for Echo {
 }
 
 async fn sampling(row: &Value) -> Result<Value, String> {
-    let requests = row.get("requests").map_or(Some(1), Value::as_u64).ok_or("`requests` is no number")?;
+    let requests =
+        row.get("requests").map_or(Some(1), Value::as_u64).ok_or("`requests` is no number")?;
     let handler = (row.get("handler") == Some(&Value::Bool(true))).then(|| Arc::new(Echo) as _);
     let sampling = Sampling::new(handler);
     let (mut answered, mut tokens) = (0, None);
     for _ in 0..requests {
         let asked = row.get("max_tokens").cloned().unwrap_or_else(|| 100.into());
-        if let Ok(message) = sampling.answer(Map::from_iter([("maxTokens".to_owned(), asked)])).await {
+        if let Ok(message) =
+            sampling.answer(Map::from_iter([("maxTokens".to_owned(), asked)])).await
+        {
             answered += 1;
             tokens = message.get("maxTokens").cloned();
         }
     }
     let refused = answered < requests;
-    Ok(json!({"answered": answered, "refused": refused, "max_tokens": tokens, "max_tokens_used": tokens}))
+    Ok(
+        json!({"answered": answered, "refused": refused, "max_tokens": tokens, "max_tokens_used": tokens}),
+    )
 }
 
 /// Arguments of a server's tool, through its schema and to the request.
 fn no_conversion(row: &Value) -> Result<Value, String> {
-    let declared = row.get("inputSchema").or_else(|| row.get("schema")).cloned().unwrap_or_default();
-    let written = row.get("model_arguments").or_else(|| row.get("arguments")).cloned().unwrap_or_default();
+    let declared =
+        row.get("inputSchema").or_else(|| row.get("schema")).cloned().unwrap_or_default();
+    let written =
+        row.get("model_arguments").or_else(|| row.get("arguments")).cloned().unwrap_or_default();
     let written = written.as_str().map_or_else(|| written.to_string(), str::to_owned);
     let schema = super::input_schema(Some(&declared));
     let mut table = super::ToolTable::default();
     table.set("t", &schema);
-    let decoded = InputSchema::forwarded(schema).decode("t", Some(written.as_bytes()), &Default::default());
+    let decoded =
+        InputSchema::forwarded(schema).decode("t", Some(written.as_bytes()), &Default::default());
     let decoded = decoded.map_err(|error| error.to_string())?;
     let forwarded = table.forward("t", &Default::default(), decoded.value().clone(), &Map::new());
     Ok(json!({"arguments": forwarded.arguments, "dropped": forwarded.dropped}))

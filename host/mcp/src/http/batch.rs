@@ -18,13 +18,15 @@ pub(super) fn is_batch(parts: &Parts, body: &[u8]) -> bool {
 }
 
 impl Endpoint {
-    /// Answers each message of a batch as if it had come by itself; the answers follow one another as events.
+    /// Answers each message of a batch as if it had come by itself; the answers follow one another
+    /// as events.
     pub(super) async fn batch(&self, parts: Parts, body: &[u8], principal: &str) -> Response<Body> {
-        let is_older =
-            parts.headers.get("mcp-protocol-version").is_none_or(|version| version == BATCH_REVISION);
+        let is_older = parts
+            .headers
+            .get("mcp-protocol-version")
+            .is_none_or(|version| version == BATCH_REVISION);
         if !is_older || session_id(&parts.headers).is_none() {
-            let message =
-                "a batch is taken within a session of revision 2025-03-26 only; send each message by itself";
+            let message = "a batch is taken within a session of revision 2025-03-26 only; send each message by itself";
             return refusal(StatusCode::BAD_REQUEST, message);
         }
         let messages = match serde_json::from_slice::<Vec<&RawValue>>(body) {

@@ -1,8 +1,9 @@
 //! Shares of the connections: a client that holds many cannot keep others out.
 //!
-//! A connection is silent until a request on it has been authenticated. Silent ones are bounded together and per address, and
-//! the oldest gives way to a new one; so does, when all places are taken, the one that has been idle longest. Connections with
-//! a request in flight are never closed to make room.
+//! A connection is silent until a request on it has been authenticated. Silent ones are bounded
+//! together and per address, and the oldest gives way to a new one; so does, when all places are
+//! taken, the one that has been idle longest. Connections with a request in flight are never closed
+//! to make room.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -115,9 +116,12 @@ impl Open {
 
     /// Closes the one of some connections that has been idle longest. False if there is none.
     fn close_longest_idle(&mut self, which: impl Fn(&Connection) -> bool) -> bool {
-        let idle =
-            self.connections.iter().filter(|(_, connection)| connection.can_close() && which(connection));
-        let Some(number) = idle.min_by_key(|(_, connection)| connection.since).map(|(number, _)| *number)
+        let idle = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.can_close() && which(connection));
+        let Some(number) =
+            idle.min_by_key(|(_, connection)| connection.since).map(|(number, _)| *number)
         else {
             return false;
         };
@@ -136,13 +140,16 @@ impl Connection {
 }
 
 impl Place {
-    /// Counts a request that is now known to be from a principal. `None` if the principal has too many connections already.
+    /// Counts a request that is now known to be from a principal. `None` if the principal has too
+    /// many connections already.
     pub(super) fn begin(self: &Arc<Self>, principal: &str) -> Option<InFlight> {
         let most = self.connections.per_principal_max();
         let mut open = self.connections.open();
-        let of_principal =
-            |connection: &Connection| connection.principal.as_deref().is_some_and(|name| name == principal);
-        let is_new = open.connections.get(&self.number).is_some_and(|connection| !of_principal(connection));
+        let of_principal = |connection: &Connection| {
+            connection.principal.as_deref().is_some_and(|name| name == principal)
+        };
+        let is_new =
+            open.connections.get(&self.number).is_some_and(|connection| !of_principal(connection));
         if is_new && open.count(of_principal) >= most && !open.close_longest_idle(of_principal) {
             return None;
         }
@@ -223,7 +230,11 @@ mod tests {
         drop(first_busy);
         connections.has_room().await;
         let third = connections.place(HERE);
-        assert!(first.closed.is_cancelled() && !second.closed.is_cancelled() && !third.closed.is_cancelled());
+        assert!(
+            first.closed.is_cancelled()
+                && !second.closed.is_cancelled()
+                && !third.closed.is_cancelled()
+        );
         drop(second_busy);
     }
 }

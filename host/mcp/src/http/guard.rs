@@ -25,8 +25,8 @@ pub struct Access {
     pub tokens: Vec<TokenAccess>,
     /// Owners of tokens that an authorization server issued.
     pub oauth: Option<OAuth>,
-    /// Whether anybody on this machine may call. Then every program that runs here can, and a page in a browser is held back by
-    /// the `Origin` check alone.
+    /// Whether anybody on this machine may call. Then every program that runs here can, and a page
+    /// in a browser is held back by the `Origin` check alone.
     pub is_open: bool,
 }
 
@@ -83,7 +83,11 @@ pub(super) struct Denied {
 }
 
 impl Guard {
-    pub(super) fn new(access: Access, rate: Rate, address: SocketAddr) -> Result<Self, InvalidAccess> {
+    pub(super) fn new(
+        access: Access,
+        rate: Rate,
+        address: SocketAddr,
+    ) -> Result<Self, InvalidAccess> {
         let has_tokens = !access.tokens.is_empty() || access.oauth.is_some();
         if access.is_open && !is_local(address) {
             return Err(InvalidAccess::OpenToOthers(address));
@@ -91,9 +95,16 @@ impl Guard {
         if !access.is_open && !has_tokens {
             return Err(InvalidAccess::ClosedToAll);
         }
-        let tokens = access.oauth.clone().map(Tokens::new).transpose().map_err(InvalidAccess::OAuth)?;
+        let tokens =
+            access.oauth.clone().map(Tokens::new).transpose().map_err(InvalidAccess::OAuth)?;
         let metadata_url = access.oauth.as_ref().map(|oauth| oauth.metadata_url(METADATA_PATH));
-        Ok(Self { access, tokens, metadata_url, rate: Counter::new(rate), failures: Counter::new(FAILURES) })
+        Ok(Self {
+            access,
+            tokens,
+            metadata_url,
+            rate: Counter::new(rate),
+            failures: Counter::new(FAILURES),
+        })
     }
 
     /// The document that tells an OAuth client where to get a token (RFC 9728).
@@ -105,7 +116,8 @@ impl Guard {
     pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<Principal, Denied> {
         let principal = match self.identify(headers).await {
             Ok(principal) => principal,
-            // Guessing is slowed down for all guessers together, and costs those with a token nothing.
+            // Guessing is slowed down for all guessers together, and costs those with a token
+            // nothing.
             Err(denied) if self.failures.admits("", Instant::now()) => return Err(denied),
             Err(_) => return Err(self.too_many()),
         };
@@ -148,9 +160,12 @@ impl Guard {
         };
         match tokens.check(token).await {
             Checked::Valid(principal) => Ok(principal),
-            Checked::Invalid => Err(self.unauthorized("the token is not valid", Some("invalid_token"))),
+            Checked::Invalid => {
+                Err(self.unauthorized("the token is not valid", Some("invalid_token")))
+            }
             Checked::TooNarrow => {
-                let mut denied = self.unauthorized("the token lacks a scope", Some("insufficient_scope"));
+                let mut denied =
+                    self.unauthorized("the token lacks a scope", Some("insufficient_scope"));
                 denied.status = StatusCode::FORBIDDEN;
                 Err(denied)
             }
@@ -182,7 +197,11 @@ impl Guard {
     }
 
     fn too_many(&self) -> Denied {
-        Denied { status: StatusCode::TOO_MANY_REQUESTS, message: "too many requests", challenge: None }
+        Denied {
+            status: StatusCode::TOO_MANY_REQUESTS,
+            message: "too many requests",
+            challenge: None,
+        }
     }
 }
 
@@ -204,7 +223,9 @@ fn bearer(headers: &HeaderMap) -> Bearer<'_> {
                 scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
             });
             match token {
-                Some(token) if !token.is_empty() && token.len() <= TOKEN_BYTES_MAX => Bearer::Token(token),
+                Some(token) if !token.is_empty() && token.len() <= TOKEN_BYTES_MAX => {
+                    Bearer::Token(token)
+                }
                 _ => Bearer::Malformed,
             }
         }
@@ -219,7 +240,13 @@ mod tests {
         let sha256 = Sha256::digest(token.as_bytes()).into();
         let sources = Some(BTreeSet::from(["text".to_owned()]));
         Access {
-            tokens: vec![TokenAccess { name: "ci".into(), sha256, sources, tools: None, decides: false }],
+            tokens: vec![TokenAccess {
+                name: "ci".into(),
+                sha256,
+                sources,
+                tools: None,
+                decides: false,
+            }],
             ..Access::default()
         }
     }

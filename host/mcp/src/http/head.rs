@@ -6,8 +6,9 @@ use http::{HeaderMap, HeaderValue, Request, header};
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
-/// Says why a request's address is not one (RFC 9112, section 3.2): `Host` has to be there once, and an absolute target has to
-/// name the host that `Host` names. Whether that is this server is checked with it.
+/// Says why a request's address is not one (RFC 9112, section 3.2): `Host` has to be there once,
+/// and an absolute target has to name the host that `Host` names. Whether that is this server is
+/// checked with it.
 pub(super) fn check_address<B>(request: &Request<B>) -> Result<(), &'static str> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (host, another) = (hosts.next(), hosts.next());
@@ -35,7 +36,10 @@ pub(super) fn widen_accept(headers: &mut HeaderMap) {
         true => takes(headers, JSON) && takes(headers, EVENTS),
     };
     if takes_both {
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        headers.insert(
+            header::ACCEPT,
+            HeaderValue::from_static("application/json, text/event-stream"),
+        );
     }
 }
 
@@ -52,10 +56,13 @@ fn takes(headers: &HeaderMap, wanted: &str) -> bool {
             Some(prefix) if prefix == kind => 1,
             _ => return None,
         };
-        let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+        let quality =
+            parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
         Some((
             rank,
-            quality.and_then(|quality| quality.parse::<f32>().ok()).is_none_or(|quality| quality > 0.0),
+            quality
+                .and_then(|quality| quality.parse::<f32>().ok())
+                .is_none_or(|quality| quality > 0.0),
         ))
     });
     fits.max().is_some_and(|(_, is_taken)| is_taken)
@@ -93,11 +100,17 @@ mod tests {
                 headers.append(header::ACCEPT, accept.parse().unwrap());
             }
             widen_accept(&mut headers);
-            headers.get(header::ACCEPT).is_some_and(|accept| accept == "application/json, text/event-stream")
+            headers
+                .get(header::ACCEPT)
+                .is_some_and(|accept| accept == "application/json, text/event-stream")
         };
-        assert!(widened(&[]) && widened(&["*/*"]) && widened(&["application/json", "text/*;q=0.5"]));
+        assert!(
+            widened(&[]) && widened(&["*/*"]) && widened(&["application/json", "text/*;q=0.5"])
+        );
         assert!(widened(&["text/html, */*;q=0.1"]));
-        assert!(!widened(&["application/json"]) && !widened(&["text/html"]) && !widened(&["*/*;q=0"]));
+        assert!(
+            !widened(&["application/json"]) && !widened(&["text/html"]) && !widened(&["*/*;q=0"])
+        );
         assert!(!widened(&["*/*, text/event-stream;q=0"]));
     }
 }

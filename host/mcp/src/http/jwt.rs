@@ -1,4 +1,5 @@
-//! Tokens of an authorization server: this server is the resource server of OAuth, and never passes a token on.
+//! Tokens of an authorization server: this server is the resource server of OAuth, and never passes
+//! a token on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -110,8 +111,9 @@ struct Claims {
 impl Tokens {
     pub(super) fn new(oauth: OAuth) -> Result<Self, String> {
         for url in [Some(&oauth.issuer), oauth.keys.as_ref()].into_iter().flatten() {
-            let is_local =
-                url.host_str().is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
+            let is_local = url
+                .host_str()
+                .is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
             if url.scheme() != "https" && !is_local {
                 return Err(format!(
                     "{url} must be an https address: whoever can change its keys can issue tokens"
@@ -133,9 +135,14 @@ impl Tokens {
             // Without a name there must be no choice.
             None => keys.keys.first().filter(|_| keys.keys.len() == 1),
         };
-        let Some(key) = jwk.and_then(|jwk| DecodingKey::from_jwk(jwk).ok()) else { return Checked::Invalid };
+        let Some(key) = jwk.and_then(|jwk| DecodingKey::from_jwk(jwk).ok()) else {
+            return Checked::Invalid;
+        };
         let mut rules = Validation::new(head.alg);
-        rules.set_issuer(&[self.oauth.issuer.as_str(), self.oauth.issuer.as_str().trim_end_matches('/')]);
+        rules.set_issuer(&[
+            self.oauth.issuer.as_str(),
+            self.oauth.issuer.as_str().trim_end_matches('/'),
+        ]);
         rules.set_audience(&[
             self.oauth.resource.as_str(),
             self.oauth.resource.as_str().trim_end_matches('/'),
@@ -203,7 +210,10 @@ impl Tokens {
             if named.trim_end_matches('/') != issuer.as_str().trim_end_matches('/') {
                 continue;
             }
-            let keys = document.get("jwks_uri").and_then(Value::as_str).and_then(|uri| Url::parse(uri).ok());
+            let keys = document
+                .get("jwks_uri")
+                .and_then(Value::as_str)
+                .and_then(|uri| Url::parse(uri).ok());
             if let Some(keys) = keys.filter(|keys| keys.scheme() == issuer.scheme()) {
                 return Some(keys);
             }

@@ -1,4 +1,5 @@
-//! Pages of other sites that may call: what the Fetch standard asks of a server before a browser lets them (CORS).
+//! Pages of other sites that may call: what the Fetch standard asks of a server before a browser
+//! lets them (CORS).
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use url::{Origin, Url};
@@ -10,7 +11,8 @@ const METHODS: &str = "GET, POST, DELETE";
 /// Seconds for which a browser may keep the answer to a preflight.
 const AGE_MAX: &str = "600";
 const REQUEST_PRIVATE_NETWORK: &str = "access-control-request-private-network";
-const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+const ALLOW_PRIVATE_NETWORK: HeaderName =
+    HeaderName::from_static("access-control-allow-private-network");
 
 /// The configured origins.
 pub(super) struct Origins(Vec<Origin>);
@@ -47,15 +49,19 @@ pub(super) fn permit<B>(asked: &HeaderMap, response: &mut Response<B>) {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(AGE_MAX));
-    // Names of headers give a page nothing that its origin does not: they are `Authorization` and those of MCP, of which some
-    // are made of names of arguments.
-    if let Some(names) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).filter(|names| are_names(names)) {
+    // Names of headers give a page nothing that its origin does not: they are `Authorization` and
+    // those of MCP, of which some are made of names of arguments.
+    if let Some(names) =
+        asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).filter(|names| are_names(names))
+    {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
     }
     if asked.get(REQUEST_PRIVATE_NETWORK).is_some_and(|value| value == "true") {
         headers.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
     }
-    for name in ["access-control-request-method", "access-control-request-headers", REQUEST_PRIVATE_NETWORK] {
+    for name in
+        ["access-control-request-method", "access-control-request-headers", REQUEST_PRIVATE_NETWORK]
+    {
         headers.append(header::VARY, HeaderValue::from_static(name));
     }
 }
@@ -79,7 +85,8 @@ mod tests {
 
     #[test]
     fn an_origin_is_compared_as_a_browser_writes_it() {
-        let origins = Origins::new(&["https://app.example:443".into(), "http://localhost:5173".into()]);
+        let origins =
+            Origins::new(&["https://app.example:443".into(), "http://localhost:5173".into()]);
         let is_allowed = |origins_sent: &[&str]| {
             let mut headers = HeaderMap::new();
             for origin in origins_sent {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Most names that are counted at the same time. Names come from tokens that were checked, so that this is never reached by
-/// guessing.
+/// Most names that are counted at the same time. Names come from tokens that were checked, so that
+/// this is never reached by guessing.
 const NAMES_MAX: usize = 10_000;
 
 /// A steady rate and what may come at once.
@@ -83,7 +83,8 @@ mod tests {
     fn a_burst_passes_and_then_the_rate() {
         let counter = Counter::new(Rate { per_second: 2.0, burst: 3.0 });
         let start = Instant::now();
-        let admitted = |name: &str, ms: u64| counter.admits(name, start + Duration::from_millis(ms));
+        let admitted =
+            |name: &str, ms: u64| counter.admits(name, start + Duration::from_millis(ms));
         assert_eq!(
             [admitted("a", 0), admitted("a", 0), admitted("a", 0), admitted("a", 0)],
             [true, true, true, false]

@@ -31,12 +31,14 @@ impl Sessions {
         Self { sessions, owners: Mutex::default() }
     }
 
-    /// Returns whether a session that a request names may be used by the principal. One that nobody has is the SDK's to refuse.
+    /// Returns whether a session that a request names may be used by the principal. One that nobody
+    /// has is the SDK's to refuse.
     pub(super) async fn may_use(&self, id: &str, principal: &str) -> bool {
         self.owners.lock().await.get(id).is_none_or(|owner| **owner == *principal)
     }
 
-    /// Gives a session that was just opened to a principal, or closes it: then false, the principal or the server has too many.
+    /// Gives a session that was just opened to a principal, or closes it: then false, the principal
+    /// or the server has too many.
     pub(super) async fn open(&self, id: &str, principal: &str) -> bool {
         let mut owners = self.owners.lock().await;
         {

@@ -140,7 +140,8 @@ mod tests {
         let path = directory.path().join("token");
         std::fs::write(&path, "secret").unwrap();
         #[cfg(unix)]
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+            .unwrap();
         assert!(matches!(read_or_create(&path), Err(TokenFileError::NoToken)));
     }
 }

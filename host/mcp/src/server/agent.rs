@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_tool::{
-    Annotations, CallContext, CallRecord, Completion, InputSchema, Outcome, Output, ToolCall, ToolDefinition,
-    ToolName, ToolSource,
+    Annotations, CallContext, CallRecord, Completion, InputSchema, Outcome, Output, ToolCall,
+    ToolDefinition, ToolName, ToolSource,
 };
 use serde_json::{Value, json};
 

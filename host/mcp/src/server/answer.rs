@@ -29,7 +29,11 @@ pub(super) struct Answers<'a> {
 
 impl Answers<'_> {
     /// The result of a call that ended. `None` if it was given up: then there is nobody to tell.
-    pub(super) fn completion(&self, completion: Completion, entry: &Entry) -> Option<CallToolResult> {
+    pub(super) fn completion(
+        &self,
+        completion: Completion,
+        entry: &Entry,
+    ) -> Option<CallToolResult> {
         let Completion { outcome, record } = completion;
         for failure in &record.store_failures {
             tracing::warn!(call_id = %record.call_id, "{failure}");
@@ -54,7 +58,9 @@ impl Answers<'_> {
         let refused = record.refused.iter().take(REFUSALS_SHOWN_MAX);
         let lines: Vec<_> = refused
             .map(|refusal| {
-                let how = self.grantor.and_then(|grantor| grantor.how_to_grant(source, &refusal.capability));
+                let how = self
+                    .grantor
+                    .and_then(|grantor| grantor.how_to_grant(source, &refusal.capability));
                 format!("Not granted: {}. {}", refusal.capability, how.unwrap_or_default())
                     .trim_end()
                     .to_owned()
@@ -95,7 +101,8 @@ impl Answers<'_> {
             return vec![ContentBlock::text(text)];
         }
         let text = text.as_str();
-        let end = (0..=self.text_bytes_max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let end =
+            (0..=self.text_bytes_max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         let beginning = text.get(..end).unwrap_or_default();
         let Some(uri) = self.keep.put(self.principal.name(), text) else {
             let note = format!("… cut here: the result has {} bytes", text.len());
@@ -107,7 +114,11 @@ impl Answers<'_> {
         );
         let mut link = Resource::new(uri, "whole result").with_mime_type("text/plain");
         link.size = u64::try_from(text.len()).ok();
-        vec![ContentBlock::text(beginning), ContentBlock::text(note), ContentBlock::resource_link(link)]
+        vec![
+            ContentBlock::text(beginning),
+            ContentBlock::text(note),
+            ContentBlock::resource_link(link),
+        ]
     }
 }
 
@@ -124,7 +135,8 @@ pub(super) fn block(content: Content) -> ContentBlock {
                 ContentBlock::Audio(AudioContent::new(data, media_type))
             } else {
                 ContentBlock::resource(
-                    ResourceContents::blob(data, format!("{SCHEME}inline")).with_mime_type(media_type),
+                    ResourceContents::blob(data, format!("{SCHEME}inline"))
+                        .with_mime_type(media_type),
                 )
             }
         }
@@ -141,7 +153,11 @@ pub(super) fn block(content: Content) -> ContentBlock {
 }
 
 /// What a resource holds, as MCP writes it.
-pub(super) fn contents(uri: String, media_type: Option<String>, body: ResourceBody) -> ResourceContents {
+pub(super) fn contents(
+    uri: String,
+    media_type: Option<String>,
+    body: ResourceBody,
+) -> ResourceContents {
     match body {
         ResourceBody::Text(text) => {
             ResourceContents::TextResourceContents { uri, mime_type: media_type, text, meta: None }
@@ -161,7 +177,8 @@ pub(super) fn refused(refused: &Refused) -> CallToolResult {
     })
 }
 
-/// The answer about a tool that does not exist, or does not exist for this client. It may be one of the `missing` sources.
+/// The answer about a tool that does not exist, or does not exist for this client. It may be one of
+/// the `missing` sources.
 pub(super) fn unknown(name: &str, missing: &[&str]) -> String {
     if missing.is_empty() {
         return format!("Tool {name} not found");

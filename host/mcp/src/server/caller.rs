@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use rmcp::RoleServer;
-use rmcp::model::{ClientCapabilities, Extensions, ProgressToken, ProtocolVersion, RequestMetaObject};
+use rmcp::model::{
+    ClientCapabilities, Extensions, ProgressToken, ProtocolVersion, RequestMetaObject,
+};
 use rmcp::service::{Peer, RequestContext};
 use tokio_util::sync::CancellationToken;
 
 use super::principal::Principal;
 
-/// The sender of one request. A call and what it asks share it, and it outlives the request if the call becomes a task.
+/// The sender of one request. A call and what it asks share it, and it outlives the request if the
+/// call becomes a task.
 pub(super) struct Caller {
     pub(super) principal: Principal,
     pub(super) is_modern: bool,
@@ -56,7 +59,8 @@ impl Caller {
     }
 }
 
-/// Who sent a request. Over HTTP that is whom the router has authenticated, and nobody if it has not.
+/// Who sent a request. Over HTTP that is whom the router has authenticated, and nobody if it has
+/// not.
 pub(super) fn principal(context: &RequestContext<RoleServer>) -> Principal {
     match context.extensions.get::<http::request::Parts>() {
         None => Principal::local(),

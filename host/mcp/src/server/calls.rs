@@ -95,7 +95,10 @@ impl Request<'_> {
 
 impl Shared {
     /// Runs a tool to its end, to its first question, or until it has become a task.
-    pub(super) async fn run(self: &Arc<Self>, mut request: Request<'_>) -> Result<Ended, ErrorData> {
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        mut request: Request<'_>,
+    ) -> Result<Ended, ErrorData> {
         if request.caller.cancellation().is_cancelled() {
             return Err(ErrorData::internal_error("cancelled", None));
         }
@@ -113,15 +116,18 @@ impl Shared {
         // Most calls end where they begin, so nothing is made to wait for yet.
         let ended = match futures_util::poll!(&mut running.call) {
             Poll::Ready(ended) => Box::new(ended),
-            Poll::Pending => match Box::pin(self.watch(&mut request, &mut running, may_become_task)).await? {
-                Watched::Ended(ended) => ended,
-                Watched::Suspended(suspension) => return self.suspended(suspension, &request),
-                Watched::BecomesTask(first) => {
-                    return Ok(Ended::Task(self.promote(request, running, first)));
+            Poll::Pending => {
+                match Box::pin(self.watch(&mut request, &mut running, may_become_task)).await? {
+                    Watched::Ended(ended) => ended,
+                    Watched::Suspended(suspension) => return self.suspended(suspension, &request),
+                    Watched::BecomesTask(first) => {
+                        return Ok(Ended::Task(self.promote(request, running, first)));
+                    }
                 }
-            },
+            }
         };
-        // What was reported last is worth as much as what came first, and belongs before the result.
+        // What was reported last is worth as much as what came first, and belongs before the
+        // result.
         while let Some(report) = running.reports.take() {
             request.reports.send(report).await;
         }
@@ -183,8 +189,8 @@ impl Shared {
         Ok(None)
     }
 
-    /// Asks a person for what the tool's source lacks, and for the call itself where that needs approval. Gives the catalogue
-    /// of now if something was granted.
+    /// Asks a person for what the tool's source lacks, and for the call itself where that needs
+    /// approval. Gives the catalogue of now if something was granted.
     async fn consent(
         &self,
         interview: &Interview,
@@ -212,13 +218,15 @@ impl Shared {
                     Some(sealed) => self.seal.open(&sealed, &request.binding()),
                     None => Ok(State::default()),
                 };
-                let state = state.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
+                let state =
+                    state.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
                 Ok(Interview::by_result(caller, state, responses.unwrap_or_default()))
             }
         }
     }
 
-    /// The call, which starts when it is polled. It owns what it needs, for it may outlive the request.
+    /// The call, which starts when it is polled. It owns what it needs, for it may outlive the
+    /// request.
     fn start(
         &self,
         request: &Request<'_>,
@@ -239,12 +247,16 @@ impl Shared {
             progress: wants_progress.then(|| Arc::clone(&reports) as _),
             log: request.reports.log_level.map(|_| Arc::clone(&reports) as _),
             asker: Some(interview::asker(&interview)),
-            file_effects: FileEffects { is_dry_run: request.is_dry_run, shows_diffs: request.is_dry_run },
+            file_effects: FileEffects {
+                is_dry_run: request.is_dry_run,
+                shows_diffs: request.is_dry_run,
+            },
             ..CallContext::new(self.next_call_id())
         };
         let toolset = request.catalog.toolset.clone();
         let definition = Arc::clone(&request.entry.definition);
-        let call = async move { toolset.call(definition.name.as_str(), Some(&arguments), &context).await };
+        let call =
+            async move { toolset.call(definition.name.as_str(), Some(&arguments), &context).await };
         Running { interview, reports, call: Box::pin(call.in_current_span()), stop }
     }
 
@@ -252,8 +264,8 @@ impl Shared {
         match suspension {
             Suspension::Asks { requests, state } => {
                 let sealed = self.seal.seal(&state, &request.binding());
-                let sealed =
-                    sealed.map_err(|_| ErrorData::internal_error("the state cannot be sealed", None))?;
+                let sealed = sealed
+                    .map_err(|_| ErrorData::internal_error("the state cannot be sealed", None))?;
                 Ok(Ended::Asks(InputRequiredResult::new(Some(requests), Some(sealed))))
             }
             Suspension::Lacks(capabilities) => {
@@ -263,7 +275,12 @@ impl Shared {
     }
 
     /// Lets a call go on as a task, and answers with its beginning.
-    fn promote(self: &Arc<Self>, request: Request<'_>, running: Running, first: Option<Report>) -> Task {
+    fn promote(
+        self: &Arc<Self>,
+        request: Request<'_>,
+        running: Running,
+        first: Option<Report>,
+    ) -> Task {
         let mut options = TaskOptions::default();
         options.ttl_ms = u64::try_from(TASK_TTL.as_millis()).ok();
         options.poll_interval_ms = u64::try_from(TASK_POLL.as_millis()).ok();
@@ -309,7 +326,10 @@ impl Shared {
 }
 
 /// The rest of a call that has become a task.
-async fn as_task(mut running: Running, task: &TaskContext) -> Result<Result<Completion, Refused>, TaskExit> {
+async fn as_task(
+    mut running: Running,
+    task: &TaskContext,
+) -> Result<Result<Completion, Refused>, TaskExit> {
     loop {
         tokio::select! {
             biased;
@@ -352,12 +372,16 @@ async fn approve(interview: &Interview, tool: &str, arguments: &JsonObject) -> R
     }
     let mut shown = Value::Object(arguments.clone()).to_string();
     if shown.len() > SHOWN_ARGUMENTS_BYTES_MAX {
-        let end = (0..=SHOWN_ARGUMENTS_BYTES_MAX).rev().find(|at| shown.is_char_boundary(*at)).unwrap_or(0);
+        let end = (0..=SHOWN_ARGUMENTS_BYTES_MAX)
+            .rev()
+            .find(|at| shown.is_char_boundary(*at))
+            .unwrap_or(0);
         shown.truncate(end);
         shown.push('…');
     }
     let question = Question {
-        // A name that no tool can give: the answer to a tool's question is never taken for this one.
+        // A name that no tool can give: the answer to a tool's question is never taken for this
+        // one.
         name: format!("{HOST_PREFIX}approval"),
         kind: QuestionKind::Elicitation,
         parameters: Map::from_iter([

@@ -20,7 +20,8 @@ use crate::client::RemoteServer;
 /// Longest instructions in bytes: clients cut them at 2 KB.
 const INSTRUCTIONS_BYTES_MAX: usize = 2048;
 
-/// What a server is to offer. It is a snapshot; [`Server::publish`](super::Server::publish) replaces it by another one.
+/// What a server is to offer. It is a snapshot; [`Server::publish`](super::Server::publish)
+/// replaces it by another one.
 #[derive(Default)]
 pub struct Offer {
     /// The tools, and the path that every call takes.
@@ -39,7 +40,8 @@ pub struct Offer {
     pub expects_prompts: bool,
     /// What is known about sources beside their tools, by name.
     pub sources: HashMap<String, SourceFacts>,
-    /// Sources that are still being loaded, with the time that a call of one of their tools may wait for it.
+    /// Sources that are still being loaded, with the time that a call of one of their tools may
+    /// wait for it.
     pub loading: BTreeMap<String, Duration>,
     /// Sources that cannot be used now.
     pub unavailable: BTreeSet<String>,
@@ -54,7 +56,8 @@ pub struct SourceFacts {
     pub policy_digest: Option<PolicyDigest>,
 }
 
-/// A digest of what a source was granted. It is computed when it is first shown: a host may have a thousand sources.
+/// A digest of what a source was granted. It is computed when it is first shown: a host may have a
+/// thousand sources.
 #[derive(Clone)]
 pub struct PolicyDigest(Arc<LazyDigest>);
 
@@ -112,9 +115,12 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The tool as clients see it. Made when it is first shown: most of a thousand plugins' are not, for a while.
+    /// The tool as clients see it. Made when it is first shown: most of a thousand plugins' are
+    /// not, for a while.
     pub(super) fn tool(&self) -> &Tool {
-        self.tool.get_or_init(|| wire_tool(self.wire.clone(), &self.definition, &self.facts, self.dialect))
+        self.tool.get_or_init(|| {
+            wire_tool(self.wire.clone(), &self.definition, &self.facts, self.dialect)
+        })
     }
 
     /// Returns true if a principal may use the tool.
@@ -148,7 +154,8 @@ impl Catalog {
         let mut tools = Vec::with_capacity(toolset.tools().len());
         for ((definition, source), wire) in toolset.tools().zip(wire) {
             let name = definition.name.as_str();
-            let is_listed = only.as_ref().is_none_or(|only| only.contains(name)) && !hidden.contains(name);
+            let is_listed =
+                only.as_ref().is_none_or(|only| only.contains(name)) && !hidden.contains(name);
             if *of_source.0 != *source.name() {
                 of_source = match sources.get_key_value(source.name()) {
                     Some((source, facts)) => (Arc::clone(source), Arc::clone(facts)),
@@ -157,7 +164,15 @@ impl Catalog {
             }
             let (source, facts) = of_source.clone();
             let definition = Arc::clone(definition);
-            tools.push(Entry { definition, source, facts, dialect, is_listed, wire, tool: OnceLock::new() });
+            tools.push(Entry {
+                definition,
+                source,
+                facts,
+                dialect,
+                is_listed,
+                wire,
+                tool: OnceLock::new(),
+            });
         }
         let differs = |(_, entry): &(usize, &Entry)| entry.wire != entry.definition.name.as_str();
         let renamed = tools.iter().enumerate().filter(differs);
@@ -178,7 +193,8 @@ impl Catalog {
         }
     }
 
-    /// The tool that a client may call under a wire name. One that is hidden from the client is as good as none.
+    /// The tool that a client may call under a wire name. One that is hidden from the client is as
+    /// good as none.
     pub(super) fn find(&self, wire: &str, principal: &Principal) -> Option<&Entry> {
         let index = self.by_wire.get(wire).copied().or_else(|| self.toolset.position(wire))?;
         // A tool that has another name on the wire is not called by its own.
@@ -191,9 +207,14 @@ impl Catalog {
         !self.loading.is_empty()
     }
 
-    /// The longest time that a call may wait for a source of `principal`; `None` if none is being loaded.
+    /// The longest time that a call may wait for a source of `principal`; `None` if none is being
+    /// loaded.
     pub(super) fn loading_wait(&self, principal: &Principal) -> Option<Duration> {
-        self.loading.iter().filter(|(source, _)| principal.may_use(source)).map(|(_, wait)| *wait).max()
+        self.loading
+            .iter()
+            .filter(|(source, _)| principal.may_use(source))
+            .map(|(_, wait)| *wait)
+            .max()
     }
 
     /// Sources of `principal` that are being loaded.
@@ -226,7 +247,12 @@ impl Catalog {
     }
 }
 
-fn wire_tool(wire: String, definition: &ToolDefinition, facts: &SourceFacts, dialect: Dialect) -> Tool {
+fn wire_tool(
+    wire: String,
+    definition: &ToolDefinition,
+    facts: &SourceFacts,
+    dialect: Dialect,
+) -> Tool {
     let input = match dialect {
         Dialect::Mcp => definition.input.published_object(),
         dialect => object(definition.input.in_dialect(dialect).schema),
@@ -245,10 +271,18 @@ fn wire_tool(wire: String, definition: &ToolDefinition, facts: &SourceFacts, dia
         })
         .map(Arc::new);
     let hints = definition.annotations;
-    if [hints.read_only, hints.destructive, hints.idempotent, hints.open_world].iter().any(Option::is_some) {
+    if [hints.read_only, hints.destructive, hints.idempotent, hints.open_world]
+        .iter()
+        .any(Option::is_some)
+    {
         let (read_only, destructive) = (hints.read_only, hints.destructive);
-        tool.annotations =
-            Some(ToolAnnotations::from_raw(None, read_only, destructive, hints.idempotent, hints.open_world));
+        tool.annotations = Some(ToolAnnotations::from_raw(
+            None,
+            read_only,
+            destructive,
+            hints.idempotent,
+            hints.open_world,
+        ));
     }
     if !facts.icons.is_empty() {
         tool.icons = Some(facts.icons.iter().map(Icon::new).collect());
@@ -273,7 +307,8 @@ fn instructions(toolset: &Toolset) -> Option<String> {
     let texts: Vec<_> = toolset.sources().filter_map(|source| source.instructions()).collect();
     let mut text = texts.join("\n\n");
     if text.len() > INSTRUCTIONS_BYTES_MAX {
-        let end = (0..=INSTRUCTIONS_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let end =
+            (0..=INSTRUCTIONS_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         text.truncate(end);
     }
     (!text.is_empty()).then_some(text)

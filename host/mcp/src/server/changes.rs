@@ -49,7 +49,9 @@ fn difference(before: &Catalog, now: &Catalog) -> Change {
     };
     let renderer = |catalog: &Catalog, name: &str| {
         let mut entries = catalog.tools.iter();
-        entries.find(|entry| entry.definition.name.as_str() == name).map(|entry| json!(entry.tool()))
+        entries
+            .find(|entry| entry.definition.name.as_str() == name)
+            .map(|entry| json!(entry.tool()))
     };
     let prompts = |catalog: &Catalog| {
         let offers = catalog.prompts.iter();
@@ -57,7 +59,8 @@ fn difference(before: &Catalog, now: &Catalog) -> Change {
     };
     let resources = |catalog: &Catalog| {
         let offers = catalog.resources.iter();
-        let made: Vec<_> = offers.map(|offer| (offer.uri.clone(), renderer(catalog, &offer.tool))).collect();
+        let made: Vec<_> =
+            offers.map(|offer| (offer.uri.clone(), renderer(catalog, &offer.tool))).collect();
         let others: Vec<_> =
             catalog.resource_sources.iter().map(|source| source.prefix().to_owned()).collect();
         (made, others)

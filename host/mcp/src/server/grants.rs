@@ -1,4 +1,5 @@
-//! Grants that a person can give while a server runs, when a tool's source asks for more than it was given.
+//! Grants that a person can give while a server runs, when a tool's source asks for more than it
+//! was given.
 
 use async_trait::async_trait;
 use cofferdam_tool::ask::{Asker as _, NotAsked, Question, QuestionKind};
@@ -9,16 +10,19 @@ use super::interview::{HOST_PREFIX, Interview};
 /// Knows what sources lack, and gives it to them when a person has said so.
 #[async_trait]
 pub trait Grantor: Send + Sync {
-    /// What a source asks for and was not granted, as far as a yes alone can grant it; nothing once a person has declined.
+    /// What a source asks for and was not granted, as far as a yes alone can grant it; nothing once
+    /// a person has declined.
     fn missing(&self, source: &str) -> Vec<MissingGrant>;
 
-    /// Takes a person's answer. A grant takes effect before this returns; the error is for that person.
+    /// Takes a person's answer. A grant takes effect before this returns; the error is for that
+    /// person.
     ///
     /// # Errors
     /// Why nothing was granted.
     async fn decide(&self, source: &str, decision: Decision) -> Result<(), String>;
 
-    /// What a person would do to grant a permission that a call was refused, in a sentence without a place on the host.
+    /// What a person would do to grant a permission that a call was refused, in a sentence without
+    /// a place on the host.
     fn how_to_grant(&self, source: &str, permission: &str) -> Option<String>;
 }
 
@@ -42,8 +46,13 @@ pub enum Decision {
     Always,
 }
 
-/// Asks about what a source lacks. `Ok(true)` if something was granted, so that the call has to look anew for its tool.
-pub(super) async fn ask(grantor: &dyn Grantor, interview: &Interview, source: &str) -> Result<bool, String> {
+/// Asks about what a source lacks. `Ok(true)` if something was granted, so that the call has to
+/// look anew for its tool.
+pub(super) async fn ask(
+    grantor: &dyn Grantor,
+    interview: &Interview,
+    source: &str,
+) -> Result<bool, String> {
     let missing = grantor.missing(source);
     if missing.is_empty() || !interview.can_ask(QuestionKind::Elicitation) {
         return Ok(false);
@@ -84,7 +93,8 @@ pub(super) async fn ask(grantor: &dyn Grantor, interview: &Interview, source: &s
 }
 
 fn decision(answer: Option<&Value>) -> Decision {
-    let is_accepted = answer.and_then(|answer| answer.get("action")).is_some_and(|action| action == "accept");
+    let is_accepted =
+        answer.and_then(|answer| answer.get("action")).is_some_and(|action| action == "accept");
     match answer.and_then(|answer| answer.pointer("/content/grant")).and_then(Value::as_str) {
         Some("once") if is_accepted => Decision::Once,
         Some("always") if is_accepted => Decision::Always,
@@ -99,8 +109,14 @@ mod tests {
     #[test]
     fn only_an_accepted_answer_grants() {
         let decided = |answer: Value| decision(Some(&answer));
-        assert_eq!(decided(json!({"action": "accept", "content": {"grant": "once"}})), Decision::Once);
-        assert_eq!(decided(json!({"action": "accept", "content": {"grant": "always"}})), Decision::Always);
+        assert_eq!(
+            decided(json!({"action": "accept", "content": {"grant": "once"}})),
+            Decision::Once
+        );
+        assert_eq!(
+            decided(json!({"action": "accept", "content": {"grant": "always"}})),
+            Decision::Always
+        );
         for no in [
             json!({"action": "accept", "content": {"grant": "no"}}),
             json!({"action": "accept", "content": {}}),

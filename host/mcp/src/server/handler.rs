@@ -8,13 +8,14 @@ use cofferdam_tool::ask::LogLevel;
 use cofferdam_tool::{CallContext, Outcome, Output};
 use rmcp::model::{
     CacheScope, CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult,
-    CancelTaskParams, ClientCapabilities, CompleteRequestParams, CompleteResult, CompletionInfo, ConstString,
-    CreateTaskResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestMethod,
-    GetPromptRequestParams, GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, Implementation,
-    InputResponses, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, MetaObject, PaginatedRequestParams, ReadResourceRequestMethod,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, Resource,
-    ResourceContents, ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
+    CancelTaskParams, ClientCapabilities, CompleteRequestParams, CompleteResult, CompletionInfo,
+    ConstString, CreateTaskResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
+    GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
+    GetTaskParams, GetTaskResult, Implementation, InputResponses, JsonObject, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
+    PaginatedRequestParams, ReadResourceRequestMethod, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Reference, Resource, ResourceContents,
+    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
     SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
@@ -89,7 +90,8 @@ impl Handler {
             let asked = Asked::ByResult { state: what.state, responses: what.responses };
             (caller.meta().log_level().map(level::from_wire), asked)
         } else {
-            let log_level = *self.connection.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+            let log_level =
+                *self.connection.log_level.lock().unwrap_or_else(PoisonError::into_inner);
             (Some(log_level), Asked::ByRequest)
         };
         let request = Request {
@@ -127,7 +129,8 @@ impl Handler {
                 _ => {}
             }
         }
-        let Waited { catalog, progress } = self.shared.catalog_with(catalog, &name, &caller).await?;
+        let Waited { catalog, progress } =
+            self.shared.catalog_with(catalog, &name, &caller).await?;
         let Some(entry) = catalog.find(&name, &caller.principal) else {
             let missing = catalog.missing(&caller.principal);
             let mut result = answer::error(answer::unknown(&name, &missing));
@@ -184,7 +187,8 @@ impl Handler {
         let entry = offer.and_then(|offer| catalog.renderer(&offer.tool, &caller.principal));
         let Some(entry) = entry else {
             let (arguments, call) = (request.arguments.unwrap_or_default(), self.passing(&caller));
-            let passed = catalog.passed.prompt(&request.name, arguments, &caller.principal, &call).await;
+            let passed =
+                catalog.passed.prompt(&request.name, arguments, &caller.principal, &call).await;
             if let Some(passed) = passed {
                 let mut result = passed?;
                 result.meta = self.signed_for(None, &caller);
@@ -244,7 +248,9 @@ impl Handler {
                 Ok(output) => found(offer.contents(&uri, output), 0),
             };
         }
-        for source in catalog.resource_sources.iter().filter(|source| principal.may_use(source.name())) {
+        for source in
+            catalog.resource_sources.iter().filter(|source| principal.may_use(source.name()))
+        {
             if uri.starts_with(source.prefix())
                 && let Some((media_type, body)) = source.read(&uri).await
             {
@@ -269,8 +275,8 @@ impl Handler {
         }
     }
 
-    /// A tool's output for a prompt or a resource: there is no result that could be an error, so a failure is one of the
-    /// protocol.
+    /// A tool's output for a prompt or a resource: there is no result that could be an error, so a
+    /// failure is one of the protocol.
     async fn render(
         &self,
         entry: &Entry,
@@ -291,11 +297,17 @@ impl Handler {
                 },
             },
             Ended::NotApproved(reason) => Err(ErrorData::invalid_request(reason, None)),
-            Ended::Task(_) => Err(ErrorData::internal_error("this request cannot become a task", None)),
+            Ended::Task(_) => {
+                Err(ErrorData::internal_error("this request cannot become a task", None))
+            }
         }
     }
 
-    fn signed(&self, meta: Option<MetaObject>, context: &RequestContext<RoleServer>) -> Option<MetaObject> {
+    fn signed(
+        &self,
+        meta: Option<MetaObject>,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<MetaObject> {
         if is_modern(context) { Some(self.sign(meta)) } else { meta }
     }
 
@@ -305,7 +317,10 @@ impl Handler {
 
     fn sign(&self, meta: Option<MetaObject>) -> MetaObject {
         let mut meta = meta.unwrap_or_default();
-        meta.insert("io.modelcontextprotocol/serverInfo".to_owned(), self.shared.server_info.clone());
+        meta.insert(
+            "io.modelcontextprotocol/serverInfo".to_owned(),
+            self.shared.server_info.clone(),
+        );
         meta
     }
 }
@@ -377,14 +392,15 @@ impl ServerHandler for Handler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        // The transport compares headers with arguments by its schema; whether the tool may be called is decided at the call.
+        // The transport compares headers with arguments by its schema; whether the tool may be
+        // called is decided at the call.
         let catalog = self.shared.catalog();
         let entry = catalog.find(name, &Principal::local())?;
         Some(Tool::new("", "", Arc::clone(&entry.tool().input_schema)))
     }
 
-    // The SDK keeps the future of a request in one that has room for the largest of all methods, and moves that several times
-    // before it runs: what is large is boxed here.
+    // The SDK keeps the future of a request in one that has room for the largest of all methods,
+    // and moves that several times before it runs: what is large is boxed here.
     fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -430,18 +446,29 @@ impl ServerHandler for Handler {
     ) -> Result<CompleteResult, ErrorData> {
         let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
         let tool = match &request.r#ref {
-            Reference::Prompt(prompt) => {
-                catalog.prompts.iter().find(|offer| offer.name == prompt.name).map(|offer| &offer.tool)
-            }
-            Reference::Resource(resource) => {
-                catalog.resources.iter().find(|offer| offer.uri == resource.uri).map(|offer| &offer.tool)
-            }
+            Reference::Prompt(prompt) => catalog
+                .prompts
+                .iter()
+                .find(|offer| offer.name == prompt.name)
+                .map(|offer| &offer.tool),
+            Reference::Resource(resource) => catalog
+                .resources
+                .iter()
+                .find(|offer| offer.uri == resource.uri)
+                .map(|offer| &offer.tool),
             _ => None,
         };
         let Some(entry) = tool.and_then(|tool| catalog.renderer(tool, &principal)) else {
-            return Err(ErrorData::invalid_params("there is no such prompt or resource template", None));
+            return Err(ErrorData::invalid_params(
+                "there is no such prompt or resource template",
+                None,
+            ));
         };
-        let values = prompts::completions(&entry.definition, &request.argument.name, &request.argument.value);
+        let values = prompts::completions(
+            &entry.definition,
+            &request.argument.name,
+            &request.argument.value,
+        );
         let completion =
             CompletionInfo::new(values).map_err(|error| ErrorData::internal_error(error, None))?;
         Ok(CompleteResult::new(completion))
@@ -457,7 +484,9 @@ impl ServerHandler for Handler {
         let mut all: Vec<Resource> = offers
             .filter_map(|offer| Some(offer.resource(catalog.renderer(&offer.tool, &principal)?)))
             .collect();
-        for source in catalog.resource_sources.iter().filter(|source| principal.may_use(source.name())) {
+        for source in
+            catalog.resource_sources.iter().filter(|source| principal.may_use(source.name()))
+        {
             all.extend(source.list(RESOURCES_MAX).await.into_iter().map(|listed| {
                 let mut resource = Resource::new(listed.uri, listed.name);
                 resource.mime_type = listed.media_type;
@@ -481,7 +510,8 @@ impl ServerHandler for Handler {
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
         let offers = catalog.resources.iter().filter(|offer| offer.is_template());
-        let own = offers.filter_map(|offer| Some(offer.template(catalog.renderer(&offer.tool, &principal)?)));
+        let own = offers
+            .filter_map(|offer| Some(offer.template(catalog.renderer(&offer.tool, &principal)?)));
         let all = own.chain(catalog.passed.templates(&principal)).collect();
         let (templates, next) = page(all, request, self.shared.options.page_size)?;
         let mut result = ListResourceTemplatesResult::with_all_items(templates);
@@ -504,7 +534,8 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let mut subscriptions = self.connection.subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut subscriptions =
+            self.connection.subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
         if subscriptions.len() >= SUBSCRIPTIONS_MAX {
             return Err(ErrorData::invalid_request("too many subscriptions", None));
         }
@@ -517,7 +548,11 @@ impl ServerHandler for Handler {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.connection.subscriptions.lock().unwrap_or_else(PoisonError::into_inner).remove(&request.uri);
+        self.connection
+            .subscriptions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&request.uri);
         Ok(())
     }
 
@@ -550,10 +585,17 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        tokio::spawn(tell_connection(self.shared.changes(), Arc::clone(&self.connection), context.peer));
+        tokio::spawn(tell_connection(
+            self.shared.changes(),
+            Arc::clone(&self.connection),
+            context.peer,
+        ));
     }
 
-    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
         Some(requested.clone())
     }
 

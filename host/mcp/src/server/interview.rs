@@ -1,9 +1,10 @@
 //! Questions of one call, and the three ways in which a client can be asked.
 //!
-//! A client of the handshake era is sent a request while the call waits. A client of the stateless era gets the questions as
-//! the result of its request and sends the request again with the answers: the call is then run again from its beginning and
-//! finds them (its changes to files were rolled back, like those of every call that does not succeed). The client of a task
-//! finds the questions in the task and answers them there.
+//! A client of the handshake era is sent a request while the call waits. A client of the stateless
+//! era gets the questions as the result of its request and sends the request again with the
+//! answers: the call is then run again from its beginning and finds them (its changes to files were
+//! rolled back, like those of every call that does not succeed). The client of a task finds the
+//! questions in the task and answers them there.
 
 use data_encoding::HEXLOWER;
 use std::collections::BTreeMap;
@@ -15,7 +16,9 @@ use cofferdam_tool::OutputSchema;
 use cofferdam_tool::ask::{Asker, NotAsked, Question, QuestionKind};
 use futures_util::future::try_join_all;
 use rmcp::RoleServer;
-use rmcp::model::{ClientCapabilities, ElicitationCapability, InputRequest, InputRequests, ServerRequest};
+use rmcp::model::{
+    ClientCapabilities, ElicitationCapability, InputRequest, InputRequests, ServerRequest,
+};
 use rmcp::service::Peer;
 use rmcp::task_manager::TaskContext;
 use serde_json::{Value, json};
@@ -25,12 +28,14 @@ use tokio::sync::Notify;
 use super::caller::Caller;
 use super::rounds::{Answered, State};
 
-/// Most questions of one call. Each is kept by the client, by the server, or in the state between them.
+/// Most questions of one call. Each is kept by the client, by the server, or in the state between
+/// them.
 const QUESTIONS_MAX: usize = 64;
 /// Maximum number of times that a question is repeated because its answer does not fit.
 const REPEATS_MAX: u32 = 2;
 
-/// What the names of the host's own questions begin with. No tool's question can: there is no `.` in its alphabet.
+/// What the names of the host's own questions begin with. No tool's question can: there is no `.`
+/// in its alphabet.
 pub(super) const HOST_PREFIX: &str = "cofferdam.";
 
 /// The questions and answers of one call.
@@ -67,8 +72,8 @@ impl Interview {
         Self::new(Way::Request, caller)
     }
 
-    /// For a client that gets the questions as a result. `state` is what it brought from the round before, and `responses` its
-    /// answers to that round.
+    /// For a client that gets the questions as a result. `state` is what it brought from the round
+    /// before, and `responses` its answers to that round.
     pub(super) fn by_result(
         caller: Arc<Caller>,
         state: State,
@@ -76,8 +81,9 @@ impl Interview {
     ) -> Self {
         let State { answers: mut known, asked, misfits } = state;
         for (key, answer) in responses {
-            // What was not asked for in the round before may be an answer that a client knew to be wanted. Questions of the host
-            // itself are asked first: their names are not a tool's to use.
+            // What was not asked for in the round before may be an answer that a client knew to be
+            // wanted. Questions of the host itself are asked first: their names are not a tool's to
+            // use.
             let question = match asked.get(&key) {
                 Some(question) => Some(question.clone()),
                 None if key.starts_with(HOST_PREFIX) => continue,
@@ -97,7 +103,8 @@ impl Interview {
     /// From now on questions are put to the client in the task.
     pub(super) fn has_become(&self, task: TaskContext) {
         let _ = self.task.set(task);
-        // A question may have been asked since the last look at the call: it goes to the task instead.
+        // A question may have been asked since the last look at the call: it goes to the task
+        // instead.
         self.became_task.notify_one();
     }
 
@@ -105,7 +112,9 @@ impl Interview {
     pub(super) async fn suspended(&self) -> Suspension {
         loop {
             let notified = self.has_ended.notified();
-            if let Some(suspension) = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            if let Some(suspension) =
+                self.ended.lock().unwrap_or_else(PoisonError::into_inner).take()
+            {
                 return suspension;
             }
             notified.await;
@@ -118,7 +127,8 @@ impl Interview {
         std::future::pending().await
     }
 
-    /// The same for questions, which can be asked after all if the call becomes a task at that moment. Returns then.
+    /// The same for questions, which can be asked after all if the call becomes a task at that
+    /// moment. Returns then.
     async fn suspend_unless_task(&self, asks: Suspension) {
         if self.task.get().is_none() {
             self.announce(asks);
@@ -150,16 +160,22 @@ impl Interview {
     ) -> Result<Result<Vec<Value>, Suspension>, NotAsked> {
         let digests: Vec<String> = questions.iter().map(|(_, question)| digest(question)).collect();
         let answer = |(key, question): &(String, Question), digest: &String| {
-            let fits = |answered: &&Answered| answered.question.as_ref().is_none_or(|asked| asked == digest);
+            let fits = |answered: &&Answered| {
+                answered.question.as_ref().is_none_or(|asked| asked == digest)
+            };
             let answered = known.get(key).filter(fits)?;
             Some(check(question, &answered.answer).map(|()| answered.answer.clone()))
         };
-        let answers: Vec<Option<Result<Value, String>>> =
-            questions.iter().zip(&digests).map(|(question, digest)| answer(question, digest)).collect();
+        let answers: Vec<Option<Result<Value, String>>> = questions
+            .iter()
+            .zip(&digests)
+            .map(|(question, digest)| answer(question, digest))
+            .collect();
         if answers.iter().all(|answer| matches!(answer, Some(Ok(_)))) {
             return Ok(Ok(answers.into_iter().flatten().flatten().collect()));
         }
-        let mut state = State { answers: known.clone(), asked: BTreeMap::new(), misfits: misfits.clone() };
+        let mut state =
+            State { answers: known.clone(), asked: BTreeMap::new(), misfits: misfits.clone() };
         let mut requests = InputRequests::new();
         for (((key, question), digest), answer) in questions.iter().zip(digests).zip(answers) {
             let request = match answer {
@@ -206,12 +222,11 @@ impl Asker for Interview {
     fn can_ask(&self, kind: QuestionKind) -> bool {
         match kind {
             // A client that says nothing about the modes has the one that there was first.
-            QuestionKind::Elicitation => self
-                .caller
-                .capabilities()
-                .elicitation
-                .as_ref()
-                .is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none()),
+            QuestionKind::Elicitation => {
+                self.caller.capabilities().elicitation.as_ref().is_some_and(|elicitation| {
+                    elicitation.form.is_some() || elicitation.url.is_none()
+                })
+            }
             QuestionKind::Sampling => self.caller.capabilities().sampling.is_some(),
             QuestionKind::Roots => self.caller.capabilities().roots.is_some(),
         }
@@ -253,7 +268,10 @@ impl Asker for Interview {
 }
 
 /// Asks until an answer fits, a few times at most.
-async fn repeated<F>(question: Question, ask: impl Fn(Question, u32) -> F) -> Result<Value, NotAsked>
+async fn repeated<F>(
+    question: Question,
+    ask: impl Fn(Question, u32) -> F,
+) -> Result<Value, NotAsked>
 where
     F: Future<Output = Result<Value, NotAsked>>,
 {
@@ -312,7 +330,9 @@ fn check(question: &Question, answer: &Value) -> Result<(), String> {
         QuestionKind::Roots if !members.get("roots").is_some_and(Value::is_array) => {
             invalid("`roots` is missing")
         }
-        QuestionKind::Sampling if !members.contains_key("content") => invalid("`content` is missing"),
+        QuestionKind::Sampling if !members.contains_key("content") => {
+            invalid("`content` is missing")
+        }
         QuestionKind::Roots | QuestionKind::Sampling => Ok(()),
         QuestionKind::Elicitation => match members.get("action").and_then(Value::as_str) {
             Some("accept") => check_form(question, members.get("content")),
@@ -327,7 +347,9 @@ fn check_form(question: &Question, content: Option<&Value>) -> Result<(), String
     // Some clients leave `content` out when a person has filled in nothing.
     let empty = json!({});
     let content = content.unwrap_or(&empty);
-    let Some(fields) = content.as_object() else { return Err("`content` is not an object".to_owned()) };
+    let Some(fields) = content.as_object() else {
+        return Err("`content` is not an object".to_owned());
+    };
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let missing: Vec<_> = required
         .filter_map(Value::as_str)
@@ -358,7 +380,9 @@ fn digest(question: &Question) -> String {
 fn capability(kind: QuestionKind) -> ClientCapabilities {
     let mut capabilities = ClientCapabilities::default();
     match kind {
-        QuestionKind::Elicitation => capabilities.elicitation = Some(ElicitationCapability::default()),
+        QuestionKind::Elicitation => {
+            capabilities.elicitation = Some(ElicitationCapability::default())
+        }
         QuestionKind::Sampling => capabilities.sampling = Some(Default::default()),
         QuestionKind::Roots => capabilities.roots = Some(Default::default()),
     }
@@ -392,7 +416,10 @@ mod tests {
         assert_eq!(unfit.await, Err(NotAsked::Invalid("`allow` is missing".to_owned())));
         let asked = asked.into_inner().unwrap();
         assert_eq!(asked.len(), 3);
-        assert!(asked[0] == "Allow?" && asked[2].ends_with("not taken: `allow` is missing."), "{asked:?}");
+        assert!(
+            asked[0] == "Allow?" && asked[2].ends_with("not taken: `allow` is missing."),
+            "{asked:?}"
+        );
         let second = repeated(form(), |_, repeat| async move {
             let allow = if repeat == 0 { json!("x") } else { json!(true) };
             Ok(json!({"action": "accept", "content": {"allow": allow}}))
@@ -416,9 +443,12 @@ mod tests {
             assert_eq!(request.contains("`allow` is missing"), round > 0, "{request}");
             misfits = state.misfits;
             let question = Some(state.asked["q"].clone());
-            known.insert("q".to_owned(), Answered { question, answer: json!({"action": "accept"}) });
+            known
+                .insert("q".to_owned(), Answered { question, answer: json!({"action": "accept"}) });
         }
         let ended = Interview::recall(&known, &misfits, &questions);
-        assert!(matches!(ended, Err(NotAsked::Invalid(problem)) if problem == "`allow` is missing"));
+        assert!(
+            matches!(ended, Err(NotAsked::Invalid(problem)) if problem == "`allow` is missing")
+        );
     }
 }

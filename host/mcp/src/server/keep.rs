@@ -1,4 +1,5 @@
-//! Results that are too long for a client, kept for a while under an address that cannot be guessed.
+//! Results that are too long for a client, kept for a while under an address that cannot be
+//! guessed.
 
 use data_encoding::HEXLOWER;
 use std::collections::VecDeque;
@@ -26,7 +27,8 @@ struct Kept {
 }
 
 impl Keep {
-    /// Keeps a text for a principal. `None` if the system has no random numbers, or the text is larger than all that may be kept.
+    /// Keeps a text for a principal. `None` if the system has no random numbers, or the text is
+    /// larger than all that may be kept.
     pub(super) fn put(&self, owner: &str, text: &str) -> Option<String> {
         if text.len() > BYTES_MAX {
             return None;
@@ -34,12 +36,18 @@ impl Keep {
         let mut id = [0; 16];
         getrandom::fill(&mut id).ok()?;
         let uri = format!("{SCHEME}{}", HEXLOWER.encode(&id));
-        let kept =
-            Kept { uri: uri.clone(), owner: owner.to_owned(), since: Instant::now(), text: text.into() };
+        let kept = Kept {
+            uri: uri.clone(),
+            owner: owner.to_owned(),
+            since: Instant::now(),
+            text: text.into(),
+        };
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         all.push_back(kept);
         let mut bytes: usize = all.iter().map(|kept| kept.text.len()).sum();
-        while bytes > BYTES_MAX || all.front().is_some_and(|oldest| oldest.since.elapsed() > AGE_MAX) {
+        while bytes > BYTES_MAX
+            || all.front().is_some_and(|oldest| oldest.since.elapsed() > AGE_MAX)
+        {
             bytes -= all.pop_front().map_or(bytes, |oldest| oldest.text.len());
         }
         Some(uri)

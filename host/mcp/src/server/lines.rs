@@ -1,10 +1,11 @@
 //! JSON lines: how a client on standard input and output is read and answered.
 //!
-//! Lines mean what the SDK's own transport says they mean, with two differences that a client sees: answers and notifications
-//! that come before the first request belong to nothing and are passed over, where the SDK would end the connection; and answers
-//! that are ready together are written together. The most frequent message, a plain `tools/call`, is read in one go
-//! (`lines/call.rs`); the SDK tries one type of request after the other. Batches of revision 2025-03-26 are taken apart here
-//! (`lines/batch.rs`).
+//! Lines mean what the SDK's own transport says they mean, with two differences that a client sees:
+//! answers and notifications that come before the first request belong to nothing and are passed
+//! over, where the SDK would end the connection; and answers that are ready together are written
+//! together. The most frequent message, a plain `tools/call`, is read in one go (`lines/call.rs`);
+//! the SDK tries one type of request after the other. Batches of revision 2025-03-26 are taken
+//! apart here (`lines/batch.rs`).
 
 mod batch;
 mod call;
@@ -39,7 +40,8 @@ pub(super) struct Lines<R, W> {
     /// A line could not be read and was answered, and the answer is not yet written.
     owes_flush: bool,
     has_begun: bool,
-    /// Requests that wait for their answers, as far as that is known: for when to write, and for nothing else.
+    /// Requests that wait for their answers, as far as that is known: for when to write, and for
+    /// nothing else.
     unanswered: usize,
     /// `None` unless the client speaks the revision that has batches.
     batches: Option<Batches>,
@@ -51,7 +53,8 @@ pub(super) struct Lines<R, W> {
 pub(crate) struct Closing {
     /// Says that the server is stopping: what was asked is answered, and nothing new is begun.
     pub(crate) stop: CancellationToken,
-    /// Fires when nothing more will be asked, because the input has ended or the server is stopping.
+    /// Fires when nothing more will be asked, because the input has ended or the server is
+    /// stopping.
     pub(crate) last: CancellationToken,
 }
 
@@ -95,7 +98,8 @@ where
         async move { output.flush().await }
     }
 
-    /// The next message of a batch that was read, as a line. Otherwise reads a line, which may turn out to be a batch.
+    /// The next message of a batch that was read, as a line. Otherwise reads a line, which may turn
+    /// out to be a batch.
     async fn next_message(&mut self) -> Option<()> {
         loop {
             if let Some(message) = self.batches.as_mut().and_then(Batches::next) {
@@ -103,7 +107,8 @@ where
                 return Some(());
             }
             self.next_line().await?;
-            let Some(batches) = self.batches.as_mut().filter(|_| batch::is_batch(&self.line)) else {
+            let Some(batches) = self.batches.as_mut().filter(|_| batch::is_batch(&self.line))
+            else {
                 return Some(());
             };
             if !batches.read(&self.line) {
@@ -114,22 +119,26 @@ where
         }
     }
 
-    /// Reads until `line` holds a whole line, with its end. `None` at the end of the input; what came before that without
-    /// the end of a line is no message.
+    /// Reads until `line` holds a whole line, with its end. `None` at the end of the input; what
+    /// came before that without the end of a line is no message.
     async fn next_line(&mut self) -> Option<()> {
         loop {
             match self.step().await {
                 Step::Line => return Some(()),
                 Step::Part => {}
                 Step::TooLong => {
-                    tracing::error!(LINE_BYTES_MAX, "a line of the client is too long and passed over")
+                    tracing::error!(
+                        LINE_BYTES_MAX,
+                        "a line of the client is too long and passed over"
+                    )
                 }
                 Step::End => return None,
             }
         }
     }
 
-    /// Takes what there is of a line. Between waiting and taking nothing is lost if the future is dropped.
+    /// Takes what there is of a line. Between waiting and taking nothing is lost if the future is
+    /// dropped.
     async fn step(&mut self) -> Step {
         let available = match self.input.fill_buf().await {
             Ok([]) => return Step::End,
@@ -157,11 +166,13 @@ where
         step
     }
 
-    /// The message of a line, as the SDK reads it. `None` if it is to be ignored, or was answered because it is no message.
+    /// The message of a line, as the SDK reads it. `None` if it is to be ignored, or was answered
+    /// because it is no message.
     async fn read_by_sdk(&mut self, line: Vec<u8>) -> Option<RxJsonRpcMessage<RoleServer>> {
         let answers = Waiting::new(&self.output);
         // All of the line is there and answers go to memory, so this never waits.
-        let message = AsyncRwTransport::<RoleServer, _, _>::new(Cursor::new(line), answers).receive().await;
+        let message =
+            AsyncRwTransport::<RoleServer, _, _>::new(Cursor::new(line), answers).receive().await;
         self.owes_flush = message.is_none() && self.output.has_waiting();
         message
     }
@@ -177,7 +188,10 @@ where
                 }
             }
             ClientJsonRpcMessage::Notification(notification)
-                if matches!(notification.notification, ClientNotification::CancelledNotification(_)) =>
+                if matches!(
+                    notification.notification,
+                    ClientNotification::CancelledNotification(_)
+                ) =>
             {
                 self.unanswered = self.unanswered.saturating_sub(1);
             }
@@ -197,7 +211,8 @@ where
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let is_answer = matches!(message, ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_));
+        let is_answer =
+            matches!(message, ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_));
         let added = match &mut self.batches {
             None => self.output.add(&message),
             Some(batches) => match batches.collect(message) {
@@ -209,8 +224,8 @@ where
         };
         if is_answer {
             self.unanswered = self.unanswered.saturating_sub(1);
-            // Whoever waits for this answer alone gets it at once. Others are written by the first of these futures that
-            // runs, all that are there by then in one go.
+            // Whoever waits for this answer alone gets it at once. Others are written by the first
+            // of these futures that runs, all that are there by then in one go.
             if self.unanswered == 0 {
                 self.output.try_flush();
             }
@@ -220,8 +235,9 @@ where
         async move {
             added?;
             let flushed = last.run_until_cancelled(output.flush()).await;
-            // The SDK sends the last answers one after the other and not for long: a client that reads slowly must not hold
-            // them up. What cannot be written at once is written when the connection is closed.
+            // The SDK sends the last answers one after the other and not for long: a client that
+            // reads slowly must not hold them up. What cannot be written at once is written when
+            // the connection is closed.
             flushed.unwrap_or_else(|| {
                 output.try_flush();
                 Ok(())
@@ -248,7 +264,8 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// The next message. `None` at the end of the input, or when the server is stopping and has answered everything.
+    /// The next message. `None` at the end of the input, or when the server is stopping and has
+    /// answered everything.
     async fn next_until_stopped(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             if self.owes_flush {

@@ -1,7 +1,7 @@
 //! The methods of MCP.
 
-/// Whether a method is one of MCP's that a client may send. A request of it whose parameters could not be read is malformed,
-/// and not unknown.
+/// Whether a method is one of MCP's that a client may send. A request of it whose parameters could
+/// not be read is malformed, and not unknown.
 pub(super) fn is_known(method: &str) -> bool {
     matches!(
         method,
@@ -30,6 +30,10 @@ pub(super) fn is_known(method: &str) -> bool {
 pub(super) fn is_legacy(method: &str) -> bool {
     matches!(
         method,
-        "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe"
+        "initialize"
+            | "ping"
+            | "logging/setLevel"
+            | "resources/subscribe"
+            | "resources/unsubscribe"
     )
 }

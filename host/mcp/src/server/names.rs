@@ -11,11 +11,12 @@ const CHARS_MAX: usize = 64;
 /// Hexadecimal digits that tell two names apart which would be the same on the wire.
 const SUFFIX_CHARS: usize = 8;
 
-/// The wire names of tools, in the order of `names`: characters out of `A-Z a-z 0-9 _ -`, at most 64 of them.
+/// The wire names of tools, in the order of `names`: characters out of `A-Z a-z 0-9 _ -`, at most
+/// 64 of them.
 ///
-/// A name that fits is kept. One that does not loses what does not fit, and where two become the same, each that was changed
-/// gets a suffix computed from its full name. So a wire name depends on the set of names alone, not on their order or
-/// on the time.
+/// A name that fits is kept. One that does not loses what does not fit, and where two become the
+/// same, each that was changed gets a suffix computed from its full name. So a wire name depends on
+/// the set of names alone, not on their order or on the time.
 pub(super) fn wire_names<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let mut takers: HashMap<Cow<'_, str>, usize> = HashMap::with_capacity(names.size_hint().0);
     for name in names.clone() {

@@ -24,7 +24,11 @@ pub(super) async fn tell_connection(
     }
 }
 
-async fn tell(peer: &Peer<RoleServer>, change: Change, connection: &Connection) -> Result<(), ServiceError> {
+async fn tell(
+    peer: &Peer<RoleServer>,
+    change: Change,
+    connection: &Connection,
+) -> Result<(), ServiceError> {
     if change.tools {
         peer.notify_tool_list_changed().await?;
     }
@@ -33,7 +37,8 @@ async fn tell(peer: &Peer<RoleServer>, change: Change, connection: &Connection) 
     }
     if change.resources {
         peer.notify_resource_list_changed().await?;
-        let subscribed = connection.subscriptions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let subscribed =
+            connection.subscriptions.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for uri in subscribed {
             peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await?;
         }
@@ -41,7 +46,8 @@ async fn tell(peer: &Peer<RoleServer>, change: Change, connection: &Connection) 
     Ok(())
 }
 
-/// Tells a client of the stateless era on the stream of its subscription, until it closes that, its input ends (`last`), or the server stops.
+/// Tells a client of the stateless era on the stream of its subscription, until it closes that, its
+/// input ends (`last`), or the server stops.
 pub(super) async fn tell_subscription(
     shared: &Shared,
     context: &SubscriptionContext,

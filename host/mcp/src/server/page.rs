@@ -6,7 +6,8 @@ use rmcp::model::PaginatedRequestParams;
 /// What a cursor begins with: it is opaque to clients, and nothing else is mistaken for one.
 const CURSOR: &str = "from-";
 
-/// The page that a request asks for, and the cursor of the next one. No cursor, or an empty one, is the beginning.
+/// The page that a request asks for, and the cursor of the next one. No cursor, or an empty one, is
+/// the beginning.
 pub(super) fn page<T>(
     all: Vec<T>,
     request: Option<PaginatedRequestParams>,

@@ -1,14 +1,16 @@
 //! Resources, templates and prompts of remote servers, passed on as such.
 //!
-//! Each keeps its address or name where that is free. Where another source has it already, it gets the name of its server
-//! before it: `docs+file:///a` and `docs_summary`.
+//! Each keeps its address or name where that is free. Where another source has it already, it gets
+//! the name of its server before it: `docs+file:///a` and `docs_summary`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cofferdam_tool::CallContext;
 use rmcp::ErrorData;
-use rmcp::model::{GetPromptResult, JsonObject, Prompt, ReadResourceResult, Resource, ResourceTemplate};
+use rmcp::model::{
+    GetPromptResult, JsonObject, Prompt, ReadResourceResult, Resource, ResourceTemplate,
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -52,7 +54,8 @@ impl PassedOn {
         sources: &[Arc<dyn ResourceSource>],
     ) -> Self {
         let mut prompts: BTreeSet<_> = prompts.iter().map(|prompt| prompt.name.clone()).collect();
-        let mut addresses: BTreeSet<_> = resources.iter().map(|resource| resource.uri.clone()).collect();
+        let mut addresses: BTreeSet<_> =
+            resources.iter().map(|resource| resource.uri.clone()).collect();
         let is_taken = |uri: &str| sources.iter().any(|source| uri.starts_with(source.prefix()));
         let mut all = Self::default();
         for server in servers {
@@ -64,13 +67,17 @@ impl PassedOn {
             };
             for mut item in resources {
                 let remote = item.uri.clone();
-                let Some(uri) = free(&mut addresses, &remote, format!("{name}+{remote}")) else { continue };
+                let Some(uri) = free(&mut addresses, &remote, format!("{name}+{remote}")) else {
+                    continue;
+                };
                 item.uri = uri;
                 all.resources.push(Named { server: Arc::clone(server), remote, item });
             }
             for mut item in templates {
                 let remote = item.uri_template.clone();
-                let Some(uri) = free(&mut addresses, &remote, format!("{name}+{remote}")) else { continue };
+                let Some(uri) = free(&mut addresses, &remote, format!("{name}+{remote}")) else {
+                    continue;
+                };
                 item.uri_template = uri;
                 all.templates.push(Named { server: Arc::clone(server), remote, item });
             }
@@ -85,7 +92,10 @@ impl PassedOn {
         all
     }
 
-    pub(super) fn resources<'a>(&'a self, principal: &'a Principal) -> impl Iterator<Item = Resource> + 'a {
+    pub(super) fn resources<'a>(
+        &'a self,
+        principal: &'a Principal,
+    ) -> impl Iterator<Item = Resource> + 'a {
         of(&self.resources, principal)
     }
 
@@ -96,7 +106,10 @@ impl PassedOn {
         of(&self.templates, principal)
     }
 
-    pub(super) fn prompts<'a>(&'a self, principal: &'a Principal) -> impl Iterator<Item = Prompt> + 'a {
+    pub(super) fn prompts<'a>(
+        &'a self,
+        principal: &'a Principal,
+    ) -> impl Iterator<Item = Prompt> + 'a {
         of(&self.prompts, principal)
     }
 
@@ -113,7 +126,8 @@ impl PassedOn {
     ) -> Option<Result<ReadResourceResult, ErrorData>> {
         let (server, remote) = self.owner(uri, principal)?;
         let read = server.read_resource(&remote, call).await;
-        let result = read.map_err(|error| failed(server, &error)).and_then(|result| parsed(server, result));
+        let result =
+            read.map_err(|error| failed(server, &error)).and_then(|result| parsed(server, result));
         Some(result.map(|mut result: ReadResourceResult| {
             result.meta = None;
             result
@@ -131,7 +145,9 @@ impl PassedOn {
         let mut prompts = self.prompts.iter().filter(|named| named.is_for(principal));
         let Named { server, remote, .. } = prompts.find(|named| named.item.name == name)?;
         let result = server.get_prompt(remote, arguments, call).await;
-        let result = result.map_err(|error| failed(server, &error)).and_then(|result| parsed(server, result));
+        let result = result
+            .map_err(|error| failed(server, &error))
+            .and_then(|result| parsed(server, result));
         Some(result.map(|mut result: GetPromptResult| {
             result.meta = None;
             result

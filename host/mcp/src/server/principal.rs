@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-/// The one whose request is answered. Whoever can write to standard input is `local` and may use everything.
+/// The one whose request is answered. Whoever can write to standard input is `local` and may use
+/// everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     name: Arc<str>,
@@ -18,14 +19,17 @@ pub struct ToolPattern(Box<str>);
 
 /// A pattern that no tool's name can match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("write the name of a tool; `*` stands for any characters, and there are no other wildcards")]
+#[error(
+    "write the name of a tool; `*` stands for any characters, and there are no other wildcards"
+)]
 pub struct InvalidToolPattern;
 
 impl ToolPattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// [`InvalidToolPattern`] for an empty pattern, white space and the wildcards of other pattern languages.
+    /// [`InvalidToolPattern`] for an empty pattern, white space and the wildcards of other pattern
+    /// languages.
     pub fn new(pattern: &str) -> Result<Self, InvalidToolPattern> {
         let is_foreign = |c: char| c.is_whitespace() || c.is_control() || "?[]{}!,\\".contains(c);
         if pattern.is_empty() || pattern.contains(is_foreign) {
@@ -38,7 +42,9 @@ impl ToolPattern {
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         let mut parts = self.0.split('*');
-        let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+        let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
+            return false;
+        };
         let Some(last) = parts.next_back() else { return rest.is_empty() };
         for part in parts {
             // The earliest place leaves most for what follows.
@@ -57,13 +63,14 @@ impl Principal {
         Self { name: Arc::clone(&NAME), sources: None, tools: None, decides: true }
     }
 
-    /// Somebody who was authenticated under a name. `sources` names the plugins, stores and servers whose tools may be used;
-    /// `None` means all.
+    /// Somebody who was authenticated under a name. `sources` names the plugins, stores and servers
+    /// whose tools may be used; `None` means all.
     pub fn new(name: impl Into<Arc<str>>, sources: Option<BTreeSet<String>>) -> Self {
         Self { name: name.into(), sources: sources.map(Arc::new), tools: None, decides: false }
     }
 
-    /// The name, unique among the principals of one server. It is what sessions and tasks belong to.
+    /// The name, unique among the principals of one server. It is what sessions and tasks belong
+    /// to.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -81,14 +88,15 @@ impl Principal {
         self.decides
     }
 
-    /// Limits the tools that may be listed and called to those that a pattern matches; `None` means all of the sources.
+    /// Limits the tools that may be listed and called to those that a pattern matches; `None` means
+    /// all of the sources.
     #[must_use]
     pub fn limited_to(self, tools: Option<Vec<ToolPattern>>) -> Self {
         Self { tools: tools.map(Into::into), ..self }
     }
 
-    /// Returns true if everything of a source may be used, such as its files. A principal that is limited to tools needs the
-    /// source to be named for that.
+    /// Returns true if everything of a source may be used, such as its files. A principal that is
+    /// limited to tools needs the source to be named for that.
     #[must_use]
     pub fn may_use(&self, source: &str) -> bool {
         match &self.sources {
@@ -101,7 +109,10 @@ impl Principal {
     #[must_use]
     pub fn may_call(&self, source: &str, tool: &str) -> bool {
         self.sources.as_ref().is_none_or(|sources| sources.contains(source))
-            && self.tools.as_ref().is_none_or(|tools| tools.iter().any(|pattern| pattern.matches(tool)))
+            && self
+                .tools
+                .as_ref()
+                .is_none_or(|tools| tools.iter().any(|pattern| pattern.matches(tool)))
     }
 }
 

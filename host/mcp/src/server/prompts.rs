@@ -24,16 +24,19 @@ pub(super) fn prompt(offer: &PromptOffer, entry: &Entry) -> Prompt {
     let definition = &entry.definition;
     let schema = definition.input.published();
     let required = schema.get("required").and_then(Value::as_array);
-    let is_required = |name: &str| required.is_some_and(|required| required.iter().any(|r| r == name));
+    let is_required =
+        |name: &str| required.is_some_and(|required| required.iter().any(|r| r == name));
     let arguments: Vec<_> = properties(definition)
         .map(|(name, property)| {
             let mut argument = PromptArgument::new(name).with_required(is_required(name));
-            argument.description = property.get("description").and_then(Value::as_str).map(str::to_owned);
+            argument.description =
+                property.get("description").and_then(Value::as_str).map(str::to_owned);
             argument
         })
         .collect();
     let arguments = (!arguments.is_empty()).then_some(arguments);
-    let mut prompt = Prompt::new(offer.name.clone(), Some(definition.description.clone()), arguments);
+    let mut prompt =
+        Prompt::new(offer.name.clone(), Some(definition.description.clone()), arguments);
     prompt.title.clone_from(&definition.title);
     prompt.icons.clone_from(&entry.tool().icons);
     prompt
@@ -43,8 +46,12 @@ pub(super) fn prompt(offer: &PromptOffer, entry: &Entry) -> Prompt {
 pub(super) fn messages(output: Output) -> Vec<PromptMessage> {
     let message = |content| PromptMessage::new(Role::User, content);
     match output {
-        Output::Value(value) => vec![PromptMessage::new_text(Role::User, Output::Value(value).text())],
-        Output::Contents(contents) => contents.into_iter().map(|content| message(block(content))).collect(),
+        Output::Value(value) => {
+            vec![PromptMessage::new_text(Role::User, Output::Value(value).text())]
+        }
+        Output::Contents(contents) => {
+            contents.into_iter().map(|content| message(block(content))).collect()
+        }
     }
 }
 

@@ -5,13 +5,15 @@ use serde_json::{Map, Value, json};
 
 /// The key of the receipt in `_meta`.
 pub(super) const KEY: &str = "cofferdam/receipt";
-/// The key in `_meta` by which a client asks for a dry run (`true`), and under which the result says what would change.
+/// The key in `_meta` by which a client asks for a dry run (`true`), and under which the result
+/// says what would change.
 pub(super) const DRY_RUN: &str = "cofferdam/dryRun";
 /// Bytes of diffs that the result of a dry run holds.
 const DIFF_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of files and of hosts that a receipt names.
 const NAMES_MAX: usize = 20;
-/// Hexadecimal digits of a digest in a short receipt: enough to find the whole digest among those that the operator has.
+/// Hexadecimal digits of a digest in a short receipt: enough to find the whole digest among those
+/// that the operator has.
 const SHORT_DIGEST_DIGITS: usize = 12;
 
 /// Facts about a call that its result carries in `_meta`.
@@ -22,12 +24,14 @@ pub enum Receipts {
     /// Call id, shortened digests of the plugin and of its grants, and duration: at most 160 bytes.
     #[default]
     Short,
-    /// Whole digests, CPU time, memory, the files that the call has changed and the hosts that it has contacted as well.
+    /// Whole digests, CPU time, memory, the files that the call has changed and the hosts that it
+    /// has contacted as well.
     Full,
 }
 
 impl Receipts {
-    /// Returns the receipt of a call. It has the names that the operator gave to stores, never a path of the host.
+    /// Returns the receipt of a call. It has the names that the operator gave to stores, never a
+    /// path of the host.
     pub(super) fn of(self, record: &CallRecord, policy_digest: Option<&str>) -> Option<Value> {
         match self {
             Self::None => None,
@@ -79,7 +83,8 @@ fn full(record: &CallRecord, policy_digest: Option<&str>) -> Value {
         receipt.insert("filesChanged".to_owned(), files.into());
     }
     let left_out = record.files.len().saturating_sub(NAMES_MAX);
-    let left_out = u64::try_from(left_out).unwrap_or(u64::MAX).saturating_add(record.files_left_out);
+    let left_out =
+        u64::try_from(left_out).unwrap_or(u64::MAX).saturating_add(record.files_left_out);
     if left_out > 0 {
         receipt.insert("filesChangedLeftOut".to_owned(), left_out.into());
     }

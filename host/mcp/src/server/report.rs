@@ -12,7 +12,8 @@ use tokio::sync::Notify;
 use super::caller::Caller;
 use crate::level;
 
-/// Reports that wait for a client which reads slowly. More than these are left out: a report is about now.
+/// Reports that wait for a client which reads slowly. More than these are left out: a report is
+/// about now.
 const WAITING_MAX: usize = 64;
 
 /// What a tool reports while it runs.
@@ -21,7 +22,8 @@ pub(super) enum Report {
     Log(LogLevel, String),
 }
 
-/// Takes reports from within the call, and never blocks it. Costs nothing to speak of until there is one.
+/// Takes reports from within the call, and never blocks it. Costs nothing to speak of until there
+/// is one.
 #[derive(Default)]
 pub(super) struct Reports {
     waiting: Mutex<VecDeque<Report>>,

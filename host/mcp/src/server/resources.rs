@@ -11,7 +11,8 @@ use super::catalog::Entry;
 /// A tool that is offered as a resource.
 #[derive(Debug, Clone)]
 pub struct ResourceOffer {
-    /// The address. `{name}` in it stands for one piece without `/`, and is the argument `name` of the tool.
+    /// The address. `{name}` in it stands for one piece without `/`, and is the argument `name` of
+    /// the tool.
     pub uri: String,
     /// The tool that makes its contents.
     pub tool: String,
@@ -89,7 +90,9 @@ impl ResourceOffer {
 
     /// What a tool's output is as the contents of an address.
     pub(super) fn contents(&self, uri: &str, output: Output) -> Vec<ResourceContents> {
-        let text = |text: String| contents(uri.to_owned(), self.media_type.clone(), ResourceBody::Text(text));
+        let text = |text: String| {
+            contents(uri.to_owned(), self.media_type.clone(), ResourceBody::Text(text))
+        };
         match output {
             Output::Value(value) => vec![text(Output::Value(value).text())],
             Output::Contents(items) => items
@@ -98,7 +101,9 @@ impl ResourceOffer {
                     Content::Blob { media_type, data } => {
                         contents(uri.to_owned(), Some(media_type), ResourceBody::Blob(data))
                     }
-                    Content::Resource { media_type, body, .. } => contents(uri.to_owned(), media_type, body),
+                    Content::Resource { media_type, body, .. } => {
+                        contents(uri.to_owned(), media_type, body)
+                    }
                     Content::Link { uri: link, .. } => text(link),
                     Content::Text(item) => text(item),
                     Content::Json(value) => text(Output::Value(value).text()),

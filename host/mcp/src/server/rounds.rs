@@ -1,8 +1,9 @@
 //! The sealed state between the rounds of a request whose answers come with its next attempt.
 //!
-//! The state travels through the client, so it is attacker's input: it is bound by an HMAC to the principal, the method, and
-//! the name and arguments of the request, and it expires. What it holds is what the client itself has answered; sealing it
-//! keeps an answer that was given to one question from being taken for the answer to another one.
+//! The state travels through the client, so it is attacker's input: it is bound by an HMAC to the
+//! principal, the method, and the name and arguments of the request, and it expires. What it holds
+//! is what the client itself has answered; sealing it keeps an answer that was given to one
+//! question from being taken for the answer to another one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,7 +45,9 @@ pub(super) struct Answered {
 
 /// The state was not issued for this request, was changed, or is too old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("requestState was not issued for this request or has expired; send the request again without it")]
+#[error(
+    "requestState was not issued for this request or has expired; send the request again without it"
+)]
 pub(super) struct InvalidState;
 
 impl Seal {

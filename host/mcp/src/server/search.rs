@@ -65,7 +65,10 @@ pub(super) fn search(
     if wanted.is_empty() {
         return Err(format!("Missing required argument 'query' for '{SEARCH}'."));
     }
-    let limit = arguments.get("limit").and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
+    let limit = arguments
+        .get("limit")
+        .and_then(Value::as_u64)
+        .and_then(|limit| usize::try_from(limit).ok());
     let limit = limit.unwrap_or(SHOWN).clamp(1, SHOWN_MAX);
     let mut found: Vec<(usize, &Entry)> = catalog
         .listed(principal)
@@ -81,10 +84,13 @@ pub(super) fn search(
             "inputSchema": *entry.tool().input_schema,
         })
     };
-    Ok(json!({"tools": found.iter().take(limit).map(shown).collect::<Vec<_>>(), "found": found.len()}))
+    Ok(
+        json!({"tools": found.iter().take(limit).map(shown).collect::<Vec<_>>(), "found": found.len()}),
+    )
 }
 
-/// Words in the name count most, then those of the title and the description; a beginning counts half.
+/// Words in the name count most, then those of the title and the description; a beginning counts
+/// half.
 fn score(entry: &Entry, wanted: &BTreeSet<String>) -> usize {
     let definition = &entry.definition;
     let name = words(definition.name.as_str());
@@ -99,7 +105,9 @@ fn score(entry: &Entry, wanted: &BTreeSet<String>) -> usize {
     };
     wanted
         .iter()
-        .map(|word| 4 * in_words(&name, word) + 2 * in_words(&title, word) + in_words(&description, word))
+        .map(|word| {
+            4 * in_words(&name, word) + 2 * in_words(&title, word) + in_words(&description, word)
+        })
         .sum()
 }
 

@@ -14,7 +14,8 @@ const RUNNING_MAX: usize = 64;
 /// Most tasks whose end is still to be seen.
 const KEPT_MAX: usize = 1024;
 
-/// The tasks of all clients. A task belongs to the principal whose request made it; for another one it does not exist.
+/// The tasks of all clients. A task belongs to the principal whose request made it; for another one
+/// it does not exist.
 #[derive(Default)]
 pub(super) struct Tasks {
     tasks: TaskManager,

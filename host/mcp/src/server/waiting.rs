@@ -22,8 +22,8 @@ pub(super) struct Waited {
 }
 
 impl Shared {
-    /// Returns `catalog`, or the one that has the tool `name` if sources that may have it are still being loaded. A client that
-    /// wants progress is told what its call waits for.
+    /// Returns `catalog`, or the one that has the tool `name` if sources that may have it are still
+    /// being loaded. A client that wants progress is told what its call waits for.
     pub(super) async fn catalog_with(
         &self,
         catalog: Arc<Catalog>,
@@ -31,7 +31,8 @@ impl Shared {
         caller: &Caller,
     ) -> Result<Waited, ErrorData> {
         let is_found = |catalog: &Catalog| catalog.find(name, &caller.principal).is_some();
-        let Some(wait) = catalog.loading_wait(&caller.principal).filter(|_| !is_found(&catalog)) else {
+        let Some(wait) = catalog.loading_wait(&caller.principal).filter(|_| !is_found(&catalog))
+        else {
             return Ok(Waited { catalog, progress: None });
         };
         let mut reports = Forwarder::new(caller, None, name);

@@ -1,4 +1,5 @@
-//! Requests byte by byte: what browsers ask before they send, malformed heads, and clients that hold many connections.
+//! Requests byte by byte: what browsers ask before they send, malformed heads, and clients that
+//! hold many connections.
 
 use super::*;
 
@@ -21,7 +22,8 @@ impl Running {
             .unwrap();
         let answer = String::from_utf8(answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+        let status =
+            head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
         Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
     }
 
@@ -51,9 +53,13 @@ impl Running {
     async fn session(&self, token: &str, revision: &str) -> Result<String, u16> {
         let parameters = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
         let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": parameters});
-        let answer = self.post(&format!("Authorization: Bearer {token}\r\n"), &body.to_string()).await;
-        let id =
-            answer.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).map(str::to_owned);
+        let answer =
+            self.post(&format!("Authorization: Bearer {token}\r\n"), &body.to_string()).await;
+        let id = answer
+            .head
+            .lines()
+            .find_map(|line| line.strip_prefix("mcp-session-id: "))
+            .map(str::to_owned);
         id.ok_or(answer.status)
     }
 }
@@ -84,19 +90,32 @@ async fn a_page_that_may_call_can() {
     let page = format!("{MODERN}Origin: https://app.example\r\nAccept: */*\r\n");
     let listed = server.post(&format!("{page}Authorization: Bearer {TOKEN}\r\n"), LIST).await;
     assert_eq!(listed.status, 200, "{} {}", listed.head, listed.body);
-    assert!(listed.head.contains("access-control-allow-origin: https://app.example"), "{}", listed.head);
-    assert!(listed.head.contains("access-control-expose-headers: mcp-session-id"), "{}", listed.head);
+    assert!(
+        listed.head.contains("access-control-allow-origin: https://app.example"),
+        "{}",
+        listed.head
+    );
+    assert!(
+        listed.head.contains("access-control-expose-headers: mcp-session-id"),
+        "{}",
+        listed.head
+    );
     // The page has to be able to read why it is refused.
     let refused = server.post(&page, LIST).await;
     assert_eq!(refused.status, 401);
-    assert!(refused.head.contains("access-control-allow-origin: https://app.example"), "{}", refused.head);
+    assert!(
+        refused.head.contains("access-control-allow-origin: https://app.example"),
+        "{}",
+        refused.head
+    );
     assert!(refused.head.contains("www-authenticate"), "{}", refused.head);
 }
 
 #[tokio::test]
 async fn other_pages_are_not_told_anything() {
     let server = Running::start(with_page()).await;
-    for origin in ["https://evil.example", "http://app.example", "https://app.example:444", "null"] {
+    for origin in ["https://evil.example", "http://app.example", "https://app.example:444", "null"]
+    {
         let asked = server.preflight(origin).await;
         assert!((400..500).contains(&asked.status), "{origin}: {}", asked.head);
         assert!(!asked.head.contains("access-control"), "{origin}: {}", asked.head);
@@ -160,15 +179,17 @@ async fn silent_connections_do_not_hold_up_others() {
         silent.push(stream);
     }
     let honest = server.list(Some(TOKEN));
-    let answer =
-        tokio::time::timeout(Duration::from_secs(1), honest).await.expect("an answer within a second");
+    let answer = tokio::time::timeout(Duration::from_secs(1), honest)
+        .await
+        .expect("an answer within a second");
     assert_eq!(answer.status(), StatusCode::OK);
 }
 
 #[tokio::test]
 async fn one_principal_cannot_take_all_sessions() {
     let server =
-        Running::start(HttpOptions { rate: Rate { per_second: 0.0, burst: 0.0 }, ..with_tokens() }).await;
+        Running::start(HttpOptions { rate: Rate { per_second: 0.0, burst: 0.0 }, ..with_tokens() })
+            .await;
     let mut ids = Vec::new();
     let refused = loop {
         match server.session(TOKEN, "2025-11-25").await {
@@ -182,7 +203,8 @@ async fn one_principal_cannot_take_all_sessions() {
     assert_eq!(server.list(Some(TOKEN)).await.status(), StatusCode::OK, "no session is needed");
     // A session belongs to whoever opened it.
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    let with = |token: &str| format!("Authorization: Bearer {token}\r\nMcp-Session-Id: {}\r\n", ids[0]);
+    let with =
+        |token: &str| format!("Authorization: Bearer {token}\r\nMcp-Session-Id: {}\r\n", ids[0]);
     assert_eq!(server.post(&with(NARROW), ping).await.status, 404);
     assert_eq!(server.post(&with(TOKEN), ping).await.status, 200);
 }
@@ -197,9 +219,14 @@ async fn a_batch_of_the_revision_that_has_them_is_answered() {
         {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"who_red","arguments":{}}}]"#;
     let answer = server.post(&head, batch).await;
     assert_eq!(answer.status, 200, "{} {}", answer.head, answer.body);
-    assert!(answer.body.contains(r#""id":"a""#) && answer.body.contains(r#""id":"b""#), "{}", answer.body);
+    assert!(
+        answer.body.contains(r#""id":"a""#) && answer.body.contains(r#""id":"b""#),
+        "{}",
+        answer.body
+    );
     assert!(answer.body.contains("red"), "{}", answer.body);
-    let told = server.post(&head, r#"[{"jsonrpc":"2.0","method":"notifications/initialized"}]"#).await;
+    let told =
+        server.post(&head, r#"[{"jsonrpc":"2.0","method":"notifications/initialized"}]"#).await;
     assert_eq!((told.status, told.body.as_str()), (202, ""));
     let newer = server.post(&format!("{head}MCP-Protocol-Version: 2025-11-25\r\n"), batch).await;
     assert_eq!(newer.status, 400);

@@ -76,7 +76,9 @@ impl Decode for Decoder {
                 let block = self.begin(&Fields::read(json).unwrap_or_default(), json, pieces)?;
                 self.open.insert(place, block);
             }
-            "content_block_delta" => self.delta(place, &event.object("delta").unwrap_or_default(), pieces)?,
+            "content_block_delta" => {
+                self.delta(place, &event.object("delta").unwrap_or_default(), pieces)?
+            }
             "content_block_stop" => self.end(place, pieces)?,
             "message_delta" => {
                 self.stop(&event.object("delta").unwrap_or_default(), pieces);
@@ -104,7 +106,12 @@ impl Decode for Decoder {
 
 impl Decoder {
     /// A block, whole or as it begins.
-    fn begin(&mut self, block: &Fields<'_>, json: &str, pieces: &mut Pieces) -> Result<Block, Broken> {
+    fn begin(
+        &mut self,
+        block: &Fields<'_>,
+        json: &str,
+        pieces: &mut Pieces,
+    ) -> Result<Block, Broken> {
         let text = |key| block.text(key).unwrap_or_default();
         match text("type").as_str() {
             "text" => {
@@ -185,7 +192,8 @@ impl Decoder {
             *count = usage.count(key).unwrap_or(*count);
         }
         // What was read from the cache, or written to it, is not counted as input there.
-        let input = counts.input.saturating_add(counts.cached).saturating_add(counts.written_to_cache);
+        let input =
+            counts.input.saturating_add(counts.cached).saturating_add(counts.written_to_cache);
         pieces.usage(TokenUsage {
             input,
             output: counts.output,

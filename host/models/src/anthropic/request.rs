@@ -1,19 +1,23 @@
 //! Requests in the form of Messages.
 //!
-//! Turns alternate: what follows each other in the same role is one turn, and results of calls come first in the turn of the
-//! user that follows the calls. System messages go into the one place for instructions, wherever they stood. Thinking goes back
-//! as it came, signature and all.
+//! Turns alternate: what follows each other in the same role is one turn, and results of calls come
+//! first in the turn of the user that follows the calls. System messages go into the one place for
+//! instructions, wherever they stood. Thinking goes back as it came, signature and all.
 //!
-//! Arguments of a call are an object here. Arguments that are none, because a model got its JSON wrong, go back as an object
-//! with the text in it: the model sees what it wrote, beside the result that says what is wrong with it.
+//! Arguments of a call are an object here. Arguments that are none, because a model got its JSON
+//! wrong, go back as an object with the text in it: the model sees what it wrote, beside the result
+//! that says what is wrong with it.
 
-use cofferdam_agent::{ChatOptions, Content, Data, FunctionResult, Message, Reasoning, Role, ToolMode};
+use cofferdam_agent::{
+    ChatOptions, Content, Data, FunctionResult, Message, Reasoning, Role, ToolMode,
+};
 use serde_json::{Map, Value, json};
 
 use super::super::asked::{Asked, not_shown};
 use super::super::tools::WrittenSchema;
 
-/// Most tokens of a reply if nothing is said; the interface wants a number, and every current model can write this many.
+/// Most tokens of a reply if nothing is said; the interface wants a number, and every current model
+/// can write this many.
 const TOKENS_MAX: u64 = 16_000;
 /// Under this name stand arguments that are no object.
 const NOT_AN_OBJECT: &str = "malformed_arguments";
@@ -70,7 +74,9 @@ fn tool_choice(options: &ChatOptions, asked: &Asked<'_>) -> Option<Value> {
         // Nothing to say about calls that are not to be made.
         Some(ToolMode::None) => return Some(json!({TYPE: "none"})),
         Some(ToolMode::Required(None)) => json!({TYPE: "any"}),
-        Some(ToolMode::Required(Some(name))) => json!({TYPE: "tool", "name": asked.names.wire(name)}),
+        Some(ToolMode::Required(Some(name))) => {
+            json!({TYPE: "tool", "name": asked.names.wire(name)})
+        }
     };
     if let (Some(allow), Some(choice)) = (options.allow_parallel_calls, choice.as_object_mut()) {
         choice.insert("disable_parallel_tool_use".to_owned(), (!allow).into());
@@ -146,8 +152,9 @@ const THINKING: [&str; 2] = ["thinking", "redacted_thinking"];
 /// The blocks that came; those of another provider look different.
 fn thinking(reasoning: &Reasoning) -> Vec<Value> {
     let parts = reasoning.opaque.as_ref().and_then(Value::as_array);
-    let is_thinking =
-        |part: &&Value| part.get(TYPE).and_then(Value::as_str).is_some_and(|kind| THINKING.contains(&kind));
+    let is_thinking = |part: &&Value| {
+        part.get(TYPE).and_then(Value::as_str).is_some_and(|kind| THINKING.contains(&kind))
+    };
     parts.into_iter().flatten().filter(is_thinking).cloned().collect()
 }
 

@@ -1,8 +1,9 @@
 //! Replies in the form of Chat Completions.
 //!
-//! What compatible servers do differently is taken as it is meant: calls without an index, with the same index for all, or
-//! whole in one piece; names and ids that come with every piece; arguments that are an object; `stop` as the reason to stop
-//! where there are calls; usage in every piece, or in one without choices; no `[DONE]` at the end.
+//! What compatible servers do differently is taken as it is meant: calls without an index, with the
+//! same index for all, or whole in one piece; names and ids that come with every piece; arguments
+//! that are an object; `stop` as the reason to stop where there are calls; usage in every piece, or
+//! in one without choices; no `[DONE]` at the end.
 
 use cofferdam_agent::FinishReason;
 use serde::de::IgnoredAny;
@@ -64,7 +65,8 @@ impl Decoder {
             pieces.usage(openai_usage::read(&usage, "prompt", "completion"));
         }
         // One reply was asked for.
-        let Some(choice) = body.objects("choices").find(|choice| choice.count("index").unwrap_or(0) == 0)
+        let Some(choice) =
+            body.objects("choices").find(|choice| choice.count("index").unwrap_or(0) == 0)
         else {
             return Ok(());
         };
@@ -79,8 +81,14 @@ impl Decoder {
         Ok(())
     }
 
-    fn message(&mut self, message: &Fields<'_>, is_whole: bool, pieces: &mut Pieces) -> Result<(), Broken> {
-        let thought = ["reasoning_content", "reasoning"].iter().find_map(|key| message.some_text(key));
+    fn message(
+        &mut self,
+        message: &Fields<'_>,
+        is_whole: bool,
+        pieces: &mut Pieces,
+    ) -> Result<(), Broken> {
+        let thought =
+            ["reasoning_content", "reasoning"].iter().find_map(|key| message.some_text(key));
         pieces.thought(thought.unwrap_or_default())?;
         pieces.text(content(message))?;
         pieces.text(message.text("refusal").unwrap_or_default())?;
@@ -138,7 +146,8 @@ impl Decoder {
         if piece.name.is_empty() {
             return last;
         }
-        // With nothing but a name: the call goes on if it is the same name, and the arguments so far are not whole.
+        // With nothing but a name: the call goes on if it is the same name, and the arguments so
+        // far are not whole.
         let goes_on = |call: &&Call| is_first && call.name == piece.name && !call.is_whole();
         self.calls.last().filter(goes_on).and(last)
     }

@@ -1,8 +1,8 @@
 //! Requests in the form of Chat Completions.
 //!
-//! A result of a call is a message of its own, and holds text alone: images of results follow in a message of the user's, after
-//! the last result. There is no mark for errors; the text of a result says what went wrong. Reasoning is not sent back: the
-//! interface has no place for it.
+//! A result of a call is a message of its own, and holds text alone: images of results follow in a
+//! message of the user's, after the last result. There is no mark for errors; the text of a result
+//! says what went wrong. Reasoning is not sent back: the interface has no place for it.
 
 use cofferdam_agent::{Content, Data, FunctionCall, FunctionResult, Message, Role, ToolMode};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,8 @@ use super::super::tools::WrittenSchema;
 
 /// A function.
 pub(in super::super) fn tool(name: &str, description: &str, schema: &WrittenSchema) -> Value {
-    let mut function = json!({"name": name, "description": description, "parameters": schema.schema});
+    let mut function =
+        json!({"name": name, "description": description, "parameters": schema.schema});
     // Others do not know the field, so it is there only if it says something.
     if schema.is_strict
         && let Some(function) = function.as_object_mut()
@@ -36,7 +37,11 @@ pub(in super::super) fn fields(asked: &Asked<'_>) -> Map<String, Value> {
     if let Some(tokens) = asked.max_tokens() {
         // OpenAI refuses the old name for its newer models, and others do not know the new one.
         set(
-            if is_openai(&asked.settings.base_url) { "max_completion_tokens" } else { "max_tokens" },
+            if is_openai(&asked.settings.base_url) {
+                "max_completion_tokens"
+            } else {
+                "max_tokens"
+            },
             tokens.into(),
         );
     }
@@ -58,7 +63,8 @@ pub(in super::super) fn fields(asked: &Asked<'_>) -> Map<String, Value> {
 fn is_openai(base_url: &str) -> bool {
     let url = reqwest::Url::parse(base_url).ok();
     let host = url.as_ref().and_then(|url| url.host_str()).unwrap_or_default();
-    host == "api.openai.com" || [".api.openai.com", ".openai.azure.com"].iter().any(|end| host.ends_with(end))
+    host == "api.openai.com"
+        || [".api.openai.com", ".openai.azure.com"].iter().any(|end| host.ends_with(end))
 }
 
 fn tool_choice(mode: &ToolMode, asked: &Asked<'_>) -> Value {
@@ -74,7 +80,8 @@ fn tool_choice(mode: &ToolMode, asked: &Asked<'_>) -> Value {
 
 fn messages(asked: &Asked<'_>) -> Vec<Value> {
     let mut writer = Writer { asked, messages: Vec::new(), images: Vec::new() };
-    if let Some(instructions) = asked.request.options.instructions.as_deref().filter(|text| !text.is_empty())
+    if let Some(instructions) =
+        asked.request.options.instructions.as_deref().filter(|text| !text.is_empty())
     {
         writer.messages.push(json!({"role": "system", "content": instructions}));
     }
@@ -125,8 +132,7 @@ impl Writer<'_> {
     }
 
     fn call(&self, call: &FunctionCall) -> Value {
-        let function =
-            json!({"name": self.asked.names.wire(&call.name), "arguments": arguments_text(&call.arguments)});
+        let function = json!({"name": self.asked.names.wire(&call.name), "arguments": arguments_text(&call.arguments)});
         json!({"id": self.asked.ids.wire(&call.call_id), "type": "function", "function": function})
     }
 
@@ -134,8 +140,9 @@ impl Writer<'_> {
         let id = self.asked.ids.wire(&result.call_id);
         self.messages.push(json!({"role": "tool", "tool_call_id": id, "content": result.result}));
         if !result.items.is_empty() {
-            self.images
-                .push(json!({"type": "text", "text": format!("Part of the result of the call {id}:")}));
+            self.images.push(
+                json!({"type": "text", "text": format!("Part of the result of the call {id}:")}),
+            );
             self.images.extend(result.items.iter().map(part));
         }
     }
@@ -152,7 +159,9 @@ impl Writer<'_> {
             return self.add_text("user", &message.text());
         }
         let parts = message.contents.iter().filter_map(|content| match content {
-            Content::Text(text) if !text.text.is_empty() => Some(json!({"type": "text", "text": text.text})),
+            Content::Text(text) if !text.text.is_empty() => {
+                Some(json!({"type": "text", "text": text.text}))
+            }
             Content::Data(data) => Some(part(data)),
             _ => None,
         });
@@ -192,9 +201,12 @@ mod tests {
         ] {
             assert!(is_openai(base), "{base}");
         }
-        for base in
-            ["http://127.0.0.1/v1", "https://notapi.openai.com.example", "https://api.openai.com.example", ""]
-        {
+        for base in [
+            "http://127.0.0.1/v1",
+            "https://notapi.openai.com.example",
+            "https://api.openai.com.example",
+            "",
+        ] {
             assert!(!is_openai(base), "{base}");
         }
     }

@@ -1,7 +1,7 @@
 //! Replies in the form of Responses: a list of items, or events about it.
 //!
-//! The event that an item is done repeats the item, and the last event repeats everything. What came in pieces is not read
-//! again; what did not is read there.
+//! The event that an item is done repeats the item, and the last event repeats everything. What
+//! came in pieces is not read again; what did not is read there.
 
 use std::collections::HashMap;
 
@@ -58,7 +58,9 @@ impl Decode for Decoder {
                 }
                 Ok(())
             }
-            "response.output_item.done" => self.item(place, event.raw("item").unwrap_or("{}"), pieces),
+            "response.output_item.done" => {
+                self.item(place, event.raw("item").unwrap_or("{}"), pieces)
+            }
             "response.output_text.delta" | "response.refusal.delta" => {
                 self.items.entry(place).or_default().has_text = true;
                 pieces.text(delta())
@@ -104,7 +106,12 @@ impl Decoder {
     }
 
     /// The number of the call that an item is.
-    fn call(&mut self, place: u64, item: &Fields<'_>, pieces: &mut Pieces) -> Result<usize, Broken> {
+    fn call(
+        &mut self,
+        place: u64,
+        item: &Fields<'_>,
+        pieces: &mut Pieces,
+    ) -> Result<usize, Broken> {
         let text = |key| item.text(key).unwrap_or_default();
         let (id, name) = (text("call_id"), text("name"));
         if let Some(call) = self.known_call(place) {
@@ -143,10 +150,11 @@ impl Decoder {
         }
     }
 
-    /// Keeps reasoning to be sent back. What has nothing but an id would be looked up, and is kept nowhere.
+    /// Keeps reasoning to be sent back. What has nothing but an id would be looked up, and is kept
+    /// nowhere.
     fn seal(&self, item: &Fields<'_>, json: &str, pieces: &mut Pieces) -> Result<(), Broken> {
-        let is_all_there =
-            item.some_text("encrypted_content").is_some() || item.objects("content").next().is_some();
+        let is_all_there = item.some_text("encrypted_content").is_some()
+            || item.objects("content").next().is_some();
         if is_all_there && !self.keeps_conversation { pieces.sealed(json) } else { Ok(()) }
     }
 
@@ -171,7 +179,8 @@ impl Decoder {
         if self.keeps_conversation {
             pieces.conversation(response.some_text("id"));
         }
-        let reason = response.object("incomplete_details").and_then(|details| details.some_text("reason"));
+        let reason =
+            response.object("incomplete_details").and_then(|details| details.some_text("reason"));
         pieces.finish(finish(reason, pieces.has_calls()));
         self.is_complete = true;
         Ok(())
@@ -186,7 +195,8 @@ fn missing_arguments(call: usize, fields: &Fields<'_>, pieces: &mut Pieces) -> R
     pieces.arguments(call, fields.raw("arguments").map(text_or_json).unwrap_or_default())
 }
 
-/// What may be shown of the reasoning: a summary, or the reasoning itself where a server has nothing to hide.
+/// What may be shown of the reasoning: a summary, or the reasoning itself where a server has
+/// nothing to hide.
 fn thought(item: &Fields<'_>) -> String {
     let texts = |key| item.objects(key).filter_map(|part| part.text("text")).collect::<Vec<_>>();
     let summary = texts("summary").join(PARAGRAPH);

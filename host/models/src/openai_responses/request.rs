@@ -1,9 +1,12 @@
 //! Requests in the form of Responses.
 //!
-//! Unless the service keeps the conversation, everything goes out with every request, and reasoning comes back encrypted and
-//! goes out again as it came. Items have no ids of the service's own then, which would be looked up.
+//! Unless the service keeps the conversation, everything goes out with every request, and reasoning
+//! comes back encrypted and goes out again as it came. Items have no ids of the service's own then,
+//! which would be looked up.
 
-use cofferdam_agent::{Content, Data, FunctionCall, FunctionResult, Message, Reasoning, Role, ToolMode};
+use cofferdam_agent::{
+    Content, Data, FunctionCall, FunctionResult, Message, Reasoning, Role, ToolMode,
+};
 use serde_json::{Map, Value, json};
 
 use super::super::INCLUDE;
@@ -59,7 +62,9 @@ fn tool_choice(mode: &ToolMode, asked: &Asked<'_>) -> Value {
         ToolMode::Auto => "auto".into(),
         ToolMode::None => "none".into(),
         ToolMode::Required(None) => "required".into(),
-        ToolMode::Required(Some(name)) => json!({"type": "function", "name": asked.names.wire(name)}),
+        ToolMode::Required(Some(name)) => {
+            json!({"type": "function", "name": asked.names.wire(name)})
+        }
     }
 }
 
@@ -79,7 +84,9 @@ fn add(items: &mut Vec<Value>, asked: &Asked<'_>, message: &Message) {
                 items.push(json!({"type": "message", "role": "assistant", "content": text.text}));
             }
             Content::Text(text) => parts.push(json!({"type": "input_text", "text": text.text})),
-            Content::Data(data) if matches!(message.role, Role::User | Role::Tool) => parts.push(part(data)),
+            Content::Data(data) if matches!(message.role, Role::User | Role::Tool) => {
+                parts.push(part(data))
+            }
             Content::Reasoning(reasoning) => items.extend(reasoning_items(reasoning)),
             Content::FunctionCall(call) => items.push(call_item(asked, call)),
             Content::FunctionResult(result) => items.push(result_item(asked, result)),
@@ -119,7 +126,8 @@ fn result_item(asked: &Asked<'_>, result: &FunctionResult) -> Value {
     let output = if result.items.is_empty() {
         result.result.as_str().into()
     } else {
-        let text = (!result.result.is_empty()).then(|| json!({"type": "input_text", "text": result.result}));
+        let text = (!result.result.is_empty())
+            .then(|| json!({"type": "input_text", "text": result.result}));
         Value::Array(text.into_iter().chain(result.items.iter().map(part)).collect())
     };
     json!({"type": "function_call_output", "call_id": asked.ids.wire(&result.call_id), "output": output})

@@ -1,5 +1,5 @@
-//! One reply of each provider, whole and in events: a thought, a text, and two calls whose pieces interleave where the interface
-//! lets them.
+//! One reply of each provider, whole and in events: a thought, a text, and two calls whose pieces
+//! interleave where the interface lets them.
 
 use cofferdam_agent::{Content, FinishReason, Message, Reasoning, Reply, Role, TokenUsage};
 use serde_json::{Value, json};
@@ -71,7 +71,9 @@ fn chat_events() -> String {
     };
     let start = |index: u64, id: &str, name: &str| {
         let function = json!({"name": name, "arguments": ""});
-        chunk(json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}))
+        chunk(
+            json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}),
+        )
     };
     ": keep-alive\r\n\r\n".to_owned()
         + &data(&[
@@ -91,15 +93,14 @@ fn chat_events() -> String {
 }
 
 fn response_events() -> String {
-    let item =
-        |kind: &str, place: usize, item: Value| json!({"type": kind, "output_index": place, "item": item});
+    let item = |kind: &str, place: usize, item: Value| json!({"type": kind, "output_index": place, "item": item});
     let added = |place, value| item("response.output_item.added", place, value);
-    let done = |place: usize| item("response.output_item.done", place, response()["output"][place].clone());
-    let call =
-        |id: &str, name: &str| json!({"type": "function_call", "call_id": id, "name": name, "arguments": ""});
+    let done = |place: usize| {
+        item("response.output_item.done", place, response()["output"][place].clone())
+    };
+    let call = |id: &str, name: &str| json!({"type": "function_call", "call_id": id, "name": name, "arguments": ""});
     let piece = |place: usize, delta: &str| json!({"type": "response.function_call_arguments.delta", "output_index": place, "delta": delta});
-    let text =
-        |kind: &str, place: usize, delta: &str| json!({"type": kind, "output_index": place, "delta": delta});
+    let text = |kind: &str, place: usize, delta: &str| json!({"type": kind, "output_index": place, "delta": delta});
     named(&[
         json!({"type": "response.created", "response": {"id": "resp_1", "status": "in_progress", "output": []}}),
         added(0, json!({"type": "reasoning", "id": "rs_1", "summary": []})),
@@ -128,10 +129,10 @@ fn response_events() -> String {
 
 fn message_events() -> String {
     let start = |place: u64, block: Value| json!({"type": "content_block_start", "index": place, "content_block": block});
-    let delta =
-        |place: u64, delta: Value| json!({"type": "content_block_delta", "index": place, "delta": delta});
+    let delta = |place: u64, delta: Value| json!({"type": "content_block_delta", "index": place, "delta": delta});
     let stop = |place: u64| json!({"type": "content_block_stop", "index": place});
-    let call = |id: &str, name: &str| json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+    let call =
+        |id: &str, name: &str| json!({"type": "tool_use", "id": id, "name": name, "input": {}});
     named(&[
         json!({"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": [], "usage":
             {"input_tokens": 5, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 1, "output_tokens": 1}}}),

@@ -1,4 +1,5 @@
-//! Servers that fail, in every way that there is: the error says what happened, comes in time, and holds no key.
+//! Servers that fail, in every way that there is: the error says what happened, comes in time, and
+//! holds no key.
 
 use std::time::Instant;
 
@@ -14,15 +15,21 @@ use super::*;
 const PROMPT: Duration = Duration::from_secs(20);
 
 /// The error of a request, whole and streamed, from a server that gives the same answer to both.
-async fn errors(provider: Provider, answer: Answer, set: impl Fn(&mut ProviderSettings)) -> [ChatError; 2] {
+async fn errors(
+    provider: Provider,
+    answer: Answer,
+    set: impl Fn(&mut ProviderSettings),
+) -> [ChatError; 2] {
     let server = Server::start(vec![answer]).await;
     let mut settings = server.settings(provider);
     settings.retries.retries_max = 0;
     set(&mut settings);
     let client = ProviderClient::new(settings).unwrap();
     let started = Instant::now();
-    let errors =
-        [client.reply(user("hi")).await.unwrap_err(), streamed(&client, user("hi")).await.unwrap_err()];
+    let errors = [
+        client.reply(user("hi")).await.unwrap_err(),
+        streamed(&client, user("hi")).await.unwrap_err(),
+    ];
     assert!(started.elapsed() < PROMPT, "it took {:?}", started.elapsed());
     for error in &errors {
         assert!(!format!("{error} {error:?}").contains(KEY), "the key is in {error:?}");
@@ -68,7 +75,12 @@ async fn a_status_says_what_kind_of_failure_it_is_and_the_body_why() {
 #[tokio::test]
 async fn a_key_that_a_server_repeats_is_not_shown() {
     let echoed = format!("bad \u{1b}[31mkey {KEY} (Bearer {KEY})");
-    check(json_answer(401, "", &error_body(&echoed)), Unauthorized, "bad \\u{1b}[31mkey [secret key]").await;
+    check(
+        json_answer(401, "", &error_body(&echoed)),
+        Unauthorized,
+        "bad \\u{1b}[31mkey [secret key]",
+    )
+    .await;
     check(json_answer(500, "", &echoed), ChatErrorKind::Server, "[secret key]").await;
     let html = format!("<html>{KEY}</html>");
     check(json_answer(502, "", &html), ChatErrorKind::Server, "an HTML page").await;
@@ -79,7 +91,8 @@ async fn a_key_that_a_server_repeats_is_not_shown() {
     let answer = json_answer(401, "", &error_body("got k3y! and another-secret"));
     let server = Server::start(vec![answer]).await;
     let settings = server.settings(Provider::OpenAiChat).with_key(SecretText::new("k3y!"));
-    let settings = settings.with_header("x-gateway", &SecretText::new("Token another-secret")).unwrap();
+    let settings =
+        settings.with_header("x-gateway", &SecretText::new("Token another-secret")).unwrap();
     let error = ProviderClient::new(settings).unwrap().reply(user("hi")).await.unwrap_err();
     assert!(error.message.ends_with("got [secret key] and [secret x-gateway]"), "{error}");
 }
@@ -87,20 +100,25 @@ async fn a_key_that_a_server_repeats_is_not_shown() {
 #[tokio::test]
 async fn neither_key_nor_address_is_in_what_is_printed_of_a_client() {
     let base = format!("https://example.com/{KEY}?key={KEY}");
+    let settings = ProviderSettings::new(Provider::Anthropic, "m")
+        .with_base_url(base)
+        .with_key(SecretText::new(KEY));
     let settings =
-        ProviderSettings::new(Provider::Anthropic, "m").with_base_url(base).with_key(SecretText::new(KEY));
-    let settings = settings.with_header("authorization", &SecretText::new(format!("Bearer {KEY}"))).unwrap();
+        settings.with_header("authorization", &SecretText::new(format!("Bearer {KEY}"))).unwrap();
     let shown = format!("{settings:?} {:?}", ProviderClient::new(settings.clone()).unwrap());
     assert!(!shown.contains("sk-"), "{shown}");
     assert!(shown.contains("https://example.com"), "{shown}");
-    for bad in
-        [format!("https://user:{KEY}@example.com"), format!("http://{KEY}.example.com"), format!("x{KEY}")]
-    {
+    for bad in [
+        format!("https://user:{KEY}@example.com"),
+        format!("http://{KEY}.example.com"),
+        format!("x{KEY}"),
+    ] {
         let error = ProviderClient::new(settings.clone().with_base_url(bad)).unwrap_err();
         assert_eq!(error.kind, Configuration);
         assert!(!format!("{error:?}").contains("sk-"), "{error:?}");
     }
-    let error = ProviderClient::new(settings.with_key(SecretText::new(format!("{KEY}\n")))).unwrap_err();
+    let error =
+        ProviderClient::new(settings.with_key(SecretText::new(format!("{KEY}\n")))).unwrap_err();
     assert!(!format!("{error:?}").contains("sk-"), "{error:?}");
 }
 
@@ -120,9 +138,12 @@ async fn plain_http_goes_to_this_machine_alone_unless_it_is_allowed() {
     ] {
         assert_eq!(client(base, false), Ok(()), "{base}");
     }
-    for base in
-        ["http://a.example", "http://10.0.0.1", "http://localhost.a.example", "http://127.0.0.1.a.example"]
-    {
+    for base in [
+        "http://a.example",
+        "http://10.0.0.1",
+        "http://localhost.a.example",
+        "http://127.0.0.1.a.example",
+    ] {
         assert_eq!(client(base, false).unwrap_err().kind, Configuration, "{base}");
         assert_eq!(client(base, true), Ok(()), "{base}");
     }
@@ -179,13 +200,17 @@ async fn a_stream_is_begun_again_only_before_it_has_begun() {
     let fine = events(&conversations::in_events(provider));
     let cut = |bytes: &str| {
         let length = "content-length: 1000\r\n";
-        vec![Step::Send(head(200, "text/event-stream", length)), Step::Send(bytes.as_bytes().to_vec())]
+        vec![
+            Step::Send(head(200, "text/event-stream", length)),
+            Step::Send(bytes.as_bytes().to_vec()),
+        ]
     };
     let server = Server::start(vec![cut(""), fine.clone()]).await;
     let reply = streamed(&server.client(provider), user("hi")).await.unwrap();
     assert_eq!((reply, server.seen().len()), (conversations::expected(provider), 2));
     let server =
-        Server::start(vec![cut("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n"), fine]).await;
+        Server::start(vec![cut("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n"), fine])
+            .await;
     let mut updates = server.client(provider).stream(user("hi")).await.unwrap();
     assert!(updates.next().await.unwrap().is_ok());
     assert_eq!(updates.next().await.unwrap().unwrap_err().kind, Connection);
@@ -195,7 +220,8 @@ async fn a_stream_is_begun_again_only_before_it_has_begun() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_a_broken_connection() {
-    let settings = ProviderSettings::new(Provider::OpenAiChat, "m").with_base_url("http://127.0.0.1:1/v1");
+    let settings =
+        ProviderSettings::new(Provider::OpenAiChat, "m").with_base_url("http://127.0.0.1:1/v1");
     let mut settings = settings.with_key(SecretText::new(KEY));
     settings.retries.pause = Duration::ZERO;
     let error = ProviderClient::new(settings).unwrap().reply(user("hi")).await.unwrap_err();
@@ -223,11 +249,11 @@ async fn a_server_that_hangs_is_given_up_in_time() {
     }
     // One that is never silent for long, and never done.
     let mut drops = vec![Step::Send(head(200, "text/event-stream", ""))];
-    drops.extend(
-        (0..1000)
-            .flat_map(|_| [Step::Send(b": still here\n\n".to_vec()), Step::Wait(Duration::from_millis(20))]),
-    );
-    let in_all = |settings: &mut ProviderSettings| settings.timeouts.total = Duration::from_millis(500);
+    drops.extend((0..1000).flat_map(|_| {
+        [Step::Send(b": still here\n\n".to_vec()), Step::Wait(Duration::from_millis(20))]
+    }));
+    let in_all =
+        |settings: &mut ProviderSettings| settings.timeouts.total = Duration::from_millis(500);
     for error in errors(Provider::OpenAiChat, drops, in_all).await {
         assert_eq!(error.kind, Timeout, "{error}");
         assert!(error.message.ends_with("gave no whole reply within 0.5 s"), "{error}");
@@ -253,8 +279,9 @@ async fn cancelling_ends_everything_at_once() {
                 cancellation.cancel();
             };
             let started = Instant::now();
-            let asking =
-                async { if streams { streamed(&client, asked).await } else { client.reply(asked).await } };
+            let asking = async {
+                if streams { streamed(&client, asked).await } else { client.reply(asked).await }
+            };
             let (reply, ()) = tokio::join!(asking, cancelling);
             assert_eq!(reply.unwrap_err().kind, Cancelled);
             assert!(started.elapsed() < Duration::from_secs(10));
@@ -269,8 +296,10 @@ async fn cancelling_ends_everything_at_once() {
 
 #[tokio::test]
 async fn what_is_larger_than_a_limit_is_not_kept() {
-    let announced =
-        vec![Step::Send(head(200, "application/json", "content-length: 99999999999\r\n")), Step::Hang];
+    let announced = vec![
+        Step::Send(head(200, "application/json", "content-length: 99999999999\r\n")),
+        Step::Hang,
+    ];
     check(announced, TooLarge, "the reply is larger").await;
     let small = |settings: &mut ProviderSettings| {
         settings.limits.reply_bytes_max = 10_000;
@@ -282,8 +311,11 @@ async fn what_is_larger_than_a_limit_is_not_kept() {
     let chunk = |delta: Value| data(&[json!({"choices": [{"delta": delta}]})]);
     let call = |arguments: &str| json!({"function": {"name": "f", "arguments": arguments}});
     let whole = |message: Value| ok(&json!({"choices": [{"message": message}]}));
-    let endless =
-        vec![Step::Send(head(200, "application/json", "")), Step::Send(vec![b' '; 20_000]), Step::Hang];
+    let endless = vec![
+        Step::Send(head(200, "application/json", "")),
+        Step::Send(vec![b' '; 20_000]),
+        Step::Hang,
+    ];
     for (answer, text) in [
         (endless, "the reply is"),
         (events(&chunk(json!({"content": "x".repeat(5_000)}))), "an event of the stream is"),
@@ -293,16 +325,25 @@ async fn what_is_larger_than_a_limit_is_not_kept() {
             events(&chunk(json!({"tool_calls": [call("1"), call("2"), call("3")]}))),
             "the number of function calls is",
         ),
-        (whole(json!({"tool_calls": [call("1"), call("2"), call("3")]})), "the number of function calls is"),
+        (
+            whole(json!({"tool_calls": [call("1"), call("2"), call("3")]})),
+            "the number of function calls is",
+        ),
         (
             events(&chunk(json!({"tool_calls": [call(&"[".repeat(1_500))]})).repeat(2)),
             "the arguments of a function call are",
         ),
-        (whole(json!({"tool_calls": [call(&"1".repeat(2_500))]})), "the arguments of a function call are"),
+        (
+            whole(json!({"tool_calls": [call(&"1".repeat(2_500))]})),
+            "the arguments of a function call are",
+        ),
     ] {
         for error in errors(Provider::OpenAiChat, answer, small).await {
             assert_eq!(error.kind, TooLarge, "{error}");
-            assert!(error.message.ends_with(&format!("{text} larger than the limit")), "{error} for {text}");
+            assert!(
+                error.message.ends_with(&format!("{text} larger than the limit")),
+                "{error} for {text}"
+            );
         }
     }
 }
@@ -321,7 +362,8 @@ async fn what_is_no_reply_is_an_error() {
         check(json_answer(200, "", body), Malformed, "sent ").await;
     }
     check(json_answer(200, "", "<!doctype html>"), Malformed, "an HTML page instead of JSON").await;
-    let html = vec![Step::Send(head(200, "text/html; charset=utf-8", "")), Step::Send(b"<html>".to_vec())];
+    let html =
+        vec![Step::Send(head(200, "text/html; charset=utf-8", "")), Step::Send(b"<html>".to_vec())];
     check(html, Malformed, "an HTML page instead of JSON").await;
     check(
         vec![Step::Send(head(200, "application/json", "")), Step::Send(vec![0xff, 0xfe])],

@@ -99,7 +99,8 @@ async fn calls_without_ids_get_some_that_no_other_call_has() {
         json!([{"id": "old", "function": {"name": "g", "arguments": "{}"}}]),
     ]);
     let server = Server::start(vec![events(&text)]).await;
-    let before = Message::new(cofferdam_agent::Role::Assistant, vec![Content::call("old", "g", "{}")]);
+    let before =
+        Message::new(cofferdam_agent::Role::Assistant, vec![Content::call("old", "g", "{}")]);
     let after = Message::new(cofferdam_agent::Role::Tool, vec![Content::result("old", "1")]);
     let asked = request(vec![Message::user("hi"), before, after]);
     let reply = streamed(&server.client(Provider::OpenAiChat), asked).await.unwrap();
@@ -121,7 +122,8 @@ async fn a_stream_needs_no_mark_at_its_end_when_the_model_has_said_that_it_is_do
     let text = data(&[json!({"choices": [{"delta": {"content": "x"}}]})]) + "data: [DONE]\n\n";
     assert_eq!(reply_to_events(Provider::OpenAiChat, &text).await.unwrap().messages[0].text(), "x");
     let text = conversations::in_events(Provider::Anthropic);
-    let text = text.strip_suffix("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n").unwrap();
+    let text =
+        text.strip_suffix("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n").unwrap();
     let reply = reply_to_events(Provider::Anthropic, text).await.unwrap();
     assert_eq!(reply, conversations::expected(Provider::Anthropic));
 }
@@ -152,9 +154,9 @@ async fn usage_that_comes_with_every_piece_is_not_added_up() {
 
 #[tokio::test]
 async fn a_text_in_parts_is_a_text() {
-    let message =
-        json!({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]});
-    let reply = reply_to(Provider::OpenAiChat, &json!({"choices": [{"message": message}]})).await.unwrap();
+    let message = json!({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]});
+    let reply =
+        reply_to(Provider::OpenAiChat, &json!({"choices": [{"message": message}]})).await.unwrap();
     assert_eq!(reply.messages[0].text(), "ab");
 }
 

@@ -1,6 +1,8 @@
 //! What is sent.
 
-use cofferdam_agent::{ChatErrorKind, ChatOptions, Content, Data, FunctionResult, Reasoning, Role, ToolMode};
+use cofferdam_agent::{
+    ChatErrorKind, ChatOptions, Content, Data, FunctionResult, Reasoning, Role, ToolMode,
+};
 use cofferdam_tool::DecodeOptions;
 use serde_json::{Map, json};
 
@@ -11,7 +13,11 @@ async fn sent(provider: Provider, request: ChatRequest) -> Value {
     sent_with(provider, request, |_| ()).await
 }
 
-async fn sent_with(provider: Provider, request: ChatRequest, set: impl Fn(&mut ProviderSettings)) -> Value {
+async fn sent_with(
+    provider: Provider,
+    request: ChatRequest,
+    set: impl Fn(&mut ProviderSettings),
+) -> Value {
     let server = Server::start(vec![ok(&conversations::whole(provider))]).await;
     let mut settings = server.settings(provider);
     set(&mut settings);
@@ -35,7 +41,10 @@ fn conversation() -> ChatRequest {
     let zip = Data { media_type: "application/zip".to_owned(), ..image() };
     let mut request = request(vec![
         Message::system("Second."),
-        Message::new(Role::User, vec![Content::text("look"), Content::Data(image()), Content::Data(zip)]),
+        Message::new(
+            Role::User,
+            vec![Content::text("look"), Content::Data(image()), Content::Data(zip)],
+        ),
         Message::new(
             Role::Assistant,
             vec![
@@ -45,7 +54,10 @@ fn conversation() -> ChatRequest {
                 Content::call("c", "plain", ""),
             ],
         ),
-        Message::new(Role::Tool, vec![Content::FunctionResult(shown), Content::FunctionResult(failed)]),
+        Message::new(
+            Role::Tool,
+            vec![Content::FunctionResult(shown), Content::FunctionResult(failed)],
+        ),
         Message::new(Role::Tool, vec![Content::result("c", "")]),
         Message::user("and?"),
         Message::new(Role::Assistant, vec![]),
@@ -87,11 +99,12 @@ async fn a_conversation_for_chat_completions() {
 #[tokio::test]
 async fn a_conversation_for_responses() {
     let body = sent(Provider::OpenAiResponses, conversation()).await;
-    let image = json!({"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,aQ=="});
+    let image =
+        json!({"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,aQ=="});
     let call = |id: &str, name: &str, arguments: &str| json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments});
-    let output =
-        |id: &str, output: Value| json!({"type": "function_call_output", "call_id": id, "output": output});
-    let said = |role: &str, parts: Value| json!({"type": "message", "role": role, "content": parts});
+    let output = |id: &str, output: Value| json!({"type": "function_call_output", "call_id": id, "output": output});
+    let said =
+        |role: &str, parts: Value| json!({"type": "message", "role": role, "content": parts});
     let text = |text: &str| json!({"type": "input_text", "text": text});
     let expected = json!({
         "model": "m", "instructions": "First.", "store": false, "include": ["reasoning.encrypted_content"],
@@ -111,8 +124,7 @@ async fn a_conversation_for_responses() {
 #[tokio::test]
 async fn a_conversation_for_messages() {
     let body = sent(Provider::Anthropic, conversation()).await;
-    let image =
-        json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aQ=="}});
+    let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aQ=="}});
     let call = |id: &str, name: &str, input: Value| json!({"type": "tool_use", "id": id, "name": name, "input": input});
     let text = |text: &str| json!({"type": "text", "text": text});
     let expected = json!({
@@ -182,17 +194,23 @@ fn options() -> ChatOptions {
 }
 
 fn with_tools(options: ChatOptions) -> ChatRequest {
-    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+    let schema =
+        json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
     ChatRequest { tools: [tool("files.read", &schema)].into(), options, ..user("hi") }
 }
 
 #[tokio::test]
 async fn tools_and_options_are_written_as_each_interface_wants_them() {
-    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
-    let function = json!({"name": "files_read", "description": "does files.read", "parameters": schema});
+    let schema =
+        json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+    let function =
+        json!({"name": "files_read", "description": "does files.read", "parameters": schema});
     let body = sent(Provider::OpenAiChat, with_tools(options())).await;
     assert_eq!(body["tools"], json!([{"type": "function", "function": function}]));
-    assert_eq!(body["tool_choice"], json!({"type": "function", "function": {"name": "files_read"}}));
+    assert_eq!(
+        body["tool_choice"],
+        json!({"type": "function", "function": {"name": "files_read"}})
+    );
     assert_eq!((&body["parallel_tool_calls"], &body["max_tokens"]), (&json!(false), &json!(7)));
     let body = sent(Provider::OpenAiResponses, with_tools(options())).await;
     let mut expected = function;
@@ -200,7 +218,10 @@ async fn tools_and_options_are_written_as_each_interface_wants_them() {
     expected["strict"] = json!(false);
     assert_eq!(body["tools"], json!([expected]));
     assert_eq!(body["tool_choice"], json!({"type": "function", "name": "files_read"}));
-    assert_eq!((&body["parallel_tool_calls"], &body["max_output_tokens"]), (&json!(false), &json!(7)));
+    assert_eq!(
+        (&body["parallel_tool_calls"], &body["max_output_tokens"]),
+        (&json!(false), &json!(7))
+    );
     let body = sent(Provider::Anthropic, with_tools(options())).await;
     assert_eq!(
         body["tools"],
@@ -219,7 +240,10 @@ async fn tools_and_options_are_written_as_each_interface_wants_them() {
         );
         // Without tools there is nothing to choose from.
         let body = sent(provider, ChatRequest { tools: [].into(), ..with_tools(options()) }).await;
-        assert_eq!((&body["tool_choice"], &body["parallel_tool_calls"]), (&Value::Null, &Value::Null));
+        assert_eq!(
+            (&body["tool_choice"], &body["parallel_tool_calls"]),
+            (&Value::Null, &Value::Null)
+        );
     }
 }
 
@@ -231,12 +255,14 @@ async fn every_mode_of_choice_has_its_form() {
         (Some(ToolMode::Required(None)), json!("required"), json!({"type": "any"})),
         (None, Value::Null, Value::Null),
     ] {
-        let asked = || with_tools(ChatOptions { tool_choice: mode.clone(), ..ChatOptions::default() });
+        let asked =
+            || with_tools(ChatOptions { tool_choice: mode.clone(), ..ChatOptions::default() });
         assert_eq!(sent(Provider::OpenAiChat, asked()).await["tool_choice"], openai);
         assert_eq!(sent(Provider::OpenAiResponses, asked()).await["tool_choice"], openai);
         assert_eq!(sent(Provider::Anthropic, asked()).await["tool_choice"], anthropic);
     }
-    let asked = with_tools(ChatOptions { allow_parallel_calls: Some(false), ..ChatOptions::default() });
+    let asked =
+        with_tools(ChatOptions { allow_parallel_calls: Some(false), ..ChatOptions::default() });
     let expected = json!({"type": "auto", "disable_parallel_tool_use": true});
     assert_eq!(sent(Provider::Anthropic, asked).await["tool_choice"], expected);
 }
@@ -248,8 +274,11 @@ async fn a_stream_is_asked_for_with_its_usage() {
         streamed(&server.client(provider), with_tools(options())).await.unwrap();
         let body = server.last_body();
         assert_eq!(body["stream"], json!(true));
-        let usage =
-            if provider == Provider::OpenAiChat { json!({"include_usage": true}) } else { Value::Null };
+        let usage = if provider == Provider::OpenAiChat {
+            json!({"include_usage": true})
+        } else {
+            Value::Null
+        };
         assert_eq!(body["stream_options"], usage);
     }
 }
@@ -286,7 +315,8 @@ async fn strict_schemas_give_the_same_arguments() {
     let tools: Arc<[_]> = [tool("read", &declared), tool("map", &map)].into();
     let options = ChatOptions { strict_schemas: true, ..ChatOptions::default() };
     for provider in Provider::ALL {
-        let asked = ChatRequest { tools: Arc::clone(&tools), options: options.clone(), ..user("hi") };
+        let asked =
+            ChatRequest { tools: Arc::clone(&tools), options: options.clone(), ..user("hi") };
         let body = sent(provider, asked).await;
         let part = |place: usize| match provider {
             Provider::OpenAiChat => body["tools"][place]["function"].clone(),
@@ -300,7 +330,8 @@ async fn strict_schemas_give_the_same_arguments() {
         assert_eq!(schema(0)["additionalProperties"], json!(false), "{provider}");
         // A map cannot be strict.
         assert_ne!(part(1)["strict"], json!(true), "{provider}");
-        // Everything that is required, as null where there is nothing to say, against nothing of it.
+        // Everything that is required, as null where there is nothing to say, against nothing of
+        // it.
         let required = schema(0)["required"].as_array().unwrap().clone();
         let mut filled = Map::new();
         for name in required.iter().map(|name| name.as_str().unwrap()) {
@@ -312,7 +343,11 @@ async fn strict_schemas_give_the_same_arguments() {
             "{provider}: {required:?}"
         );
         let decode = |text: &str| {
-            tools[0].input.decode("read", Some(text.as_bytes()), &DecodeOptions::default()).unwrap().to_json()
+            tools[0]
+                .input
+                .decode("read", Some(text.as_bytes()), &DecodeOptions::default())
+                .unwrap()
+                .to_json()
         };
         assert_eq!(decode(&Value::Object(filled).to_string()), decode("{\"path\":\"a\"}"));
     }
@@ -334,7 +369,11 @@ async fn an_id_that_is_used_twice_goes_out_as_two_ids() {
     let messages = body["messages"].as_array().unwrap();
     let ids = messages.iter().map(|message| match &message["tool_calls"][0]["id"] {
         Value::Null => {
-            format!("{} {}", message["tool_call_id"].as_str().unwrap(), message["content"].as_str().unwrap())
+            format!(
+                "{} {}",
+                message["tool_call_id"].as_str().unwrap(),
+                message["content"].as_str().unwrap()
+            )
         }
         id => id.as_str().unwrap().to_owned(),
     });
@@ -350,10 +389,15 @@ async fn ids_that_a_provider_refuses_are_replaced_in_pairs() {
         Message::new(Role::Tool, vec![Content::result(&id, "1")]),
     ];
     let body = sent(Provider::Anthropic, request(messages)).await;
-    let (call, result) =
-        (&body["messages"][1]["content"][0]["id"], &body["messages"][2]["content"][0]["tool_use_id"]);
+    let (call, result) = (
+        &body["messages"][1]["content"][0]["id"],
+        &body["messages"][2]["content"][0]["tool_use_id"],
+    );
     assert_eq!(call, result);
-    assert!(call.as_str().unwrap().chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{call}");
+    assert!(
+        call.as_str().unwrap().chars().all(|c| c.is_ascii_alphanumeric() || c == '_'),
+        "{call}"
+    );
 }
 
 #[tokio::test]
@@ -364,14 +408,19 @@ async fn a_model_that_does_not_reason_is_not_asked_for_its_reasoning_twice() {
     let client = server.client(Provider::OpenAiResponses);
     client.reply(user("hi")).await.unwrap();
     client.reply(user("hi")).await.unwrap();
-    let asked: Vec<_> = server.seen().iter().map(|seen| seen.body.get("include").is_some()).collect();
+    let asked: Vec<_> =
+        server.seen().iter().map(|seen| seen.body.get("include").is_some()).collect();
     assert_eq!(asked, [true, false, false]);
 }
 
 #[tokio::test]
 async fn headers_and_paths_are_those_of_the_interface() {
     for (provider, path, key) in [
-        (Provider::OpenAiChat, "POST /v1/chat/completions ", format!("authorization: Bearer {KEY}")),
+        (
+            Provider::OpenAiChat,
+            "POST /v1/chat/completions ",
+            format!("authorization: Bearer {KEY}"),
+        ),
         (Provider::OpenAiResponses, "POST /v1/responses ", format!("authorization: Bearer {KEY}")),
         (Provider::Anthropic, "POST /v1/messages ", format!("x-api-key: {KEY}")),
     ] {
@@ -379,29 +428,46 @@ async fn headers_and_paths_are_those_of_the_interface() {
             let server = Server::start(vec![ok(&conversations::whole(provider))]).await;
             let base = server.url.replace("/v1", suffix);
             let mut settings = server.settings(provider).with_base_url(base);
-            for (name, value) in
-                [("x-title", "mine"), ("content-type", "text/plain"), ("authorization", "Basic eA==")]
-            {
+            for (name, value) in [
+                ("x-title", "mine"),
+                ("content-type", "text/plain"),
+                ("authorization", "Basic eA=="),
+            ] {
                 settings = settings.with_header(name, &SecretText::new(value)).unwrap();
             }
             ProviderClient::new(settings).unwrap().reply(user("hi")).await.unwrap();
             let head = server.seen()[0].head.clone();
             assert!(head.starts_with(path), "{head}");
-            for line in
-                [key.as_str(), "x-title: mine", "content-type: application/json", "accept: application/json"]
-            {
-                assert_eq!(head.lines().filter(|have| *have == line).count(), 1, "{line} in {head}");
+            for line in [
+                key.as_str(),
+                "x-title: mine",
+                "content-type: application/json",
+                "accept: application/json",
+            ] {
+                assert_eq!(
+                    head.lines().filter(|have| *have == line).count(),
+                    1,
+                    "{line} in {head}"
+                );
             }
             assert_eq!(head.matches("authorization: ").count(), 1, "{head}");
-            assert_eq!(head.contains("anthropic-version: 2023-06-01"), provider == Provider::Anthropic);
+            assert_eq!(
+                head.contains("anthropic-version: 2023-06-01"),
+                provider == Provider::Anthropic
+            );
         }
     }
     // Without a version in the address, and with a query that a gateway wants.
     let server = Server::start(vec![ok(&conversations::whole(Provider::Anthropic))]).await;
     let base = format!("{}?zone=a", server.url.trim_end_matches("/v1"));
-    let client = ProviderClient::new(server.settings(Provider::Anthropic).with_base_url(base)).unwrap();
+    let client =
+        ProviderClient::new(server.settings(Provider::Anthropic).with_base_url(base)).unwrap();
     client.reply(user("hi")).await.unwrap();
-    assert!(server.seen()[0].head.starts_with("POST /v1/messages?zone=a "), "{}", server.seen()[0].head);
+    assert!(
+        server.seen()[0].head.starts_with("POST /v1/messages?zone=a "),
+        "{}",
+        server.seen()[0].head
+    );
 }
 
 #[tokio::test]
@@ -418,11 +484,14 @@ async fn a_header_that_is_none_is_refused_without_its_value() {
 async fn a_request_has_no_reasoning_of_nobody() {
     let thought = Reasoning { text: "Hm.".to_owned(), ..Reasoning::default() };
     for provider in Provider::ALL {
-        let reply =
-            Message::new(Role::Assistant, vec![Content::Reasoning(thought.clone()), Content::text("a")]);
-        let body =
-            sent_with(provider, request(vec![Message::user("hi"), reply]), |settings| settings.store = true)
-                .await;
+        let reply = Message::new(
+            Role::Assistant,
+            vec![Content::Reasoning(thought.clone()), Content::text("a")],
+        );
+        let body = sent_with(provider, request(vec![Message::user("hi"), reply]), |settings| {
+            settings.store = true
+        })
+        .await;
         assert!(!body.to_string().contains("Hm."), "{body}");
     }
 }
@@ -434,8 +503,13 @@ async fn results_come_first_whatever_was_said_before_them() {
         Message::user("by the way"),
         Message::new(Role::Tool, vec![Content::result("a", "1")]),
     ];
-    let body = sent(Provider::Anthropic, request([vec![Message::user("hi")], messages].concat())).await;
-    let kinds: Vec<_> =
-        body["messages"][2]["content"].as_array().unwrap().iter().map(|block| &block["type"]).collect();
+    let body =
+        sent(Provider::Anthropic, request([vec![Message::user("hi")], messages].concat())).await;
+    let kinds: Vec<_> = body["messages"][2]["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|block| &block["type"])
+        .collect();
     assert_eq!(kinds, ["tool_result", "text"]);
 }

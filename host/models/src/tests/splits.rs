@@ -21,8 +21,11 @@ fn decoder(provider: Provider) -> Box<dyn Decode> {
 fn read(provider: Provider, pieces: &[&[u8]]) -> Result<Option<Reply>, Broken> {
     let mut reader = EventReader::new(1 << 20);
     let mut decoder = decoder(provider);
-    let mut into =
-        Pieces::new(Names::new(64).into(), ReplyLimits::default(), std::collections::HashSet::new());
+    let mut into = Pieces::new(
+        Names::new(64).into(),
+        ReplyLimits::default(),
+        std::collections::HashSet::new(),
+    );
     let mut builder = ReplyBuilder::default();
     for piece in pieces {
         reader.push(piece).unwrap();
@@ -51,7 +54,8 @@ fn a_stream_that_is_cut_in_two_anywhere_gives_the_same_reply() {
 fn a_stream_that_comes_byte_by_byte_gives_the_same_reply() {
     for provider in Provider::ALL {
         for line_end in ["\n", "\r\n", "\r"] {
-            let text = conversations::in_events(provider).replace("\r\n", "\n").replace('\n', line_end);
+            let text =
+                conversations::in_events(provider).replace("\r\n", "\n").replace('\n', line_end);
             let bytes: Vec<_> = text.as_bytes().chunks(1).collect();
             assert_eq!(
                 read(provider, &bytes).unwrap(),

@@ -16,14 +16,19 @@ struct Loader {
 
 #[async_trait]
 impl LoadComponent for Loader {
-    async fn load(&self, _: &ScriptFile, component: Arc<[u8]>) -> Result<Arc<dyn ToolSource>, BoxError> {
+    async fn load(
+        &self,
+        _: &ScriptFile,
+        component: Arc<[u8]>,
+    ) -> Result<Arc<dyn ToolSource>, BoxError> {
         self.loads.fetch_add(1, Ordering::Relaxed);
         let mut functions = Functions::new("script");
         for line in std::str::from_utf8(&component)?.lines() {
             let (name, schema) = line.split_once(' ').ok_or("a line is a name and a schema")?;
-            functions = functions.with(Declaration::new(name, "A tool.", schema), async |arguments, _| {
-                Ok::<_, FunctionEnd>(Value::Object(arguments.value().clone()))
-            })?;
+            functions = functions
+                .with(Declaration::new(name, "A tool.", schema), async |arguments, _| {
+                    Ok::<_, FunctionEnd>(Value::Object(arguments.value().clone()))
+                })?;
         }
         Ok(Arc::new(functions))
     }
@@ -38,12 +43,14 @@ struct Scene {
 
 impl Scene {
     async fn new(component: &str) -> Self {
-        let (store, loader) = (Arc::new(MemoryStore::new(Quota::default())), Arc::new(Loader::default()));
+        let (store, loader) =
+            (Arc::new(MemoryStore::new(Quota::default())), Arc::new(Loader::default()));
         let scripts = ComponentScripts::new(Arc::clone(&loader) as Arc<dyn LoadComponent>);
         let path = StorePath::file("a.wasm").unwrap();
         let (skill, name) = ("s".to_owned(), "a.wasm".to_owned());
         let folder = Arc::clone(&store) as Arc<dyn FileStore>;
-        let scene = Self { store, loader, scripts, script: ScriptFile { skill, name, path, folder } };
+        let scene =
+            Self { store, loader, scripts, script: ScriptFile { skill, name, path, folder } };
         scene.write(component).await;
         scene
     }
@@ -60,7 +67,8 @@ impl Scene {
 }
 
 const ANY: &str = r#"{"type":"object","properties":{"args":{}}}"#;
-const TEXT: &str = r#"{"type":"object","properties":{"args":{"type":"string"}},"required":["args"]}"#;
+const TEXT: &str =
+    r#"{"type":"object","properties":{"args":{"type":"string"}},"required":["args"]}"#;
 const OWN: &str = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
 
 #[tokio::test]
@@ -92,8 +100,7 @@ async fn a_tool_with_arguments_of_its_own_gets_those() {
 
 #[tokio::test]
 async fn which_tool_is_meant_has_to_be_clear() {
-    let unavailable =
-        json!({"error": {"message": "An unexpected error occurred (PluginUnavailable). Please try again."}});
+    let unavailable = json!({"error": {"message": "An unexpected error occurred (PluginUnavailable). Please try again."}});
     for component in [format!("a {ANY}\nb {ANY}"), String::new(), "broken".to_owned()] {
         let scene = Scene::new(&component).await;
         assert_eq!(scene.run(json!(null)).await, unavailable, "{component}");

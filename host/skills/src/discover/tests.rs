@@ -46,11 +46,17 @@ async fn a_root_is_a_skill_where_its_name_is_known() {
     let directory = StorePath::directory("a").unwrap();
     let root = SkillRoot::in_directory(Arc::clone(&store), directory.clone());
     let found = search(&[root]).await;
-    assert_eq!((names(&found), found.skills[0].resources().collect::<Vec<_>>()), (vec!["a"], vec!["x.md"]));
+    assert_eq!(
+        (names(&found), found.skills[0].resources().collect::<Vec<_>>()),
+        (vec!["a"], vec!["x.md"])
+    );
     let below: Arc<dyn FileStore> = Arc::new(cofferdam_files::Subtree::new(store, directory));
     assert_eq!(names(&search(&[SkillRoot::new(Arc::clone(&below)).named("a")]).await), ["a"]);
     let unnamed = search(&[SkillRoot::new(below)]).await;
-    assert!(matches!(unnamed.skipped[0].reason, SkipReason::Invalid(InvalidSkill::OtherDirectory { .. })));
+    assert!(matches!(
+        unnamed.skipped[0].reason,
+        SkipReason::Invalid(InvalidSkill::OtherDirectory { .. })
+    ));
 }
 
 #[tokio::test]
@@ -58,7 +64,8 @@ async fn the_first_of_a_name_is_kept_in_the_order_of_roots_and_of_bytes() {
     let first = store(&["z/s/SKILL.md", "z-1/s/SKILL.md"]).await;
     let second = store(&["a/s/SKILL.md", "t/SKILL.md"]).await;
     let found = search(&[SkillRoot::new(first), SkillRoot::new(second)]).await;
-    let kept: Vec<_> = found.skills.iter().map(|skill| (skill.root(), skill.directory().as_str())).collect();
+    let kept: Vec<_> =
+        found.skills.iter().map(|skill| (skill.root(), skill.directory().as_str())).collect();
     assert_eq!(kept, [(0, "z-1/s"), (1, "t")]);
     let skipped: Vec<_> =
         found.skipped.iter().map(|skipped| (skipped.root, skipped.directory.as_str())).collect();
@@ -87,14 +94,18 @@ async fn resources_and_scripts_are_in_the_skill_and_one_level_below() {
     .await;
     let found = search(&[SkillRoot::new(store)]).await;
     let skill = &found.skills[0];
-    assert_eq!(skill.resources().collect::<Vec<_>>(), [".hidden.txt", "B.JSON", "sub-1/e.yml", "sub/c.csv"]);
+    assert_eq!(
+        skill.resources().collect::<Vec<_>>(),
+        [".hidden.txt", "B.JSON", "sub-1/e.yml", "sub/c.csv"]
+    );
     assert_eq!(skill.scripts().collect::<Vec<_>>(), ["run.WASM", "sub/t.wasm"]);
     assert_eq!(skill.scripts_without_runner().collect::<Vec<_>>(), ["x.py"]);
 }
 
 #[tokio::test]
 async fn what_is_too_much_is_left_out_and_told() {
-    let store = store(&["a/SKILL.md", "a/1.md", "a/2.md", "a/3.md", "b/SKILL.md", "c/SKILL.md"]).await;
+    let store =
+        store(&["a/SKILL.md", "a/1.md", "a/2.md", "a/3.md", "b/SKILL.md", "c/SKILL.md"]).await;
     let limits = SkillLimits { skills_max: 2, resources_max: 2, ..SkillLimits::default() };
     let found = discover(&[SkillRoot::new(Arc::clone(&store))], &[], &limits).await;
     assert_eq!(names(&found), ["a", "b"]);
@@ -103,7 +114,10 @@ async fn what_is_too_much_is_left_out_and_told() {
     let rest = "the rest is left out";
     assert_eq!(
         told,
-        [format!("there are more than 2 resources; {rest}"), format!("there are more than 2 skills; {rest}")]
+        [
+            format!("there are more than 2 resources; {rest}"),
+            format!("there are more than 2 skills; {rest}")
+        ]
     );
     let limits = SkillLimits { directories_max: 3, ..SkillLimits::default() };
     let found = discover(&[SkillRoot::new(Arc::clone(&store))], &[], &limits).await;

@@ -76,9 +76,15 @@ fn a_key_stands_once_wherever_it_is() {
         "description: d\nunknown:\n  ? [1, 2]\n  : a\n  ? [1, 2]\n  : b",
         "description: d\nunknown: [{~: 1, null: 2}]",
     ] {
-        assert!(matches!(parse(head), Err(InvalidSkill::DuplicateKey { .. })), "{head}: {:?}", parse(head));
+        assert!(
+            matches!(parse(head), Err(InvalidSkill::DuplicateKey { .. })),
+            "{head}: {:?}",
+            parse(head)
+        );
     }
-    assert!(parse("description: d\nDescription: e\nunknown: {[a, b]: 1, [ab]: 2, text: 3}").is_ok());
+    assert!(
+        parse("description: d\nDescription: e\nunknown: {[a, b]: 1, [ab]: 2, text: 3}").is_ok()
+    );
     let twice = parse("description: d\nname: t").unwrap_err();
     assert_eq!(twice.to_string(), "line 4 of `SKILL.md`: the key `name` is there twice");
 }
@@ -124,7 +130,8 @@ fn aliases_repeat_a_little() {
 
 #[test]
 fn metadata_keeps_its_texts() {
-    let metadata = |head: &str| parse(&format!("description: d\nmetadata: {head}")).unwrap().metadata;
+    let metadata =
+        |head: &str| parse(&format!("description: d\nmetadata: {head}")).unwrap().metadata;
     let kept = metadata("{a: b, c: 1.0, d: [e], f: {g: h}, i: ~, j: ''}").unwrap();
     let kept: Vec<_> = kept.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     assert_eq!(kept, [("a", "b"), ("c", "1.0"), ("j", "")]);
@@ -138,9 +145,12 @@ fn metadata_keeps_its_texts() {
 fn what_is_no_yaml_says_where() {
     let error = parse("description: a: b").unwrap_err();
     assert!(matches!(error, InvalidSkill::Yaml { line: 3, .. }), "{error}");
-    for head in
-        ["description: d\n  bad: indent", "description: [a", "description: \"a", "description: d\n\tx: 1"]
-    {
+    for head in [
+        "description: d\n  bad: indent",
+        "description: [a",
+        "description: \"a",
+        "description: d\n\tx: 1",
+    ] {
         assert!(matches!(parse(head), Err(InvalidSkill::Yaml { .. })), "{head}: {:?}", parse(head));
     }
     let deep = format!("description: d\na: {}{}", "[".repeat(5000), "]".repeat(5000));

@@ -1,13 +1,15 @@
 //! Validating a value by all keywords of its schema (`ARG-34`).
 //!
-//! Arguments are validated after conversion. Two things differ from JSON Schema then, because decoding has decided
-//! them already: null is valid where `ARG-4` accepts it, whatever other keywords say, so that what is given for an
-//! argument that was not supplied is never refused (`ARG-37`); and `oneOf` asks for one branch and not for exactly
-//! one (`ARG-21`). Results are validated by JSON Schema as it is (`RES-22`).
+//! Arguments are validated after conversion. Two things differ from JSON Schema then, because
+//! decoding has decided them already: null is valid where `ARG-4` accepts it, whatever other
+//! keywords say, so that what is given for an argument that was not supplied is never refused
+//! (`ARG-37`); and `oneOf` asks for one branch and not for exactly one (`ARG-21`). Results are
+//! validated by JSON Schema as it is (`RES-22`).
 //!
-//! This is own code, and not a library's, for one reason: alternatives that refer to each other can be made to take
-//! time that doubles with every level of a value, a library cannot be stopped, and whoever declares the schema is
-//! a stranger. Here every step is counted. The tests compare the outcome with a library's.
+//! This is own code, and not a library's, for one reason: alternatives that refer to each other can
+//! be made to take time that doubles with every level of a value, a library cannot be stopped, and
+//! whoever declares the schema is a stranger. Here every step is counted. The tests compare the
+//! outcome with a library's.
 
 use std::collections::BTreeSet;
 
@@ -33,14 +35,16 @@ pub(super) fn problems(
 ) -> Vec<Problem> {
     let paths: BTreeSet<String> = known.iter().map(|problem| problem.path.clone()).collect();
     let listed = Listed { problems: known, seen: paths.clone(), known: paths };
-    let mut checker = Checker { plan, tool, meter, dialect: Dialect::Arguments, listed: Some(listed) };
+    let mut checker =
+        Checker { plan, tool, meter, dialect: Dialect::Arguments, listed: Some(listed) };
     checker.check(id, value, &TOP);
     checker.listed.map(|listed| listed.problems).unwrap_or_default()
 }
 
 /// Whether a value that was decoded by a schema is valid by it.
 pub(super) fn is_valid(plan: &Plan, id: SchemaId, value: &Value, meter: &mut Meter) -> bool {
-    Checker { plan, tool: "", meter, dialect: Dialect::Arguments, listed: None }.check(id, value, &TOP)
+    Checker { plan, tool: "", meter, dialect: Dialect::Arguments, listed: None }
+        .check(id, value, &TOP)
 }
 
 /// What a result breaks, in words for the person who runs the host.
@@ -73,7 +77,8 @@ struct Listed {
     problems: Vec<Problem>,
     /// Paths that have a problem; none gets a second one.
     seen: BTreeSet<String>,
-    /// Paths where decoding failed: there is no value to judge, and what contains them is not what was meant.
+    /// Paths where decoding failed: there is no value to judge, and what contains them is not what
+    /// was meant.
     known: BTreeSet<String>,
 }
 
@@ -122,7 +127,8 @@ impl<'c> Checker<'c> {
             Check::Reference(target) => self.check(*target, value, at),
             Check::AllOf(parts) => self.all(parts.iter().map(|part| (*part, value)), at),
             Check::Types(types) => {
-                types.iter().any(|name| is_of(value, name)) || self.wrong_kind(node, types, value, at)
+                types.iter().any(|name| is_of(value, name))
+                    || self.wrong_kind(node, types, value, at)
             }
             Check::Properties => self.members(node.object.as_deref(), value, at),
             Check::Items => self.items(node, value, at),
@@ -142,8 +148,14 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// The keyword that a value violates, for the keywords that have one problem at most and at the value itself.
-    fn violated(&mut self, node: &'c Node, check: &'c Check, value: &Value) -> Option<&'static str> {
+    /// The keyword that a value violates, for the keywords that have one problem at most and at the
+    /// value itself.
+    fn violated(
+        &mut self,
+        node: &'c Node,
+        check: &'c Check,
+        value: &Value,
+    ) -> Option<&'static str> {
         match (check, value) {
             (Check::Lower(keyword, bound, inclusive), Value::Number(number)) => {
                 let order = json::compare(number, bound);
@@ -172,12 +184,14 @@ impl<'c> Checker<'c> {
             }
             (Check::Contains(contains), Value::Array(items)) => self.contained(*contains, items),
             (Check::PropertyNames(names), Value::Object(members)) => {
-                let valid = members.keys().all(|name| self.accepts(*names, &Value::from(name.as_str())));
+                let valid =
+                    members.keys().all(|name| self.accepts(*names, &Value::from(name.as_str())));
                 (!valid).then_some("propertyNames")
             }
             (Check::DependentRequired(lists), Value::Object(members)) => {
                 let lacks = |names: &[String]| names.iter().any(|name| !members.contains_key(name));
-                let broken = lists.iter().any(|(name, names)| members.contains_key(name) && lacks(names));
+                let broken =
+                    lists.iter().any(|(name, names)| members.contains_key(name) && lacks(names));
                 broken.then_some("dependentRequired")
             }
             (Check::AnyOf(branches), _) => (!self.any(branches, value)).then_some("anyOf"),
@@ -229,7 +243,11 @@ impl<'c> Checker<'c> {
         (!valid).then_some("oneOf")
     }
 
-    fn all<'v>(&mut self, parts: impl Iterator<Item = (SchemaId, &'v Value)>, at: &Path<'_>) -> bool {
+    fn all<'v>(
+        &mut self,
+        parts: impl Iterator<Item = (SchemaId, &'v Value)>,
+        at: &Path<'_>,
+    ) -> bool {
         let mut valid = true;
         for (part, value) in parts {
             valid &= self.check(part, value, at);
@@ -255,8 +273,11 @@ impl<'c> Checker<'c> {
     fn member(&mut self, plan: &'c ObjectPlan, name: &str, value: &Value, at: &Path<'_>) -> bool {
         self.spend_on(1 + plan.patterns.len());
         let property = plan.index.get(name).and_then(|index| plan.properties.get(*index));
-        let patterns =
-            plan.patterns.iter().filter(|(pattern, _)| pattern.is_match(name)).map(|(_, node)| *node);
+        let patterns = plan
+            .patterns
+            .iter()
+            .filter(|(pattern, _)| pattern.is_match(name))
+            .map(|(_, node)| *node);
         let named: Vec<SchemaId> =
             property.map(|property| property.node).into_iter().chain(patterns).collect();
         match plan.additional {
@@ -301,7 +322,8 @@ impl<'c> Checker<'c> {
         if self.listed.as_ref().is_some_and(|listed| listed.has_known_below(at)) {
             return true;
         }
-        let next = if self.accepts(condition.test, value) { condition.then } else { condition.otherwise };
+        let next =
+            if self.accepts(condition.test, value) { condition.then } else { condition.otherwise };
         next.is_none_or(|next| self.check(next, value, at))
     }
 
@@ -309,13 +331,20 @@ impl<'c> Checker<'c> {
         self.report(at, "enum", || problem::not_a_member(at, members))
     }
 
-    fn wrong_kind(&mut self, node: &'c Node, types: &[&'static str], value: &Value, at: &Path<'_>) -> bool {
+    fn wrong_kind(
+        &mut self,
+        node: &'c Node,
+        types: &[&'static str],
+        value: &Value,
+        at: &Path<'_>,
+    ) -> bool {
         let kinds: Vec<&str> = node.kinds.iter().map(Kind::expected).collect();
         let expected = if kinds.is_empty() { types } else { &kinds };
         self.report(at, "type", || problem::kind(at, expected, Found::of(value)))
     }
 
-    /// Runs `judge` unless a part of the value failed in decoding: then nobody can say what the whole would be.
+    /// Runs `judge` unless a part of the value failed in decoding: then nobody can say what the
+    /// whole would be.
     fn judges(&mut self, at: &Path<'_>, judge: impl FnOnce(&mut Self) -> bool) -> bool {
         let unknown = self.listed.as_ref().is_some_and(|listed| listed.has_known_below(at));
         unknown || judge(self)

@@ -8,11 +8,12 @@ use super::problem::{self, Problem};
 use crate::schema::{Choice, Condition, Node, SchemaId};
 
 impl<'a> Decoder<'a> {
-    /// The first branch that accepts the value without tolerance, or else the first that accepts it at all.
+    /// The first branch that accepts the value without tolerance, or else the first that accepts it
+    /// at all.
     ///
-    /// This holds for `oneOf` as it does for `anyOf`: a value that a second branch would accept as well belongs to
-    /// the first. A model cannot know which of two overlapping branches a stranger meant to exclude, and it could
-    /// never pass such a value.
+    /// This holds for `oneOf` as it does for `anyOf`: a value that a second branch would accept as
+    /// well belongs to the first. A model cannot know which of two overlapping branches a stranger
+    /// meant to exclude, and it could never pass such a value.
     pub(super) fn choose(&mut self, choice: &'a Choice, draft: &mut Draft<'a>, at: &Path<'_>) {
         if draft.is_invalid() {
             return;
@@ -30,9 +31,15 @@ impl<'a> Decoder<'a> {
         *draft = Draft::Invalid;
     }
 
-    /// Decodes a copy of the value by a branch and validates the result by it. The copy becomes the value if both
-    /// went well.
-    fn accept(&mut self, branch: SchemaId, draft: &mut Draft<'a>, at: &Path<'_>, strict: bool) -> bool {
+    /// Decodes a copy of the value by a branch and validates the result by it. The copy becomes the
+    /// value if both went well.
+    fn accept(
+        &mut self,
+        branch: SchemaId,
+        draft: &mut Draft<'a>,
+        at: &Path<'_>,
+        strict: bool,
+    ) -> bool {
         if self.meter.is_exhausted() {
             return false;
         }
@@ -54,8 +61,8 @@ impl<'a> Decoder<'a> {
         finished.problems.is_empty() && check::is_valid(self.plan, id, &value, &mut self.meter)
     }
 
-    /// `if` looks at the value as it has been decoded so far; `then` or `else` goes on decoding it. Members that
-    /// `if` names are declared by it.
+    /// `if` looks at the value as it has been decoded so far; `then` or `else` goes on decoding it.
+    /// Members that `if` names are declared by it.
     pub(super) fn condition(&mut self, condition: Condition, draft: &mut Draft<'a>, at: &Path<'_>) {
         if draft.is_invalid() {
             return;

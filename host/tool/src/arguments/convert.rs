@@ -1,7 +1,7 @@
 //! Converting a supplied value to a declared type (`ARG-9` to `ARG-17`, `ARG-23`).
 //!
-//! A converter never invents a value (`ARG-35`): null converts to nothing but null, and what to do about a value
-//! that is not supplied is decided before a converter is asked.
+//! A converter never invents a value (`ARG-35`): null converts to nothing but null, and what to do
+//! about a value that is not supplied is decided before a converter is asked.
 
 use std::ops::RangeInclusive;
 
@@ -23,7 +23,8 @@ pub(super) enum Fault {
     Range,
 }
 
-/// Converts a value to a kind without parts; arrays and objects are never the result of a conversion (`ARG-19`).
+/// Converts a value to a kind without parts; arrays and objects are never the result of a
+/// conversion (`ARG-19`).
 pub(super) fn scalar(
     kind: &Kind,
     draft: &Draft<'_>,
@@ -70,11 +71,17 @@ fn integer(
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Fault::Kind);
     }
-    let value = json::integer(&written).filter(|value| range.contains(value)).ok_or(Fault::Range)?;
+    let value =
+        json::integer(&written).filter(|value| range.contains(value)).ok_or(Fault::Range)?;
     Number::from_i128(value).ok_or(Fault::Range)
 }
 
-fn number(draft: &Draft<'_>, strict: bool, single: bool, meter: &mut Meter) -> Result<Number, Fault> {
+fn number(
+    draft: &Draft<'_>,
+    strict: bool,
+    single: bool,
+    meter: &mut Meter,
+) -> Result<Number, Fault> {
     let written = match draft.found() {
         Found::Number(_) => draft.written(meter),
         _ => tolerated(draft, strict)?.into(),
@@ -93,7 +100,9 @@ fn number(draft: &Draft<'_>, strict: bool, single: bool, meter: &mut Meter) -> R
 fn is_decimal(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['-', '+']).unwrap_or(exponent))),
+        Some((mantissa, exponent)) => {
+            (mantissa, Some(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)))
+        }
         None => (text, None),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -104,7 +113,12 @@ fn is_decimal(text: &str) -> bool {
         && exponent.is_none_or(|exponent| !exponent.is_empty() && digits(exponent))
 }
 
-fn text(draft: &Draft<'_>, strict: bool, format: Option<Format>, meter: &mut Meter) -> Result<String, Fault> {
+fn text(
+    draft: &Draft<'_>,
+    strict: bool,
+    format: Option<Format>,
+    meter: &mut Meter,
+) -> Result<String, Fault> {
     let length = draft.as_str().map_or(0, str::len);
     meter.spend(u64::try_from(length / 256).unwrap_or(u64::MAX));
     match (draft.as_str(), format) {

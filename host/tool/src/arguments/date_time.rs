@@ -1,7 +1,7 @@
 //! Dates and times of day (`ARG-15`, `ARG-16`).
 
-/// A date-time with seconds and an offset. Without tolerance it must have both; otherwise a date alone is its
-/// midnight, missing seconds are zero, and a missing offset is UTC.
+/// A date-time with seconds and an offset. Without tolerance it must have both; otherwise a date
+/// alone is its midnight, missing seconds are zero, and a missing offset is UTC.
 pub(super) fn date_time(text: &str, strict: bool) -> Option<String> {
     let Some((day, rest)) = text.split_once('T') else {
         return date(text).filter(|_| !strict).map(|day| format!("{day}T00:00:00Z"));
@@ -24,7 +24,8 @@ pub(super) fn date(text: &str) -> Option<String> {
     (exists && rest.is_empty()).then(|| text.to_owned())
 }
 
-/// A time of day with seconds. Without tolerance it must have them; otherwise missing ones are zero.
+/// A time of day with seconds. Without tolerance it must have them; otherwise missing ones are
+/// zero.
 pub(super) fn time(text: &str, strict: bool) -> Option<String> {
     let time = Clock::read(text).filter(|time| time.has_seconds || !strict)?;
     Some(format!("{}{}", time.with_seconds(), time.offset))

@@ -32,7 +32,14 @@ enum Problems {
 
 impl<'a> Decoder<'a> {
     pub(super) fn new(plan: &'a Plan, tool: &'a str, strict: bool) -> Self {
-        Self { plan, tool, meter: Meter::new(), strict, problems: Problems::Reported(vec![]), texts: None }
+        Self {
+            plan,
+            tool,
+            meter: Meter::new(),
+            strict,
+            problems: Problems::Reported(vec![]),
+            texts: None,
+        }
     }
 
     pub(super) fn for_default(
@@ -100,7 +107,8 @@ impl<'a> Decoder<'a> {
         matches!(self.problems, Problems::Reported(_))
     }
 
-    /// Runs `attempt` and returns the problems that it met, in place of adding them to those so far.
+    /// Runs `attempt` and returns the problems that it met, in place of adding them to those so
+    /// far.
     pub(super) fn explain(&mut self, attempt: impl FnOnce(&mut Self)) -> Vec<Problem> {
         let outer = std::mem::replace(&mut self.problems, Problems::Reported(vec![]));
         attempt(self);
@@ -134,7 +142,11 @@ impl<'a> Decoder<'a> {
     }
 
     /// Runs `attempt` apart from the problems so far; false if it met one.
-    pub(super) fn attempt(&mut self, strict: bool, attempt: impl FnOnce(&mut Self) -> bool) -> bool {
+    pub(super) fn attempt(
+        &mut self,
+        strict: bool,
+        attempt: impl FnOnce(&mut Self) -> bool,
+    ) -> bool {
         let outer = std::mem::replace(&mut self.problems, Problems::Tried { failed: false });
         let outer_strict = std::mem::replace(&mut self.strict, strict);
         let accepted = attempt(self) && !self.is_hopeless();
@@ -143,10 +155,11 @@ impl<'a> Decoder<'a> {
         accepted
     }
 
-    /// Applies a schema to a value that is supplied. A problem with the value itself is reported and leaves it
-    /// invalid; problems with its parts are reported and leave the rest of it.
+    /// Applies a schema to a value that is supplied. A problem with the value itself is reported
+    /// and leaves it invalid; problems with its parts are reported and leave the rest of it.
     ///
-    /// Drafts are changed in place here and below: what is passed by value costs stack on each level of a value.
+    /// Drafts are changed in place here and below: what is passed by value costs stack on each
+    /// level of a value.
     pub(super) fn apply(&mut self, id: SchemaId, draft: &mut Draft<'a>, at: &Path<'_>) {
         // What failed already is not reported by the next schema again.
         if draft.is_invalid() {
@@ -161,7 +174,8 @@ impl<'a> Decoder<'a> {
         self.meter.leave();
     }
 
-    /// `$ref`, the schema's own keywords, `allOf`, alternatives, conditions: one after another (`ARG-21`).
+    /// `$ref`, the schema's own keywords, `allOf`, alternatives, conditions: one after another
+    /// (`ARG-21`).
     fn apply_node(&mut self, node: &'a Node, draft: &mut Draft<'a>, at: &Path<'_>) {
         if let Some(keyword) = node.never {
             self.report(|| problem::constraint(at, keyword));
@@ -196,7 +210,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The value's own kind if it is declared, else the first declared kind that the value converts to (`ARG-20`).
+    /// The value's own kind if it is declared, else the first declared kind that the value converts
+    /// to (`ARG-20`).
     fn convert(&mut self, node: &'a Node, draft: &mut Draft<'a>, at: &Path<'_>) {
         match own_kind(&node.kinds, draft.found()) {
             Some(Kind::Array) => self.array(node.array.as_deref(), draft, at),
@@ -232,8 +247,9 @@ impl<'a> Decoder<'a> {
         });
     }
 
-    /// A schema that converts nothing. Its keywords for objects still say which members are declared, so that
-    /// `{"required": ["a"]}` within `anyOf` works; a format of strings is looked at.
+    /// A schema that converts nothing. Its keywords for objects still say which members are
+    /// declared, so that `{"required": ["a"]}` within `anyOf` works; a format of strings is looked
+    /// at.
     fn unconverted(&mut self, node: &'a Node, draft: &mut Draft<'a>, at: &Path<'_>) {
         if let (Some(text), Some(format)) = (draft.as_str(), node.format)
             && convert::formatted(text, format, self.strict).is_none()
@@ -245,14 +261,22 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// `enum` and `const`: a member that is equal, also after conversion to a declared kind (`ARG-34`), or spelled in another case if all members are strings (`ARG-18`).
-    fn member(&mut self, node: &'a Node, members: &'a Members, draft: &mut Draft<'a>, at: &Path<'_>) {
+    /// `enum` and `const`: a member that is equal, also after conversion to a declared kind
+    /// (`ARG-34`), or spelled in another case if all members are strings (`ARG-18`).
+    fn member(
+        &mut self,
+        node: &'a Node,
+        members: &'a Members,
+        draft: &mut Draft<'a>,
+        at: &Path<'_>,
+    ) {
         let member = match (draft.as_str(), &members.folded) {
             (Some(text), Some(folded)) => spelled(members, folded, text, self.strict),
             (None, Some(_)) => None,
             _ => {
                 let value = draft.copy(&mut self.meter).finish(&TOP, &mut Finished::default());
-                let find = |value: &Value| members.values.iter().find(|member| json::equal(member, value));
+                let find =
+                    |value: &Value| members.values.iter().find(|member| json::equal(member, value));
                 find(&value).or_else(|| self.converted(node, draft).and_then(|value| find(&value)))
             }
         };
@@ -276,7 +300,11 @@ impl<'a> Decoder<'a> {
         let default = self.plan.node(id).default.as_ref()?;
         let Some(texts) = self.texts else {
             let affordable = self.meter.spend(default.weight);
-            return Some(if affordable { Draft::Value(default.value.clone()) } else { Draft::Invalid });
+            return Some(if affordable {
+                Draft::Value(default.value.clone())
+            } else {
+                Draft::Invalid
+            });
         };
         // At load the defaults complete each other: the text is decoded where it is needed.
         let mut draft = Draft::Text(texts.get(&id)?);
@@ -288,7 +316,8 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The declared kind that a value already is; an integer literal is an integer before it is a number.
+/// The declared kind that a value already is; an integer literal is an integer before it is a
+/// number.
 fn own_kind(kinds: &[Kind], found: Found) -> Option<&Kind> {
     let find = |is: fn(&Kind) -> bool| kinds.iter().find(|kind| is(kind));
     let number = || find(|kind| matches!(kind, Kind::Number { .. }));
@@ -304,7 +333,12 @@ fn own_kind(kinds: &[Kind], found: Found) -> Option<&Kind> {
 }
 
 /// The member with exactly that text, or else the only one that differs by case alone.
-fn spelled<'m>(members: &'m Members, folded: &[String], text: &str, strict: bool) -> Option<&'m Value> {
+fn spelled<'m>(
+    members: &'m Members,
+    folded: &[String],
+    text: &str,
+    strict: bool,
+) -> Option<&'m Value> {
     let exact = members.values.iter().find(|member| member.as_str() == Some(text));
     if exact.is_some() || strict {
         return exact;

@@ -1,9 +1,9 @@
 //! A value while it is being decoded.
 //!
-//! Several schemas may look at one value, one after another (`ARG-21`). What none of them has touched must still
-//! be there as it was written (`ARG-9`), and what only one of them declares must not be dropped by another. So a
-//! value stays text until a schema converts it, an object is opened member by member, and members that no schema
-//! declares are dropped at the very end.
+//! Several schemas may look at one value, one after another (`ARG-21`). What none of them has
+//! touched must still be there as it was written (`ARG-9`), and what only one of them declares must
+//! not be dropped by another. So a value stays text until a schema converts it, an object is opened
+//! member by member, and members that no schema declares are dropped at the very end.
 
 use std::borrow::Cow;
 
@@ -58,9 +58,10 @@ pub(crate) fn weight(value: &Value) -> u64 {
     match value {
         Value::String(text) => text_weight(text),
         Value::Array(items) => items.iter().map(weight).fold(1, u64::saturating_add),
-        Value::Object(members) => {
-            members.iter().map(|(name, value)| text_weight(name) + weight(value)).fold(1, u64::saturating_add)
-        }
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| text_weight(name) + weight(value))
+            .fold(1, u64::saturating_add),
         _ => 1,
     }
 }
@@ -69,10 +70,13 @@ fn text_weight(text: &str) -> u64 {
     1 + u64::try_from(text.len() / 256).unwrap_or(u64::MAX / 2)
 }
 
-/// How many steps it takes to turn text into a value: a string is copied, anything else is built part by part.
+/// How many steps it takes to turn text into a value: a string is copied, anything else is built
+/// part by part.
 fn reading_weight(json: &Json<'_>) -> u64 {
     match json.shape() {
-        Shape::Array(_) | Shape::Object(_) => u64::try_from(json.raw().len() / 8).unwrap_or(u64::MAX),
+        Shape::Array(_) | Shape::Object(_) => {
+            u64::try_from(json.raw().len() / 8).unwrap_or(u64::MAX)
+        }
         _ => text_weight(json.raw()),
     }
 }
@@ -149,7 +153,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A copy to try something on, which is paid for. Text is not copied, but whoever tries something on it reads it.
+    /// A copy to try something on, which is paid for. Text is not copied, but whoever tries
+    /// something on it reads it.
     pub(super) fn copy(&self, meter: &mut Meter) -> Self {
         match self {
             Self::Text(json) if meter.spend(reading_weight(json)) => Self::Text(json),
@@ -163,15 +168,17 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The value, with what nobody declares left out. Numbers that no schema has looked at and that a 64-bit float
-    /// cannot hold are range problems (`ARG-13`).
+    /// The value, with what nobody declares left out. Numbers that no schema has looked at and that
+    /// a 64-bit float cannot hold are range problems (`ARG-13`).
     pub(super) fn finish(self, at: &Path<'_>, finished: &mut Finished) -> Value {
         match self {
             Self::Text(json) => plain(json, at, finished),
             Self::Value(value) => value,
             Self::List(items) => {
                 let items = items.into_iter().enumerate();
-                Value::Array(items.map(|(index, item)| item.finish(&at.index(index), finished)).collect())
+                Value::Array(
+                    items.map(|(index, item)| item.finish(&at.index(index), finished)).collect(),
+                )
             }
             Self::Object(object) => Value::Object(object.finish(at, finished)),
             Self::Invalid => Value::Null,
@@ -218,7 +225,9 @@ fn plain(json: &Json<'_>, at: &Path<'_>, finished: &mut Finished) -> Value {
         ),
         Shape::Array(items) => {
             let items = items.iter().enumerate();
-            Value::Array(items.map(|(index, item)| plain(item, &at.index(index), finished)).collect())
+            Value::Array(
+                items.map(|(index, item)| plain(item, &at.index(index), finished)).collect(),
+            )
         }
         Shape::Object(object) => {
             let members = object.members();

@@ -2,7 +2,8 @@
 
 use super::convert::trimmed;
 
-/// An ISO 8601 duration as written, or one rewritten from the clock form unless that tolerance is off.
+/// An ISO 8601 duration as written, or one rewritten from the clock form unless that tolerance is
+/// off.
 pub(super) fn duration(text: &str, strict: bool) -> Option<String> {
     let text = trimmed(text);
     let (sign, magnitude) = match text.strip_prefix('-') {
@@ -27,19 +28,24 @@ fn is_iso(text: &str) -> bool {
         None => (parts, None),
     };
     match time {
-        Some(time) => (date.is_empty() || are_parts(date, "YMD", false)) && are_parts(time, "HMS", true),
+        Some(time) => {
+            (date.is_empty() || are_parts(date, "YMD", false)) && are_parts(time, "HMS", true)
+        }
         None => are_parts(date, "YMD", false) || are_parts(date, "W", false),
     }
 }
 
-/// One or more numbers, each with one of the designators, in their order. The last may have a fraction if it is
-/// seconds.
+/// One or more numbers, each with one of the designators, in their order. The last may have a
+/// fraction if it is seconds.
 fn are_parts(text: &str, designators: &str, fraction_allowed: bool) -> bool {
     let mut designators = designators.chars();
     let mut rest = text;
     while !rest.is_empty() {
-        let Some(end) = rest.find(|character: char| character.is_ascii_uppercase()) else { return false };
-        let (Some((number, after)), Some(designator)) = (rest.split_at_checked(end), rest.chars().nth(end))
+        let Some(end) = rest.find(|character: char| character.is_ascii_uppercase()) else {
+            return false;
+        };
+        let (Some((number, after)), Some(designator)) =
+            (rest.split_at_checked(end), rest.chars().nth(end))
         else {
             return false;
         };
@@ -76,7 +82,8 @@ fn clock(text: &str) -> Option<String> {
     let date = part(significant(days)?, "D");
     let mut time = part(field(hours, 24)?, "H") + &part(field(minutes, 60)?, "M");
     let seconds = field(seconds, 60)?;
-    time += &if fraction.is_empty() { part(seconds, "S") } else { format!("{seconds}.{fraction}S") };
+    time +=
+        &if fraction.is_empty() { part(seconds, "S") } else { format!("{seconds}.{fraction}S") };
     Some(match (date.is_empty(), time.is_empty()) {
         (true, true) => ZERO.to_owned(),
         (_, true) => format!("P{date}"),

@@ -1,4 +1,5 @@
-//! Which members and elements some schema has spoken of: what `unevaluatedProperties` and `unevaluatedItems` need.
+//! Which members and elements some schema has spoken of: what `unevaluatedProperties` and
+//! `unevaluatedItems` need.
 
 use std::collections::HashSet;
 
@@ -76,7 +77,8 @@ impl<'c> Checker<'c> {
         }
         for check in &node.checks {
             if let Check::Contains(contains) = check {
-                let found = items.iter().enumerate().filter(|(_, item)| self.accepts(contains.node, item));
+                let found =
+                    items.iter().enumerate().filter(|(_, item)| self.accepts(contains.node, item));
                 evaluated.extend(found.map(|(index, _)| index));
             }
         }
@@ -89,7 +91,8 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// The schemas that apply to the same value and accept it. They form no circle, so recursion over them ends.
+    /// The schemas that apply to the same value and accept it. They form no circle, so recursion
+    /// over them ends.
     fn parts(&mut self, node: &'c Node, value: &Value) -> Vec<SchemaId> {
         let choices = node.choices.iter().flat_map(|choice| &choice.branches);
         let mut parts: Vec<SchemaId> =

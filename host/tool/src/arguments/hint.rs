@@ -1,7 +1,8 @@
 //! Hints for a value that none of several alternatives accepts.
 //!
-//! Alternatives are often told apart by a member with a fixed value, such as `kind`. If the value has one of these, the problems
-//! with that alternative are named; otherwise the values that there are, or the kinds of values.
+//! Alternatives are often told apart by a member with a fixed value, such as `kind`. If the value
+//! has one of these, the problems with that alternative are named; otherwise the values that there
+//! are, or the kinds of values.
 
 use serde_json::Value;
 
@@ -22,7 +23,12 @@ const REFERENCES_MAX: usize = 8;
 
 impl<'a> Decoder<'a> {
     /// Describes what the value has to be, if a few words can.
-    pub(super) fn hint(&mut self, choice: &'a Choice, draft: &Draft<'a>, at: &Path<'_>) -> Option<String> {
+    pub(super) fn hint(
+        &mut self,
+        choice: &'a Choice,
+        draft: &Draft<'a>,
+        at: &Path<'_>,
+    ) -> Option<String> {
         if self.meter.is_exhausted() {
             return None;
         }
@@ -33,7 +39,8 @@ impl<'a> Decoder<'a> {
         hint.filter(|hint| hint.len() <= HINT_BYTES_MAX)
     }
 
-    /// The member by which the alternatives are told apart, and its values in the order of the alternatives.
+    /// The member by which the alternatives are told apart, and its values in the order of the
+    /// alternatives.
     fn discriminator(&self, choice: &'a Choice) -> Option<(&'a str, Vec<&'a Members>)> {
         let (first, _) = choice.branches.split_first()?;
         let object = self.plan.node(self.target(*first)).object.as_deref()?;
@@ -73,7 +80,10 @@ impl<'a> Decoder<'a> {
         let value = draft.copy(&mut self.meter).finish(&super::TOP, &mut Finished::default());
         let listed = || list(tags.iter().flat_map(|members| &members.values).map(shown));
         let Some(object) = value.as_object() else {
-            return Some(format!("Expected an object with '{name}', which is one of {}.", listed()?));
+            return Some(format!(
+                "Expected an object with '{name}', which is one of {}.",
+                listed()?
+            ));
         };
         let path = at.name(name);
         let Some(given) = object.get(name) else {
@@ -129,7 +139,8 @@ fn names(members: &Members, given: &Value) -> bool {
     let folded = given.as_str().map(str::to_lowercase);
     members.values.iter().any(|member| {
         json::equal(member, given)
-            || (folded.is_some() && member.as_str().map(str::to_lowercase).as_deref() == folded.as_deref())
+            || (folded.is_some()
+                && member.as_str().map(str::to_lowercase).as_deref() == folded.as_deref())
     })
 }
 

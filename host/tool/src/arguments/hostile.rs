@@ -1,5 +1,5 @@
-//! Texts and declarations that are built to hurt. Nothing here looks at a clock: what is asserted is which limit ends
-//! the work, and how many steps were taken. A test that hangs has failed.
+//! Texts and declarations that are built to hurt. Nothing here looks at a clock: what is asserted
+//! is which limit ends the work, and how many steps were taken. A test that hangs has failed.
 
 use serde_json::{Value, json};
 
@@ -83,7 +83,8 @@ fn a_million_keys_are_read_or_refused() {
     assert!(refusal(&format!("{{\"properties\":{text}}}")).contains("is longer than"));
     // As many as a megabyte holds, one name over and over: the last one counts.
     let repeated = format!("{{{}}}", vec!["\"n\":1"; 150_000].join(","));
-    let decoded = schemas()[1].decode("t", Some(repeated.as_bytes()), &DecodeOptions::default()).unwrap();
+    let decoded =
+        schemas()[1].decode("t", Some(repeated.as_bytes()), &DecodeOptions::default()).unwrap();
     assert_eq!(decoded.value().len(), 1);
 }
 
@@ -94,12 +95,14 @@ fn numbers_without_end_are_out_of_range() {
     for number in ["1e999999", "-1e999999", "1e99999999999999999999", &long] {
         let codes = ends(&schemas()[1], &format!("{{\"n\":{number}}}"), &DecodeOptions::default());
         assert!(matches!(codes.as_slice(), [ProblemCode::Range | ProblemCode::Kind]), "{codes:?}");
-        let codes = ends(&schemas()[0], &format!("{{\"x\":[{number}]}}"), &DecodeOptions::default());
+        let codes =
+            ends(&schemas()[0], &format!("{{\"x\":[{number}]}}"), &DecodeOptions::default());
         assert_eq!(codes, [ProblemCode::Range]);
     }
     assert_eq!(ends(&schemas()[0], &format!("{{\"x\":{zeros}}}"), &DecodeOptions::default()), []);
     for keyword in ["minimum", "maximum", "multipleOf", "maxLength", "default", "const"] {
-        let declared = format!("{{\"properties\":{{\"p\":{{\"type\":\"number\",\"{keyword}\":1e999999}}}}}}");
+        let declared =
+            format!("{{\"properties\":{{\"p\":{{\"type\":\"number\",\"{keyword}\":1e999999}}}}}}");
         assert!(refusal(&declared).contains("the number is out of range"), "{keyword}");
     }
     let tiny = json!({"properties": {"p": {"type": "number", "multipleOf": 1e-300}}});
@@ -108,10 +111,15 @@ fn numbers_without_end_are_out_of_range() {
 
 #[test]
 fn patterns_that_are_catastrophic_elsewhere_are_linear_here() {
-    for pattern in ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "(.*a){12}$", "^(([a-z])+.)+[A-Z]([a-z])+$"] {
+    for pattern in ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "(.*a){12}$", "^(([a-z])+.)+[A-Z]([a-z])+$"]
+    {
         let schema = schema(json!({"properties": {"p": {"type": "string", "pattern": pattern}}}));
         let text = format!("{{\"p\":\"{}!\"}}", "a".repeat(200_000));
-        assert_eq!(ends(&schema, &text, &DecodeOptions::default()), [ProblemCode::Constraint], "{pattern}");
+        assert_eq!(
+            ends(&schema, &text, &DecodeOptions::default()),
+            [ProblemCode::Constraint],
+            "{pattern}"
+        );
     }
     for pattern in ["(a{1000}){1000}", "((((a{30}){30}){30}){30}){30}", "(?=a)", r"(a)\1"] {
         let declared = json!({"properties": {"p": {"pattern": pattern}}}).to_string();
@@ -162,7 +170,9 @@ fn a_megabyte_decodes_in_linear_time() {
         ),
         (
             json!({"properties": {"p": {"type": "array", "items": {"anyOf": [{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}, {"type": "boolean"}]}}}}),
-            Box::new(move |bytes| format!("{{\"p\":[{}]}}", of_size("{\"a\":1,\"b\":[true]}", bytes))),
+            Box::new(move |bytes| {
+                format!("{{\"p\":[{}]}}", of_size("{\"a\":1,\"b\":[true]}", bytes))
+            }),
         ),
         (
             json!({"additionalProperties": {"type": "integer"}}),
@@ -174,7 +184,11 @@ fn a_megabyte_decodes_in_linear_time() {
         ),
     ];
     for (declared, text) in cases {
-        let [quarter, half, whole] = [1 << 18, 1 << 19, 1 << 20].map(|bytes| steps(&declared, &text(bytes)));
-        assert!(half <= quarter * 21 / 10 && whole <= half * 21 / 10, "{declared}: {quarter} {half} {whole}");
+        let [quarter, half, whole] =
+            [1 << 18, 1 << 19, 1 << 20].map(|bytes| steps(&declared, &text(bytes)));
+        assert!(
+            half <= quarter * 21 / 10 && whole <= half * 21 / 10,
+            "{declared}: {quarter} {half} {whole}"
+        );
     }
 }

@@ -10,7 +10,12 @@ use crate::schema::{ArrayPlan, SchemaId};
 
 impl<'a> Decoder<'a> {
     /// Decodes the elements of an array. Elements that no schema speaks of stay as they are.
-    pub(super) fn array(&mut self, plan: Option<&'a ArrayPlan>, draft: &mut Draft<'a>, at: &Path<'_>) {
+    pub(super) fn array(
+        &mut self,
+        plan: Option<&'a ArrayPlan>,
+        draft: &mut Draft<'a>,
+        at: &Path<'_>,
+    ) {
         let Some(plan) = plan else { return };
         for (index, item) in opened(draft).iter_mut().enumerate() {
             let Some(node) = plan.prefix.get(index).copied().or(plan.items) else { break };
@@ -25,9 +30,9 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A null is the default or null if there is one or the other (`ARG-8`). If it is not accepted, a schema that
-    /// states no kind has no word for what it wants instead; then the problem is what the schema says about any
-    /// other value.
+    /// A null is the default or null if there is one or the other (`ARG-8`). If it is not accepted,
+    /// a schema that states no kind has no word for what it wants instead; then the problem is what
+    /// the schema says about any other value.
     fn null_element(&mut self, id: SchemaId, item: &mut Draft<'a>, at: &Path<'_>) {
         if let Some(given) = self.unsupplied(id, at) {
             *item = given;

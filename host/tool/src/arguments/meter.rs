@@ -1,14 +1,15 @@
 //! How much work one decoding may take, and how deep it may go.
 
-/// Steps of one decoding. A step is about one schema applied to one value, or one value copied. A megabyte of
-/// integers in an array, the most that a usual text can ask for, takes two million.
+/// Steps of one decoding. A step is about one schema applied to one value, or one value copied. A
+/// megabyte of integers in an array, the most that a usual text can ask for, takes two million.
 const STEPS_MAX: u64 = 10_000_000;
-/// Schemas within schemas that are being applied at one time. Values have at most 128 levels, and a level takes a
-/// property and rarely more than one alternative. Each costs 4 KiB of stack in a debug build and a thread may have
-/// no more than 2 MiB.
+/// Schemas within schemas that are being applied at one time. Values have at most 128 levels, and a
+/// level takes a property and rarely more than one alternative. Each costs 4 KiB of stack in a
+/// debug build and a thread may have no more than 2 MiB.
 const DEPTH_MAX: u32 = 320;
 
-/// Counts steps down. Once it is exhausted it stays so, and nothing that was decoded with it is used.
+/// Counts steps down. Once it is exhausted it stays so, and nothing that was decoded with it is
+/// used.
 #[derive(Debug)]
 pub(super) struct Meter {
     steps_left: u64,

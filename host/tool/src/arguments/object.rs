@@ -1,5 +1,5 @@
-//! Objects: presence of declared properties (`ARG-2`), maps (`ARG-8`), and keys that nobody declared (`ARG-24` to
-//! `ARG-27`).
+//! Objects: presence of declared properties (`ARG-2`), maps (`ARG-8`), and keys that nobody
+//! declared (`ARG-24` to `ARG-27`).
 
 use serde_json::Value;
 
@@ -11,13 +11,19 @@ use crate::json::Object;
 use crate::name::nearest;
 use crate::schema::{Additional, ObjectPlan, Property, SchemaId};
 
-/// Longest names that a suggestion is looked for. Comparing two names takes time in proportion to the product of
-/// their lengths.
+/// Longest names that a suggestion is looked for. Comparing two names takes time in proportion to
+/// the product of their lengths.
 const SUGGESTION_BYTES_MAX: usize = 64;
 
 impl<'a> Decoder<'a> {
-    /// Decodes the members of an object. An object schema that says nothing about members is a map of anything.
-    pub(super) fn object(&mut self, plan: Option<&'a ObjectPlan>, draft: &mut Draft<'a>, at: &Path<'_>) {
+    /// Decodes the members of an object. An object schema that says nothing about members is a map
+    /// of anything.
+    pub(super) fn object(
+        &mut self,
+        plan: Option<&'a ObjectPlan>,
+        draft: &mut Draft<'a>,
+        at: &Path<'_>,
+    ) {
         let Some(plan) = plan else { return };
         let was_open = matches!(draft, Draft::Object(_));
         let Some(object) = opened(draft) else { return };
@@ -31,8 +37,9 @@ impl<'a> Decoder<'a> {
         self.others(plan, object, at);
         self.required_elsewhere(plan, object, at);
         if !was_open {
-            let place =
-                |entry: &Entry<'_>| plan.index.get(entry.name.as_ref()).copied().unwrap_or(usize::MAX);
+            let place = |entry: &Entry<'_>| {
+                plan.index.get(entry.name.as_ref()).copied().unwrap_or(usize::MAX)
+            };
             object.entries.sort_by_key(place);
         }
     }
@@ -40,7 +47,8 @@ impl<'a> Decoder<'a> {
     fn properties(&mut self, plan: &'a ObjectPlan, object: &mut ObjectDraft<'a>, at: &Path<'_>) {
         let mut places = vec![None; plan.properties.len()];
         for (place, entry) in object.entries.iter_mut().enumerate() {
-            let declared = plan.index.get(entry.name.as_ref()).and_then(|index| places.get_mut(*index));
+            let declared =
+                plan.index.get(entry.name.as_ref()).and_then(|index| places.get_mut(*index));
             if let Some(declared) = declared {
                 *declared = Some(place);
                 entry.declared = true;
@@ -53,14 +61,17 @@ impl<'a> Decoder<'a> {
             }
             let at = at.name(&property.name);
             match place.and_then(|place| object.entries.get_mut(place)) {
-                Some(entry) if entry.draft.is_supplied() => self.apply(property.node, &mut entry.draft, &at),
+                Some(entry) if entry.draft.is_supplied() => {
+                    self.apply(property.node, &mut entry.draft, &at)
+                }
                 _ => self.absent(property, place, object, &mut left_out, &at),
             }
         }
         retain(&mut object.entries, left_out);
     }
 
-    /// Gives a property that was not supplied what its class says (`ARG-2`), or marks its null to be left out.
+    /// Gives a property that was not supplied what its class says (`ARG-2`), or marks its null to
+    /// be left out.
     fn absent(
         &mut self,
         property: &'a Property,
@@ -162,11 +173,17 @@ impl<'a> Decoder<'a> {
     }
 
     /// Names that this schema requires and another one at the same place declares.
-    fn required_elsewhere(&mut self, plan: &'a ObjectPlan, object: &ObjectDraft<'a>, at: &Path<'_>) {
+    fn required_elsewhere(
+        &mut self,
+        plan: &'a ObjectPlan,
+        object: &ObjectDraft<'a>,
+        at: &Path<'_>,
+    ) {
         let cost = plan.required_elsewhere.len().saturating_mul(object.entries.len());
         self.meter.spend(u64::try_from(cost).unwrap_or(u64::MAX));
         for name in &plan.required_elsewhere {
-            // Null that a schema has decided on is a value; null that is still text was not supplied.
+            // Null that a schema has decided on is a value; null that is still text was not
+            // supplied.
             let is_there = |entry: &Entry<'_>| {
                 entry.name == *name && !matches!(&entry.draft, Draft::Text(json) if json.is_null())
             };
@@ -205,9 +222,10 @@ fn opened<'d, 'a>(draft: &'d mut Draft<'a>) -> Option<&'d mut ObjectDraft<'a>> {
             let members = json.as_object().into_iter().flat_map(Object::members);
             members.map(|(name, value)| entry(name.as_ref().into(), Draft::Text(value))).collect()
         }
-        Draft::Value(Value::Object(members)) => {
-            members.into_iter().map(|(name, value)| entry(name.into(), Draft::Value(value))).collect()
-        }
+        Draft::Value(Value::Object(members)) => members
+            .into_iter()
+            .map(|(name, value)| entry(name.into(), Draft::Value(value)))
+            .collect(),
         _ => vec![],
     };
     *draft = Draft::Object(ObjectDraft { entries, ..ObjectDraft::default() });

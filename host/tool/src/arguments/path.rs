@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A path as a chain back to the argument object. It lives on the stack and costs nothing until it is shown.
+/// A path as a chain back to the argument object. It lives on the stack and costs nothing until it
+/// is shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Path<'p> {
     Root,
@@ -36,5 +37,6 @@ impl fmt::Display for Path<'_> {
 }
 
 fn is_plain(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }

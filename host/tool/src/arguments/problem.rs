@@ -64,15 +64,16 @@ impl fmt::Display for ProblemCode {
     }
 }
 
-/// Everything that is wrong with the arguments of one call. Shown as the texts joined by one space, each with its hint.
+/// Everything that is wrong with the arguments of one call. Shown as the texts joined by one space,
+/// each with its hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidArguments {
     problems: Vec<Problem>,
 }
 
 impl InvalidArguments {
-    /// Sorts the problems (`ARG-31`). Of several for one path the first that was found stays: later ones would
-    /// speak of a value that is wrong already (`ARG-34`).
+    /// Sorts the problems (`ARG-31`). Of several for one path the first that was found stays: later
+    /// ones would speak of a value that is wrong already (`ARG-34`).
     pub(super) fn new(mut problems: Vec<Problem>) -> Self {
         problems.sort_by(|left, right| left.path.cmp(&right.path));
         problems.dedup_by(|later, earlier| later.path == earlier.path);
@@ -157,7 +158,10 @@ pub(super) fn too_large(tool: &str, bytes_max: usize) -> InvalidArguments {
 }
 
 pub(super) fn too_deep(tool: &str, levels_max: usize) -> InvalidArguments {
-    whole(ProblemCode::Limit, format!("Arguments for '{tool}' are nested deeper than {levels_max} levels."))
+    whole(
+        ProblemCode::Limit,
+        format!("Arguments for '{tool}' are nested deeper than {levels_max} levels."),
+    )
 }
 
 /// Not a text of the contract: the contract does not know of schemas whose alternatives explode.
@@ -173,7 +177,8 @@ pub(super) fn required(at: &Path<'_>, tool: &str) -> Problem {
 
 pub(super) fn kind(at: &Path<'_>, expected: &[&str], found: Found) -> Problem {
     let path = at.to_string();
-    let message = format!("Argument '{path}' must be {}, got {}.", expected.join(" or "), found.words());
+    let message =
+        format!("Argument '{path}' must be {}, got {}.", expected.join(" or "), found.words());
     problem(path, ProblemCode::Kind, message)
 }
 

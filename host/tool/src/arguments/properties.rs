@@ -15,7 +15,13 @@ fn value() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         (-3_i64..6).prop_map(Value::from),
-        select(vec![json!(0.5), json!(2.0), json!(-1.5), json!(18_446_744_073_709_551_615_u64), json!(1e20)]),
+        select(vec![
+            json!(0.5),
+            json!(2.0),
+            json!(-1.5),
+            json!(18_446_744_073_709_551_615_u64),
+            json!(1e20)
+        ]),
         select(vec![
             "",
             "a",
@@ -49,9 +55,12 @@ fn value() -> impl Strategy<Value = Value> {
 fn plain_schema() -> impl Strategy<Value = Value> {
     let nullable = |name: &'static str| select(vec![json!(name), json!([name, "null"])]);
     prop_oneof![
-        (nullable("integer"), -2_i64..3).prop_map(|(name, least)| json!({"type": name, "minimum": least})),
-        (nullable("number"), 0_i64..4).prop_map(|(name, most)| json!({"type": name, "maximum": most})),
-        (nullable("string"), 0_u64..3).prop_map(|(name, length)| json!({"type": name, "maxLength": length})),
+        (nullable("integer"), -2_i64..3)
+            .prop_map(|(name, least)| json!({"type": name, "minimum": least})),
+        (nullable("number"), 0_i64..4)
+            .prop_map(|(name, most)| json!({"type": name, "maximum": most})),
+        (nullable("string"), 0_u64..3)
+            .prop_map(|(name, length)| json!({"type": name, "maxLength": length})),
         nullable("boolean").prop_map(|name| json!({"type": name})),
         select(vec!["uuid", "date-time", "date", "time", "duration", "email"])
             .prop_map(|format| json!({"type": "string", "format": format})),
@@ -89,13 +98,16 @@ fn with_default(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Va
     })
 }
 
-/// Declarations of arguments; those that are refused (a default that does not fit) are skipped by the tests.
+/// Declarations of arguments; those that are refused (a default that does not fit) are skipped by
+/// the tests.
 pub(crate) fn declaration() -> impl Strategy<Value = Value> {
     let schema = with_default(plain_schema()).prop_recursive(3, 24, 4, |inner| {
         let inner = with_default(inner).boxed();
         prop_oneof![
             inner.clone().prop_map(|items| json!({"type": "array", "items": items})),
-            inner.clone().prop_map(|values| json!({"type": "object", "additionalProperties": values})),
+            inner
+                .clone()
+                .prop_map(|values| json!({"type": "object", "additionalProperties": values})),
             vec(inner.clone(), 1..4).prop_map(|branches| json!({"anyOf": branches})),
             object_of(inner),
         ]
@@ -119,8 +131,12 @@ fn any_schema() -> impl Strategy<Value = Value> {
         (-2_i64..3, 1_i64..4)
             .prop_map(|(least, more)| json!({"minimum": least, "exclusiveMaximum": least + more})),
         (1_i64..4).prop_map(|divisor| json!({"multipleOf": divisor})),
-        (0_u64..3).prop_map(|count| json!({"minLength": count, "minItems": count, "minProperties": count})),
-        (0_u64..3).prop_map(|count| json!({"maxLength": count, "maxItems": count, "maxProperties": count})),
+        (0_u64..3).prop_map(
+            |count| json!({"minLength": count, "minItems": count, "minProperties": count})
+        ),
+        (0_u64..3).prop_map(
+            |count| json!({"maxLength": count, "maxItems": count, "maxProperties": count})
+        ),
         select(vec!["^[a-c]+$", r"\d", "b|^$"]).prop_map(|pattern| json!({"pattern": pattern})),
         Just(json!({"uniqueItems": true})),
         subsequence(NAMES.to_vec(), 1..3).prop_map(|names| json!({"required": names})),
@@ -172,16 +188,25 @@ pub(crate) fn dice() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 40)
 }
 
-/// A value that a schema probably accepts, with and without its tolerance, and now and then one that it does not.
+/// A value that a schema probably accepts, with and without its tolerance, and now and then one
+/// that it does not.
 fn sample(schema: &Value, dice: &mut Dice) -> Value {
     if dice.below(24) == 0 {
-        return dice.one_of(&[json!(null), json!("x"), json!(7), json!([]), json!({"zz": 1}), json!("")]);
+        return dice.one_of(&[
+            json!(null),
+            json!("x"),
+            json!(7),
+            json!([]),
+            json!({"zz": 1}),
+            json!(""),
+        ]);
     }
     if let Some(branches) = schema["anyOf"].as_array() {
         return sample(&branches[dice.below(branches.len())].clone(), dice);
     }
     if schema.get("$ref").is_some() {
-        return dice.one_of(&[json!({"a": 1}), json!({"a": "2", "b": {"a": 3, "b": null, "c": 4}})]);
+        return dice
+            .one_of(&[json!({"a": 1}), json!({"a": "2", "b": {"a": 3, "b": null, "c": 4}})]);
     }
     if schema.get("enum").is_some() {
         return dice.one_of(&[json!("a"), json!("BB"), json!("ccc")]);
@@ -189,9 +214,11 @@ fn sample(schema: &Value, dice: &mut Dice) -> Value {
     let kind = schema["type"].as_str().or(schema["type"][0].as_str()).unwrap_or_default();
     match schema["format"].as_str().unwrap_or(kind) {
         "uuid" => json!("D2719B96-4D6E-4F1C-9BFF-3A8D6F1C2E7A"),
-        "date-time" => {
-            dice.one_of(&[json!("2026-05-05"), json!("2026-05-05T18:30"), json!("2026-05-05T18:30:00Z")])
-        }
+        "date-time" => dice.one_of(&[
+            json!("2026-05-05"),
+            json!("2026-05-05T18:30"),
+            json!("2026-05-05T18:30:00Z"),
+        ]),
         "date" => json!("2024-02-29"),
         "time" => dice.one_of(&[json!("18:30"), json!("18:30:01.5+02:00")]),
         "duration" => dice.one_of(&[json!("PT1H"), json!(" 1.2:3:4.50 ")]),
@@ -285,9 +312,10 @@ proptest! {
         }
     }
 
-    /// What was decoded is valid by the published schema, in the eyes of a library as well, and can be decoded again.
-    /// It decodes to itself, but for a choice between two schemas of values with parts: there `ARG-21` chooses anew, and
-    /// the first branch may accept without tolerance what another one has left after dropping a key (`ARG-24`).
+    /// What was decoded is valid by the published schema, in the eyes of a library as well, and can
+    /// be decoded again. It decodes to itself, but for a choice between two schemas of values with
+    /// parts: there `ARG-21` chooses anew, and the first branch may accept without tolerance what
+    /// another one has left after dropping a key (`ARG-24`).
     #[test]
     fn decoded_arguments_are_valid_and_decode_to_themselves((declared, value) in declaration_and_arguments()) {
         let Ok(schema) = InputSchema::compile("t", &declared.to_string()) else { return Ok(()) };

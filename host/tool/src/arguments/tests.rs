@@ -15,7 +15,9 @@ fn decode(declared: Value, text: &str) -> String {
 fn shown(schema: &InputSchema, text: &str, options: &DecodeOptions) -> String {
     match schema.decode("t", Some(text.as_bytes()), options) {
         Ok(arguments) if arguments.dropped().is_empty() => arguments.to_json(),
-        Ok(arguments) => format!("{} dropped {}", arguments.to_json(), arguments.dropped().join(" ")),
+        Ok(arguments) => {
+            format!("{} dropped {}", arguments.to_json(), arguments.dropped().join(" "))
+        }
         Err(error) => error.to_string(),
     }
 }
@@ -34,7 +36,10 @@ fn check_parameter(declared: Value, cases: &[(&str, &str)]) {
 
 #[test]
 fn default_options_are_pinned() {
-    assert_eq!(DecodeOptions::default(), DecodeOptions { strict: false, text_bytes_max: 1_048_576 });
+    assert_eq!(
+        DecodeOptions::default(),
+        DecodeOptions { strict: false, text_bytes_max: 1_048_576 }
+    );
 }
 
 #[test]
@@ -92,7 +97,10 @@ fn numbers() {
             ("\"0x1p3\"", kind),
         ],
     );
-    check_parameter(json!({"type": "number", "format": "float"}), &[("1e39", range), ("\"1e38\"", "1e+38")]);
+    check_parameter(
+        json!({"type": "number", "format": "float"}),
+        &[("1e39", range), ("\"1e38\"", "1e+38")],
+    );
 }
 
 #[test]
@@ -178,7 +186,11 @@ fn durations() {
         "P1YT",
     ] {
         let text = json!(bad.replace("PT1H ", "PT1H\u{a0}")).to_string();
-        assert_eq!(parameter(json!({"type": "string", "format": "duration"}), &text), kind, "{bad}");
+        assert_eq!(
+            parameter(json!({"type": "string", "format": "duration"}), &text),
+            kind,
+            "{bad}"
+        );
     }
 }
 
@@ -219,7 +231,10 @@ fn several_types() {
             ("\"TRUE\"", "true"),
             ("\"7\"", "7"),
             ("[]", "Argument 'p' must be null or an integer or a boolean, got an array."),
-            ("\"99999999999999999999\"", "Argument 'p' is out of range for null or an integer or a boolean."),
+            (
+                "\"99999999999999999999\"",
+                "Argument 'p' is out of range for null or an integer or a boolean.",
+            ),
         ],
     );
     check_parameter(json!({"type": ["array", "string"]}), &[("{ }", "\"{ }\""), ("[ ]", "[]")]);
@@ -227,9 +242,9 @@ fn several_types() {
 
 #[test]
 fn null_that_is_accepted_is_never_refused() {
-    // `type` admits null and `enum` does not: null is what ARG-4 gives, and validation does not take it back.
-    let declared =
-        json!({"properties": {"p": {"type": ["string", "null"], "enum": ["a"]}}, "required": ["p"]});
+    // `type` admits null and `enum` does not: null is what ARG-4 gives, and validation does not
+    // take it back.
+    let declared = json!({"properties": {"p": {"type": ["string", "null"], "enum": ["a"]}}, "required": ["p"]});
     assert_eq!(decode(declared, "{}"), r#"{"p":null}"#);
 }
 
@@ -260,13 +275,19 @@ fn what_several_schemas_declare_is_not_dropped() {
         "$ref": "#/$defs/base", "properties": {"b": {"type": "integer"}},
         "$defs": {"base": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}}
     });
-    assert_eq!(decode(beside_reference.clone(), r#"{"a":"1","b":"2","c":3}"#), r#"{"a":1,"b":2} dropped c"#);
+    assert_eq!(
+        decode(beside_reference.clone(), r#"{"a":"1","b":"2","c":3}"#),
+        r#"{"a":1,"b":2} dropped c"#
+    );
     assert_eq!(decode(beside_reference, "{}"), "Required argument 'a' was not supplied to 't'.");
     let one_of = json!({"properties": {"kind": {"type": "string"}}, "oneOf": [
         {"properties": {"kind": {"const": "a"}, "n": {"type": "integer"}}, "required": ["n"]},
         {"properties": {"kind": {"const": "b"}, "s": {"type": "string"}}, "required": ["s"]}
     ]});
-    assert_eq!(decode(one_of.clone(), r#"{"kind":"b","s":5,"n":1}"#), r#"{"kind":"b","s":"5"} dropped n"#);
+    assert_eq!(
+        decode(one_of.clone(), r#"{"kind":"b","s":5,"n":1}"#),
+        r#"{"kind":"b","s":"5"} dropped n"#
+    );
     assert_eq!(
         decode(one_of, r#"{"kind":"c","s":"x"}"#),
         "Argument '' violates 'oneOf'. Expected one of: an object with 'n', an object with 's'."
@@ -282,10 +303,12 @@ fn a_value_that_fits_no_alternative_is_told_which_there_are() {
             {"type": "integer"}, {"enum": ["all", "none"]}
         ]}}, "required": ["kind", "of"]}
     ]});
-    let declared = schema(json!({"properties": {"p": figure}, "required": ["p"], "$defs": {"circle": {
-        "type": "object", "properties": {"kind": {"const": "circle"}, "radius": {"type": "number"}},
-        "required": ["kind", "radius"]
-    }}}));
+    let declared = schema(
+        json!({"properties": {"p": figure}, "required": ["p"], "$defs": {"circle": {
+            "type": "object", "properties": {"kind": {"const": "circle"}, "radius": {"type": "number"}},
+            "required": ["kind", "radius"]
+        }}}),
+    );
     let kinds = r#""dot", "circle", "group""#;
     for (value, hint) in [
         (r#""dot""#, format!("Expected an object with 'kind', which is one of {kinds}.")),
@@ -321,10 +344,14 @@ fn an_alternative_without_tolerance_comes_first() {
     check_parameter(number_or_text, &[("\"5\"", "\"5\""), ("5", "5"), ("true", "\"true\"")]);
     let overlapping = json!({"oneOf": [{"type": "integer"}, {"type": "number"}]});
     check_parameter(overlapping, &[("5", "5"), ("5.5", "5.5"), ("\"5\"", "5")]);
-    let bounded = json!({"anyOf": [{"type": "string", "maxLength": 1}, {"type": "string", "pattern": "^x"}]});
+    let bounded =
+        json!({"anyOf": [{"type": "string", "maxLength": 1}, {"type": "string", "pattern": "^x"}]});
     check_parameter(
         bounded,
-        &[("\"xyz\"", "\"xyz\""), ("\"abc\"", "Argument 'p' violates 'anyOf'. Expected one of: a string.")],
+        &[
+            ("\"xyz\"", "\"xyz\""),
+            ("\"abc\"", "Argument 'p' violates 'anyOf'. Expected one of: a string."),
+        ],
     );
     let completed = json!({"anyOf": [
         {"properties": {"k": {"const": "a"}, "n": {"default": 1}}, "required": ["k"]}, {"type": "string"}
@@ -346,7 +373,10 @@ fn conditions_and_dependents() {
         decode(declared.clone(), r#"{"kind":"n","n":"1","why":2,"x":0}"#),
         r#"{"kind":"n","n":1,"why":"2"} dropped x"#
     );
-    assert_eq!(decode(declared.clone(), r#"{"kind":"n"}"#), "Required argument 'n' was not supplied to 't'.");
+    assert_eq!(
+        decode(declared.clone(), r#"{"kind":"n"}"#),
+        "Required argument 'n' was not supplied to 't'."
+    );
     assert_eq!(decode(declared.clone(), "{}"), r#"{"s":"none"}"#);
     assert_eq!(decode(declared, r#"{"why":"x"}"#), r#"{"s":"none"} dropped why"#);
 }
@@ -376,16 +406,28 @@ fn arrays_by_position() {
     let tuple = json!({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "boolean", "default": true}], "items": false});
     check_parameter(
         tuple,
-        &[("[\"1\",null]", "[1,true]"), ("[1,true,3]", "Argument 'p[2]' violates 'items'."), ("[]", "[]")],
+        &[
+            ("[\"1\",null]", "[1,true]"),
+            ("[1,true,3]", "Argument 'p[2]' violates 'items'."),
+            ("[]", "[]"),
+        ],
     );
-    let open = json!({"prefixItems": [{"type": "integer"}], "unevaluatedItems": {"type": "string"}});
+    let open =
+        json!({"prefixItems": [{"type": "integer"}], "unevaluatedItems": {"type": "string"}});
     check_parameter(
         open,
         &[("[\"1\",\"a\"]", "[1,\"a\"]"), ("[1,2]", "Argument 'p' violates 'unevaluatedItems'.")],
     );
-    let union = json!({"items": {"anyOf": [{"type": "integer"}, {"type": "string", "format": "uuid"}]}});
-    check_parameter(union, &[("[null]", "Argument 'p[0]' must be an integer or a UUID, got null.")]);
-    check_parameter(json!({"items": {"enum": [1]}}), &[("[null]", "Argument 'p[0]' must be one of 1.")]);
+    let union =
+        json!({"items": {"anyOf": [{"type": "integer"}, {"type": "string", "format": "uuid"}]}});
+    check_parameter(
+        union,
+        &[("[null]", "Argument 'p[0]' must be an integer or a UUID, got null.")],
+    );
+    check_parameter(
+        json!({"items": {"enum": [1]}}),
+        &[("[null]", "Argument 'p[0]' must be one of 1.")],
+    );
     check_parameter(
         json!({"contains": {"type": "integer"}, "maxContains": 1}),
         &[("[1,2]", "Argument 'p' violates 'maxContains'.")],
@@ -406,7 +448,11 @@ fn recursive_schemas_decode_at_every_depth() {
     let text = declared.to_string().replace(r#","default":{}"#, "");
     let schema = InputSchema::compile("t", &text).unwrap();
     assert_eq!(
-        shown(&schema, r#"{"tree":{"left":{"v":"2","x":0},"kids":[{}]}}"#, &DecodeOptions::default()),
+        shown(
+            &schema,
+            r#"{"tree":{"left":{"v":"2","x":0},"kids":[{}]}}"#,
+            &DecodeOptions::default()
+        ),
         r#"{"tree":{"v":1,"left":{"v":2,"kids":[]},"kids":[{"v":1,"kids":[]}]}} dropped tree.left.x"#
     );
 }
@@ -432,16 +478,22 @@ fn one_problem_for_a_path_and_all_paths_together() {
 
 #[test]
 fn untouched_numbers_that_no_float_holds_are_out_of_range() {
-    check_parameter(json!({}), &[("{\"x\":[1e400]}", "Argument 'p.x[0]' is out of range for a number.")]);
-    check_parameter(json!({"type": "string"}), &[("1e400", "\"1e400\""), ("[1e400]", "\"[1e400]\"")]);
+    check_parameter(
+        json!({}),
+        &[("{\"x\":[1e400]}", "Argument 'p.x[0]' is out of range for a number.")],
+    );
+    check_parameter(
+        json!({"type": "string"}),
+        &[("1e400", "\"1e400\""), ("[1e400]", "\"[1e400]\"")],
+    );
 }
 
 #[test]
 fn paths_escape_what_is_not_plain() {
-    let declared =
-        json!({"additionalProperties": {"type": "object", "additionalProperties": {"type": "integer"}}});
+    let declared = json!({"additionalProperties": {"type": "object", "additionalProperties": {"type": "integer"}}});
     let text = r#"{"a b":{"":"x"},"c":{"é\"\n":"x","d-1":"x"}}"#;
-    let error = schema(declared).decode("t", Some(text.as_bytes()), &DecodeOptions::default()).unwrap_err();
+    let error =
+        schema(declared).decode("t", Some(text.as_bytes()), &DecodeOptions::default()).unwrap_err();
     let paths: Vec<&str> = error.problems().iter().map(|problem| problem.path.as_str()).collect();
     assert_eq!(paths, [r#"["a b"][""]"#, "c.d-1", r#"c["é\"\n"]"#]);
 }
@@ -449,7 +501,8 @@ fn paths_escape_what_is_not_plain() {
 #[test]
 fn limits_come_before_everything_else() {
     let any = schema(json!({"additionalProperties": true}));
-    let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+    let nested =
+        |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1));
     let options = DecodeOptions::default();
     assert!(any.decode("t", Some(nested(128).as_bytes()), &options).is_ok());
     let too_deep = "Arguments for 't' are nested deeper than 128 levels.";
@@ -480,14 +533,16 @@ fn parsed_values_are_decoded_by_their_compact_text() {
 #[test]
 fn strictness_reaches_every_depth() {
     let strict = DecodeOptions { strict: true, ..DecodeOptions::default() };
-    let nested =
-        schema(json!({"properties": {"xs": {"type": "array", "items": {"anyOf": [{"type": "integer"}]}}}}));
+    let nested = schema(
+        json!({"properties": {"xs": {"type": "array", "items": {"anyOf": [{"type": "integer"}]}}}}),
+    );
     assert_eq!(
         shown(&nested, r#"{"xs":["1"]}"#, &strict),
         "Argument 'xs[0]' violates 'anyOf'. Expected one of: an integer."
     );
-    let spelled =
-        schema(json!({"properties": {"e": {"enum": ["a"]}, "u": {"type": "string", "format": "uuid"}}}));
+    let spelled = schema(
+        json!({"properties": {"e": {"enum": ["a"]}, "u": {"type": "string", "format": "uuid"}}}),
+    );
     assert_eq!(shown(&spelled, r#"{"e":"A"}"#, &strict), "Argument 'e' must be one of \"a\".");
     let upper = r#"{"u":"D2719B96-4D6E-4F1C-9BFF-3A8D6F1C2E7A"}"#;
     assert_eq!(shown(&spelled, upper, &strict), upper.to_lowercase());
@@ -519,7 +574,8 @@ fn exploding_alternatives_end_with_a_limit() {
 fn depth_never_overflows_the_stack() {
     let mut definitions = serde_json::Map::new();
     for n in 0..10 {
-        definitions.insert(format!("d{n}"), json!({"allOf": [{"$ref": format!("#/$defs/d{}", n + 1)}]}));
+        definitions
+            .insert(format!("d{n}"), json!({"allOf": [{"$ref": format!("#/$defs/d{}", n + 1)}]}));
     }
     definitions.insert("d10".to_owned(), json!({"items": {"anyOf": [{"$ref": "#/$defs/d0"}]}}));
     let declared = json!({"properties": {"p": {"$ref": "#/$defs/d0"}}, "$defs": definitions});
@@ -543,10 +599,10 @@ fn the_deepest_value_decodes_by_a_recursive_schema() {
 #[test]
 fn defaults_cannot_be_used_to_amplify_arguments() {
     let large = "x".repeat(60_000);
-    let declared =
-        json!({"properties": {"p": {"type": "array", "items": {"type": "string", "default": large}}}});
+    let declared = json!({"properties": {"p": {"type": "array", "items": {"type": "string", "default": large}}}});
     let text = format!("{{\"p\":[null{}]}}", ",null".repeat(200_000));
-    let error = schema(declared).decode("t", Some(text.as_bytes()), &DecodeOptions::default()).unwrap_err();
+    let error =
+        schema(declared).decode("t", Some(text.as_bytes()), &DecodeOptions::default()).unwrap_err();
     assert_eq!(error.to_string(), "Arguments for 't' take too much work to check.");
 }
 
@@ -554,6 +610,7 @@ fn defaults_cannot_be_used_to_amplify_arguments() {
 fn large_plain_arguments_are_no_problem() {
     let declared = json!({"properties": {"xs": {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]}}}});
     let text = format!("{{\"xs\":[0{}]}}", ",0".repeat(524_000));
-    let decoded = schema(declared).decode("t", Some(text.as_bytes()), &DecodeOptions::default()).unwrap();
+    let decoded =
+        schema(declared).decode("t", Some(text.as_bytes()), &DecodeOptions::default()).unwrap();
     assert_eq!(decoded.value()["xs"].as_array().unwrap().len(), 524_001);
 }

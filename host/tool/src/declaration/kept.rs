@@ -1,4 +1,5 @@
-//! Tools that were accepted before, in the form in which a host keeps them from one start to the next.
+//! Tools that were accepted before, in the form in which a host keeps them from one start to the
+//! next.
 
 use std::sync::Arc;
 
@@ -8,12 +9,13 @@ use super::Declaration;
 use crate::schema::KeptSchema;
 use crate::{Annotations, InputSchema, OutputSchema, ToolDefinition, ToolName};
 
-/// The version of the rules by which declarations are accepted and published. Raised with every change of them: a tool that
-/// was kept under another version has to be declared anew.
+/// The version of the rules by which declarations are accepted and published. Raised with every
+/// change of them: a tool that was kept under another version has to be declared anew.
 pub const DECLARATION_RULES: u32 = 1;
 
-/// A tool that was accepted. A definition of it is made without checking and compiling anything, so whoever keeps it has to know
-/// that nobody else could change it, and that [`DECLARATION_RULES`] are the same.
+/// A tool that was accepted. A definition of it is made without checking and compiling anything, so
+/// whoever keeps it has to know that nobody else could change it, and that [`DECLARATION_RULES`]
+/// are the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptTool {
     name: String,
@@ -73,7 +75,10 @@ mod tests {
         let output = definition.output.as_ref().map(|output| output.published().to_string());
         let input = definition.input.published();
         let (name, description) = (&definition.name, &definition.description);
-        format!("{name} {:?} {description} {input} {output:?} {:?}", definition.title, definition.annotations)
+        format!(
+            "{name} {:?} {description} {input} {output:?} {:?}",
+            definition.title, definition.annotations
+        )
     }
 
     #[test]
@@ -89,10 +94,13 @@ mod tests {
             let (before, after) = kept(&declaration);
             assert_eq!(shown(&before), shown(&after));
             assert_eq!(before.input.notes(), after.input.notes());
-            for arguments in [json!({}), json!({"a": "7", "x": "aa", "n": 1}), json!({"a": [], "x": "b"})] {
+            for arguments in
+                [json!({}), json!({"a": "7", "x": "aa", "n": 1}), json!({"a": [], "x": "b"})]
+            {
                 let text = arguments.to_string();
                 let decode = |d: &ToolDefinition| {
-                    let decoded = d.input.decode("t", Some(text.as_bytes()), &DecodeOptions::default());
+                    let decoded =
+                        d.input.decode("t", Some(text.as_bytes()), &DecodeOptions::default());
                     format!("{decoded:?}")
                 };
                 assert_eq!(decode(&before), decode(&after), "{schema} {text}");
@@ -118,7 +126,12 @@ mod tests {
         };
         let definition = forged.clone().into_definition().unwrap();
         for text in ["{}", "[]", "null", ""] {
-            assert!(definition.input.decode("t", Some(text.as_bytes()), &DecodeOptions::default()).is_err());
+            assert!(
+                definition
+                    .input
+                    .decode("t", Some(text.as_bytes()), &DecodeOptions::default())
+                    .is_err()
+            );
         }
         assert!(definition.output.unwrap().validate(&json!(1)).is_err());
         assert!(KeptTool { name: "no name".to_owned(), ..forged }.into_definition().is_none());

@@ -5,24 +5,30 @@ use std::collections::HashMap;
 use super::{DeclarationError, Reason};
 
 /// Refuses two names that are the same, differ only by case, or look alike.
-pub(super) fn check_distinct<'n>(names: impl Iterator<Item = &'n str>) -> Result<(), DeclarationError> {
+pub(super) fn check_distinct<'n>(
+    names: impl Iterator<Item = &'n str>,
+) -> Result<(), DeclarationError> {
     taken(names).next().map_or(Ok(()), Err)
 }
 
 /// A refusal for every name that cannot be told from one before it.
-pub(super) fn taken<'n>(names: impl Iterator<Item = &'n str>) -> impl Iterator<Item = DeclarationError> {
+pub(super) fn taken<'n>(
+    names: impl Iterator<Item = &'n str>,
+) -> impl Iterator<Item = DeclarationError> {
     let (mut folded, mut drawn) = (HashMap::new(), HashMap::new());
     names.filter_map(move |name| {
-        let other = folded.insert(name.to_ascii_lowercase(), name).or(drawn.insert(skeleton(name), name))?;
+        let other =
+            folded.insert(name.to_ascii_lowercase(), name).or(drawn.insert(skeleton(name), name))?;
         Some(DeclarationError::at(name, "", &Reason::NameTaken { other: other.to_owned() }))
     })
 }
 
-/// What a name looks like, after the table of Unicode's look-alike characters (UTS 39). Tool names are ASCII
-/// (`ARG-38`), so its ASCII rows are all that can matter: `0` and `O`; `1`, `I` and `l`; `m` and `rn`.
+/// What a name looks like, after the table of Unicode's look-alike characters (UTS 39). Tool names
+/// are ASCII (`ARG-38`), so its ASCII rows are all that can matter: `0` and `O`; `1`, `I` and `l`;
+/// `m` and `rn`.
 ///
-/// Case is not folded here. `I` looks like `l` and equals `i` by case; both at once would make `mail` and `mall`
-/// one name.
+/// Case is not folded here. `I` looks like `l` and equals `i` by case; both at once would make
+/// `mail` and `mall` one name.
 fn skeleton(name: &str) -> String {
     let mut drawn = String::with_capacity(name.len());
     for character in name.chars() {

@@ -1,9 +1,9 @@
 //! Everything that can be said about a plugin's declarations, for their author.
 //!
-//! Three weights. A *refusal* keeps the plugin from loading. A *note* says what the host makes of a declaration and
-//! asks for nothing. *Advice* is about readers: names that a client cuts off, schemas that a strict mode does not
-//! take, parameters that a model has to guess. The limits of clients are facts about other people's software, so
-//! nothing here refuses anything.
+//! Three weights. A *refusal* keeps the plugin from loading. A *note* says what the host makes of a
+//! declaration and asks for nothing. *Advice* is about readers: names that a client cuts off,
+//! schemas that a strict mode does not take, parameters that a model has to guess. The limits of
+//! clients are facts about other people's software, so nothing here refuses anything.
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,8 @@ use super::{Declaration, DeclarationError};
 use crate::InputSchema;
 use crate::schema::{Dialect, Loss};
 
-/// Longest tool name that survives the prefix of every client: they put `mcp__<server>__` before it and stop at 64.
+/// Longest tool name that survives the prefix of every client: they put `mcp__<server>__` before it
+/// and stop at 64.
 const NAME_CHARS_ADVISED: usize = 40;
 /// Longest function name at OpenAI, and longest prefixed name in VS Code and Codex.
 const NAME_CHARS_CLIENTS: usize = 64;
@@ -67,8 +68,10 @@ impl Remark {
 pub fn review(declarations: &[Declaration]) -> Review {
     let mut review = Review { refusals: super::refusals(declarations), ..Review::default() };
     if declarations.len() > TOOLS_ADVISED {
-        let message =
-            format!("{} tools are more than some clients show, keep to {TOOLS_ADVISED}", declarations.len());
+        let message = format!(
+            "{} tools are more than some clients show, keep to {TOOLS_ADVISED}",
+            declarations.len()
+        );
         review.advice.push(Remark::of_plugin("tools-many", message));
     }
     let mut rewritten = HashMap::new();
@@ -114,7 +117,8 @@ impl Tool<'_> {
         } else if chars > NAME_CHARS_ADVISED {
             self.advise("name-long", "", format!("the name has {chars} characters; with the prefix that clients add it can exceed their 64, keep to 40"));
         }
-        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+        let plain =
+            |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
         let shown: String = self.declaration.name.chars().map(plain).collect();
         if shown != self.declaration.name {
             self.advise(
@@ -155,7 +159,8 @@ impl Tool<'_> {
         }
     }
 
-    /// Clients of older protocol revisions take structured results that are objects, and nothing else.
+    /// Clients of older protocol revisions take structured results that are objects, and nothing
+    /// else.
     fn output(&mut self) {
         let Some(declared) = &self.declaration.output_schema else { return };
         let schema: Value = serde_json::from_str(declared).unwrap_or_default();
@@ -204,14 +209,18 @@ impl Tool<'_> {
         let mut known = HashMap::new();
         for dialect in Dialect::ALL {
             let shown = schema.in_dialect(dialect);
-            if let Some(why) = shown.losses.first().filter(|_| dialect.has_strict_mode() && !shown.strict) {
-                let message = format!("{dialect} is shown the schema without strict mode: {}", why.reason());
+            if let Some(why) =
+                shown.losses.first().filter(|_| dialect.has_strict_mode() && !shown.strict)
+            {
+                let message =
+                    format!("{dialect} is shown the schema without strict mode: {}", why.reason());
                 self.advise("not-strict", &why.pointer, message);
                 // The rest is what dialects without strict mode lose, and is said for them.
                 continue;
             }
             for loss in shown.losses {
-                let index = *known.entry((loss.pointer.clone(), loss.what.clone())).or_insert(lost.len());
+                let index =
+                    *known.entry((loss.pointer.clone(), loss.what.clone())).or_insert(lost.len());
                 match lost.get_mut(index) {
                     Some((_, dialects)) => dialects.push(dialect.name()),
                     None => lost.push((loss, vec![dialect.name()])),
@@ -219,14 +228,20 @@ impl Tool<'_> {
             }
         }
         for (loss, dialects) in lost.iter().take(REMARKS_MAX) {
-            self.note("dialect", &loss.pointer, format!("in {} {}", dialects.join(", "), loss.what));
+            self.note(
+                "dialect",
+                &loss.pointer,
+                format!("in {} {}", dialects.join(", "), loss.what),
+            );
         }
     }
 }
 
-/// Every property of a schema at every depth, with its pointer; those of definitions where they are declared.
+/// Every property of a schema at every depth, with its pointer; those of definitions where they are
+/// declared.
 fn properties(schema: &Value) -> Vec<(String, &String, &Value)> {
-    let join = |at: &str, token: &str| format!("{at}/{}", token.replace('~', "~0").replace('/', "~1"));
+    let join =
+        |at: &str, token: &str| format!("{at}/{}", token.replace('~', "~0").replace('/', "~1"));
     let mut found = Vec::new();
     // The members of a map of schemas are names and not keywords.
     let mut pending = vec![(schema, String::new(), false)];
@@ -241,8 +256,10 @@ fn properties(schema: &Value) -> Vec<(String, &String, &Value)> {
             if at.ends_with("/properties") && is_map {
                 found.push((pointer.clone(), name, child));
             }
-            let opens_map =
-                matches!(name.as_str(), "properties" | "$defs" | "definitions" | "patternProperties");
+            let opens_map = matches!(
+                name.as_str(),
+                "properties" | "$defs" | "definitions" | "patternProperties"
+            );
             match name.as_str() {
                 "default" | "const" | "enum" | "examples" if !is_map => {}
                 _ => pending.push((child, pointer, opens_map && !is_map)),

@@ -19,7 +19,9 @@ fn refusal(names: &[&str]) -> Option<String> {
 #[test]
 fn names_that_can_be_mistaken_for_each_other_are_refused() {
     let taken = |name: &str, other: &str| {
-        Some(format!("Tool '{name}': invalid declaration at '': the tool cannot be told from '{other}'."))
+        Some(format!(
+            "Tool '{name}': invalid declaration at '': the tool cannot be told from '{other}'."
+        ))
     };
     assert_eq!(refusal(&["a", "b", "a"]), taken("a", "a"));
     assert_eq!(refusal(&["read", "Read"]), taken("Read", "read"));
@@ -48,8 +50,10 @@ fn descriptions_and_definitions_have_lengths() {
         check_declarations(&[long(4097)]).unwrap_err().to_string(),
         "Tool 't': invalid declaration at '': the description is longer than 4096 bytes."
     );
-    let large =
-        |name: &str| Declaration { input_schema: format!("{{}}{}", " ".repeat(60_000)), ..tool(name) };
+    let large = |name: &str| Declaration {
+        input_schema: format!("{{}}{}", " ".repeat(60_000)),
+        ..tool(name)
+    };
     let all: Vec<_> = ["a", "b", "c", "d", "e"].into_iter().map(large).collect();
     assert!(check_declarations(&all[..4]).is_ok());
     assert!(matches!(check_declarations(&all), Err(DeclarationError::TooLarge { bytes: 300_015 })));
@@ -61,13 +65,15 @@ fn names_are_checked_before_anything_else() {
         refusal(&[""]).as_deref(),
         Some("Tool '': invalid declaration at '': a name must not be empty.")
     );
-    let spaced = "Tool 'a b': invalid declaration at '': a name is made of A-Z a-z 0-9 _ . -, not ' '.";
+    let spaced =
+        "Tool 'a b': invalid declaration at '': a name is made of A-Z a-z 0-9 _ . -, not ' '.";
     assert_eq!(refusal(&["a b"]).as_deref(), Some(spaced));
 }
 
 #[test]
 fn an_output_schema_is_compiled_with_the_tool() {
-    let declared = |schema: &str| Declaration { output_schema: Some(schema.to_owned()), ..tool("t") };
+    let declared =
+        |schema: &str| Declaration { output_schema: Some(schema.to_owned()), ..tool("t") };
     let definition = declared(r#"{"type":"object","required":["n"]}"#).compile().unwrap();
     let output = definition.output.unwrap();
     assert!(output.validate(&serde_json::json!({"n": 1})).is_ok());

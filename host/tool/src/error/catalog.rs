@@ -88,7 +88,8 @@ catalog! {
     /// the CPU time or the instruction budget was used up
     CpuLimit = "CpuLimit", transient: false,
         "Raise `cpu-ms-max` or `fuel-max` for the plugin, or ask for less in one call.";
-    /// the guest asked for more memory, table space or instances than allowed and did not survive the refusal
+    /// the guest asked for more memory, table space or instances than allowed and did not survive
+    /// the refusal
     MemoryLimit = "MemoryLimit", transient: false,
         "Raise `memory-bytes-max` for the plugin, or give it smaller input.";
     /// the result is larger than the limit
@@ -97,8 +98,8 @@ catalog! {
     /// the guest held more host resources than allowed
     HandleLimit = "HandleLimit", transient: false,
         "The plugin keeps streams or files open that it no longer needs; or raise `handles-max`.";
-    /// the result is not valid JSON, breaks the declared output schema, is nested deeper than 128 levels, or
-    /// violates the calling convention
+    /// the result is not valid JSON, breaks the declared output schema, is nested deeper than 128
+    /// levels, or violates the calling convention
     InvalidResult = "InvalidResult", transient: false,
         "A bug in the plugin: what it returned does not match what it declared. The record says how.";
     /// the guest asked to exit, with any code
@@ -110,7 +111,8 @@ catalog! {
     /// another call committed a change to a file this call changed
     Conflict = "Conflict", transient: true,
         "Make the call again: it then sees the other call's change. `retries` of the plugin has that done.";
-    /// the component cannot be loaded, verified, compiled or instantiated, or the plugin has too many calls under way
+    /// the component cannot be loaded, verified, compiled or instantiated, or the plugin has too
+    /// many calls under way
     PluginUnavailable = "PluginUnavailable", transient: true,
         "The record says why. `cofferdam inspect` tries the component without calling it.";
 }
@@ -137,7 +139,8 @@ mod tests {
     #[test]
     fn rows_are_in_the_order_of_the_contract() {
         let names: Vec<_> = ErrorType::ALL.iter().map(|t| t.name()).collect();
-        // Traps come first, then limits, then what else ends a call, then what keeps it from starting.
+        // Traps come first, then limits, then what else ends a call, then what keeps it from
+        // starting.
         let contract = "Trap.Unreachable Trap.MemoryOutOfBounds Trap.TableOutOfBounds Trap.IndirectCallMismatch \
                         Trap.IntegerOverflow Trap.IntegerDivideByZero Trap.BadConversion Trap.StackOverflow \
                         Trap.HeapMisaligned Trap.UncaughtException Trap.Other Timeout CpuLimit MemoryLimit \

@@ -1,4 +1,5 @@
-//! Equality of JSON values: numbers by value, objects in any order, and `true` is not `1` (`ARG-18`).
+//! Equality of JSON values: numbers by value, objects in any order, and `true` is not `1`
+//! (`ARG-18`).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -15,18 +16,21 @@ pub(crate) fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => compare(left, right).is_eq(),
         (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| equal(left, right))
+            left.len() == right.len()
+                && left.iter().zip(right).all(|(left, right)| equal(left, right))
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
-                && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| equal(left, right)))
+                && left
+                    .iter()
+                    .all(|(name, left)| right.get(name).is_some_and(|right| equal(left, right)))
         }
         _ => left == right,
     }
 }
 
-/// Whether two of the values are equal. Long lists are grouped by a keyed hash, so that nobody who writes the
-/// values can make this quadratic.
+/// Whether two of the values are equal. Long lists are grouped by a keyed hash, so that nobody who
+/// writes the values can make this quadratic.
 pub(crate) fn has_duplicates(values: &[Value]) -> bool {
     if values.len() <= ITEMS_COMPARED_MAX {
         return values
@@ -56,13 +60,16 @@ fn fingerprint(value: &Value, keys: &RandomState) -> u64 {
             keys.hash_one((4_u8, items))
         }
         // A sum does not depend on the order of the members.
-        Value::Object(members) => members.iter().fold(keys.hash_one(5_u8), |sum, (name, member)| {
-            sum.wrapping_add(keys.hash_one((name, fingerprint(member, keys))))
-        }),
+        Value::Object(members) => {
+            members.iter().fold(keys.hash_one(5_u8), |sum, (name, member)| {
+                sum.wrapping_add(keys.hash_one((name, fingerprint(member, keys))))
+            })
+        }
     }
 }
 
-/// Every number that equals an integer of 64 bits has that integer's float, so equal numbers share it.
+/// Every number that equals an integer of 64 bits has that integer's float, so equal numbers share
+/// it.
 fn number_fingerprint(number: &Number, keys: &RandomState) -> u64 {
     let float = number.as_f64().unwrap_or_default();
     // `-0` equals `0`.

@@ -1,7 +1,8 @@
 //! Numbers: from their text, and compared by their exact value.
 //!
-//! A comparison through 64-bit floats would call 2^53 and 2^53 + 1 equal, and 0.3 no multiple of 0.1. Integers are
-//! compared as integers, and multiples are computed on the decimal digits that a person sees.
+//! A comparison through 64-bit floats would call 2^53 and 2^53 + 1 equal, and 0.3 no multiple of
+//! 0.1. Integers are compared as integers, and multiples are computed on the decimal digits that a
+//! person sees.
 
 use std::cmp::Ordering;
 
@@ -15,8 +16,8 @@ pub(crate) fn is_integer_literal(text: &str) -> bool {
     !text.contains(['.', 'e', 'E'])
 }
 
-/// The value of an optional sign and ASCII digits, whatever their count; `None` if it is too large for any
-/// declared range (`ARG-12`), which 20 digits are enough to see.
+/// The value of an optional sign and ASCII digits, whatever their count; `None` if it is too large
+/// for any declared range (`ARG-12`), which 20 digits are enough to see.
 pub(crate) fn integer(text: &str) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -30,8 +31,9 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
     Some(if negative { -magnitude } else { magnitude })
 }
 
-/// The number that a decimal text stands for; `None` if a 64-bit float cannot hold it. Integers that fit into 64
-/// bits stay exact, larger ones become the nearest float. `-0` is the float that keeps its sign.
+/// The number that a decimal text stands for; `None` if a 64-bit float cannot hold it. Integers
+/// that fit into 64 bits stay exact, larger ones become the nearest float. `-0` is the float that
+/// keeps its sign.
 pub(crate) fn number(text: &str) -> Option<Number> {
     if is_integer_literal(text)
         && let Some(number) =
@@ -61,18 +63,23 @@ pub(crate) fn is_whole(number: &Number) -> bool {
     as_integer(number).is_some() || as_float(number).fract() == 0.0
 }
 
-/// Whether `value` is `divisor` times a whole number, by their decimal digits. A zero divisor has no multiples.
+/// Whether `value` is `divisor` times a whole number, by their decimal digits. A zero divisor has
+/// no multiples.
 pub(crate) fn is_multiple(value: &Number, divisor: &Number) -> bool {
-    let (Some(value), Some(divisor)) = (Decimal::of(value), Decimal::of(divisor)) else { return false };
+    let (Some(value), Some(divisor)) = (Decimal::of(value), Decimal::of(divisor)) else {
+        return false;
+    };
     if divisor.digits == 0 {
         return false;
     }
     let shift = value.exponent - divisor.exponent;
     if shift < 0 {
-        return value.digits == 0 || divisor.scaled(-shift).is_some_and(|scaled| value.digits % scaled == 0);
+        return value.digits == 0
+            || divisor.scaled(-shift).is_some_and(|scaled| value.digits % scaled == 0);
     }
     // Remainders stay below the divisor, so multiplying by ten never overflows.
-    let remainder = (0..shift).fold(value.digits % divisor.digits, |rest, _| rest * 10 % divisor.digits);
+    let remainder =
+        (0..shift).fold(value.digits % divisor.digits, |rest, _| rest * 10 % divisor.digits);
     remainder == 0
 }
 

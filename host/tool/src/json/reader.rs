@@ -17,8 +17,8 @@ pub(crate) struct Malformed {
     pub(crate) offset: usize,
 }
 
-/// The deepest nesting of the text, counted by its brackets alone: the text may be broken in any way. A value
-/// that is neither array nor object has no levels.
+/// The deepest nesting of the text, counted by its brackets alone: the text may be broken in any
+/// way. A value that is neither array nor object has no levels.
 pub(crate) fn levels(text: &[u8]) -> usize {
     let (mut open, mut deepest) = (0_usize, 0);
     let mut rest = text;
@@ -37,7 +37,8 @@ pub(crate) fn levels(text: &[u8]) -> usize {
     deepest
 }
 
-/// What follows a string, of which `text` begins behind the opening quote. Most of a long text is in strings.
+/// What follows a string, of which `text` begins behind the opening quote. Most of a long text is
+/// in strings.
 fn after_string(mut text: &[u8]) -> &[u8] {
     while let Some(at) = memchr::memchr2(b'"', b'\\', text) {
         let is_end = text.get(at) == Some(&b'"');
@@ -57,7 +58,9 @@ pub(crate) fn value_levels(value: &Value) -> usize {
     while let Some((value, level)) = pending.pop() {
         match value {
             Value::Array(items) => pending.extend(items.iter().map(|item| (item, level + 1))),
-            Value::Object(members) => pending.extend(members.values().map(|member| (member, level + 1))),
+            Value::Object(members) => {
+                pending.extend(members.values().map(|member| (member, level + 1)))
+            }
             _ => continue,
         }
         deepest = deepest.max(level);
@@ -65,10 +68,11 @@ pub(crate) fn value_levels(value: &Value) -> usize {
     deepest
 }
 
-/// Reads one JSON value. The caller has checked that [`levels`] is at most `levels_max`; a text that is deeper
-/// after all counts as malformed, so that the stack is safe in any case.
+/// Reads one JSON value. The caller has checked that [`levels`] is at most `levels_max`; a text
+/// that is deeper after all counts as malformed, so that the stack is safe in any case.
 pub(crate) fn read(text: &[u8], levels_max: usize) -> Result<Json<'_>, Malformed> {
-    let text = std::str::from_utf8(text).map_err(|error| Malformed { offset: error.valid_up_to() })?;
+    let text =
+        std::str::from_utf8(text).map_err(|error| Malformed { offset: error.valid_up_to() })?;
     let mut reader = Reader { text, at: 0, levels_left: levels_max };
     reader.skip_white_space();
     let value = reader.value()?;
@@ -237,7 +241,8 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// `\uXXXX`, or two of them for a character outside the basic plane. A surrogate alone is malformed (`ARG-28`).
+    /// `\uXXXX`, or two of them for a character outside the basic plane. A surrogate alone is
+    /// malformed (`ARG-28`).
     fn unicode_escape(&mut self) -> Result<char, Malformed> {
         let unit = self.hex_unit()?;
         if let Some(character) = char::from_u32(unit) {
@@ -299,8 +304,11 @@ fn narrow(unit: u32) -> u16 {
 /// Keeps the last member of each name (`ARG-29`) and remembers a name that was repeated (`ARG-38`).
 fn last_ones<'t>(mut members: Vec<(Cow<'t, str>, Json<'t>)>) -> Object<'t> {
     let Some(latest) = repetitions(&members) else { return Object { members, repeated: None } };
-    let repeated =
-        members.iter().zip(&latest).find(|(_, is_latest)| !**is_latest).map(|((name, _), _)| name.clone());
+    let repeated = members
+        .iter()
+        .zip(&latest)
+        .find(|(_, is_latest)| !**is_latest)
+        .map(|((name, _), _)| name.clone());
     let mut latest = latest.into_iter();
     members.retain(|_| latest.next().unwrap_or(true));
     Object { members, repeated }
@@ -312,11 +320,13 @@ fn repetitions(members: &[(Cow<'_, str>, Json<'_>)]) -> Option<Vec<bool>> {
         let repeated = |index: usize, name: &Cow<'_, str>| {
             members.iter().skip(index + 1).any(|(later, _)| later == name)
         };
-        let latest: Vec<bool> = members.iter().enumerate().map(|(i, (name, _))| !repeated(i, name)).collect();
+        let latest: Vec<bool> =
+            members.iter().enumerate().map(|(i, (name, _))| !repeated(i, name)).collect();
         return latest.contains(&false).then_some(latest);
     }
     let mut seen = HashSet::with_capacity(members.len());
-    let mut latest: Vec<bool> = members.iter().rev().map(|(name, _)| seen.insert(name.as_ref())).collect();
+    let mut latest: Vec<bool> =
+        members.iter().rev().map(|(name, _)| seen.insert(name.as_ref())).collect();
     latest.reverse();
     latest.contains(&false).then_some(latest)
 }

@@ -122,14 +122,19 @@ fn comparison_does_not_go_through_floats() {
     assert!(order("9007199254740993", "9007199254740992.0").is_gt());
     assert!(order("18446744073709551615", "18446744073709551616").is_lt());
     assert!(order("1", "1.0").is_eq() && order("-0", "0").is_eq());
-    assert!(order("-1", "-1.5").is_gt() && order("1", "1.5").is_lt() && order("2", "1e300").is_lt());
+    assert!(
+        order("-1", "-1.5").is_gt() && order("1", "1.5").is_lt() && order("2", "1e300").is_lt()
+    );
     assert!(order("-1e300", "-5").is_lt() && order("0.1", "0.2").is_lt());
 }
 
 #[test]
 fn multiples_are_those_of_the_decimal_digits() {
-    let multiple = |value: &str, of: &str| is_multiple(&number(value).unwrap(), &number(of).unwrap());
-    assert!(multiple("10", "5") && !multiple("11", "5") && multiple("0", "7") && multiple("-10", "5"));
+    let multiple =
+        |value: &str, of: &str| is_multiple(&number(value).unwrap(), &number(of).unwrap());
+    assert!(
+        multiple("10", "5") && !multiple("11", "5") && multiple("0", "7") && multiple("-10", "5")
+    );
     assert!(multiple("0.3", "0.1") && multiple("4.02", "0.01") && !multiple("0.35", "0.1"));
     assert!(multiple("1e300", "2") && multiple("1e300", "1e-300") && !multiple("1e-300", "1e300"));
     assert!(multiple("18446744073709551615", "5") && !multiple("18446744073709551615", "2"));

@@ -17,7 +17,8 @@ pub struct StatedLabels {
     pub confidentiality: Option<Confidentiality>,
     /// Whether it may be called with, and in view of, what cannot be relied on.
     pub accepts_untrusted: Option<bool>,
-    /// The highest confidentiality of what may go into it; without one nothing is kept from it (`LBL-10`).
+    /// The highest confidentiality of what may go into it; without one nothing is kept from it
+    /// (`LBL-10`).
     pub max_allowed_confidentiality: Option<Confidentiality>,
     /// Whose data may go into it, of the data that is somebody's.
     pub authorized_principals: Option<BTreeSet<String>>,
@@ -45,11 +46,13 @@ pub struct ToolLabels {
 }
 
 impl StatedLabels {
-    /// What a tool of a listing states in its `_meta`, under `ifc`. A key with a value that is none is not stated; of others
-    /// nothing is known.
+    /// What a tool of a listing states in its `_meta`, under `ifc`. A key with a value that is none
+    /// is not stated; of others nothing is known.
     #[must_use]
     pub fn from_meta(meta: &Map<String, Value>) -> Self {
-        let Some(said) = meta.get(META_KEY).and_then(Value::as_object) else { return Self::default() };
+        let Some(said) = meta.get(META_KEY).and_then(Value::as_object) else {
+            return Self::default();
+        };
         let level = |name: &str| serde_json::from_value(said.get(name)?.clone()).ok();
         Self {
             source_integrity: said
@@ -82,10 +85,12 @@ impl StatedLabels {
         }
     }
 
-    /// Where data goes that goes into the tool, if anything is stated about that. A tool of which only the principals are known
-    /// may have everything of theirs; one of which only the height is known, nothing that is somebody's.
+    /// Where data goes that goes into the tool, if anything is stated about that. A tool of which
+    /// only the principals are known may have everything of theirs; one of which only the height is
+    /// known, nothing that is somebody's.
     fn destination(&self) -> Option<Destination> {
-        let (max, authorized) = (self.max_allowed_confidentiality, self.authorized_principals.as_ref());
+        let (max, authorized) =
+            (self.max_allowed_confidentiality, self.authorized_principals.as_ref());
         (max.is_some() || authorized.is_some()).then(|| Destination {
             max: max.unwrap_or(Confidentiality::UserIdentity),
             authorized: authorized.cloned().unwrap_or_default(),
@@ -94,9 +99,10 @@ impl StatedLabels {
 }
 
 impl ToolLabels {
-    /// What counts of a tool: what the program states about it (`program`), and what its source does (`source`), which is
-    /// `by`. Without a word from anybody the results of a third party are untrusted and public, and those of the program's own
-    /// functions trusted and public (`LBL-1`, `LBL-4`).
+    /// What counts of a tool: what the program states about it (`program`), and what its source
+    /// does (`source`), which is `by`. Without a word from anybody the results of a third party are
+    /// untrusted and public, and those of the program's own functions trusted and public (`LBL-1`,
+    /// `LBL-4`).
     #[must_use]
     pub fn resolve(program: &StatedLabels, source: &StatedLabels, by: StatedBy) -> Self {
         let nothing = StatedLabels::default();
@@ -124,7 +130,8 @@ impl ToolLabels {
                     .max(said.confidentiality.unwrap_or_default()),
                 ..Label::default()
             },
-            accepts_untrusted: given.accepts_untrusted == Some(true) && said.accepts_untrusted != Some(false),
+            accepts_untrusted: given.accepts_untrusted == Some(true)
+                && said.accepts_untrusted != Some(false),
             destination,
         }
     }

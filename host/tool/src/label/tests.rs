@@ -38,7 +38,8 @@ fn data_of_somebody_goes_where_all_of_them_are_known() {
 #[test]
 fn a_label_in_meta_counts_if_both_words_are_valid() {
     let read = |meta: serde_json::Value| Label::from_meta(meta.as_object().unwrap());
-    let valid = json!({"ifc": {"integrity": "trusted", "confidentiality": "private", "principals": ["a"]}});
+    let valid =
+        json!({"ifc": {"integrity": "trusted", "confidentiality": "private", "principals": ["a"]}});
     assert_eq!(read(valid), Some(label(Integrity::Trusted, Confidentiality::Private, &["a"])));
     for wrong in [
         json!({}),
@@ -82,7 +83,8 @@ fn what_the_program_says_counts_as_given() {
     };
     let of_plugin = ToolLabels::resolve(&stated, &StatedLabels::default(), StatedBy::ThirdParty);
     assert_eq!((of_plugin.result, of_plugin.accepts_untrusted), (Label::default(), true));
-    let own = ToolLabels::resolve(&StatedLabels::default(), &StatedLabels::default(), StatedBy::Program);
+    let own =
+        ToolLabels::resolve(&StatedLabels::default(), &StatedLabels::default(), StatedBy::Program);
     assert_eq!(own, ToolLabels::default());
 }
 

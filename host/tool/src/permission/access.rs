@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum FileAccess {
     /// Read and list.
     ReadOnly,
-    /// Create files and directories, and nothing else: what is there can be neither seen nor changed. A call may go on
-    /// with what it has created itself.
+    /// Create files and directories, and nothing else: what is there can be neither seen nor
+    /// changed. A call may go on with what it has created itself.
     CreateOnly,
     /// Read, list, create, change and delete.
     ReadWrite,

@@ -89,8 +89,9 @@ impl fmt::Display for AddressRange {
     }
 }
 
-/// Whether `address` is one of the public network: not private, loopback, link-local (where clouds keep their metadata),
-/// multicast, reserved or for documentation, and not a form of IPv6 that carries such an address of IPv4.
+/// Whether `address` is one of the public network: not private, loopback, link-local (where clouds
+/// keep their metadata), multicast, reserved or for documentation, and not a form of IPv6 that
+/// carries such an address of IPv4.
 ///
 /// From the IANA registries of special-purpose addresses. What is not known to be public is not.
 #[must_use]
@@ -224,7 +225,9 @@ mod tests {
         ] {
             assert_eq!(text.parse::<AddressRange>().unwrap().to_string(), shown);
         }
-        for bad in ["", "10", "10.0.0.1/8", "10.0.0.0/33", "::/129", "a/8", "10.0.0.0/-1", "::ffff:0:0/96"] {
+        for bad in
+            ["", "10", "10.0.0.1/8", "10.0.0.0/33", "::/129", "a/8", "10.0.0.0/-1", "::ffff:0:0/96"]
+        {
             assert!(bad.parse::<AddressRange>().is_err(), "{bad}");
         }
     }

@@ -4,8 +4,11 @@ use serde::{Deserialize, Serialize};
 
 /// How precise the clocks of a guest are. The order is from least to most.
 ///
-/// A fine clock is what timing attacks on other code of the machine are made with, and few tools need one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// A fine clock is what timing attacks on other code of the machine are made with, and few tools
+/// need one.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockPrecision {
     /// The clocks stand still at the start of the call.

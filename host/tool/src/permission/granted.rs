@@ -8,14 +8,15 @@ use crate::ask::{QuestionKind, UnknownQuestion};
 use crate::{Limits, ToolName};
 
 use super::{
-    ClockPrecision, FileAccess, HttpGrant, HttpRule, LimitsAsked, MountName, Permissions, Policy, SocketRule,
-    secret,
+    ClockPrecision, FileAccess, HttpGrant, HttpRule, LimitsAsked, MountName, Permissions, Policy,
+    SocketRule, secret,
 };
 
 /// What a plugin asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// It has no manifest: it takes whatever a person offers. What it can do with that is bounded by its imports.
+    /// It has no manifest: it takes whatever a person offers. What it can do with that is bounded
+    /// by its imports.
     Unstated,
     /// The same, within limits of its own.
     UnstatedWithin(LimitsAsked),
@@ -41,7 +42,8 @@ pub struct Missing {
     pub offered: Option<String>,
 }
 
-/// One thing that can be granted. It is written and read as `files:notes=read-only` or `http:GET https://a.example/`.
+/// One thing that can be granted. It is written and read as `files:notes=read-only` or
+/// `http:GET https://a.example/`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Permission {
     /// A file store; without a name, any.
@@ -135,7 +137,8 @@ fn files(
         let got = offered.get(name).and_then(|access| wanted.intersect(*access));
         if got != Some(wanted) {
             let permission = Permission::Files(Some(name.clone()), wanted);
-            missing.push(Missing { permission, offered: offered.get(name).map(ToString::to_string) });
+            missing
+                .push(Missing { permission, offered: offered.get(name).map(ToString::to_string) });
         }
     }
     if let Some(wanted) = asked.files_any
@@ -153,8 +156,9 @@ fn files(
 fn http(asked: &[HttpRule], offered: &[HttpGrant], missing: &mut Vec<Missing>) -> Vec<HttpGrant> {
     let mut granted: Vec<HttpGrant> = Vec::new();
     for wanted in asked {
-        let shared =
-            |grant: &HttpGrant| Some(HttpGrant { rule: wanted.intersect(&grant.rule)?, ..grant.clone() });
+        let shared = |grant: &HttpGrant| {
+            Some(HttpGrant { rule: wanted.intersect(&grant.rule)?, ..grant.clone() })
+        };
         let parts: Vec<_> = offered.iter().filter_map(shared).collect();
         if !parts.iter().any(|part| part.rule == *wanted) {
             let words: Vec<_> = parts.iter().map(|part| part.rule.to_string()).collect();
@@ -189,7 +193,9 @@ impl Permission {
     pub fn in_plain_words(&self) -> String {
         match self {
             Self::Files(Some(name), access) => format!("{} /{name}", access.in_plain_words()),
-            Self::Files(None, access) => format!("{} any store it is given", access.in_plain_words()),
+            Self::Files(None, access) => {
+                format!("{} any store it is given", access.in_plain_words())
+            }
             Self::Http(rule) => format!("send {rule}"),
             Self::Socket(rule) => format!("connect to {rule}"),
             Self::Env(name) => format!("read the environment variable {name}"),

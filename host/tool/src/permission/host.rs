@@ -44,7 +44,9 @@ pub enum InvalidHost {
     #[error("has characters outside of ASCII: write the name in its `xn--` form")]
     NotAscii,
     /// `*` somewhere else than as the whole first label.
-    #[error("has a `*` that is not the whole first label: write `*.example.com` for all names below")]
+    #[error(
+        "has a `*` that is not the whole first label: write `*.example.com` for all names below"
+    )]
     Wildcard,
 }
 
@@ -52,7 +54,8 @@ impl Host {
     /// Reads a host as it stands in a URL: a name, an IPv4 address, or an IPv6 address in brackets.
     ///
     /// # Errors
-    /// [`InvalidHost`]. A text that a resolver could read as another address than a person would is refused.
+    /// [`InvalidHost`]. A text that a resolver could read as another address than a person would is
+    /// refused.
     pub fn parse(text: &str) -> Result<Self, InvalidHost> {
         if let Some(address) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             let address: Ipv6Addr = address.parse().map_err(|_| InvalidHost::AlmostAddress)?;
@@ -80,7 +83,8 @@ fn name(text: &str) -> Result<String, InvalidHost> {
     if name.len() > NAME_BYTES_MAX || !name.split('.').all(is_label) {
         return Err(InvalidHost::Name);
     }
-    // What ends in a number is an address to a URL parser and to `inet_aton`, in octal, hexadecimal or with parts left out.
+    // What ends in a number is an address to a URL parser and to `inet_aton`, in octal, hexadecimal
+    // or with parts left out.
     let last = name.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x");
     if is_number { Err(InvalidHost::AlmostAddress) } else { Ok(name) }
@@ -185,7 +189,9 @@ mod tests {
         ] {
             assert_eq!(Host::parse(text), Err(InvalidHost::AlmostAddress), "{text}");
         }
-        for text in ["", ".", "a..b", ".a", "a b", "a/b", "a@b", "a:1", "a%2e", &"a.".repeat(128), "a\0b"] {
+        for text in
+            ["", ".", "a..b", ".a", "a b", "a/b", "a@b", "a:1", "a%2e", &"a.".repeat(128), "a\0b"]
+        {
             assert_eq!(Host::parse(text), Err(InvalidHost::Name), "{text}");
         }
         assert_eq!(Host::parse("bücher.example"), Err(InvalidHost::NotAscii));

@@ -1,7 +1,8 @@
 //! Rules about HTTP requests.
 //!
-//! A rule is written in one line: `GET,HEAD https://api.example.com:8443/v1`. Methods that are left out are all methods, a
-//! port that is left out is the scheme's, `:*` is any port, and the path is a prefix of whole segments.
+//! A rule is written in one line: `GET,HEAD https://api.example.com:8443/v1`. Methods that are left
+//! out are all methods, a port that is left out is the scheme's, `:*` is any port, and the path is
+//! a prefix of whole segments.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,7 +27,8 @@ pub struct HttpRule {
     pub host: HostPattern,
     /// Ports.
     pub port: PortRule,
-    /// A prefix of the path in whole segments, starting with `/` and not ending with it; empty for every path.
+    /// A prefix of the path in whole segments, starting with `/` and not ending with it; empty for
+    /// every path.
     path: String,
 }
 
@@ -77,7 +79,9 @@ pub struct HttpTarget<'a> {
 #[non_exhaustive]
 pub enum InvalidHttpRule {
     /// Not of the form.
-    #[error("write it as `GET,POST https://host:port/path`; methods, port and path may be left out")]
+    #[error(
+        "write it as `GET,POST https://host:port/path`; methods, port and path may be left out"
+    )]
     Form,
     /// Another scheme.
     #[error("has a scheme that is neither `https` nor `http`")]
@@ -161,11 +165,11 @@ impl PortRule {
 }
 
 impl HttpRule {
-    /// The narrowest rule for requests like `target`: the same method, scheme, host, port and path. It is what an operator can
-    /// be offered to grant when `target` was refused.
+    /// The narrowest rule for requests like `target`: the same method, scheme, host, port and path.
+    /// It is what an operator can be offered to grant when `target` was refused.
     ///
-    /// A path that could be read as another one is only meant by a rule for every path. A method that no rule can name ends in
-    /// `?`: the rule then cannot be written into a configuration.
+    /// A path that could be read as another one is only meant by a rule for every path. A method
+    /// that no rule can name ends in `?`: the rule then cannot be written into a configuration.
     #[must_use]
     pub fn for_target(target: &HttpTarget<'_>) -> Self {
         let methods = match method(target.method) {
@@ -188,8 +192,8 @@ impl HttpRule {
 
     /// Whether a request is meant.
     ///
-    /// A path that a server could read as another one (with `..`, an encoded separator, an empty segment) is only meant by
-    /// rules for every path.
+    /// A path that a server could read as another one (with `..`, an encoded separator, an empty
+    /// segment) is only meant by rules for every path.
     #[must_use]
     pub fn matches(&self, target: &HttpTarget<'_>) -> bool {
         self.methods.matches(target.method)
@@ -293,7 +297,10 @@ impl FromStr for HttpRule {
     }
 }
 
-fn host_and_port(authority: &str, scheme: HttpScheme) -> Result<(HostPattern, PortRule), InvalidHttpRule> {
+fn host_and_port(
+    authority: &str,
+    scheme: HttpScheme,
+) -> Result<(HostPattern, PortRule), InvalidHttpRule> {
     // The colon of a port comes after the bracket of an IPv6 address.
     let (host, port) = match authority.rfind(':') {
         Some(at) if !authority.ends_with(']') => {
@@ -317,7 +324,8 @@ fn port_rule(text: &str) -> Result<PortRule, InvalidHttpRule> {
 }
 
 fn path_prefix(path: &str) -> Result<String, InvalidHttpRule> {
-    let is_ambiguous = path.contains(['%', '\\', '*', '?', '#', ' ']) || path.chars().any(char::is_control);
+    let is_ambiguous =
+        path.contains(['%', '\\', '*', '?', '#', ' ']) || path.chars().any(char::is_control);
     if is_ambiguous || !has_one_reading(path) {
         return Err(InvalidHttpRule::Path);
     }
@@ -470,18 +478,29 @@ mod tests {
         ]);
         let port = prop::sample::select(vec!["", ":*", ":80", ":443", ":81"]);
         let path = prop::sample::select(vec!["", "/", "/v", "/v/w", "/vw", "/w"]);
-        (methods, scheme, host, port, path).prop_map(|(m, s, h, p, q)| format!("{m}{s}://{h}{p}{q}"))
+        (methods, scheme, host, port, path)
+            .prop_map(|(m, s, h, p, q)| format!("{m}{s}://{h}{p}{q}"))
     }
 
     fn any_request() -> impl Strategy<Value = (&'static str, String)> {
         let method = prop::sample::select(vec!["GET", "POST", "PUT", "DELETE"]);
         let scheme = prop::sample::select(vec!["http", "https"]);
-        let host =
-            prop::sample::select(vec!["b", "a.b", "x.a.b", "y.x.a.b", "ab", "9.9.9.9", "127.0.0.1", "[::1]"]);
+        let host = prop::sample::select(vec![
+            "b",
+            "a.b",
+            "x.a.b",
+            "y.x.a.b",
+            "ab",
+            "9.9.9.9",
+            "127.0.0.1",
+            "[::1]",
+        ]);
         let port = prop::sample::select(vec!["", ":80", ":443", ":81", ":82"]);
-        let path =
-            prop::sample::select(vec!["", "/", "/v", "/v/", "/v/w", "/v/w/x", "/vw", "/v/../w", "/w?v"]);
-        (method, scheme, host, port, path).prop_map(|(m, s, h, p, q)| (m, format!("{s}://{h}{p}{q}")))
+        let path = prop::sample::select(vec![
+            "", "/", "/v", "/v/", "/v/w", "/v/w/x", "/vw", "/v/../w", "/w?v",
+        ]);
+        (method, scheme, host, port, path)
+            .prop_map(|(m, s, h, p, q)| (m, format!("{s}://{h}{p}{q}")))
     }
 
     proptest! {

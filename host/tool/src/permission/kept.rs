@@ -1,4 +1,5 @@
-//! What a plugin asks for, in the form in which a host keeps it from one start to the next: reading it again takes no manifest.
+//! What a plugin asks for, in the form in which a host keeps it from one start to the next: reading
+//! it again takes no manifest.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -18,10 +19,14 @@ impl KeptAsked {
     pub fn new(asked: &Asked) -> Option<Self> {
         let permissions = match asked {
             Asked::Unstated => Vec::new(),
-            Asked::UnstatedWithin(limits) => {
-                limits.entries().into_iter().map(|(key, value)| format!("limit:{key}={value}")).collect()
+            Asked::UnstatedWithin(limits) => limits
+                .entries()
+                .into_iter()
+                .map(|(key, value)| format!("limit:{key}={value}"))
+                .collect(),
+            Asked::Stated(permissions) => {
+                permissions.all().iter().map(ToString::to_string).collect()
             }
-            Asked::Stated(permissions) => permissions.all().iter().map(ToString::to_string).collect(),
         };
         let kept = Self { is_stated: matches!(asked, Asked::Stated(_)), permissions };
         (kept.to_asked().as_ref() == Some(asked)).then_some(kept)
@@ -73,14 +78,20 @@ mod tests {
     #[test]
     fn everything_that_can_be_asked_for_is_kept() {
         kept(&Asked::Unstated);
-        let limits = LimitsAsked { wall_ms_max: Some(5), fuel_max: Some(u64::MAX), ..LimitsAsked::default() };
+        let limits = LimitsAsked {
+            wall_ms_max: Some(5),
+            fuel_max: Some(u64::MAX),
+            ..LimitsAsked::default()
+        };
         kept(&Asked::UnstatedWithin(limits.clone()));
         kept(&Asked::Stated(Box::default()));
         kept(&Asked::Stated(Box::new(Permissions { random: false, ..Permissions::default() })));
         kept(&Asked::Stated(Box::new(Permissions {
             files: [(crate::MountName::new("notes").unwrap(), FileAccess::ReadWrite)].into(),
             files_any: Some(FileAccess::CreateOnly),
-            http: ["GET https://b.example/v1", "https://*.a.example/"].map(|r| r.parse().unwrap()).into(),
+            http: ["GET https://b.example/v1", "https://*.a.example/"]
+                .map(|r| r.parse().unwrap())
+                .into(),
             sockets: ["tcp db.example:5432".parse().unwrap()].into(),
             env: ["LANG".to_owned()].into(),
             config: ["a.b".to_owned()].into(),
@@ -99,8 +110,10 @@ mod tests {
 
     #[test]
     fn what_is_no_permission_was_never_kept() {
-        let kept =
-            KeptAsked { is_stated: true, permissions: vec!["files".to_owned(), "nonsense:x".to_owned()] };
+        let kept = KeptAsked {
+            is_stated: true,
+            permissions: vec!["files".to_owned(), "nonsense:x".to_owned()],
+        };
         assert_eq!(kept.to_asked(), None);
     }
 }

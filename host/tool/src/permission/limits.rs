@@ -40,8 +40,9 @@ impl Bound for Option<u64> {
 
 macro_rules! asked {
     ($($field:ident: $type:ty = $key:literal,)*) => {
-        /// The limits of [`Limits`] that a plugin, or the caller of one call, has something to say about: how much it needs, or
-        /// with how much it keeps to. They can lower a limit and never raise it.
+        /// The limits of [`Limits`] that a plugin, or the caller of one call, has something to say
+        /// about: how much it needs, or with how much it keeps to. They can lower a limit and never
+        /// raise it.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
         pub struct LimitsAsked {
@@ -64,7 +65,8 @@ macro_rules! asked {
                 }
             }
 
-            /// `others`, with these in their place: for a person who sets limits for one plugin among others.
+            /// `others`, with these in their place: for a person who sets limits for one plugin
+            /// among others.
             #[must_use]
             pub fn over(&self, others: &Limits) -> Limits {
                 Limits { $($field: self.$field.map_or(others.$field, |mine| mine.into()),)* }

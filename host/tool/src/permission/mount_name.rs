@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a mount: 1 to 64 characters out of `A-Z a-z 0-9 _ -`. A guest finds the store at `/<name>`.
+/// The name of a mount: 1 to 64 characters out of `A-Z a-z 0-9 _ -`. A guest finds the store at
+/// `/<name>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MountName(String);

@@ -12,8 +12,8 @@ use super::{
     Permission, SecretTemplate, SocketRule,
 };
 
-/// What a plugin asks for in its manifest. What it does not name it does not ask for, apart from random numbers and a
-/// coarse clock, without which most languages do not start.
+/// What a plugin asks for in its manifest. What it does not name it does not ask for, apart from
+/// random numbers and a coarse clock, without which most languages do not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permissions {
     /// File stores by the name of their mount.
@@ -42,8 +42,8 @@ pub struct Permissions {
     pub limits: LimitsAsked,
 }
 
-/// What a person offers, and in the same shape what is granted. The default is nothing but random numbers and a coarse
-/// clock.
+/// What a person offers, and in the same shape what is granted. The default is nothing but random
+/// numbers and a coarse clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// File stores by the name of their mount.
@@ -75,7 +75,8 @@ pub struct Policy {
 pub struct HttpGrant {
     /// Which requests.
     pub rule: HttpRule,
-    /// Addresses that may be connected to although they are not public. A rule that names an address brings that one.
+    /// Addresses that may be connected to although they are not public. A rule that names an
+    /// address brings that one.
     pub addresses: Vec<AddressRange>,
     /// Headers that the host sets on these requests, in place of the guest's own.
     pub headers: Vec<BoundHeader>,
@@ -113,7 +114,8 @@ impl Permissions {
     /// Everything that is asked, one by one.
     #[must_use]
     pub fn all(&self) -> Vec<Permission> {
-        let files = self.files.iter().map(|(name, access)| Permission::Files(Some(name.clone()), *access));
+        let files =
+            self.files.iter().map(|(name, access)| Permission::Files(Some(name.clone()), *access));
         let any = self.files_any.map(|access| Permission::Files(None, access));
         let clock = (self.clock != ClockPrecision::Coarse).then_some(Permission::Clock(self.clock));
         let limits = self.limits.entries().into_iter();
@@ -128,10 +130,9 @@ impl Permissions {
             .chain(self.random.then_some(Permission::Random))
             .chain(self.tools.iter().cloned().map(Permission::Tool))
             .chain(self.ask.iter().copied().map(Permission::Ask))
-            .chain(
-                limits
-                    .map(|(key, value)| Permission::Limit(key.to_owned(), value.parse().unwrap_or(u64::MAX))),
-            )
+            .chain(limits.map(|(key, value)| {
+                Permission::Limit(key.to_owned(), value.parse().unwrap_or(u64::MAX))
+            }))
             .collect()
     }
 }

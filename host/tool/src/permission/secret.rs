@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The value of a secret. It has no `Display` and its `Debug` hides it, so that it gets into a text only where somebody
-/// writes [`expose`](Self::expose).
+/// The value of a secret. It has no `Display` and its `Debug` hides it, so that it gets into a text
+/// only where somebody writes [`expose`](Self::expose).
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretText(Arc<str>);
 
@@ -26,7 +26,9 @@ enum Part {
 #[non_exhaustive]
 pub enum InvalidSecretTemplate {
     /// `${` without its end, or with something else than a secret.
-    #[error("has a `${{` that is not `${{secret:NAME}}`; NAME is 1 to 64 characters out of A-Z a-z 0-9 _ -")]
+    #[error(
+        "has a `${{` that is not `${{secret:NAME}}`; NAME is 1 to 64 characters out of A-Z a-z 0-9 _ -"
+    )]
     Place,
     /// A control character.
     #[error("has a control character")]
@@ -139,7 +141,10 @@ mod tests {
         assert_eq!(template.to_string(), "Basic ${secret:user}:${secret:key}!");
         let filled = template.fill(|name| Some(SecretText::new(name.to_uppercase()))).unwrap();
         assert_eq!(filled.expose(), "Basic USER:KEY!");
-        assert_eq!(template.fill(|name| (name == "user").then(|| SecretText::new("x"))), Err("key"));
+        assert_eq!(
+            template.fill(|name| (name == "user").then(|| SecretText::new("x"))),
+            Err("key")
+        );
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use super::{Host, HostPattern, InvalidHost};
 
-/// Which connections are meant. Written as `tcp db.example.com:5432`; the host is one name or address, the port a number.
+/// Which connections are meant. Written as `tcp db.example.com:5432`; the host is one name or
+/// address, the port a number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketRule {
     /// The protocol.
@@ -51,7 +52,9 @@ impl FromStr for SocketRule {
             _ => return Err(InvalidSocketRule::Form),
         };
         let (host, port) = end.rsplit_once(':').ok_or(InvalidSocketRule::Form)?;
-        let HostPattern::Exactly(host) = HostPattern::parse(host).map_err(InvalidSocketRule::Host)? else {
+        let HostPattern::Exactly(host) =
+            HostPattern::parse(host).map_err(InvalidSocketRule::Host)?
+        else {
             return Err(InvalidSocketRule::Host(InvalidHost::Wildcard));
         };
         let is_number = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());

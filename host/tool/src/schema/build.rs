@@ -4,8 +4,8 @@ use super::declared;
 use super::keywords::{self, as_number, count, names};
 use super::pattern::Patterns;
 use super::plan::{
-    Additional, ArrayPlan, Check, Choice, Condition, Contains, Counted, Format, Kind, Members, Node, NodeId,
-    ObjectPlan, Property,
+    Additional, ArrayPlan, Check, Choice, Condition, Contains, Counted, Format, Kind, Members,
+    Node, NodeId, ObjectPlan, Property,
 };
 use super::pointer::{self, Pointer};
 use super::refuse::{Refusal, refuse};
@@ -13,7 +13,8 @@ use super::sites::{Site, Sites};
 use crate::declaration::Reason;
 use crate::json::{Json, Object, Shape};
 
-/// Builds the node of every site. What depends on other nodes (null, defaults, `required`) is filled in later.
+/// Builds the node of every site. What depends on other nodes (null, defaults, `required`) is
+/// filled in later.
 ///
 /// Fails with one refusal for each schema that has any.
 pub(super) fn nodes(sites: &Sites<'_>) -> Result<Vec<Node>, Vec<Refusal>> {
@@ -31,7 +32,9 @@ pub(super) fn nodes(sites: &Sites<'_>) -> Result<Vec<Node>, Vec<Refusal>> {
 fn node(sites: &Sites<'_>, site: &Site<'_>, patterns: &mut Patterns) -> Result<Node, Refusal> {
     match site.json.shape() {
         Shape::Bool(false) => Ok(Node { never: Some(site.keyword), ..Node::default() }),
-        Shape::Object(schema) => NodeBuilder { sites, site, schema, patterns, node: Node::default() }.build(),
+        Shape::Object(schema) => {
+            NodeBuilder { sites, site, schema, patterns, node: Node::default() }.build()
+        }
         _ => Ok(Node::default()),
     }
 }
@@ -58,10 +61,12 @@ impl<'j> NodeBuilder<'_, 'j> {
         Ok(self.node)
     }
 
-    /// The types in the order of the declaration, or what the schema is read as without one (`ARG-22`).
+    /// The types in the order of the declaration, or what the schema is read as without one
+    /// (`ARG-22`).
     fn kinds(&mut self) -> Result<(), Refusal> {
         let format = self.schema.get("format").and_then(Json::as_str).unwrap_or_default();
-        let types = declared::types(self.schema).or_else(|reason| refuse(&self.at("type"), reason))?;
+        let types =
+            declared::types(self.schema).or_else(|reason| refuse(&self.at("type"), reason))?;
         let has = |name| self.schema.get(name).is_some();
         self.node.kinds = match types {
             Some(types) => types.into_iter().map(|name| kind(name, format)).collect(),
@@ -78,7 +83,8 @@ impl<'j> NodeBuilder<'_, 'j> {
         Ok(())
     }
 
-    /// The values that are allowed; with both keywords the `const` decides and the `enum` is checked afterwards.
+    /// The values that are allowed; with both keywords the `const` decides and the `enum` is
+    /// checked afterwards.
     fn members(&self) -> Result<Option<Members>, Refusal> {
         let members = match declared::members(self.schema) {
             Ok(members) => members,
@@ -87,21 +93,30 @@ impl<'j> NodeBuilder<'_, 'j> {
                 return refuse(&pointer::join(&self.at("enum"), &index.to_string()), reason);
             }
         };
-        let constant =
-            self.schema.get("const").and_then(Json::to_value).map(|value| Members::new(vec![value]));
+        let constant = self
+            .schema
+            .get("const")
+            .and_then(Json::to_value)
+            .map(|value| Members::new(vec![value]));
         Ok(constant.or(members))
     }
 
     fn object(&mut self) -> Result<Option<ObjectPlan>, Refusal> {
         let has = |name| self.schema.get(name).is_some();
         let is_root = self.site.pointer.is_empty();
-        let any =
-            ["properties", "patternProperties", "additionalProperties", "required", "unevaluatedProperties"];
+        let any = [
+            "properties",
+            "patternProperties",
+            "additionalProperties",
+            "required",
+            "unevaluatedProperties",
+        ];
         if !is_root && !any.into_iter().any(has) {
             return Ok(None);
         }
         let properties = self.properties();
-        let index = properties.iter().enumerate().map(|(index, p)| (p.name.clone(), index)).collect();
+        let index =
+            properties.iter().enumerate().map(|(index, p)| (p.name.clone(), index)).collect();
         Ok(Some(ObjectPlan {
             drops: (is_root || has("properties")) && !has("additionalProperties"),
             keeps: has("unevaluatedProperties"),
@@ -115,7 +130,8 @@ impl<'j> NodeBuilder<'_, 'j> {
 
     fn properties(&self) -> Vec<Property> {
         let declared = self.schema.get("properties").and_then(Json::as_object);
-        let names = declared.into_iter().flat_map(|properties| properties.members().map(|(name, _)| name));
+        let names =
+            declared.into_iter().flat_map(|properties| properties.members().map(|(name, _)| name));
         let property = |name: &str| {
             let node = self.child(&["properties", name])?;
             Some(Property { name: name.to_owned(), node, required: false })
@@ -128,8 +144,10 @@ impl<'j> NodeBuilder<'_, 'j> {
         let declared = self.schema.get("patternProperties").and_then(Json::as_object);
         for (pattern, _) in declared.into_iter().flat_map(|patterns| patterns.members()) {
             let at = pointer::join(&self.at("patternProperties"), pattern);
-            let regex =
-                self.patterns.compile(pattern).or_else(|problem| refuse(&at, Reason::Pattern { problem }))?;
+            let regex = self
+                .patterns
+                .compile(pattern)
+                .or_else(|problem| refuse(&at, Reason::Pattern { problem }))?;
             compiled.extend(self.child(&["patternProperties", pattern]).map(|node| (regex, node)));
         }
         Ok(compiled)
@@ -139,14 +157,15 @@ impl<'j> NodeBuilder<'_, 'j> {
         match self.schema.get("additionalProperties").map(Json::shape) {
             None => Additional::Unmentioned,
             Some(Shape::Bool(false)) => Additional::Forbidden,
-            Some(_) => {
-                self.child(&["additionalProperties"]).map_or(Additional::Forbidden, Additional::Schema)
-            }
+            Some(_) => self
+                .child(&["additionalProperties"])
+                .map_or(Additional::Forbidden, Additional::Schema),
         }
     }
 
     fn array(&self) -> Option<ArrayPlan> {
-        let plan = ArrayPlan { prefix: self.children("prefixItems"), items: self.child(&["items"]) };
+        let plan =
+            ArrayPlan { prefix: self.children("prefixItems"), items: self.child(&["items"]) };
         (plan.items.is_some() || !plan.prefix.is_empty()).then_some(plan)
     }
 
@@ -177,12 +196,14 @@ impl<'j> NodeBuilder<'_, 'j> {
         if name == "pattern" {
             let pattern = value.as_str().unwrap_or_default();
             let regex = self.patterns.compile(pattern);
-            let regex = regex.or_else(|problem| refuse(&self.at(name), Reason::Pattern { problem }))?;
+            let regex =
+                regex.or_else(|problem| refuse(&self.at(name), Reason::Pattern { problem }))?;
             self.node.checks.push(Check::Pattern(regex));
             return Ok(());
         }
         let check = self.applied_check(name).or_else(|| self.plain_check(name, value));
-        // `properties`, `patternProperties` and `additionalProperties` are one check, and so are the items.
+        // `properties`, `patternProperties` and `additionalProperties` are one check, and so are
+        // the items.
         let is_known = |known: &Check| match check {
             Some(Check::Properties) => matches!(known, Check::Properties),
             Some(Check::Items) => matches!(known, Check::Items),
@@ -212,7 +233,9 @@ impl<'j> NodeBuilder<'_, 'j> {
             "oneOf" => Check::OneOf(self.children("oneOf")),
             "not" => Check::Not(self.child(&["not"])?),
             "if" => Check::Condition(self.node.condition?),
-            "unevaluatedProperties" => Check::UnevaluatedProperties(self.child(&["unevaluatedProperties"])?),
+            "unevaluatedProperties" => {
+                Check::UnevaluatedProperties(self.child(&["unevaluatedProperties"])?)
+            }
             "unevaluatedItems" => Check::UnevaluatedItems(self.child(&["unevaluatedItems"])?),
             _ => return None,
         })
@@ -240,7 +263,9 @@ impl<'j> NodeBuilder<'_, 'j> {
             "required" => Check::Required(names(value)),
             "dependentRequired" => {
                 let lists = value.as_object()?.members();
-                Check::DependentRequired(lists.map(|(name, list)| (name.to_string(), names(list))).collect())
+                Check::DependentRequired(
+                    lists.map(|(name, list)| (name.to_string(), names(list))).collect(),
+                )
             }
             _ => return None,
         })
@@ -252,9 +277,11 @@ impl<'j> NodeBuilder<'_, 'j> {
     }
 
     fn child(&self, tokens: &[&str]) -> Option<NodeId> {
-        let pointer = tokens.iter().fold(self.site.pointer.clone(), |at, token| pointer::join(&at, token));
+        let pointer =
+            tokens.iter().fold(self.site.pointer.clone(), |at, token| pointer::join(&at, token));
         let mut child = self.sites.at(&pointer)?;
-        // A schema that is a reference and nothing else is its target. References do not lead in a circle.
+        // A schema that is a reference and nothing else is its target. References do not lead in a
+        // circle.
         while let Some(target) = self.sites.get(child).and_then(bare_reference) {
             child = target;
         }
@@ -269,11 +296,13 @@ impl<'j> NodeBuilder<'_, 'j> {
 /// The target of a `$ref` that no other keyword stands beside.
 fn bare_reference(site: &Site<'_>) -> Option<NodeId> {
     let schema = site.json.as_object()?;
-    let says_more = schema.members().any(|(name, _)| name != "$ref" && keywords::keyword(name).is_some());
+    let says_more =
+        schema.members().any(|(name, _)| name != "$ref" && keywords::keyword(name).is_some());
     site.reference.filter(|_| !says_more)
 }
 
-/// The kind of a type's name. Formats of numbers that are not known leave the widest range (`ARG-12`).
+/// The kind of a type's name. Formats of numbers that are not known leave the widest range
+/// (`ARG-12`).
 fn kind(name: &'static str, format: &str) -> Kind {
     match name {
         "null" => Kind::Null,

@@ -61,16 +61,21 @@ pub(super) fn members(schema: &Object<'_>) -> Result<Option<Members>, (Option<us
     }
     let types = types(schema).unwrap_or_default();
     let rejected = |value: &&serde_json::Value| {
-        types.as_ref().is_some_and(|types| !value.is_null() && !types.iter().any(|name| is_of(value, name)))
+        types
+            .as_ref()
+            .is_some_and(|types| !value.is_null() && !types.iter().any(|name| is_of(value, name)))
     };
     match values.iter().enumerate().find(|(_, value)| rejected(value)) {
-        Some((index, member)) => Err((Some(index), Reason::MemberType { member: member.to_string() })),
+        Some((index, member)) => {
+            Err((Some(index), Reason::MemberType { member: member.to_string() }))
+        }
         None => Ok(Some(Members::new(values))),
     }
 }
 
-/// The index of the first value that an earlier one equals, in a list with duplicates. Whether a list has duplicates can be told
-/// without comparing each pair, so the shortest beginning that has any is searched for.
+/// The index of the first value that an earlier one equals, in a list with duplicates. Whether a
+/// list has duplicates can be told without comparing each pair, so the shortest beginning that has
+/// any is searched for.
 fn first_duplicate(values: &[serde_json::Value]) -> Option<usize> {
     let (mut unique, mut repeated) = (0_usize, values.len());
     while unique.saturating_add(1) < repeated {
@@ -102,14 +107,18 @@ pub(super) fn bounds(schema: &Object<'_>, name: &str) -> Result<(), Reason> {
     if name == "multipleOf" {
         let zero = serde_json::Number::from(0);
         let divisor = schema.get(name).and_then(as_number);
-        let positive = divisor.is_some_and(|divisor| json::compare(&divisor, &zero) == Ordering::Greater);
+        let positive =
+            divisor.is_some_and(|divisor| json::compare(&divisor, &zero) == Ordering::Greater);
         return if positive { Ok(()) } else { Err(Reason::NotPositive) };
     }
     let mut numbers = NUMBER_BOUNDS.into_iter().filter(|(lower, _)| *lower == name);
     let mut counts = COUNT_BOUNDS.into_iter().filter(|(lower, _)| *lower == name);
     let crossed_number = |(lower, upper): &(&str, &str)| {
-        let (lower, upper) = (schema.get(lower).and_then(as_number), schema.get(upper).and_then(as_number));
-        lower.zip(upper).is_some_and(|(lower, upper)| json::compare(&lower, &upper) == Ordering::Greater)
+        let (lower, upper) =
+            (schema.get(lower).and_then(as_number), schema.get(upper).and_then(as_number));
+        lower
+            .zip(upper)
+            .is_some_and(|(lower, upper)| json::compare(&lower, &upper) == Ordering::Greater)
     };
     let crossed_count = |(lower, upper): &(&str, &str)| {
         let (lower, upper) = (schema.get(lower).and_then(count), schema.get(upper).and_then(count));

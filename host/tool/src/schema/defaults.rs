@@ -1,8 +1,9 @@
-//! Defaults, decoded once at load: by their own schema and without tolerance (`ARG-38`), and completed by the
-//! defaults of what they contain (`ARG-7`).
+//! Defaults, decoded once at load: by their own schema and without tolerance (`ARG-38`), and
+//! completed by the defaults of what they contain (`ARG-7`).
 //!
-//! A default that holds itself, as in `{"properties": {"child": {"$ref": "#", "default": {}}}}`, has no end; many
-//! that hold each other can become as large as memory. Both run into a limit of work and refuse the declaration.
+//! A default that holds itself, as in `{"properties": {"child": {"$ref": "#", "default": {}}}}`,
+//! has no end; many that hold each other can become as large as memory. Both run into a limit of
+//! work and refuse the declaration.
 
 use std::collections::HashMap;
 
@@ -30,7 +31,11 @@ pub(super) fn mark(plan: &mut Plan, texts: &HashMap<NodeId, &Json<'_>>) {
 }
 
 /// Decodes every default by the schema that it holds for; gives back what does not decode.
-pub(super) fn fill(plan: &mut Plan, sites: &Sites<'_>, texts: &HashMap<NodeId, &Json<'_>>) -> Vec<Refusal> {
+pub(super) fn fill(
+    plan: &mut Plan,
+    sites: &Sites<'_>,
+    texts: &HashMap<NodeId, &Json<'_>>,
+) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     let mut values = Vec::with_capacity(texts.len());
     let mut steps_left = STEPS_MAX;
@@ -39,7 +44,8 @@ pub(super) fn fill(plan: &mut Plan, sites: &Sites<'_>, texts: &HashMap<NodeId, &
         let value = match complete(plan, id, text, texts, &mut steps_left) {
             Ok(value) => value,
             Err(unfit) => {
-                let own = site.json.as_object().is_some_and(|schema| schema.get("default").is_some());
+                let own =
+                    site.json.as_object().is_some_and(|schema| schema.get("default").is_some());
                 let pointer = pointer::join(&site.pointer, if own { "default" } else { "$ref" });
                 let is_last = matches!(unfit, Unfit::TooMuchWork);
                 refusals.push(Refusal { pointer, reason: reason(unfit) });
@@ -61,13 +67,15 @@ pub(super) fn fill(plan: &mut Plan, sites: &Sites<'_>, texts: &HashMap<NodeId, &
     refusals
 }
 
-/// Work for all defaults of a declaration. One step is about one schema applied to one value: a declaration of
-/// 64 KiB needs some thousands.
+/// Work for all defaults of a declaration. One step is about one schema applied to one value: a
+/// declaration of 64 KiB needs some thousands.
 const STEPS_MAX: u64 = 500_000;
 
 fn reason(unfit: Unfit) -> Reason {
     match unfit {
         Unfit::TooMuchWork => Reason::TooMuchWork,
-        Unfit::Problem(problem) => Reason::Default { problem: problem.trim_end_matches('.').to_owned() },
+        Unfit::Problem(problem) => {
+            Reason::Default { problem: problem.trim_end_matches('.').to_owned() }
+        }
     }
 }

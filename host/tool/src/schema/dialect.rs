@@ -1,18 +1,21 @@
 //! One declared schema in the dialects that model APIs and clients read.
 //!
-//! A declaration is JSON Schema 2020-12. Clients validate tools against draft-07, model APIs refuse combinators at the
-//! top level, and strict modes know a third of the keywords. So a schema is rewritten for its reader, and what the
-//! reader cannot be told by keywords is said in the description, in a few plain words.
+//! A declaration is JSON Schema 2020-12. Clients validate tools against draft-07, model APIs refuse
+//! combinators at the top level, and strict modes know a third of the keywords. So a schema is
+//! rewritten for its reader, and what the reader cannot be told by keywords is said in the
+//! description, in a few plain words.
 //!
-//! The rewritten schema is for showing only. Arguments are always decoded by the declaration itself, which is why
-//! they come out the same whichever dialect was shown: a strict mode that sends null for every argument it has
-//! nothing to say about means what leaving it out means (`ARG-6`).
+//! The rewritten schema is for showing only. Arguments are always decoded by the declaration
+//! itself, which is why they come out the same whichever dialect was shown: a strict mode that
+//! sends null for every argument it has nothing to say about means what leaving it out means
+//! (`ARG-6`).
 //!
-//! A strict mode is an offer and not a must. A schema that it cannot carry without losing arguments (a map, a value of
-//! any type) is shown as the API takes it without strict mode, and [`DialectSchema::strict`] is false.
+//! A strict mode is an offer and not a must. A schema that it cannot carry without losing arguments
+//! (a map, a value of any type) is shown as the API takes it without strict mode, and
+//! [`DialectSchema::strict`] is false.
 //!
-//! Rewriting is bounded whatever the declaration: copying the targets of references could multiply 64 KiB into
-//! gigabytes, so it has a budget and starts over without copying when that is used up.
+//! Rewriting is bounded whatever the declaration: copying the targets of references could multiply
+//! 64 KiB into gigabytes, so it has a budget and starts over without copying when that is used up.
 
 mod budget;
 mod circles;
@@ -50,9 +53,10 @@ const STRICT_OFF: &str = "strict mode is off: ";
 pub enum Dialect {
     /// JSON Schema 2020-12 as published (`ARG-36`), which is what MCP speaks.
     Mcp,
-    /// Keywords that every client reads, those included that validate by draft-07: no combinator at the top level, references
-    /// resolved unless they lead in a circle, `items` for every array with positions, bounds in place of formats of numbers,
-    /// and a closed object for a tool without parameters.
+    /// Keywords that every client reads, those included that validate by draft-07: no combinator at
+    /// the top level, references resolved unless they lead in a circle, `items` for every array
+    /// with positions, bounds in place of formats of numbers, and a closed object for a tool
+    /// without parameters.
     Portable,
     /// Function parameters of the OpenAI APIs with `strict: true`.
     OpenAiStrict,
@@ -76,7 +80,8 @@ pub struct UnknownDialect {
 pub struct DialectSchema {
     /// The schema to show.
     pub schema: Value,
-    /// Whether the API's strict mode may be switched on with this schema. Always false where there is none.
+    /// Whether the API's strict mode may be switched on with this schema. Always false where there
+    /// is none.
     pub strict: bool,
     /// What the schema does not say by keywords any more, in the order of the declaration.
     pub losses: Vec<Loss>,
@@ -94,7 +99,8 @@ pub struct Loss {
 
 impl Dialect {
     /// All dialects.
-    pub const ALL: [Self; 5] = [Self::Mcp, Self::Portable, Self::OpenAiStrict, Self::OpenAi, Self::Anthropic];
+    pub const ALL: [Self; 5] =
+        [Self::Mcp, Self::Portable, Self::OpenAiStrict, Self::OpenAi, Self::Anthropic];
 
     /// The name that a person types.
     #[must_use]
@@ -147,12 +153,14 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Closes an object that declares no properties. Strict modes ask for it, and nothing is lost: what is not declared is
-/// dropped.
+/// Closes an object that declares no properties. Strict modes ask for it, and nothing is lost: what
+/// is not declared is dropped.
 pub(super) fn close_if_empty(schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else { return };
-    let is_empty = schema.get("properties").and_then(Value::as_object).is_some_and(serde_json::Map::is_empty);
-    let others = ["additionalProperties", "patternProperties", "propertyNames", "minProperties", "required"];
+    let is_empty =
+        schema.get("properties").and_then(Value::as_object).is_some_and(serde_json::Map::is_empty);
+    let others =
+        ["additionalProperties", "patternProperties", "propertyNames", "minProperties", "required"];
     if is_empty && !others.into_iter().any(|keyword| schema.contains_key(keyword)) {
         schema.insert("additionalProperties".to_owned(), Value::Bool(false));
     }
@@ -166,7 +174,9 @@ pub(super) fn write(published: &Value, dialect: Dialect) -> DialectSchema {
             Some(schema) => DialectSchema { schema, strict: false, losses: vec![] },
             None => write_by_rules(published, dialect),
         },
-        Dialect::OpenAiStrict | Dialect::OpenAi | Dialect::Anthropic => write_by_rules(published, dialect),
+        Dialect::OpenAiStrict | Dialect::OpenAi | Dialect::Anthropic => {
+            write_by_rules(published, dialect)
+        }
     }
 }
 
@@ -179,8 +189,11 @@ fn write_by_rules(published: &Value, dialect: Dialect) -> DialectSchema {
     let text = published.to_string();
     let verbatim = || verbatim(published);
     let why = |stop: Stop| vec![stop.into_loss(dialect)];
-    // The declaration was read and located once, so this cannot fail; if it does, the reader gets what is published.
-    let Ok(json) = json::read(text.as_bytes(), json::levels(text.as_bytes())) else { return verbatim() };
+    // The declaration was read and located once, so this cannot fail; if it does, the reader gets
+    // what is published.
+    let Ok(json) = json::read(text.as_bytes(), json::levels(text.as_bytes())) else {
+        return verbatim();
+    };
     let Ok(sites) = sites::locate(&json) else { return verbatim() };
     let written = |rules| Writer::new(&sites, rules).write();
     let attempt = match dialect {
@@ -219,7 +232,9 @@ impl Stop {
                 pointer: String::new(),
                 what: format!("the schema is too large to be rewritten for {dialect}"),
             },
-            Self::CannotSay { pointer, what } => Loss { pointer, what: format!("{STRICT_OFF}{what}") },
+            Self::CannotSay { pointer, what } => {
+                Loss { pointer, what: format!("{STRICT_OFF}{what}") }
+            }
         }
     }
 }

@@ -1,12 +1,12 @@
 //! How large a declaration is, before anything is done with it (`ARG-42`).
 //!
-//! Length and nesting are seen in the text. The number of nodes is not: thirty definitions that each refer twice to
-//! the next are 2 KiB and a billion nodes. So the nodes are counted as a validator would visit them, and counting
-//! stops at the limit.
+//! Length and nesting are seen in the text. The number of nodes is not: thirty definitions that
+//! each refer twice to the next are 2 KiB and a billion nodes. So the nodes are counted as a
+//! validator would visit them, and counting stops at the limit.
 //!
-//! Two more things are found here, because code that follows schemas from one to the next relies on them: schemas
-//! that apply to the same value never lead in a circle, and there are not many of them in a row. Every recursion
-//! over a value is then bounded by the nesting of the value.
+//! Two more things are found here, because code that follows schemas from one to the next relies on
+//! them: schemas that apply to the same value never lead in a circle, and there are not many of
+//! them in a row. Every recursion over a value is then bounded by the nesting of the value.
 
 use super::keywords::Place;
 use super::plan::NodeId;
@@ -22,11 +22,12 @@ const BYTES_MAX: usize = 65_536;
 const LEVELS_MAX: usize = 64;
 /// Most nodes when every `$ref` is followed.
 const NODES_MAX: usize = 10_000;
-/// Most schemas in a row that apply to one value, through `$ref`, `allOf` and their like. Each costs stack, on
-/// each level of a value; declarations that people write have a handful.
+/// Most schemas in a row that apply to one value, through `$ref`, `allOf` and their like. Each
+/// costs stack, on each level of a value; declarations that people write have a handful.
 const IN_PLACE_MAX: usize = 32;
 
-/// Reads the text of a schema within the limits of length and nesting, without repeated keys (`ARG-38`).
+/// Reads the text of a schema within the limits of length and nesting, without repeated keys
+/// (`ARG-38`).
 pub(super) fn read(text: &str) -> Result<Json<'_>, Refusal> {
     if text.len() > BYTES_MAX {
         return refuse("", Reason::TooLong { bytes_max: BYTES_MAX });
@@ -44,23 +45,27 @@ pub(super) fn read(text: &str) -> Result<Json<'_>, Refusal> {
 fn check_plain(json: &Json<'_>, at: &str) -> Result<(), Refusal> {
     match json.shape() {
         Shape::Number if json::number(json.raw()).is_none() => refuse(at, Reason::NumberRange),
-        Shape::Array(items) => items
-            .iter()
-            .enumerate()
-            .try_for_each(|(index, item)| check_plain(item, &pointer::join(at, &index.to_string()))),
+        Shape::Array(items) => items.iter().enumerate().try_for_each(|(index, item)| {
+            check_plain(item, &pointer::join(at, &index.to_string()))
+        }),
         Shape::Object(object) => {
             if let Some(key) = object.repeated() {
-                return refuse(&pointer::join(at, key), Reason::RepeatedKey { key: key.to_owned() });
+                return refuse(
+                    &pointer::join(at, key),
+                    Reason::RepeatedKey { key: key.to_owned() },
+                );
             }
-            object.members().try_for_each(|(name, member)| check_plain(member, &pointer::join(at, name)))
+            object
+                .members()
+                .try_for_each(|(name, member)| check_plain(member, &pointer::join(at, name)))
         }
         _ => Ok(()),
     }
 }
 
-/// Counts the nodes that apply to a value or to a part of it, with every `$ref` as often as it is reached. A
-/// reference back to a schema that is being expanded counts once, and a definition that nothing refers to does not
-/// count.
+/// Counts the nodes that apply to a value or to a part of it, with every `$ref` as often as it is
+/// reached. A reference back to a schema that is being expanded counts once, and a definition that
+/// nothing refers to does not count.
 pub(super) fn check_nodes(sites: &Sites<'_>) -> Result<(), Refusal> {
     enum Step {
         Enter(NodeId),
@@ -116,7 +121,8 @@ struct InPlace<'s, 'j> {
 }
 
 impl InPlace<'_, '_> {
-    /// Recursion ends at the limit. `first_reference` is where a person should look when it is a circle.
+    /// Recursion ends at the limit. `first_reference` is where a person should look when it is a
+    /// circle.
     fn longest_from(
         &mut self,
         id: NodeId,
@@ -152,14 +158,18 @@ impl InPlace<'_, '_> {
     }
 
     fn circle(&self, reference: NodeId) -> Result<usize, Refusal> {
-        let at =
-            self.sites.get(reference).map(|site| pointer::join(&site.pointer, "$ref")).unwrap_or_default();
+        let at = self
+            .sites
+            .get(reference)
+            .map(|site| pointer::join(&site.pointer, "$ref"))
+            .unwrap_or_default();
         refuse(&at, Reason::ReferenceCycle)
     }
 }
 
 /// The schemas that apply to the same value as this one.
 pub(super) fn in_place(site: &Site<'_>) -> Vec<NodeId> {
-    let children = site.children.iter().filter(|child| child.place == Place::Same).map(|child| child.node);
+    let children =
+        site.children.iter().filter(|child| child.place == Place::Same).map(|child| child.node);
     site.reference.into_iter().chain(children).collect()
 }

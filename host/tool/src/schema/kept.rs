@@ -1,5 +1,5 @@
-//! Schemas that were accepted before. Their text is kept, and the rest is made of it when it is needed: what is published by
-//! the first list, the plan by the first call.
+//! Schemas that were accepted before. Their text is kept, and the rest is made of it when it is
+//! needed: what is published by the first list, the plan by the first call.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,7 +15,8 @@ pub(crate) struct KeptSchema {
     declared: String,
     /// What is published, where that is not what was declared.
     published: Option<String>,
-    /// Whether the reader of `serde_json`, which is faster and not always exact about fractions, reads that as it is.
+    /// Whether the reader of `serde_json`, which is faster and not always exact about fractions,
+    /// reads that as it is.
     is_plain: bool,
 }
 
@@ -29,7 +30,11 @@ impl KeptSchema {
         let shown = if is_as_declared { declared } else { &text };
         let plain = serde_json::from_str::<Value>(shown).map(|value| value.to_string());
         let is_plain = plain.is_ok_and(|plain| plain == text);
-        Self { declared: declared.to_owned(), published: (!is_as_declared).then_some(text), is_plain }
+        Self {
+            declared: declared.to_owned(),
+            published: (!is_as_declared).then_some(text),
+            is_plain,
+        }
     }
 
     pub(super) fn declared(&self) -> &str {

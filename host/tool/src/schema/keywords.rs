@@ -1,8 +1,8 @@
 //! The keywords of JSON Schema 2020-12 and what their values look like.
 //!
-//! A keyword that is not in this table means nothing to a validator and is published as it is. A keyword in the
-//! table with a value of the wrong shape is refused at load: otherwise a typing mistake in a declaration would
-//! silently check nothing.
+//! A keyword that is not in this table means nothing to a validator and is published as it is. A
+//! keyword in the table with a value of the wrong shape is refused at load: otherwise a typing
+//! mistake in a declaration would silently check nothing.
 
 use crate::declaration::Reason;
 use crate::json::{Json, Shape as Kind, integer, is_integer_literal, number};
@@ -25,7 +25,8 @@ pub(super) enum Shape {
     Unsupported,
 }
 
-/// Where a subschema is applied: to the same value, to a part of it, or only when a reference leads there.
+/// Where a subschema is applied: to the same value, to a part of it, or only when a reference leads
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Same,
@@ -124,7 +125,8 @@ fn is_names(value: &Json<'_>) -> bool {
 }
 
 fn is_types(value: &Json<'_>) -> bool {
-    value.as_str().is_some() || (is_names(value) && value.as_array().is_some_and(|items| !items.is_empty()))
+    value.as_str().is_some()
+        || (is_names(value) && value.as_array().is_some_and(|items| !items.is_empty()))
 }
 
 /// The number that a keyword's value stands for.
@@ -132,8 +134,8 @@ pub(super) fn as_number(value: &Json<'_>) -> Option<serde_json::Number> {
     matches!(value.shape(), Kind::Number).then(|| number(value.raw())).flatten()
 }
 
-/// A count: JSON Schema lets it be written as `2` or `2.0`. One that does not fit into 64 bits is never reached,
-/// so the largest one does for it.
+/// A count: JSON Schema lets it be written as `2` or `2.0`. One that does not fit into 64 bits is
+/// never reached, so the largest one does for it.
 pub(super) fn count(value: &Json<'_>) -> Option<u64> {
     let text = matches!(value.shape(), Kind::Number).then(|| value.raw())?;
     if is_integer_literal(text) {
@@ -147,5 +149,10 @@ pub(super) fn count(value: &Json<'_>) -> Option<u64> {
 
 /// The strings of a list of strings.
 pub(super) fn names(value: &Json<'_>) -> Vec<String> {
-    value.as_array().unwrap_or_default().iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    value
+        .as_array()
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|item| item.as_str().map(str::to_owned))
+        .collect()
 }

@@ -1,15 +1,16 @@
 //! Patterns, matched in linear time whatever the pattern and whatever the text (`ARG-38`).
 //!
-//! JSON Schema patterns are written in the dialect of ECMA-262. The engine here has no look-around and no back
-//! references, and a pattern that uses them is refused. What both dialects have but read differently is translated:
-//! `\d`, `\w` and `\b` are about ASCII, and `[` or `&&` within a class are plain characters.
+//! JSON Schema patterns are written in the dialect of ECMA-262. The engine here has no look-around
+//! and no back references, and a pattern that uses them is refused. What both dialects have but
+//! read differently is translated: `\d`, `\w` and `\b` are about ASCII, and `[` or `&&` within a
+//! class are plain characters.
 
 use std::collections::HashMap;
 
 use regex::{Regex, RegexBuilder};
 
-/// What all compiled patterns of one declaration may take together. A declaration of 64 KiB could otherwise ask
-/// for gigabytes, a few characters at a time.
+/// What all compiled patterns of one declaration may take together. A declaration of 64 KiB could
+/// otherwise ask for gigabytes, a few characters at a time.
 const SIZE_ALL_MAX: usize = 8 * 1024 * 1024;
 /// The sizes that are tried, smallest first, and charged when they do.
 const SIZES: [usize; 3] = [8 * 1024, 64 * 1024, 1024 * 1024];
@@ -126,7 +127,9 @@ mod tests {
         assert!(matches(r"^\d+$", "42") && !matches(r"^\d+$", "٣"));
         assert!(matches(r"^[\w-]+$", "a-b_c") && !matches(r"^[\w-]+$", "é"));
         assert!(matches(r"^[^\D]$", "7") && matches(r"^[[]$", "[") && matches(r"^[a&&b]+$", "&a"));
-        assert!(matches(r"^a\/b$", "a/b") && matches(r"\bcat\b", "a cat.") && matches("^[^]$", "x"));
+        assert!(
+            matches(r"^a\/b$", "a/b") && matches(r"\bcat\b", "a cat.") && matches("^[^]$", "x")
+        );
         assert!(!matches("[]", "x"));
     }
 
@@ -141,7 +144,8 @@ mod tests {
     #[test]
     fn the_size_of_all_patterns_is_limited() {
         let mut patterns = Patterns::new();
-        let refused = (0..1000).find(|n| patterns.compile(&format!("(a{{200}}){{20}}{n}")).is_err());
+        let refused =
+            (0..1000).find(|n| patterns.compile(&format!("(a{{200}}){{20}}{n}")).is_err());
         assert!(refused.is_some_and(|n| n >= 8), "{refused:?}");
     }
 }

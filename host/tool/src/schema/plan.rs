@@ -1,9 +1,10 @@
 //! The decoding plan: a declaration after everything that can be decided at load has been decided.
 //!
-//! A plan is a graph and not a tree, because a `$ref` may lead back to a schema that contains it. Nodes refer to
-//! each other by number. Two passes use a plan: decoding, which converts a value (`ARG-9` to `ARG-26`), and
-//! checking, which validates what came out (`ARG-34`). The `checks` of a node keep the order of the declaration, so
-//! that of several violated keywords the first one declared is named.
+//! A plan is a graph and not a tree, because a `$ref` may lead back to a schema that contains it.
+//! Nodes refer to each other by number. Two passes use a plan: decoding, which converts a value
+//! (`ARG-9` to `ARG-26`), and checking, which validates what came out (`ARG-34`). The `checks` of a
+//! node keep the order of the declaration, so that of several violated keywords the first one
+//! declared is named.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -15,7 +16,8 @@ use serde_json::{Number, Value};
 #[derive(Debug)]
 pub(crate) struct Plan {
     nodes: Vec<Node>,
-    /// Stands in for a node that does not exist. Nothing passes it: a mistake here must refuse and not let through.
+    /// Stands in for a node that does not exist. Nothing passes it: a mistake here must refuse and
+    /// not let through.
     refusal: Node,
 }
 
@@ -32,7 +34,8 @@ pub(crate) struct Node {
     pub(crate) reference: Option<NodeId>,
     /// `enum` and `const`: the value is one of these, whatever `type` says.
     pub(crate) members: Option<Members>,
-    /// What the value is converted to (`ARG-19` to `ARG-22`), in the order of `type`. Empty: it stays as it is.
+    /// What the value is converted to (`ARG-19` to `ARG-22`), in the order of `type`. Empty: it
+    /// stays as it is.
     pub(crate) kinds: Vec<Kind>,
     /// A `format` of strings in a schema that does not convert: such a value is looked at and kept.
     pub(crate) format: Option<Format>,
@@ -96,7 +99,8 @@ pub(crate) struct ObjectPlan {
     pub(crate) index: HashMap<String, usize>,
     pub(crate) patterns: Vec<(Regex, NodeId)>,
     pub(crate) additional: Additional,
-    /// Names in `required` that this schema does not declare but another one at the same place does.
+    /// Names in `required` that this schema does not declare but another one at the same place
+    /// does.
     pub(crate) required_elsewhere: Vec<String>,
     /// Undeclared keys are dropped (`ARG-24`).
     pub(crate) drops: bool,
@@ -208,8 +212,8 @@ impl Plan {
         self.nodes.get_mut(id.0)
     }
 
-    /// What a value must be, in the words of `ARG-33` and in the order of the declaration. Through references and
-    /// alternatives when the schema itself does not say; empty if nothing says.
+    /// What a value must be, in the words of `ARG-33` and in the order of the declaration. Through
+    /// references and alternatives when the schema itself does not say; empty if nothing says.
     pub(crate) fn expected(&self, id: NodeId) -> Vec<&'static str> {
         let node = self.node(id);
         if !node.kinds.is_empty() {

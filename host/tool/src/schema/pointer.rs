@@ -25,7 +25,8 @@ pub(super) fn find<'j>(root: &'j Json<'j>, pointer: &str) -> Option<(Pointer, &'
     Some(found)
 }
 
-/// Resolves the `%XX` of a URI fragment. What is not an escape stays; what is not UTF-8 then points nowhere.
+/// Resolves the `%XX` of a URI fragment. What is not an escape stays; what is not UTF-8 then points
+/// nowhere.
 pub(super) fn percent_decoded(fragment: &str) -> String {
     if !fragment.contains('%') {
         return fragment.to_owned();
@@ -49,7 +50,8 @@ pub(super) fn percent_decoded(fragment: &str) -> String {
 }
 
 fn hex_byte(digits: &[u8]) -> Option<u8> {
-    let digits =
-        std::str::from_utf8(digits).ok().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()))?;
+    let digits = std::str::from_utf8(digits)
+        .ok()
+        .filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()))?;
     u8::from_str_radix(digits, 16).ok()
 }

@@ -1,4 +1,5 @@
-//! Which properties must be supplied, which are null and which have a default when they are not (`ARG-2`, `ARG-4`).
+//! Which properties must be supplied, which are null and which have a default when they are not
+//! (`ARG-2`, `ARG-4`).
 
 use super::plan::{Check, Kind, Node, NodeId, Plan};
 use super::pointer;
@@ -8,8 +9,8 @@ use crate::declaration::Reason;
 use crate::json::{Json, Object};
 use crate::schema::{Note, extent, keywords};
 
-/// Decides for every node whether it accepts null. Schemas that apply to the same value form no circle, so
-/// recursion ends.
+/// Decides for every node whether it accepts null. Schemas that apply to the same value form no
+/// circle, so recursion ends.
 pub(super) fn fill_nullable(plan: &mut Plan, sites: &Sites<'_>) {
     let mut known = vec![None; sites.len()];
     for (id, _) in sites.iter() {
@@ -20,8 +21,8 @@ pub(super) fn fill_nullable(plan: &mut Plan, sites: &Sites<'_>) {
     }
 }
 
-/// `ARG-4`, word by word: a stated `type` decides if it has no null in it; otherwise one keyword that admits null
-/// is enough.
+/// `ARG-4`, word by word: a stated `type` decides if it has no null in it; otherwise one keyword
+/// that admits null is enough.
 fn accepts_null(plan: &Plan, sites: &Sites<'_>, id: NodeId, known: &mut Vec<Option<bool>>) -> bool {
     if let Some(Some(answer)) = known.get(id.0) {
         return *answer;
@@ -36,7 +37,11 @@ fn accepts_null(plan: &Plan, sites: &Sites<'_>, id: NodeId, known: &mut Vec<Opti
     } else {
         let mut accepts = |part: NodeId| accepts_null(plan, sites, part, known);
         has_null_member(node)
-            || node.choices.iter().flat_map(|choice| &choice.branches).any(|branch| accepts(*branch))
+            || node
+                .choices
+                .iter()
+                .flat_map(|choice| &choice.branches)
+                .any(|branch| accepts(*branch))
             || (!node.all_of.is_empty() && node.all_of.iter().all(|part| accepts(*part)))
             || node.reference.is_some_and(&mut accepts)
             || schema.is_none_or(|schema| restricts_nothing(schema) && node.kinds.is_empty())
@@ -61,12 +66,15 @@ fn restricts_nothing(schema: &Object<'_>) -> bool {
     !restricting.into_iter().any(|name| schema.get(name).is_some())
 }
 
-/// Sorts the properties of every object into the classes of `ARG-2`. Needs nullability and defaults.
+/// Sorts the properties of every object into the classes of `ARG-2`. Needs nullability and
+/// defaults.
 pub(super) fn fill_required(plan: &mut Plan, sites: &Sites<'_>) -> (Vec<Note>, Vec<Refusal>) {
     let (mut notes, mut refusals) = (Vec::new(), Vec::new());
     for (id, site) in sites.iter() {
         let at = pointer::join(&site.pointer, "required");
-        let Some(listed) = site.json.as_object().and_then(|schema| schema.get("required")) else { continue };
+        let Some(listed) = site.json.as_object().and_then(|schema| schema.get("required")) else {
+            continue;
+        };
         let listed = keywords::names(listed);
         refusals.extend(check_listed_once(&at, &listed).err());
         let mut asked = Vec::new();
@@ -88,12 +96,15 @@ pub(super) fn fill_required(plan: &mut Plan, sites: &Sites<'_>) -> (Vec<Note>, V
 }
 
 fn check_listed_once(at: &str, listed: &[String]) -> Result<(), Refusal> {
-    let twice =
-        listed.iter().enumerate().find(|(index, name)| listed.iter().take(*index).any(|n| n == *name));
+    let twice = listed
+        .iter()
+        .enumerate()
+        .find(|(index, name)| listed.iter().take(*index).any(|n| n == *name));
     match twice {
-        Some((index, name)) => {
-            refuse(&pointer::join(at, &index.to_string()), Reason::ListedTwice { name: name.clone() })
-        }
+        Some((index, name)) => refuse(
+            &pointer::join(at, &index.to_string()),
+            Reason::ListedTwice { name: name.clone() },
+        ),
         None => Ok(()),
     }
 }
@@ -108,7 +119,8 @@ fn unneeded(plan: &Plan, property: NodeId, object: &str, name: &str) -> Option<N
     node.nullable.then_some(Note::RequiredButNullable { object, property })
 }
 
-/// Writes down what must be supplied: on the property where it is declared here, as a bare name otherwise.
+/// Writes down what must be supplied: on the property where it is declared here, as a bare name
+/// otherwise.
 fn ask_for(plan: &mut Plan, id: NodeId, asked: Vec<String>) {
     let Some(node) = plan.node_mut(id) else { return };
     if let Some(object) = &mut node.object {
@@ -125,8 +137,9 @@ fn ask_for(plan: &mut Plan, id: NodeId, asked: Vec<String>) {
     }
 }
 
-/// The schema of a property that `required` names: declared in the same schema, or in another one that applies to
-/// the same object, as in `{"properties": {"a": …}, "anyOf": [{"required": ["a"]}, …]}`.
+/// The schema of a property that `required` names: declared in the same schema, or in another one
+/// that applies to the same object, as in
+/// `{"properties": {"a": …}, "anyOf": [{"required": ["a"]}, …]}`.
 fn declaration_of(plan: &Plan, sites: &Sites<'_>, id: NodeId, name: &str) -> Option<NodeId> {
     let mut outermost = id;
     while let Some(around) = sites.get(outermost).and_then(|site| site.around) {
@@ -158,7 +171,10 @@ fn declared_in(plan: &Plan, id: NodeId, name: &str) -> Option<NodeId> {
 }
 
 /// The text of a default that holds for a schema: its own, or that of its `$ref` target (`ARG-2`).
-pub(super) fn default_text<'s, 'j>(sites: &'s Sites<'j>, id: NodeId) -> Option<(&'s Site<'j>, &'j Json<'j>)> {
+pub(super) fn default_text<'s, 'j>(
+    sites: &'s Sites<'j>,
+    id: NodeId,
+) -> Option<(&'s Site<'j>, &'j Json<'j>)> {
     let mut next = Some(id);
     while let Some(site) = next.and_then(|id| sites.get(id)) {
         if let Some(default) = site.json.as_object().and_then(|schema| schema.get("default")) {

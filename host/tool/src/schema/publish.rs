@@ -1,4 +1,5 @@
-//! The schema as a model sees it (`ARG-36`): the declared one, with `required` saying what decoding asks for.
+//! The schema as a model sees it (`ARG-36`): the declared one, with `required` saying what decoding
+//! asks for.
 
 use serde_json::{Map, Value, json};
 
@@ -47,7 +48,9 @@ impl Publisher<'_, '_> {
 
     /// Replaces `required` of a schema by the properties that are required, in declaration order.
     fn publish_required(&self, schema: &mut Map<String, Value>, at: &str) {
-        let Some(id) = self.sites.at(at).filter(|_| schema.contains_key("required")) else { return };
+        let Some(id) = self.sites.at(at).filter(|_| schema.contains_key("required")) else {
+            return;
+        };
         let node = self.plan.node(id);
         let listed = node.checks.iter().find_map(|check| match check {
             Check::Required(names) => Some(names.as_slice()),
@@ -55,7 +58,8 @@ impl Publisher<'_, '_> {
         });
         let object = node.object.as_deref();
         let declared = object.into_iter().flat_map(|object| &object.properties);
-        let declared = declared.filter(|property| property.required).map(|property| property.name.as_str());
+        let declared =
+            declared.filter(|property| property.required).map(|property| property.name.as_str());
         let elsewhere = listed.unwrap_or_default().iter().map(String::as_str);
         let elsewhere =
             elsewhere.filter(|name| object.is_none_or(|object| !object.index.contains_key(*name)));

@@ -1,7 +1,8 @@
-//! Where the schemas of a declaration are: every subschema by its JSON Pointer, and how they lead to each other.
+//! Where the schemas of a declaration are: every subschema by its JSON Pointer, and how they lead
+//! to each other.
 //!
-//! Nothing is compiled here. What this costs is linear in the length of the text, so that the counts of `ARG-42`
-//! can be taken on its result before anything else happens.
+//! Nothing is compiled here. What this costs is linear in the length of the text, so that the
+//! counts of `ARG-42` can be taken on its result before anything else happens.
 
 use std::collections::HashMap;
 
@@ -42,10 +43,14 @@ pub(super) struct Child {
 
 /// Finds all schemas, those that only a `$ref` reaches included.
 pub(super) fn locate<'j>(root: &'j Json<'j>) -> Result<Sites<'j>, Refusal> {
-    let mut locator =
-        Locator { root, sites: Sites { sites: vec![], by_pointer: HashMap::new() }, references: vec![] };
+    let mut locator = Locator {
+        root,
+        sites: Sites { sites: vec![], by_pointer: HashMap::new() },
+        references: vec![],
+    };
     locator.visit(Pointer::new(), root, "", None)?;
-    // A reference may lead to a schema that holds further references: the list grows while it is worked off.
+    // A reference may lead to a schema that holds further references: the list grows while it is
+    // worked off.
     let mut next = 0;
     while let Some((from, reference)) = locator.references.get(next).copied() {
         next += 1;
@@ -79,7 +84,8 @@ struct Locator<'j> {
 }
 
 impl<'j> Locator<'j> {
-    /// Takes down a schema and everything within it. Recursion ends at the nesting limit of `ARG-42`.
+    /// Takes down a schema and everything within it. Recursion ends at the nesting limit of
+    /// `ARG-42`.
     fn visit(
         &mut self,
         pointer: Pointer,
@@ -92,8 +98,14 @@ impl<'j> Locator<'j> {
         }
         let id = NodeId(self.sites.len());
         self.sites.by_pointer.insert(pointer.clone(), id);
-        let site =
-            Site { pointer: pointer.clone(), json, keyword, around, children: vec![], reference: None };
+        let site = Site {
+            pointer: pointer.clone(),
+            json,
+            keyword,
+            around,
+            children: vec![],
+            reference: None,
+        };
         self.sites.sites.push(site);
         match json.shape() {
             Kind::Bool(_) => {}
@@ -107,7 +119,13 @@ impl<'j> Locator<'j> {
         Ok(id)
     }
 
-    fn keyword(&mut self, id: NodeId, at: &Pointer, name: &str, value: &'j Json<'j>) -> Result<(), Refusal> {
+    fn keyword(
+        &mut self,
+        id: NodeId,
+        at: &Pointer,
+        name: &str,
+        value: &'j Json<'j>,
+    ) -> Result<(), Refusal> {
         let Some((keyword, shape, place)) = keywords::keyword(name) else { return Ok(()) };
         let at = pointer::join(at, name);
         keywords::check(shape, value).map_err(|reason| Refusal { pointer: at.clone(), reason })?;
@@ -121,7 +139,9 @@ impl<'j> Locator<'j> {
                 }
             }
             (_, Shape::SchemaMap) => {
-                for (name, member) in value.as_object().into_iter().flat_map(|object| object.members()) {
+                for (name, member) in
+                    value.as_object().into_iter().flat_map(|object| object.members())
+                {
                     self.child(id, pointer::join(&at, name), member, keyword, place)?;
                 }
             }
@@ -147,7 +167,11 @@ impl<'j> Locator<'j> {
     }
 
     fn follow(&mut self, from: NodeId, reference: &'j str) -> Result<(), Refusal> {
-        let at = self.sites.get(from).map(|site| pointer::join(&site.pointer, "$ref")).unwrap_or_default();
+        let at = self
+            .sites
+            .get(from)
+            .map(|site| pointer::join(&site.pointer, "$ref"))
+            .unwrap_or_default();
         let refusal = |reason| Refusal { pointer: at.clone(), reason };
         let fragment = self.fragment(reference).ok_or_else(|| refusal(Reason::RemoteReference))?;
         let (pointer, json) = self
@@ -160,10 +184,13 @@ impl<'j> Locator<'j> {
         Ok(())
     }
 
-    /// The part of a reference after `#` if it stays in this document: there is no base but the top level's `$id`.
+    /// The part of a reference after `#` if it stays in this document: there is no base but the top
+    /// level's `$id`.
     fn fragment(&self, reference: &str) -> Option<String> {
         let own = self.root.as_object().and_then(|root| root.get("$id")).and_then(Json::as_str);
-        let rest = own.and_then(|id| reference.strip_prefix(id.trim_end_matches('#'))).unwrap_or(reference);
+        let rest = own
+            .and_then(|id| reference.strip_prefix(id.trim_end_matches('#')))
+            .unwrap_or(reference);
         let fragment = if rest.is_empty() { "" } else { rest.strip_prefix('#')? };
         Some(pointer::percent_decoded(fragment))
     }

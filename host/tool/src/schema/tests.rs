@@ -19,13 +19,15 @@ fn published(declared: Value) -> Value {
 
 #[test]
 fn a_forwarded_schema_takes_any_object_as_it_is() {
-    let declared =
-        json!({"properties": {"a": {"type": "integer", "default": 1}}, "required": ["b"], "pattern": "("});
+    let declared = json!({"properties": {"a": {"type": "integer", "default": 1}}, "required": ["b"], "pattern": "("});
     let schema = InputSchema::forwarded(declared.clone());
     assert_eq!(schema.published(), &declared);
     let decode = |text: &str| schema.decode("t", Some(text.as_bytes()), &DecodeOptions::default());
     let taken = decode(r#"{"z":1.0,"a":"7","n":null}"#).unwrap();
-    assert_eq!((taken.to_json().as_str(), taken.dropped().len()), (r#"{"z":1.0,"a":"7","n":null}"#, 0));
+    assert_eq!(
+        (taken.to_json().as_str(), taken.dropped().len()),
+        (r#"{"z":1.0,"a":"7","n":null}"#, 0)
+    );
     assert_eq!(decode("").unwrap().to_json(), "{}");
     assert_eq!(decode("null").unwrap().to_json(), "{}");
     for refused in ["[]", "{", "7", r#"{"a":1e999}"#, &"[".repeat(200)] {
@@ -49,17 +51,26 @@ fn a_schema_that_was_never_compiled_can_be_written_in_every_dialect() {
         deep,
     ] {
         let schema = InputSchema::forwarded(hostile);
-        for dialect in
-            [Dialect::Mcp, Dialect::Portable, Dialect::OpenAiStrict, Dialect::OpenAi, Dialect::Anthropic]
-        {
-            assert!(schema.in_dialect(dialect).schema.is_object(), "{dialect:?}: {}", schema.published());
+        for dialect in [
+            Dialect::Mcp,
+            Dialect::Portable,
+            Dialect::OpenAiStrict,
+            Dialect::OpenAi,
+            Dialect::Anthropic,
+        ] {
+            assert!(
+                schema.in_dialect(dialect).schema.is_object(),
+                "{dialect:?}: {}",
+                schema.published()
+            );
         }
     }
 }
 
 #[test]
 fn the_top_level_is_an_object_schema() {
-    for other in ["true", "false", r#"{"type":"array"}"#, r#"{"type":["object","null"]}"#, r#"{"items":{}}"#]
+    for other in
+        ["true", "false", r#"{"type":"array"}"#, r#"{"type":["object","null"]}"#, r#"{"items":{}}"#]
     {
         assert_eq!(refused(other), "'': the top level must be an object schema", "{other}");
     }
@@ -80,7 +91,10 @@ fn each_reason_names_its_place() {
     let cases = [
         (json!({"type": "thing"}), "/type': there is no type 'thing'"),
         (json!({"type": ["string", "string"]}), "/type': 'string' is listed twice"),
-        (json!({"type": []}), "/type': the value must be a string or a list of strings that is not empty"),
+        (
+            json!({"type": []}),
+            "/type': the value must be a string or a list of strings that is not empty",
+        ),
         (json!({"enum": []}), "/enum': there must be at least one member"),
         (json!({"enum": [1, 1.0]}), "/enum/1': the members must differ"),
         (
@@ -101,19 +115,34 @@ fn each_reason_names_its_place() {
             "/minProperties': the lower bound is above `maxProperties`",
         ),
         (json!({"multipleOf": 0}), "/multipleOf': the value must be greater than 0"),
-        (json!({"minLength": -1}), "/minLength': the value must be a whole number that is not negative"),
+        (
+            json!({"minLength": -1}),
+            "/minLength': the value must be a whole number that is not negative",
+        ),
         (json!({"minimum": "1"}), "/minimum': the value must be a finite number"),
         (json!({"items": [{}]}), "/items': the value must be a schema"),
         (json!({"anyOf": []}), "/anyOf': the value must be a list of schemas that is not empty"),
         (json!({"properties": {"a": 1}}), "/properties': the value must be an object of schemas"),
         (json!({"required": ["x"]}), "/required/0': 'x' is not a declared property"),
-        (json!({"properties": {"x": {}}, "required": ["x", "x"]}), "/required/1': 'x' is listed twice"),
-        (json!({"$ref": "https://example.com/x"}), "/$ref': references to other documents are not followed"),
-        (json!({"$ref": "other.json#/a"}), "/$ref': references to other documents are not followed"),
+        (
+            json!({"properties": {"x": {}}, "required": ["x", "x"]}),
+            "/required/1': 'x' is listed twice",
+        ),
+        (
+            json!({"$ref": "https://example.com/x"}),
+            "/$ref': references to other documents are not followed",
+        ),
+        (
+            json!({"$ref": "other.json#/a"}),
+            "/$ref': references to other documents are not followed",
+        ),
         (json!({"$ref": "#/$defs/x"}), "/$ref': there is nothing at '#/$defs/x'"),
         (json!({"$ref": "#nowhere"}), "/$ref': there is nothing at '#nowhere'"),
         (json!({"$ref": "#/properties/p"}), "/$ref': the references lead in a circle"),
-        (json!({"allOf": [{"$ref": "#/properties/p"}]}), "/allOf/0/$ref': the references lead in a circle"),
+        (
+            json!({"allOf": [{"$ref": "#/properties/p"}]}),
+            "/allOf/0/$ref': the references lead in a circle",
+        ),
         (json!({"$dynamicRef": "#x"}), "/$dynamicRef': the keyword is not supported"),
         (json!({"$id": "x"}), "/$id': `$id` is supported at the top level alone"),
         (
@@ -124,13 +153,22 @@ fn each_reason_names_its_place() {
             json!({"patternProperties": {"(": {}}}),
             "/patternProperties/(': the pattern is not supported: unclosed group",
         ),
-        (json!({"properties": {"a/b~c": {"type": "x"}}}), "/properties/a~1b~0c/type': there is no type 'x'"),
+        (
+            json!({"properties": {"a/b~c": {"type": "x"}}}),
+            "/properties/a~1b~0c/type': there is no type 'x'",
+        ),
     ];
     for (schema, expected) in cases {
         assert_eq!(parameter(schema.clone()), format!("'/properties/p{expected}"), "{schema}");
     }
-    assert_eq!(refused(r#"{"properties":{"":{}}}"#), "'/properties/': a parameter name must not be empty");
-    assert_eq!(refused(r#"{"properties":{"a":{},"a":{}}}"#), "'/properties/a': the key 'a' occurs twice");
+    assert_eq!(
+        refused(r#"{"properties":{"":{}}}"#),
+        "'/properties/': a parameter name must not be empty"
+    );
+    assert_eq!(
+        refused(r#"{"properties":{"a":{},"a":{}}}"#),
+        "'/properties/a': the key 'a' occurs twice"
+    );
     assert_eq!(
         refused(r#"{"x":{"examples":[{"k":1,"k":2}]}}"#),
         "'/x/examples/0/k': the key 'k' occurs twice"
@@ -149,7 +187,10 @@ fn what_looks_like_a_keyword_but_is_a_name_is_no_keyword() {
 #[test]
 fn defaults_must_decode_without_tolerance() {
     for (schema, problem) in [
-        (json!({"type": "integer", "default": "1"}), "Argument '' must be an integer, got a string"),
+        (
+            json!({"type": "integer", "default": "1"}),
+            "Argument '' must be an integer, got a string",
+        ),
         (json!({"type": "integer", "default": null}), "Argument '' must be an integer, got null"),
         (json!({"type": "string", "default": 1}), "Argument '' must be a string, got a number"),
         (json!({"enum": ["a"], "default": "A"}), "Argument '' must be one of \"a\""),
@@ -162,8 +203,9 @@ fn defaults_must_decode_without_tolerance() {
             "Argument '[0]' violates 'minimum'",
         ),
     ] {
-        let expected =
-            format!("'/properties/p/default': the default does not decode by its own schema: {problem}");
+        let expected = format!(
+            "'/properties/p/default': the default does not decode by its own schema: {problem}"
+        );
         assert_eq!(parameter(schema.clone()), expected, "{schema}");
     }
 }
@@ -176,9 +218,12 @@ fn a_default_beside_narrower_keywords_is_checked_by_both() {
 
 #[test]
 fn a_default_that_contains_itself_is_refused() {
-    let node = json!({"type": "object", "properties": {"child": {"$ref": "#/$defs/n", "default": {}}}});
+    let node =
+        json!({"type": "object", "properties": {"child": {"$ref": "#/$defs/n", "default": {}}}});
     let declared = json!({"properties": {"p": {"$ref": "#/$defs/n"}}, "$defs": {"n": node}});
-    assert!(refused(&declared.to_string()).ends_with("its defaults take too much work to complete"));
+    assert!(
+        refused(&declared.to_string()).ends_with("its defaults take too much work to complete")
+    );
 }
 
 #[test]
@@ -191,7 +236,9 @@ fn defaults_that_multiply_are_refused() {
     }
     definitions.insert("d6".to_owned(), json!({"type": "integer", "default": 1}));
     let declared = json!({"properties": {"p": {"$ref": "#/$defs/d0"}}, "$defs": definitions});
-    assert!(refused(&declared.to_string()).ends_with("its defaults take too much work to complete"));
+    assert!(
+        refused(&declared.to_string()).ends_with("its defaults take too much work to complete")
+    );
 }
 
 #[test]
@@ -292,12 +339,16 @@ fn results_are_validated_by_json_schema_alone() {
     assert!(one_of.validate(&json!(1.5)).is_ok());
     let null = schema(json!({"type": ["string", "null"], "enum": ["a"]}));
     assert_eq!(null.validate(&json!(null)).unwrap_err(), "'' violates 'enum'");
-    let nested = schema(json!({"properties": {"a": {"items": {"type": "string"}}}, "required": ["b"]}));
+    let nested =
+        schema(json!({"properties": {"a": {"items": {"type": "string"}}}, "required": ["b"]}));
     assert_eq!(
         nested.validate(&json!({"a": [1, "x"]})).unwrap_err(),
         "'a[0]' violates 'type', 'b' violates 'required'"
     );
     assert!(schema(json!(true)).validate(&json!([])).is_ok());
     let closed = schema(json!({"properties": {"a": {}}, "unevaluatedProperties": false}));
-    assert_eq!(closed.validate(&json!({"a": 1, "b": 2})).unwrap_err(), "'' violates 'unevaluatedProperties'");
+    assert_eq!(
+        closed.validate(&json!({"a": 1, "b": 2})).unwrap_err(),
+        "'' violates 'unevaluatedProperties'"
+    );
 }

@@ -17,13 +17,16 @@ use crate::{CallContext, Completion, ToolCall, ToolDefinition, ToolName, ToolSou
 const NAME_CHARS_MAX: usize = 128;
 
 impl Toolset {
-    /// A toolset of all tools of `sources`. Where tools of two sources have the same name, or names that cannot be told apart,
-    /// each of them is called `<source>_<tool>`; no source gets the bare name, for it could be the one that wants to be
-    /// taken for the other. So a name depends on which sources there are, and not on their order.
+    /// A toolset of all tools of `sources`. Where tools of two sources have the same name, or names
+    /// that cannot be told apart, each of them is called `<source>_<tool>`; no source gets the bare
+    /// name, for it could be the one that wants to be taken for the other. So a name depends on
+    /// which sources there are, and not on their order.
     ///
     /// # Errors
     /// A name that is still taken then.
-    pub fn join(sources: impl IntoIterator<Item = Arc<dyn ToolSource>>) -> Result<Self, DuplicateTool> {
+    pub fn join(
+        sources: impl IntoIterator<Item = Arc<dyn ToolSource>>,
+    ) -> Result<Self, DuplicateTool> {
         let sources: Vec<_> = sources.into_iter().collect();
         let definitions: Vec<_> = sources.iter().map(|source| source.definitions()).collect();
         let shared = shared(&definitions);
@@ -48,11 +51,15 @@ impl Toolset {
     }
 }
 
-/// For each tool of each source, one after another, whether another source has a tool that it could be taken for.
+/// For each tool of each source, one after another, whether another source has a tool that it could
+/// be taken for.
 fn shared(sources: &[Arc<[Arc<ToolDefinition>]>]) -> Vec<bool> {
-    let tools =
-        sources.iter().enumerate().flat_map(|(owner, tools)| tools.iter().map(move |tool| (owner, tool)));
-    let names: Vec<(usize, &str)> = tools.map(|(owner, tool)| (owner, tool.name.as_str())).collect();
+    let tools = sources
+        .iter()
+        .enumerate()
+        .flat_map(|(owner, tools)| tools.iter().map(move |tool| (owner, tool)));
+    let names: Vec<(usize, &str)> =
+        tools.map(|(owner, tool)| (owner, tool.name.as_str())).collect();
     let mut is_shared = vec![false; names.len()];
     for look in [folded as Look, drawn] {
         mark_shared(&names, look, &mut is_shared);
@@ -71,7 +78,8 @@ fn mark_shared(names: &[(usize, &str)], look: Look, is_shared: &mut [bool]) {
     for (index, (owner, name)) in names.iter().enumerate() {
         let own = look(name);
         let hash = random.hash_one(own.bytes());
-        let is_alike = |(first, _): &(usize, bool)| looked(*first).is_some_and(|l| l.bytes() == own.bytes());
+        let is_alike =
+            |(first, _): &(usize, bool)| looked(*first).is_some_and(|l| l.bytes() == own.bytes());
         match firsts.find_mut(hash, is_alike) {
             Some((first, has_several)) => {
                 *has_several |= names.get(*first).is_none_or(|(other, _)| other != owner);
@@ -216,12 +224,16 @@ mod tests {
 
         async fn invoke(&self, call: ToolCall<'_>, _: &CallContext) -> Completion {
             let output = json!(format!("{} of {}", call.tool.name, self.0));
-            Completion { outcome: Outcome::Ok(Output::Value(output)), record: CallRecord::default() }
+            Completion {
+                outcome: Outcome::Ok(Output::Value(output)),
+                record: CallRecord::default(),
+            }
         }
     }
 
     fn join(sources: &[(&'static str, &'static [&'static str])]) -> Toolset {
-        Toolset::join(sources.iter().map(|(name, tools)| Arc::new(Named(name, tools)) as _)).unwrap()
+        Toolset::join(sources.iter().map(|(name, tools)| Arc::new(Named(name, tools)) as _))
+            .unwrap()
     }
 
     fn names(toolset: &Toolset) -> Vec<&str> {
@@ -230,9 +242,11 @@ mod tests {
 
     #[tokio::test]
     async fn tools_that_share_a_name_get_that_of_their_source_whatever_the_order() {
-        let toolset = join(&[("a", &["read", "delete"]), ("b", &["Read", "list"]), ("c", &["delete"])]);
+        let toolset =
+            join(&[("a", &["read", "delete"]), ("b", &["Read", "list"]), ("c", &["delete"])]);
         assert_eq!(names(&toolset), ["a_read", "a_delete", "b_Read", "list", "c_delete"]);
-        let other = join(&[("c", &["delete"]), ("b", &["Read", "list"]), ("a", &["read", "delete"])]);
+        let other =
+            join(&[("c", &["delete"]), ("b", &["Read", "list"]), ("a", &["read", "delete"])]);
         assert_eq!(names(&other), ["c_delete", "b_Read", "list", "a_read", "a_delete"]);
         let completion = toolset.call("b_Read", None, &CallContext::default()).await.unwrap();
         assert_eq!(completion.outcome, Outcome::Ok(Output::Value(Value::from("Read of b"))));
@@ -242,8 +256,11 @@ mod tests {
 
     #[test]
     fn a_name_that_is_still_taken_is_an_error() {
-        let sources: [Arc<dyn ToolSource>; 3] =
-            [Arc::new(Named("a", &["b"])), Arc::new(Named("c", &["b"])), Arc::new(Named("d", &["a_b"]))];
+        let sources: [Arc<dyn ToolSource>; 3] = [
+            Arc::new(Named("a", &["b"])),
+            Arc::new(Named("c", &["b"])),
+            Arc::new(Named("d", &["a_b"])),
+        ];
         assert_eq!(Toolset::join(sources).err().unwrap().name.as_str(), "a_b");
     }
 }

@@ -1,5 +1,5 @@
-//! Events about calls, for the operator: the target `cofferdam::call` has one for each call, `cofferdam::stderr` one for each
-//! line that a tool has printed.
+//! Events about calls, for the operator: the target `cofferdam::call` has one for each call,
+//! `cofferdam::stderr` one for each line that a tool has printed.
 
 use crate::{CallContext, Completion, Outcome, Refused};
 
@@ -16,7 +16,8 @@ pub(super) fn ended(source: &str, tool: &str, completion: &Completion) {
     if let Outcome::Error(_) = &completion.outcome {
         let end = record.error_type.as_deref().unwrap_or("Error");
         // Strings that a guest may have written are quoted, and their control characters escaped.
-        let detail = record.detail.as_deref().and_then(|detail| detail.lines().next()).unwrap_or_default();
+        let detail =
+            record.detail.as_deref().and_then(|detail| detail.lines().next()).unwrap_or_default();
         let stderr = tail(&record.stderr_tail);
         tracing::warn!(target: "cofferdam::call", id, source, tool, end, wait_us, run_us, ?detail, ?stderr, "call failed");
     } else {
@@ -40,6 +41,7 @@ pub(super) fn refused(tool: &str, refused: &Refused, context: &CallContext) {
 fn tail(printed: &str) -> &str {
     let printed = printed.trim_end();
     let start = printed.len().saturating_sub(TAIL_BYTES_MAX);
-    let start = (start..=printed.len()).find(|at| printed.is_char_boundary(*at)).unwrap_or_default();
+    let start =
+        (start..=printed.len()).find(|at| printed.is_char_boundary(*at)).unwrap_or_default();
     printed.get(start..).unwrap_or_default()
 }

@@ -1,15 +1,17 @@
 //! Which names of a toolset a person or a model would take for one another.
 //!
-//! Tools of different sources come from different authors, and one of them may want to be taken for the other. So names
-//! of different sources must differ by more than case, by more than `-`, `_` and `.`, and by more than the characters of
-//! the alphabet that look alike. That is more than a single plugin's own names have to (`ARG-43`): there, whoever could
-//! be confused with the author is the author.
+//! Tools of different sources come from different authors, and one of them may want to be taken for
+//! the other. So names of different sources must differ by more than case, by more than `-`, `_`
+//! and `.`, and by more than the characters of the alphabet that look alike. That is more than a
+//! single plugin's own names have to (`ARG-43`): there, whoever could be confused with the author
+//! is the author.
 
 use std::hash::{BuildHasher as _, RandomState};
 
 use hashbrown::HashTable;
 
-/// The names that are taken, and by which entry. It holds no name itself: whoever asks gives the names of the entries.
+/// The names that are taken, and by which entry. It holds no name itself: whoever asks gives the
+/// names of the entries.
 #[derive(Clone, Default)]
 pub(super) struct Names {
     exact: HashTable<usize>,
@@ -26,7 +28,11 @@ impl Names {
     }
 
     /// The entry whose name is this one or cannot be told from it.
-    pub(super) fn taken<'n>(&self, name: &str, name_of: impl Fn(usize) -> &'n str) -> Option<usize> {
+    pub(super) fn taken<'n>(
+        &self,
+        name: &str,
+        name_of: impl Fn(usize) -> &'n str,
+    ) -> Option<usize> {
         // Names that are the same are the same without case.
         let alike = |table: &HashTable<usize>, look: Look| {
             let looked = look(name);
@@ -42,7 +48,9 @@ impl Names {
         let exact = random.hash_one(name);
         match self.exact.find_mut(exact, |other| name_of(*other) == name) {
             Some(other) => *other = entry,
-            None => drop(self.exact.insert_unique(exact, entry, |entry| random.hash_one(name_of(*entry)))),
+            None => drop(
+                self.exact.insert_unique(exact, entry, |entry| random.hash_one(name_of(*entry))),
+            ),
         }
         for (table, look) in [(&mut self.folded, folded as Look), (&mut self.drawn, drawn)] {
             let looked = look(name);
@@ -75,7 +83,8 @@ pub(super) struct Looked {
 }
 
 impl Looked {
-    /// Two for each character of the longest name (`ARG-38`). What is longer is cut: names are checked before.
+    /// Two for each character of the longest name (`ARG-38`). What is longer is cut: names are
+    /// checked before.
     const BYTES_MAX: usize = 256;
 
     fn new() -> Self {
@@ -108,8 +117,9 @@ fn fold(byte: u8) -> u8 {
     }
 }
 
-/// What a name looks like: one character for all that are drawn nearly alike, then without case. `i` stays apart from
-/// `l`, though `I` looks like one and is the other by case: else `mail` and `mall` would be one name.
+/// What a name looks like: one character for all that are drawn nearly alike, then without case.
+/// `i` stays apart from `l`, though `I` looks like one and is the other by case: else `mail` and
+/// `mall` would be one name.
 pub(super) fn drawn(name: &str) -> Looked {
     let mut drawn = Looked::new();
     for byte in name.bytes() {

@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::When;
 use crate::Condition;
 
-/// Maximum bytes of a compiled pattern, and maximum depth of a condition: a file must not take the memory of the machine.
+/// Maximum bytes of a compiled pattern, and maximum depth of a condition: a file must not take the
+/// memory of the machine.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 const DEPTH_MAX: usize = 16;
 
@@ -34,12 +35,18 @@ fn compiled(when: &When, depth: usize) -> Result<(String, Test), String> {
     match (contains, equals, matches, not) {
         (Some(part), None, None, None) => {
             let wanted = folded(part);
-            Ok((format!("contains {part:?}{said}"), Box::new(move |text| folded(text).contains(&wanted))))
+            Ok((
+                format!("contains {part:?}{said}"),
+                Box::new(move |text| folded(text).contains(&wanted)),
+            ))
         }
         // Models end their answers with a line feed as often as not.
         (None, Some(whole), None, None) => {
             let wanted = folded(whole.trim());
-            Ok((format!("equals {whole:?}{said}"), Box::new(move |text| folded(text.trim()) == wanted)))
+            Ok((
+                format!("equals {whole:?}{said}"),
+                Box::new(move |text| folded(text.trim()) == wanted),
+            ))
         }
         (None, None, Some(pattern), None) => {
             let mut builder = RegexBuilder::new(pattern);

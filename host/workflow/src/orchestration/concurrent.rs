@@ -19,7 +19,8 @@ const ANSWERS: &str = "concurrent:answers";
 
 type Aggregate = Arc<dyn Fn(Vec<Message>) -> Payload + Send + Sync>;
 
-/// Several agents at once: each sees the input, and the output is all answers in the order of the participants (`WF-13`).
+/// Several agents at once: each sees the input, and the output is all answers in the order of the
+/// participants (`WF-13`).
 pub type Concurrent = Orchestration<AllAtOnce>;
 
 /// Pattern of [`Concurrent`].

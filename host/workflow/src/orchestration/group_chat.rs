@@ -14,7 +14,8 @@ use super::super::step::Step;
 use super::hub::{self, Lead};
 use super::{Checked, Intermediate, InvalidOrchestration, Orchestration, Pattern};
 
-/// Default limit of rounds: with two supersteps each they are within the default limit of supersteps.
+/// Default limit of rounds: with two supersteps each they are within the default limit of
+/// supersteps.
 const MAX_ROUNDS: u64 = 40;
 /// How often an agent is asked who speaks next, when what it says is no answer to that.
 const ATTEMPTS_MAX: u32 = 3;
@@ -22,8 +23,8 @@ const ATTEMPTS_MAX: u32 = 3;
 /// Says who speaks next.
 #[async_trait]
 pub trait Selector: Send + Sync {
-    /// The name of who speaks next; `None` ends the chat. Asked before each turn, with everything that was said, and
-    /// within the step of the one who asks.
+    /// The name of who speaks next; `None` ends the chat. Asked before each turn, with everything
+    /// that was said, and within the step of the one who asks.
     ///
     /// # Errors
     /// Any; the run ends with it.
@@ -59,8 +60,8 @@ where
     }
 }
 
-/// An agent that says who speaks next. It is told who takes part and what was said, and answers `{"next": NAME}`, or a name alone;
-/// `{"next": null}` ends the chat.
+/// An agent that says who speaks next. It is told who takes part and what was said, and answers
+/// `{"next": NAME}`, or a name alone; `{"next": null}` ends the chat.
 pub struct AgentSelector {
     agent: Agent,
 }
@@ -104,7 +105,9 @@ impl Selector for AgentSelector {
                 Ok(next) => return Ok(next),
                 Err(other) => named = other,
             }
-            prompt.push_str("\n\nYour last answer was not one of these names. Answer with JSON alone.");
+            prompt.push_str(
+                "\n\nYour last answer was not one of these names. Answer with JSON alone.",
+            );
         }
         Err(NoSpeaker { named, known }.into())
     }
@@ -113,7 +116,8 @@ impl Selector for AgentSelector {
 /// What an answer means; the error is what was named instead of a participant.
 fn read(answer: &str, participants: &[String]) -> Result<Option<String>, String> {
     let answer = answer.trim();
-    let between = answer.find('{').zip(answer.rfind('}')).and_then(|(from, to)| answer.get(from..=to));
+    let between =
+        answer.find('{').zip(answer.rfind('}')).and_then(|(from, to)| answer.get(from..=to));
     let json = between.and_then(|text| serde_json::from_str::<Value>(text).ok());
     let named = match json.as_ref().and_then(|json| json.get("next")) {
         Some(Value::Null) => return Ok(None),
@@ -126,8 +130,9 @@ fn read(answer: &str, participants: &[String]) -> Result<Option<String>, String>
     }
 }
 
-/// Agents that talk to each other: a selector names the next speaker until it names none, or `max_rounds` is reached (`WF-14`).
-/// Everybody hears everything. The output is what the participants have said.
+/// Agents that talk to each other: a selector names the next speaker until it names none, or
+/// `max_rounds` is reached (`WF-14`). Everybody hears everything. The output is what the
+/// participants have said.
 pub type GroupChat = Orchestration<Talk>;
 
 /// Pattern of [`GroupChat`].
@@ -200,7 +205,9 @@ impl Lead for Chair {
                 chat.rounds = chat.rounds.saturating_add(1);
                 step.send_to(&name, &chat.said)?;
             }
-            Some(named) => return Err(NoSpeaker { named, known: self.participants.join(", ") }.into()),
+            Some(named) => {
+                return Err(NoSpeaker { named, known: self.participants.join(", ") }.into());
+            }
             None => {
                 let answers: Vec<_> = chat.said.iter().skip(chat.input).cloned().collect();
                 step.output(&answers)?;

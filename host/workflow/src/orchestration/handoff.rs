@@ -18,8 +18,9 @@ const TOOL: &str = "handoff_to_";
 /// Arguments that the tools take: none.
 const SCHEMA: &str = r#"{"type":"object","properties":{},"additionalProperties":false}"#;
 
-/// Agents that pass a person on to each other: each has tools `handoff_to_<id>`. An answer without a handoff is output, and the
-/// run pauses for what the person says next (`WF-14`); an empty text ends it.
+/// Agents that pass a person on to each other: each has tools `handoff_to_<id>`. An answer without
+/// a handoff is output, and the run pauses for what the person says next (`WF-14`); an empty text
+/// ends it.
 pub type Handoff = Orchestration<Routes>;
 
 /// Pattern of [`Handoff`].
@@ -37,7 +38,8 @@ impl Handoff {
         Self::of(agents, Routes::default())
     }
 
-    /// Lets `from` hand off to these. As soon as one agent is given a route, those without one hand off to none.
+    /// Lets `from` hand off to these. As soon as one agent is given a route, those without one hand
+    /// off to none.
     pub fn route<I: Into<String>>(
         mut self,
         from: impl Into<String>,
@@ -60,12 +62,19 @@ impl Pattern for Routes {
 
     fn graph(&self, builder: WorkflowBuilder, names: &[String]) -> Checked<WorkflowBuilder> {
         let routed = self.routes.iter().flat_map(|(from, to)| to.iter().chain([from]));
-        if let Some(name) = routed.chain(self.descriptions.keys()).find(|name| !names.contains(name)) {
-            return Err(InvalidOrchestration::Unknown { name: name.clone(), known: names.to_vec() });
+        if let Some(name) =
+            routed.chain(self.descriptions.keys()).find(|name| !names.contains(name))
+        {
+            return Err(InvalidOrchestration::Unknown {
+                name: name.clone(),
+                known: names.to_vec(),
+            });
         }
         let mut builder = builder.start(names.first().cloned().unwrap_or_default());
         for name in names {
-            builder = self.targets(name, names).fold(builder, |builder, target| builder.edge(name, target));
+            builder = self
+                .targets(name, names)
+                .fold(builder, |builder, target| builder.edge(name, target));
         }
         Ok(builder)
     }
@@ -79,19 +88,23 @@ impl Pattern for Routes {
             handoffs.insert(format!("{TOOL}{target}"), target.clone());
         }
         let source: Arc<dyn ToolSource> = Arc::new(tools);
-        let agent = agent.with_source(source).map_err(|source| InvalidOrchestration::HandoffTaken {
-            name: name.to_owned(),
-            source: Box::new(source),
+        let agent = agent.with_source(source).map_err(|source| {
+            InvalidOrchestration::HandoffTaken { name: name.to_owned(), source: Box::new(source) }
         })?;
         Ok(participant(agent, Passes::Conversation, Self::NAMES_SPEAKERS).handing_off(handoffs))
     }
 }
 
 impl Routes {
-    fn targets<'n>(&'n self, name: &'n str, names: &'n [String]) -> impl Iterator<Item = &'n String> {
+    fn targets<'n>(
+        &'n self,
+        name: &'n str,
+        names: &'n [String],
+    ) -> impl Iterator<Item = &'n String> {
         let to = self.routes.get(name);
-        let may =
-            move |other: &str| self.routes.is_empty() || to.is_some_and(|to| to.iter().any(|to| to == other));
+        let may = move |other: &str| {
+            self.routes.is_empty() || to.is_some_and(|to| to.iter().any(|to| to == other))
+        };
         names.iter().filter(move |other| *other != name && may(other))
     }
 }
@@ -107,7 +120,8 @@ fn tool(
         |description| format!("Hand the conversation off to `{target}`: {description}"),
     );
     let mut declaration = Declaration::new(format!("{TOOL}{target}"), about, SCHEMA);
-    // It does nothing by itself: whoever asks about calls that change something need not ask about it.
+    // It does nothing by itself: whoever asks about calls that change something need not ask about
+    // it.
     declaration.annotations = Annotations { read_only: Some(true), ..Annotations::default() };
     let told = json!(format!("Handed off to {target}."));
     let added = tools.with(declaration, move |_, context| {

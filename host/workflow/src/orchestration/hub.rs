@@ -20,11 +20,18 @@ pub(super) trait Lead: Send + Sync + 'static {
     /// State between two answers.
     type State: Default + Serialize + DeserializeOwned + Send;
 
-    /// Hears the input or an answer, and sends the conversation to the next speaker or yields the output.
-    async fn hear(&self, said: Vec<Message>, state: &mut Self::State, step: &Step) -> Result<(), BoxError>;
+    /// Hears the input or an answer, and sends the conversation to the next speaker or yields the
+    /// output.
+    async fn hear(
+        &self,
+        said: Vec<Message>,
+        state: &mut Self::State,
+        step: &Step,
+    ) -> Result<(), BoxError>;
 }
 
-/// Adds a lead, with edges from it to all participants and back. All of its rounds are within the limit of supersteps.
+/// Adds a lead, with edges from it to all participants and back. All of its rounds are within the
+/// limit of supersteps.
 pub(super) fn graph<L: Lead>(
     builder: WorkflowBuilder,
     lead: L,

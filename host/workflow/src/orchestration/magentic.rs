@@ -1,8 +1,9 @@
 //! Agents whose work is planned and watched by another one: Magentic.
 //!
-//! The planner writes down what is known and a plan, then asks itself after each turn how things stand (the progress ledger),
-//! and who does what next. When nothing moves for too long it writes facts and plan anew, and the talk begins again. When the
-//! request is satisfied, or a limit is reached, it writes the final answer.
+//! The planner writes down what is known and a plan, then asks itself after each turn how things
+//! stand (the progress ledger), and who does what next. When nothing moves for too long it writes
+//! facts and plan anew, and the talk begins again. When the request is satisfied, or a limit is
+//! reached, it writes the final answer.
 
 mod ledger;
 mod prompts;
@@ -29,7 +30,8 @@ const ATTEMPTS_MAX: u32 = 3;
 pub struct MagenticLimits {
     /// Turns of participants in all. The default is 20.
     pub rounds_max: u64,
-    /// Rounds without progress after which everything is planned anew; a round with progress takes one off. The default is 3.
+    /// Rounds without progress after which everything is planned anew; a round with progress takes
+    /// one off. The default is 3.
     pub stalls_max: u64,
     /// How often everything is planned anew. The default is 2.
     pub resets_max: u64,
@@ -41,7 +43,8 @@ impl Default for MagenticLimits {
     }
 }
 
-/// Agents whose work is planned and watched by another one (in the literature: the manager). The output is its final answer.
+/// Agents whose work is planned and watched by another one (in the literature: the manager). The
+/// output is its final answer.
 pub type Magentic = Orchestration<Planned>;
 
 /// Pattern of [`Magentic`].
@@ -54,7 +57,10 @@ pub struct Planned {
 impl Magentic {
     /// Takes the agents, and the one that plans.
     pub fn new(agents: impl IntoIterator<Item = Agent>, planner: Agent) -> Self {
-        Self::of(agents, Planned { planner, descriptions: Vec::new(), limits: MagenticLimits::default() })
+        Self::of(
+            agents,
+            Planned { planner, descriptions: Vec::new(), limits: MagenticLimits::default() },
+        )
     }
 
     /// Describes a participant to the planner.
@@ -79,7 +85,10 @@ impl Pattern for Planned {
             return Err(InvalidOrchestration::ZeroLimit { limit: "rounds_max" });
         }
         if let Some((name, _)) = self.descriptions.iter().find(|(name, _)| !names.contains(name)) {
-            return Err(InvalidOrchestration::Unknown { name: name.clone(), known: names.to_vec() });
+            return Err(InvalidOrchestration::Unknown {
+                name: name.clone(),
+                known: names.to_vec(),
+            });
         }
         let team = names.iter().map(|name| {
             let described = self.descriptions.iter().rev().find(|(described, _)| described == name);
@@ -87,7 +96,12 @@ impl Pattern for Planned {
         });
         let (agent, team) = (self.planner.clone(), team.collect::<Vec<_>>().join("\n"));
         let planner = Planner { agent, team, participants: names.to_vec(), limits: self.limits };
-        Ok(hub::graph(builder, planner, self.limits.rounds_max.saturating_mul(2).saturating_add(2), names))
+        Ok(hub::graph(
+            builder,
+            planner,
+            self.limits.rounds_max.saturating_mul(2).saturating_add(2),
+            names,
+        ))
     }
 }
 
@@ -116,7 +130,12 @@ struct Work {
 
 impl Planner {
     /// Asks the planner, which sees what was said before the question.
-    async fn ask(&self, said: &[Message], question: String, step: &Step) -> Result<String, BoxError> {
+    async fn ask(
+        &self,
+        said: &[Message],
+        question: String,
+        step: &Step,
+    ) -> Result<String, BoxError> {
         let mut messages = conversation::heard_by(said, PLANNER, true);
         messages.push(Message::user(question));
         Ok(turn_apart(&self.agent, messages, step).await?.text())
@@ -133,7 +152,8 @@ impl Planner {
         let mut said = work.said.clone();
         said.push(Message::user(facts));
         said.push(conversation::by(Message::assistant(&work.facts), PLANNER));
-        let plan = if is_first { prompts::plan(&self.team) } else { prompts::plan_again(&self.team) };
+        let plan =
+            if is_first { prompts::plan(&self.team) } else { prompts::plan_again(&self.team) };
         work.plan = self.ask(&said, plan, step).await?;
         let begin = prompts::begin(&work.task, &self.team, &work.facts, &work.plan);
         work.said = vec![conversation::by(Message::assistant(begin), PLANNER)];

@@ -6,7 +6,8 @@ use super::super::agent::{AgentExecutor, Passes};
 use super::super::builder::WorkflowBuilder;
 use super::{Checked, Intermediate, InvalidOrchestration, Orchestration, Pattern, participant};
 
-/// One agent after another: each sees the input and the answers so far, and the output is the last answer (`WF-13`).
+/// One agent after another: each sees the input and the answers so far, and the output is the last
+/// answer (`WF-13`).
 pub type Sequential = Orchestration<OneByOne>;
 
 /// Pattern of [`Sequential`].

@@ -40,7 +40,12 @@ fn plan() -> impl Strategy<Value = Plan> {
         let edges = proptest::collection::vec(edge(nodes), 0..7);
         let output = proptest::option::of(proptest::collection::vec(0..nodes, 0..4));
         let asking = proptest::collection::vec(prop::bool::weighted(0.2), nodes);
-        (edges, output, asking).prop_map(move |(edges, output, asking)| Plan { nodes, edges, output, asking })
+        (edges, output, asking).prop_map(move |(edges, output, asking)| Plan {
+            nodes,
+            edges,
+            output,
+            asking,
+        })
     })
 }
 
@@ -52,7 +57,8 @@ fn ids(nodes: &[usize]) -> Vec<String> {
     nodes.iter().map(|node| id(*node)).collect()
 }
 
-/// Adds one to what it is sent, of lists to their sum, until a number is large enough; counts its calls in the state.
+/// Adds one to what it is sent, of lists to their sum, until a number is large enough; counts its
+/// calls in the state.
 fn node(node: usize, asks: bool) -> FunctionExecutor<Value> {
     fn done(node: usize, number: u64, step: &Step) -> Result<(), BoxError> {
         step.output(&format!("{}:{number}", id(node)))?;
@@ -97,7 +103,8 @@ fn built(plan: &Plan) -> Result<Workflow, InvalidWorkflow> {
             Edge::In(from, to) => builder.fan_in(ids(from), id(*to)),
             Edge::Select(from, to) => {
                 let selection = Selection::new("odd", |value: &Value, targets: &[String]| {
-                    let skipped = usize::try_from(value.as_u64().unwrap_or_default() % 2).unwrap_or_default();
+                    let skipped =
+                        usize::try_from(value.as_u64().unwrap_or_default() % 2).unwrap_or_default();
                     targets.iter().skip(skipped).cloned().collect()
                 });
                 builder.select(id(*from), ids(to), selection)
@@ -106,8 +113,9 @@ fn built(plan: &Plan) -> Result<Workflow, InvalidWorkflow> {
                 let mut switch = Switch::new();
                 for (place, to) in to.iter().enumerate() {
                     let place = u64::try_from(place).unwrap();
-                    let condition =
-                        Condition::new(format!("= {place}"), move |value| value.as_u64() == Some(place));
+                    let condition = Condition::new(format!("= {place}"), move |value| {
+                        value.as_u64() == Some(place)
+                    });
                     switch = switch.case(condition, id(*to));
                 }
                 builder.switch(id(*from), switch.default_to(id(plan.nodes - 1)))
@@ -120,7 +128,8 @@ fn built(plan: &Plan) -> Result<Workflow, InvalidWorkflow> {
     builder.build()
 }
 
-/// Runs to the end, answering what is asked with what was asked; after each superstep from the checkpoint alone if `hops`.
+/// Runs to the end, answering what is asked with what was asked; after each superstep from the
+/// checkpoint alone if `hops`.
 async fn outputs(workflow: &Workflow, hops: bool) -> (Vec<String>, Result<Snapshot, String>) {
     let mut outputs = Vec::new();
     let mut run = workflow.run(json!(0));
@@ -152,8 +161,11 @@ async fn outputs(workflow: &Workflow, hops: bool) -> (Vec<String>, Result<Snapsh
         if snapshot.is_done() {
             return (outputs, Ok(snapshot));
         }
-        let requests =
-            if is_cut && has_messages(&snapshot) { Vec::new() } else { snapshot.requests().to_vec() };
+        let requests = if is_cut && has_messages(&snapshot) {
+            Vec::new()
+        } else {
+            snapshot.requests().to_vec()
+        };
         run = workflow.resume(snapshot).unwrap();
         for request in requests {
             run = run.answer(request.id, request.prompt);

@@ -30,7 +30,8 @@ fn saw(model: &ScriptedClient) -> Vec<Vec<String>> {
 #[tokio::test]
 async fn one_agent_after_another_sees_what_was_said() {
     for (is_only, seen) in [(false, ["hi", "A", "B"].as_slice()), (true, &["B"])] {
-        let ((a, _), (b, _), (c, model)) = (says("a", &["A"]), says("b", &["B"]), says("c", &["C"]));
+        let ((a, _), (b, _), (c, model)) =
+            (says("a", &["A"]), says("b", &["B"]), says("c", &["C"]));
         let workflow = Sequential::new([a, b, c]).chain_only_responses(is_only).build().unwrap();
         let ended = workflow.run("hi").await.unwrap();
         assert_eq!(
@@ -80,8 +81,10 @@ async fn a_selector_gives_the_word_until_there_is_nobody_or_enough() {
 
 #[tokio::test]
 async fn a_handoff_moves_the_person_and_an_answer_waits_for_it() {
-    let (desk, at_desk) =
-        scripted("desk", &[json!({"text": "One moment.", "calls": [{"tool": "handoff_to_sales"}]})]);
+    let (desk, at_desk) = scripted(
+        "desk",
+        &[json!({"text": "One moment.", "calls": [{"tool": "handoff_to_sales"}]})],
+    );
     let (sales, model) = says("sales", &["What would you like?", "Here you are."]);
     let handoff = Handoff::new([desk, sales]).describe("sales", "sells tea");
     let workflow = handoff.build().unwrap();
@@ -94,8 +97,12 @@ async fn a_handoff_moves_the_person_and_an_answer_waits_for_it() {
     assert_eq!(texts(&paused), ["One moment.", "What would you like?"]);
     assert_eq!(saw(&model)[0], ["Tea!", "desk: One moment."]);
     let request = &paused.requests()[0];
-    assert_eq!((request.id.as_str(), request.prompt.shown().as_str()), ("sales-1", "What would you like?"));
-    let again = workflow.resume(paused.snapshot).unwrap().answer("sales-1", "Green.").await.unwrap();
+    assert_eq!(
+        (request.id.as_str(), request.prompt.shown().as_str()),
+        ("sales-1", "What would you like?")
+    );
+    let again =
+        workflow.resume(paused.snapshot).unwrap().answer("sales-1", "Green.").await.unwrap();
     assert_eq!(texts(&again), ["Here you are."]);
     assert_eq!(saw(&model)[1], ["Tea!", "desk: One moment.", "What would you like?", "Green."]);
     let over = workflow.resume(again.snapshot).unwrap().answer("sales-2", "").await.unwrap();
@@ -114,8 +121,11 @@ fn routes_and_names_are_checked() {
     assert_eq!(error, "`x` is no participant; participants: a, b, c");
     let odd = Handoff::new([says("a", &[]).0, says("not a name!", &[]).0]).build();
     assert!(matches!(odd, Err(InvalidOrchestration::HandoffName { .. })));
-    let error =
-        GroupChat::new(agents(), selector_fn(|_, _| None)).max_rounds(0).build().unwrap_err().to_string();
+    let error = GroupChat::new(agents(), selector_fn(|_, _| None))
+        .max_rounds(0)
+        .build()
+        .unwrap_err()
+        .to_string();
     assert_eq!(error, "`max_rounds` is 0, and nobody could speak; pass at least 1");
 }
 
@@ -134,7 +144,8 @@ fn asking(name: &str) -> (Agent, ScriptedClient) {
     let script: Vec<_> = lines.iter().map(Value::to_string).collect();
     let model = ScriptedClient::read(name, script.join("\n").as_bytes()).unwrap().recording();
     let approvals = Approvals::by_default(ApprovalMode::Always);
-    let agent = Agent::builder(model.clone()).name(name).tools(toolset).approvals(approvals).build();
+    let agent =
+        Agent::builder(model.clone()).name(name).tools(toolset).approvals(approvals).build();
     (agent.unwrap(), model)
 }
 
@@ -212,7 +223,11 @@ async fn a_planner_plans_watches_and_answers() {
     assert!(seen[0].contains("The plan:\n\nplan") && seen[0].contains("- a: knows A"), "{seen:?}");
     assert_eq!(seen[1], "magentic:planner: go on, a");
     let questions = saw(&asked);
-    assert!(questions[3].last().unwrap().contains("the progress ledger is not JSON"), "{:?}", questions[3]);
+    assert!(
+        questions[3].last().unwrap().contains("the progress ledger is not JSON"),
+        "{:?}",
+        questions[3]
+    );
     assert_eq!(questions[4][2], "a: A");
 }
 

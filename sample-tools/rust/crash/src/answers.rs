@@ -81,7 +81,8 @@ fn write_lines(stream: &mut impl Write, bytes: u32) -> Result<(), std::io::Error
     stream.flush()
 }
 
-/// Reads standard input to its end and answers with it. Where a host has nothing to say, that is the empty text.
+/// Reads standard input to its end and answers with it. Where a host has nothing to say, that is
+/// the empty text.
 #[tool(read_only)]
 pub fn read_stdin() -> Result<String, std::io::Error> {
     let mut text = String::new();

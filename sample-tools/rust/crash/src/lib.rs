@@ -1,7 +1,8 @@
-//! One tool for each way in which a call can end. For demonstrations and for the tests of hosts: after any of these the
-//! next call has to work.
+//! One tool for each way in which a call can end. For demonstrations and for the tests of hosts:
+//! after any of these the next call has to work.
 //!
-//! Natively only what cannot take the test process along does what it says; the rest reports a failure.
+//! Natively only what cannot take the test process along does what it says; the rest reports a
+//! failure.
 
 mod answers;
 mod limits;

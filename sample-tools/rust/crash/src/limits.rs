@@ -28,7 +28,8 @@ pub fn sleep(
     "ok"
 }
 
-/// Allocates and fills memory, mebibyte by mebibyte, and does not survive a refusal; answers with the number of mebibytes.
+/// Allocates and fills memory, mebibyte by mebibyte, and does not survive a refusal; answers with
+/// the number of mebibytes.
 #[tool(read_only)]
 pub fn allocate(
     /// How much to allocate; more than any address space by default.
@@ -42,8 +43,8 @@ pub fn allocate(
     mebibytes
 }
 
-/// Asks for a lot of memory at once and lives with a refusal: answers `ok` when it was refused and `granted` when it was
-/// not.
+/// Asks for a lot of memory at once and lives with a refusal: answers `ok` when it was refused and
+/// `granted` when it was not.
 #[tool(read_only)]
 pub fn grow_handled(
     /// How much to ask for.

@@ -2,7 +2,8 @@
 
 use cofferdam_sdk::{ToolFailure, tool};
 
-/// Panics with a message. The message goes to standard error; the model learns that the guest trapped.
+/// Panics with a message. The message goes to standard error; the model learns that the guest
+/// trapped.
 #[tool(read_only)]
 #[expect(clippy::panic, reason = "this is what the tool is for")]
 pub fn panic(
@@ -55,8 +56,8 @@ pub fn stack_overflow() -> Result<u32, ToolFailure> {
     Err(crate::only_in_a_sandbox())
 }
 
-/// What safe Rust keeps from happening. The arguments come through `black_box`, so that the compiler has to emit the
-/// instructions; the tests of the host see which trap they cause.
+/// What safe Rust keeps from happening. The arguments come through `black_box`, so that the
+/// compiler has to emit the instructions; the tests of the host see which trap they cause.
 #[cfg(target_arch = "wasm32")]
 mod instructions {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -76,8 +77,8 @@ mod instructions {
         unsafe { core::ptr::with_exposed_provenance::<u8>(address).read_volatile() }
     }
 
-    /// Calls on its way back, so that no loop can take the place of the recursion; and it keeps nothing in memory, so that
-    /// the stack of calls ends before the one in memory does.
+    /// Calls on its way back, so that no loop can take the place of the recursion; and it keeps
+    /// nothing in memory, so that the stack of calls ends before the one in memory does.
     #[expect(unconditional_recursion, reason = "this is what the tool is for")]
     #[inline(never)]
     pub(super) fn recurse(depth: u32) -> u32 {

@@ -44,8 +44,8 @@ pub struct Groups {
     truncated: bool,
 }
 
-/// Groups the rows of a CSV file by one or more columns and computes counts, sums, minima, maxima and means per group.
-/// Groups are sorted by their cells.
+/// Groups the rows of a CSV file by one or more columns and computes counts, sums, minima, maxima
+/// and means per group. Groups are sorted by their cells.
 #[tool(title = "Group a CSV file", read_only, idempotent, open_world = false)]
 pub fn group_by(
     /// The path of the file, for example `/data/sales.csv`.

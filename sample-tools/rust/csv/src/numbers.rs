@@ -8,7 +8,8 @@ const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 /// The number in a cell. White space around it is fine, `inf` and `NaN` are words.
 pub(crate) fn parse(cell: &str) -> Option<f64> {
     let cell = cell.trim();
-    // `parse` also knows `inf`, `infinity` and `nan`, which in a table are more likely something else.
+    // `parse` also knows `inf`, `infinity` and `nan`, which in a table are more likely something
+    // else.
     let numeric = cell.chars().all(|it| it.is_ascii_digit() || matches!(it, '+' | '-' | '.' | 'e' | 'E'));
     if !numeric {
         return None;

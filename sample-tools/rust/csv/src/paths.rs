@@ -29,7 +29,8 @@ pub(crate) fn open(path: &str) -> Result<(File, u64), ToolFailure> {
     }
 }
 
-/// What is in the deepest directory on the way to `path` that is there; the mounted directories if none is.
+/// What is in the deepest directory on the way to `path` that is there; the mounted directories if
+/// none is.
 fn nearest(path: &Path) -> String {
     let listed = path.ancestors().filter(|directory| !directory.as_os_str().is_empty()).find_map(listing);
     listed.unwrap_or_else(|| match mounts().as_slice() {

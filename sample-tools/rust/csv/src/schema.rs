@@ -46,8 +46,8 @@ enum Kind {
     Text,
 }
 
-/// Describes a CSV file: its columns with their types, examples and number of empty cells, and how many rows it has.
-/// Call this first to learn the names of the columns.
+/// Describes a CSV file: its columns with their types, examples and number of empty cells, and how
+/// many rows it has. Call this first to learn the names of the columns.
 #[tool(title = "Columns of a CSV file", read_only, idempotent, open_world = false)]
 pub fn schema(
     /// The path of the file, for example `/data/sales.csv`.

@@ -7,7 +7,8 @@ use csv::{Reader, ReaderBuilder, StringRecord};
 
 use crate::{names, paths};
 
-/// Progress is reported each time this many rows were read: often enough to be seen, seldom enough to cost nothing.
+/// Progress is reported each time this many rows were read: often enough to be seen, seldom enough
+/// to cost nothing.
 const ROWS_PER_REPORT: u64 = 10_000;
 
 /// An open file whose first row gave the names of the columns.

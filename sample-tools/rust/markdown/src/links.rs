@@ -32,7 +32,8 @@ pub fn links(
 fn found(markdown: &str) -> Vec<Link> {
     let mut lines = source::Lines::of(markdown);
     let mut found: Vec<Link> = Vec::new();
-    // Images may stand in links: each text belongs to all that are open. These are places in `found`.
+    // Images may stand in links: each text belongs to all that are open. These are places in
+    // `found`.
     let mut open = Vec::new();
     for (event, range) in source::parser(markdown).into_offset_iter() {
         match event {

@@ -17,7 +17,8 @@ pub struct Heading {
     line: usize,
 }
 
-/// Lists the headings of a Markdown document with level and line: a cheap first look at a long document.
+/// Lists the headings of a Markdown document with level and line: a cheap first look at a long
+/// document.
 #[tool(title = "Outline of Markdown", read_only, idempotent, open_world = false)]
 pub fn outline(
     /// The Markdown itself. Either this or `file`.

@@ -12,7 +12,8 @@ pub fn to_html(
     text: Option<String>,
     /// The path of a file that holds the Markdown, for example `/docs/README.md`.
     file: Option<String>,
-    /// Whether HTML inside the Markdown is kept. Otherwise it is shown as text. Links are never checked.
+    /// Whether HTML inside the Markdown is kept. Otherwise it is shown as text. Links are never
+    /// checked.
     #[tool(default = false)]
     keep_html: bool,
 ) -> Result<String, ToolFailure> {

@@ -1,4 +1,5 @@
-//! The script of the skill `release-notes`: it reads the skill's own list of words and changes nothing.
+//! The script of the skill `release-notes`: it reads the skill's own list of words and changes
+//! nothing.
 
 use cofferdam_sdk::{ToolFailure, tool};
 use serde::Serialize;

@@ -1,5 +1,6 @@
-//! Remarks in the files of a store. Searching is the host's work, so that it takes no longer for a large store than a
-//! program outside of the sandbox would; the report is written as a whole, and only if everything went well.
+//! Remarks in the files of a store. Searching is the host's work, so that it takes no longer for a
+//! large store than a program outside of the sandbox would; the report is written as a whole, and
+//! only if everything went well.
 
 use cofferdam_sdk::files::{self, Query, Store};
 use cofferdam_sdk::{ToolFailure, json, tool, toolbox};

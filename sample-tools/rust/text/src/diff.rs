@@ -3,8 +3,8 @@
 use cofferdam_sdk::tool;
 use similar::TextDiff;
 
-/// Compares two texts line by line and shows the differences as a unified diff (`-` lines are only before, `+` lines only
-/// after).
+/// Compares two texts line by line and shows the differences as a unified diff (`-` lines are only
+/// before, `+` lines only after).
 #[tool(title = "Compare texts", read_only, idempotent, open_world = false)]
 pub fn diff(
     /// The text as it was.

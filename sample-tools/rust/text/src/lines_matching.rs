@@ -4,7 +4,8 @@ use cofferdam_sdk::{ToolFailure, tool};
 use regex::RegexBuilder;
 use serde::Serialize;
 
-/// Largest compiled pattern in bytes. Far above any pattern that a person reads, far below the memory of a call.
+/// Largest compiled pattern in bytes. Far above any pattern that a person reads, far below the
+/// memory of a call.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// The lines that match.
@@ -30,8 +31,8 @@ pub struct Line {
 pub fn lines_matching(
     /// The text to search.
     text: String,
-    /// A regular expression in the syntax of the Rust `regex` crate, without look-around and back-references. It may
-    /// match anywhere in a line.
+    /// A regular expression in the syntax of the Rust `regex` crate, without look-around and
+    /// back-references. It may match anywhere in a line.
     pattern: String,
     /// Whether `a` also matches `A`.
     #[tool(default = false)]

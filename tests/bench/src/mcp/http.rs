@@ -26,9 +26,15 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server that says `listening on http://ADDRESS/mcp`, and connects to it, with a token if there is one.
-    pub(crate) fn start(mut command: Command, token: &str, connections: usize) -> anyhow::Result<Self> {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    /// Starts a server that says `listening on http://ADDRESS/mcp`, and connects to it, with a
+    /// token if there is one.
+    pub(crate) fn start(
+        mut command: Command,
+        token: &str,
+        connections: usize,
+    ) -> anyhow::Result<Self> {
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let mut said = BufReader::new(child.stderr.take().context("a pipe")?);
         let mut line = String::new();
         let address = loop {
@@ -38,8 +44,9 @@ impl Server {
                 break url.trim().trim_end_matches("/mcp").to_owned();
             }
         };
-        let connections =
-            (0..connections).map(|_| Connection::open(&address, token)).collect::<Result<_, _>>()?;
+        let connections = (0..connections)
+            .map(|_| Connection::open(&address, token))
+            .collect::<Result<_, _>>()?;
         Ok(Self { child, _said: said, connections })
     }
 }

@@ -1,4 +1,5 @@
-//! The reference: a tool that is a function, behind the same SDK, on standard input and output or on HTTP.
+//! The reference: a tool that is a function, behind the same SDK, on standard input and output or
+//! on HTTP.
 
 use std::convert::Infallible;
 use std::sync::Arc;

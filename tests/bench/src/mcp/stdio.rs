@@ -22,7 +22,8 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn start(mut command: Command) -> anyhow::Result<Self> {
         let started = format!("{command:?}");
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().context("a pipe")?);
         Ok(Self { command: started, child, input, output })

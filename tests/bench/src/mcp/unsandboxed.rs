@@ -1,4 +1,5 @@
-//! The server of this project with a tool that is a function, to see what the server adds to a call and what the sandbox.
+//! The server of this project with a tool that is a function, to see what the server adds to a call
+//! and what the sandbox.
 
 use std::sync::Arc;
 
@@ -7,7 +8,8 @@ use cofferdam_mcp::{Access, HttpOptions, Offer, Rate, Server, ServerOptions};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::record::PluginIdentity;
 use cofferdam_tool::{
-    CallContext, Completion, Outcome, Output, PluginName, ToolCall, ToolDefinition, ToolSource, Toolset,
+    CallContext, Completion, Outcome, Output, PluginName, ToolCall, ToolDefinition, ToolSource,
+    Toolset,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -40,7 +42,8 @@ impl ToolSource for Echo {
 }
 
 fn server() -> anyhow::Result<Server> {
-    let schema = r#"{"type":"object","properties":{"message":{"type":"string"}},"required":["message"]}"#;
+    let schema =
+        r#"{"type":"object","properties":{"message":{"type":"string"}},"required":["message"]}"#;
     let declared = Declaration::new("echo", "Gives back what it is given.", schema).compile()?;
     let digest = format!("sha256:{}", "5a".repeat(32)).into();
     let identity = PluginIdentity { name: PluginName::new("echo")?, digest };
@@ -54,7 +57,8 @@ pub(super) async fn stdio() -> anyhow::Result<()> {
     Ok(server()?.serve_stdio(CancellationToken::new()).await?)
 }
 
-/// Serves HTTP on a free port of this machine until it is killed. Everybody may call, as often as they like.
+/// Serves HTTP on a free port of this machine until it is killed. Everybody may call, as often as
+/// they like.
 pub(super) async fn http() -> anyhow::Result<()> {
     let access = Access { is_open: true, ..Access::default() };
     let rate = Rate { per_second: 1e9, burst: 1e9 };

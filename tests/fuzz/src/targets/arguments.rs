@@ -1,4 +1,5 @@
-//! Any text as the arguments of tools: decoding ends, and a decoded value decodes by the same schema.
+//! Any text as the arguments of tools: decoding ends, and a decoded value decodes by the same
+//! schema.
 
 use std::sync::LazyLock;
 
@@ -12,7 +13,10 @@ const SCHEMAS: [&str; 4] = [
 ];
 
 static COMPILED: LazyLock<Vec<InputSchema>> = LazyLock::new(|| {
-    SCHEMAS.iter().map(|text| InputSchema::compile("t", text).expect("the schemas are constants")).collect()
+    SCHEMAS
+        .iter()
+        .map(|text| InputSchema::compile("t", text).expect("the schemas are constants"))
+        .collect()
 });
 
 /// Decodes `text` with each schema, tolerantly and strictly.
@@ -23,7 +27,8 @@ pub(crate) fn check(text: &[u8]) {
         let strict = schema.decode("t", Some(text), &strict);
         assert!(tolerant.is_ok() || strict.is_err(), "strictness only refuses more");
         if let Ok(arguments) = tolerant {
-            let again = schema.decode("t", Some(arguments.to_json().as_bytes()), &DecodeOptions::default());
+            let again =
+                schema.decode("t", Some(arguments.to_json().as_bytes()), &DecodeOptions::default());
             assert!(again.is_ok(), "a decoded value decodes");
         }
     }

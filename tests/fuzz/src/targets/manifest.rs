@@ -14,6 +14,8 @@ pub(crate) fn check(bytes: &[u8]) {
             let again = embed_manifest(&component, text);
             assert_eq!(again, Err(EmbedError::Present), "an embedded manifest is found again");
         }
-        Err(error) => assert_eq!(error.to_string().lines().count(), 1, "a message is one line: {error:?}"),
+        Err(error) => {
+            assert_eq!(error.to_string().lines().count(), 1, "a message is one line: {error:?}")
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Any JSON as the answers of a remote MCP server: its lists and its results of calls are taken or refused.
+//! Any JSON as the answers of a remote MCP server: its lists and its results of calls are taken or
+//! refused.
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use cofferdam_mcp::client::{
 use cofferdam_tool::CallContext;
 use serde_json::{Map, Value, json};
 
-/// Turns of the runtime for a call. The script answers at once, so that more mean that its answers are used up.
+/// Turns of the runtime for a call. The script answers at once, so that more mean that its answers
+/// are used up.
 const TURNS_MAX: usize = 64;
 
 /// Takes the bytes as a list of answers, to requests for lists and to calls of tools.

@@ -1,4 +1,5 @@
-//! Any bytes as the lines of an MCP client: the server answers in lines of JSON-RPC and ends with its input.
+//! Any bytes as the lines of an MCP client: the server answers in lines of JSON-RPC and ends with
+//! its input.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -37,8 +38,10 @@ pub(crate) fn check(bytes: &[u8]) {
 fn offer() -> Offer {
     let schema = r#"{"properties":{"text":{"type":"string"},"count":{"type":"integer"}}}"#;
     let declaration = Declaration::new("echo", "Returns its arguments.", schema);
-    let echo = async |arguments: Arguments, _: CallContext| Ok(json!({"arguments": arguments.to_json()}));
-    let tools = Functions::new("fuzz").with(declaration, echo).expect("the declaration is constant");
+    let echo =
+        async |arguments: Arguments, _: CallContext| Ok(json!({"arguments": arguments.to_json()}));
+    let tools =
+        Functions::new("fuzz").with(declaration, echo).expect("the declaration is constant");
     let mut toolset = Toolset::new();
     toolset.add(Arc::new(tools)).expect("one source");
     Offer { toolset, ..Offer::default() }

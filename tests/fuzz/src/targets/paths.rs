@@ -1,4 +1,5 @@
-//! Any texts as paths, globs and search patterns: a path stays below its root, and is read again as it was written.
+//! Any texts as paths, globs and search patterns: a path stays below its root, and is read again as
+//! it was written.
 
 use cofferdam_files::{NameRules, SearchQuery, StorePath};
 
@@ -10,7 +11,11 @@ pub(crate) fn check(bytes: &[u8]) {
         let read = [StorePath::file_under(path, rules), StorePath::directory_under(path, rules)];
         for found in read.into_iter().flatten() {
             below_the_root(&found);
-            assert_eq!(StorePath::directory_under(found.as_str(), rules).as_ref(), Ok(&found), "read again");
+            assert_eq!(
+                StorePath::directory_under(found.as_str(), rules).as_ref(),
+                Ok(&found),
+                "read again"
+            );
         }
     }
     if let Ok(search) = SearchQuery::new(pattern, true) {

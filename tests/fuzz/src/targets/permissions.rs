@@ -1,5 +1,5 @@
-//! Any texts as rules for hosts, ports and paths: what is read is written and read again, and an intersection permits no more
-//! than either rule.
+//! Any texts as rules for hosts, ports and paths: what is read is written and read again, and an
+//! intersection permits no more than either rule.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -43,19 +43,28 @@ fn round_trip<T: FromStr + ToString + PartialEq + std::fmt::Debug>(text: &str) {
 fn hosts(pattern: &str, host: &str) {
     let (Ok(pattern), Ok(host)) = (HostPattern::parse(pattern), Host::parse(host)) else { return };
     let exactly = HostPattern::Exactly(host.clone());
-    assert_eq!(pattern.matches(&host), pattern.intersect(&exactly) == Some(exactly), "{pattern:?} {host:?}");
+    assert_eq!(
+        pattern.matches(&host),
+        pattern.intersect(&exactly) == Some(exactly),
+        "{pattern:?} {host:?}"
+    );
     if let Host::Address(IpAddr::V6(address)) = host {
         assert!(address.to_ipv4_mapped().is_none(), "an address has one form");
     }
 }
 
 fn rules(one: &HttpRule, other: &HttpRule, host: &Host, path: &str) {
-    for (method, scheme, port) in [("GET", HttpScheme::Https, 443), ("POST", HttpScheme::Http, 8080)] {
+    for (method, scheme, port) in
+        [("GET", HttpScheme::Https, 443), ("POST", HttpScheme::Http, 8080)]
+    {
         let target = HttpTarget { method, scheme, host, port, path };
         let is_meant_by_both = one.matches(&target) && other.matches(&target);
         let both = one.intersect(other);
         let is_meant = both.as_ref().is_some_and(|both| both.matches(&target));
         assert_eq!(is_meant, is_meant_by_both, "{one} and {other} for {target:?}");
-        assert!(HttpRule::for_target(&target).matches(&target), "the offered rule permits {target:?}");
+        assert!(
+            HttpRule::for_target(&target).matches(&target),
+            "the offered rule permits {target:?}"
+        );
     }
 }

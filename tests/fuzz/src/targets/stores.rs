@@ -1,11 +1,12 @@
-//! Plays any plan of operations over every kind of store against a plain map: single operations, and calls that commit.
+//! Plays any plan of operations over every kind of store against a plain map: single operations,
+//! and calls that commit.
 
 use std::sync::Arc;
 
 use cofferdam_files::testing::{Operation, check_commits, check_plan};
 use cofferdam_files::{
-    Audited, BucketStore, Budget, DirectoryOptions, DirectoryStore, FileStore, MemoryStore, Overlay, Quota,
-    StorePath, Subtree,
+    Audited, BucketStore, Budget, DirectoryOptions, DirectoryStore, FileStore, MemoryStore,
+    Overlay, Quota, StorePath, Subtree,
 };
 
 /// Maximum number of operations. Longer plans take longer and find nothing more.
@@ -41,7 +42,8 @@ fn memory(quota: &Quota) -> Arc<dyn FileStore> {
 /// The directory goes with the store.
 fn directory(quota: &Quota) -> Arc<dyn FileStore> {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let options = DirectoryOptions { quota: *quota, is_durable: false, ..DirectoryOptions::default() };
+    let options =
+        DirectoryOptions { quota: *quota, is_durable: false, ..DirectoryOptions::default() };
     let store = DirectoryStore::open_ambient(directory.path(), options).expect("it can be opened");
     Arc::new(Audited::new(Arc::new(store), move |_| {
         // Owned by the observer, which lives as long as the store.
@@ -54,7 +56,8 @@ fn bucket(quota: &Quota) -> Arc<dyn FileStore> {
 }
 
 fn subtree(quota: &Quota) -> Arc<dyn FileStore> {
-    let wider = Quota { entries_max: quota.entries_max + 1, depth_max: quota.depth_max + 1, ..*quota };
+    let wider =
+        Quota { entries_max: quota.entries_max + 1, depth_max: quota.depth_max + 1, ..*quota };
     Arc::new(Subtree::new(memory(&wider), StorePath::file("d").expect("a path")))
 }
 

@@ -1,4 +1,5 @@
-//! Any text as the file of a workflow: it is refused in one line, or each of its conditions compiles or is refused.
+//! Any text as the file of a workflow: it is refused in one line, or each of its conditions
+//! compiles or is refused.
 
 use cofferdam_workflow::definition::{Case, WorkflowDefinition};
 
@@ -8,7 +9,11 @@ pub(crate) fn check(bytes: &[u8]) {
     let definition = match WorkflowDefinition::parse(text) {
         Ok(definition) => definition,
         Err(error) => {
-            return assert_eq!(error.message.lines().count(), 1, "a message is one line: {error:?}");
+            return assert_eq!(
+                error.message.lines().count(),
+                1,
+                "a message is one line: {error:?}"
+            );
         }
     };
     for edge in &definition.edges {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use cofferdam_agent::{
-    ChatClient, ChatError, ChatRequest, Content, Delta, FunctionCall, Message, Reply, ReplyStream, Role,
-    TokenUsage, ToolMode, Update,
+    ChatClient, ChatError, ChatRequest, Content, Delta, FunctionCall, Message, Reply, ReplyStream,
+    Role, TokenUsage, ToolMode, Update,
 };
 use serde_json::{Value, json};
 
@@ -66,7 +66,9 @@ impl Model {
 
     /// A model that gives this reply whenever it is asked.
     pub(in crate::conformance) fn repeating(contents: Vec<Content>) -> Self {
-        Self { inner: Arc::new(Inner { script: vec![contents], repeats: true, ..Inner::default() }) }
+        Self {
+            inner: Arc::new(Inner { script: vec![contents], repeats: true, ..Inner::default() }),
+        }
     }
 
     /// The model of a row: `model_script`, `usage`, `conversation_id`.
@@ -74,7 +76,8 @@ impl Model {
         let script = row.get("model_script").and_then(Value::as_array).cloned().unwrap_or_default();
         let script = script.iter().map(super::contents).collect::<Result<_, _>>()?;
         let mut inner = Inner { script, ..Inner::default() };
-        inner.conversation_id = row.get("conversation_id").and_then(Value::as_str).map(str::to_owned);
+        inner.conversation_id =
+            row.get("conversation_id").and_then(Value::as_str).map(str::to_owned);
         for (index, usage) in row.get("usage").and_then(Value::as_object).into_iter().flatten() {
             let index = index.parse().map_err(|_| format!("`{index}` is no index"))?;
             inner.usage.insert(index, usage_of(usage)?);
@@ -135,7 +138,9 @@ impl ChatClient for Model {
     async fn stream(&self, request: ChatRequest) -> Result<ReplyStream, ChatError> {
         let reply = self.next(request);
         let mut deltas = Vec::new();
-        for (index, content) in reply.messages.iter().flat_map(|message| &message.contents).enumerate() {
+        for (index, content) in
+            reply.messages.iter().flat_map(|message| &message.contents).enumerate()
+        {
             match content {
                 Content::Text(text) => {
                     deltas.extend(text.text.chars().map(|c| Delta::Text(c.to_string())));
@@ -151,8 +156,10 @@ impl ChatClient for Model {
                 other => deltas.push(Delta::Content(other.clone())),
             }
         }
-        let mut updates: Vec<_> =
-            deltas.into_iter().map(|delta| Update { deltas: vec![delta], ..Update::default() }).collect();
+        let mut updates: Vec<_> = deltas
+            .into_iter()
+            .map(|delta| Update { deltas: vec![delta], ..Update::default() })
+            .collect();
         let Reply { usage, conversation_id, .. } = reply;
         updates.push(Update { usage, conversation_id, ..Update::default() });
         Ok(ReplyStream::new(futures_util::stream::iter(updates.into_iter().map(Ok))))

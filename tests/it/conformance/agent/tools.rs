@@ -189,7 +189,8 @@ impl Tools {
                 Ok(json!("tocked"))
             }
             "loader" | "loader2" => {
-                let names: &[&str] = if name == "loader" { &["none"] } else { &["none", "loader2"] };
+                let names: &[&str] =
+                    if name == "loader" { &["none"] } else { &["none", "loader2"] };
                 let added = self.function(names).map_err(FunctionEnd::failure)?;
                 let added = run.map(|run| run.add_tools(added));
                 *self.inner.refusal.lock().unwrap() = added.and_then(Result::err);
@@ -224,8 +225,8 @@ fn declaration(name: &str) -> Result<Declaration, String> {
         "tick" => (json!({"ms": integer}), json!(["ms"])),
         "needs" => (json!({"x": integer}), json!(["x"])),
         "decl" => (json!({"q": text}), json!([])),
-        "none" | "boom" | "bang" | "flaky" | "stop" | "loader" | "loader2" | "dropper" | "remover"
-        | "timeout_twice" => (json!({}), json!([])),
+        "none" | "boom" | "bang" | "flaky" | "stop" | "loader" | "loader2" | "dropper"
+        | "remover" | "timeout_twice" => (json!({}), json!([])),
         other => return Err(format!("unknown tool `{other}`")),
     };
     let schema = json!({"type": "object", "properties": properties, "required": required});

@@ -35,7 +35,8 @@ fn registered(row: &Row) -> Value {
     row.get("registry").cloned().unwrap_or_else(|| json!({"MyPlugin": ["Function1", "Function2"]}))
 }
 
-/// A model that makes these calls and is done then, with the functions of a registry and a behaviour.
+/// A model that makes these calls and is done then, with the functions of a registry and a
+/// behaviour.
 fn seen(
     registry: &Value,
     behavior: ChoiceBehavior,
@@ -48,7 +49,8 @@ fn seen(
     for (plugin, names) in registry.as_object().ok_or("`registry` is no object")? {
         let mut functions = Functions::new(plugin.as_str());
         for name in texts(names)? {
-            let (ran, counters, called) = (Arc::clone(&ran), Arc::clone(&counters), name.to_owned());
+            let (ran, counters, called) =
+                (Arc::clone(&ran), Arc::clone(&counters), name.to_owned());
             let declaration = Declaration::new(name, "A function.", r#"{"type":"object"}"#);
             let with = functions.with(declaration, move |_, _| {
                 ran.lock().unwrap().push(called.clone());
@@ -70,11 +72,17 @@ fn seen(
         Content::call(number.to_string(), name.function(), "{}")
     });
     let model = Model::new(vec![calls.collect(), vec![Content::text("done")]]);
-    let agent = Agent::builder(model.clone()).tools(toolset).build().map_err(|error| error.to_string())?;
+    let agent =
+        Agent::builder(model.clone()).tools(toolset).build().map_err(|error| error.to_string())?;
     let run = agent.run("hi").choice(behavior);
     let response = block_on(finished(run, is_streaming))?.map_err(|error| error.to_string())?;
     let ran = ran.lock().unwrap().clone();
-    Ok(Seen { response, ran, together: counters.1.load(Ordering::SeqCst), model_calls: model.seen().len() })
+    Ok(Seen {
+        response,
+        ran,
+        together: counters.1.load(Ordering::SeqCst),
+        model_calls: model.seen().len(),
+    })
 }
 
 /// A reply with several calls: whether they were running at the same time.
@@ -92,7 +100,10 @@ pub(super) fn concurrent(row: &Row) -> Result<(), String> {
         {
             return Err(format!("{:?} ran, with {results:?}", seen.ran));
         }
-        compare(&row.expect, &object(json!({"together": seen.together > 1, "results": results.len()}))?)?;
+        compare(
+            &row.expect,
+            &object(json!({"together": seen.together > 1, "results": results.len()}))?,
+        )?;
     }
     Ok(())
 }
@@ -103,7 +114,9 @@ pub(super) fn call_unadvertised(row: &Row) -> Result<(), String> {
     let all: Vec<_> = registry.as_object().into_iter().flatten().collect();
     let all: Vec<String> = all
         .into_iter()
-        .flat_map(|(plugin, names)| names.as_array().into_iter().flatten().map(move |name| (plugin, name)))
+        .flat_map(|(plugin, names)| {
+            names.as_array().into_iter().flatten().map(move |name| (plugin, name))
+        })
         .map(|(plugin, name)| format!("{plugin}.{}", name.as_str().unwrap_or_default()))
         .collect();
     let behavior = match given(row)? {
@@ -152,8 +165,10 @@ pub(super) fn manual(row: &Row) -> Result<(), String> {
         let seen = seen(&registered(row), behavior.clone(), &calls, is_streaming)?;
         let returned: Vec<&FunctionCall> =
             seen.response.messages.iter().flat_map(|message| message.calls()).collect();
-        let names: Vec<_> = calls.iter().map(|call| FunctionName::new(*call).function().to_owned()).collect();
-        let is_returned = returned.iter().map(|call| &call.name).eq(&names) && seen.results().is_empty();
+        let names: Vec<_> =
+            calls.iter().map(|call| FunctionName::new(*call).function().to_owned()).collect();
+        let is_returned =
+            returned.iter().map(|call| &call.name).eq(&names) && seen.results().is_empty();
         let has_run = !seen.ran.is_empty();
         let found = json!({
             "executed": has_run, "ran": has_run, "invoked": has_run, "called": has_run,

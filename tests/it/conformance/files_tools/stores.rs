@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cofferdam_files::{
-    BucketStore, Budget, DirectoryOptions, DirectoryStore, FileAccessOptions, FileStore, MemoryStore,
-    Overlay, Quota, ReadOnly, StorePath, WriteMode,
+    BucketStore, Budget, DirectoryOptions, DirectoryStore, FileAccessOptions, FileStore,
+    MemoryStore, Overlay, Quota, ReadOnly, StorePath, WriteMode,
 };
 use cofferdam_tool::Toolset;
 use serde_json::{Map, Value};
@@ -25,18 +25,23 @@ pub(super) struct Scenario {
 }
 
 /// An empty store of a kind, and the directory that it is in.
-pub(super) fn store(kind: &str, quota: Quota) -> Result<(Arc<dyn FileStore>, Option<TempDir>), String> {
+pub(super) fn store(
+    kind: &str,
+    quota: Quota,
+) -> Result<(Arc<dyn FileStore>, Option<TempDir>), String> {
     Ok(match kind {
         "memory" => (Arc::new(MemoryStore::new(quota)), None),
         "object" => (Arc::new(BucketStore::in_memory(quota)), None),
-        "overlay" => {
-            (Arc::new(Overlay::new(Arc::new(MemoryStore::new(quota)), &Budget::new(u64::MAX))), None)
-        }
+        "overlay" => (
+            Arc::new(Overlay::new(Arc::new(MemoryStore::new(quota)), &Budget::new(u64::MAX))),
+            None,
+        ),
         "directory" => {
             let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-            let options = DirectoryOptions { quota, is_durable: false, ..DirectoryOptions::default() };
-            let store =
-                DirectoryStore::open_ambient(folder.path(), options).map_err(|error| error.to_string())?;
+            let options =
+                DirectoryOptions { quota, is_durable: false, ..DirectoryOptions::default() };
+            let store = DirectoryStore::open_ambient(folder.path(), options)
+                .map_err(|error| error.to_string())?;
             (Arc::new(store), Some(folder))
         }
         other => return Err(format!("unknown kind of store `{other}`")),
@@ -81,7 +86,10 @@ async fn prepare(store: &dyn FileStore, folder: Option<&Path>, item: &Value) -> 
             (_, Some(hex)) => unhex(hex)?,
             (content, None) => content.unwrap_or_default().as_bytes().to_vec(),
         };
-        store.write(&path(name)?, content, WriteMode::Replace).await.map_err(|error| error.to_string())
+        store
+            .write(&path(name)?, content, WriteMode::Replace)
+            .await
+            .map_err(|error| error.to_string())
     } else if let Some(name) = text("directory") {
         store.create_directory(&path(name)?).await.map(drop).map_err(|error| error.to_string())
     } else if let Some(name) = text("link") {
@@ -179,7 +187,10 @@ pub(super) fn tools(options: FileAccessOptions) -> Result<Tools, String> {
 }
 
 /// Runs all vendored rows that are steps of scenarios and list `kind`, on that kind alone.
-pub(super) fn every_row(kind: &str, run: impl Fn(&Row) -> Result<(), String>) -> Result<(), String> {
+pub(super) fn every_row(
+    kind: &str,
+    run: impl Fn(&Row) -> Result<(), String>,
+) -> Result<(), String> {
     if !KINDS.contains(&kind) {
         return Err(format!("unknown kind of store `{kind}`"));
     }

@@ -1,4 +1,5 @@
-//! Calls as transactions (`FILE-21` to `FILE-23`): a plugin that changes files and ends as a row says.
+//! Calls as transactions (`FILE-21` to `FILE-23`): a plugin that changes files and ends as a row
+//! says.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -8,15 +9,16 @@ use async_trait::async_trait;
 
 use cofferdam_engine::{Engine, Grants, Mount, Plugin, PluginOptions};
 use cofferdam_files::{
-    EntryKind, FileAccessOptions, FileAccessTools, FileStore, MemoryStore, Quota, Scope, StorePath, WriteMode,
+    EntryKind, FileAccessOptions, FileAccessTools, FileStore, MemoryStore, Quota, Scope, StorePath,
+    WriteMode,
 };
 use cofferdam_tests::{config, guest, shared_cache};
 use cofferdam_tool::invoke::{Progress, ProgressSink};
 use cofferdam_tool::permission::LimitsAsked;
 use cofferdam_tool::retry::{RetryPolicy, Retrying};
 use cofferdam_tool::{
-    CallContext, Completion, FileAccess, Limits, MountName, PluginName, ToolCall, ToolDefinition, ToolSource,
-    Toolset,
+    CallContext, Completion, FileAccess, Limits, MountName, PluginName, ToolCall, ToolDefinition,
+    ToolSource, Toolset,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -47,8 +49,9 @@ async fn run_on(kind: &str, row: &Row) -> Result<(), String> {
     for (index, step) in steps.iter().enumerate() {
         let mut step = step.clone();
         // What an open call does when it is told to go on belongs to its script from the beginning.
-        let resumes =
-            |later: &&Value| later.get("resume").is_some() && later.get("resume") == step.get("call");
+        let resumes = |later: &&Value| {
+            later.get("resume").is_some() && later.get("resume") == step.get("call")
+        };
         if let Some(resumed) = steps[index + 1..].iter().find(resumes).cloned() {
             for (here, there) in [("later_writes", "writes"), ("ends", "ends")] {
                 if let Some(value) = resumed.get(there) {
@@ -71,7 +74,8 @@ struct World {
     readers_saw_only_whole_contents: Option<bool>,
     /// Attempts after the first one.
     retries: u32,
-    /// Of several concurrent creators, how many have saved their file and how many were told that it exists.
+    /// Of several concurrent creators, how many have saved their file and how many were told that
+    /// it exists.
     created: (u64, u64),
     _folder: Option<TempDir>,
 }
@@ -127,11 +131,15 @@ impl World {
         } else if let Some(id) = step.get("resume").and_then(Value::as_str) {
             let open = self.open.remove(id).ok_or_else(|| format!("no open call `{id}`"))?;
             let go_on = StorePath::file(id).map_err(|error| error.to_string())?;
-            self.control.write(&go_on, Vec::new(), WriteMode::Create).await.map_err(|e| e.to_string())?;
+            self.control
+                .write(&go_on, Vec::new(), WriteMode::Create)
+                .await
+                .map_err(|e| e.to_string())?;
             ended(step, open).await?;
         } else if let Some(what) = step.get("concurrent").and_then(Value::as_str) {
             match what {
-                "one writer overwrites a with new contents 100 times, readers read all the while" => {
+                "one writer overwrites a with new contents 100 times, readers read all the while" =>
+                {
                     self.readers_saw_only_whole_contents = Some(self.readers_and_a_writer().await?);
                 }
                 other => return Err(format!("unknown situation `{other}`")),
@@ -142,12 +150,20 @@ impl World {
         Ok(())
     }
 
-    async fn call(&mut self, id: &str, step: &serde_json::Map<String, Value>) -> Result<(), String> {
+    async fn call(
+        &mut self,
+        id: &str,
+        step: &serde_json::Map<String, Value>,
+    ) -> Result<(), String> {
         let mut script = Script::default();
-        let list = |name: &str| step.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+        let list =
+            |name: &str| step.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
         script.writes(&list("writes"));
         for path in list("deletes") {
-            script.add(&["delete", "data", path.as_str().unwrap_or_default()], Some("done".to_owned()));
+            script.add(
+                &["delete", "data", path.as_str().unwrap_or_default()],
+                Some("done".to_owned()),
+            );
         }
         if let Some(path) = step.get("reads").and_then(Value::as_str) {
             let seen = step.get("sees").map(|sees| sees.as_str().unwrap_or("not-found").to_owned());
@@ -159,7 +175,8 @@ impl World {
             script.add(&["await", "control", id], None);
         }
         script.writes(&list("later_writes"));
-        let (tool, limits) = script.end(step.get("ends").and_then(Value::as_str).unwrap_or("success"))?;
+        let (tool, limits) =
+            script.end(step.get("ends").and_then(Value::as_str).unwrap_or("success"))?;
         let (sender, mut told) = mpsc::unbounded_channel();
         let mut context = CallContext::new(id);
         context.progress = Some(Arc::new(Told(sender)));
@@ -185,12 +202,14 @@ impl World {
         ended(step, open).await
     }
 
-    /// A call that is tried again: each attempt is a run of the plugin with what the row says of that attempt.
+    /// A call that is tried again: each attempt is a run of the plugin with what the row says of
+    /// that attempt.
     async fn attempts(&self, attempts: &[Value]) -> Result<(), String> {
         let mut runs = Vec::new();
         for attempt in attempts {
             let mut script = Script::default();
-            script.writes(attempt.get("writes").and_then(Value::as_array).map_or(&[], Vec::as_slice));
+            script
+                .writes(attempt.get("writes").and_then(Value::as_array).map_or(&[], Vec::as_slice));
             let (tool, limits) =
                 script.end(attempt.get("ends").and_then(Value::as_str).unwrap_or("success"))?;
             if tool != "stores" {
@@ -200,7 +219,8 @@ impl World {
         }
         let count = runs.len();
         let source = Arc::clone(self.toolset.source("stores").ok_or("no plugin")?);
-        let definition = Arc::clone(self.toolset.definition("stores").map_err(|error| error.to_string())?);
+        let definition =
+            Arc::clone(self.toolset.definition("stores").map_err(|error| error.to_string())?);
         let attempts = Attempts { source, definition, runs: Mutex::new(runs.into()) };
         let mut policy = RetryPolicy::on_transient(self.retries);
         policy.backoff.pause = Duration::from_millis(1);
@@ -208,7 +228,8 @@ impl World {
         toolset
             .add(Arc::new(Retrying::new(Arc::new(attempts), policy)))
             .map_err(|error| error.to_string())?;
-        let called = toolset.call("stores", Some(br#"{"script":""}"#), &CallContext::new("row")).await;
+        let called =
+            toolset.call("stores", Some(br#"{"script":""}"#), &CallContext::new("row")).await;
         let completion = called.map_err(|error| error.to_string())?;
         expect_same("attempts", &json!(count), &json!(completion.record.attempts))?;
         let last = attempts_end(completion.record.error_type.as_deref(), completion.record.outcome);
@@ -217,7 +238,11 @@ impl World {
 
     /// Calls of the file tools that create one file at the same time.
     async fn creators(&mut self, count: u64, path: &str) -> Result<(), String> {
-        let tools = FileAccessTools::new("workspace", Arc::clone(&self.store), FileAccessOptions::default());
+        let tools = FileAccessTools::new(
+            "workspace",
+            Arc::clone(&self.store),
+            FileAccessOptions::default(),
+        );
         let mut toolset = Toolset::new();
         toolset
             .add(Arc::new(tools.map_err(|error| error.to_string())?))
@@ -225,19 +250,24 @@ impl World {
         let creators = (0..count).map(|number| {
             let (toolset, path) = (toolset.clone(), path.to_owned());
             tokio::spawn(async move {
-                let arguments = json!({"file_name": path, "content": number.to_string()}).to_string();
+                let arguments =
+                    json!({"file_name": path, "content": number.to_string()}).to_string();
                 let context = CallContext::new(number.to_string());
-                let called =
-                    toolset.call("file_access_save_file", Some(arguments.as_bytes()), &context).await;
+                let called = toolset
+                    .call("file_access_save_file", Some(arguments.as_bytes()), &context)
+                    .await;
                 called.map(|completion| completion.outcome.shown().map(|shown| shown.text()))
             })
         });
         for creator in creators.collect::<Vec<_>>() {
-            let text =
-                creator.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+            let text = creator
+                .await
+                .map_err(|error| error.to_string())?
+                .map_err(|error| error.to_string())?;
             let text = text.unwrap_or_default();
             self.created.0 += u64::from(text == format!("File '{path}' saved."));
-            self.created.1 += u64::from(text.starts_with(&format!("File '{path}' already exists.")));
+            self.created.1 +=
+                u64::from(text.starts_with(&format!("File '{path}' already exists.")));
         }
         Ok(())
     }
@@ -251,8 +281,8 @@ impl World {
             for _ in 0..200 {
                 let content = store.read(&path, u64::MAX).await.unwrap_or_default();
                 let first = content.get(..3).unwrap_or_default();
-                saw_only_whole &=
-                    content.len() >= length.min(3) && content.chunks(3).all(|part| first.starts_with(part));
+                saw_only_whole &= content.len() >= length.min(3)
+                    && content.chunks(3).all(|part| first.starts_with(part));
             }
             saw_only_whole
         };
@@ -271,18 +301,22 @@ impl World {
     }
 
     async fn compare(&self, expect: &Value) -> Result<(), String> {
-        let listing = self.store.list(&StorePath::ROOT, Scope::Recursive).await.map_err(|e| e.to_string())?;
+        let listing =
+            self.store.list(&StorePath::ROOT, Scope::Recursive).await.map_err(|e| e.to_string())?;
         let mut files = BTreeMap::new();
         for entry in listing.entries.iter().filter(|entry| entry.kind == EntryKind::File) {
             let path = StorePath::file(&entry.name).map_err(|error| error.to_string())?;
-            let content = self.store.read(&path, u64::MAX).await.map_err(|error| error.to_string())?;
+            let content =
+                self.store.read(&path, u64::MAX).await.map_err(|error| error.to_string())?;
             files.insert(entry.name.clone(), String::from_utf8_lossy(&content).into_owned());
         }
         let directories = listing.entries.iter().filter(|entry| entry.kind == EntryKind::Directory);
         for (key, expected) in object(expect)? {
             let got = match key.as_str() {
                 "files" => json!(files),
-                "directories" => json!(directories.clone().map(|entry| &entry.name).collect::<Vec<_>>()),
+                "directories" => {
+                    json!(directories.clone().map(|entry| &entry.name).collect::<Vec<_>>())
+                }
                 "saved" => json!(self.created.0),
                 "already_exists" => json!(self.created.1),
                 "readers_see_only_whole_contents" => json!(self.readers_saw_only_whole_contents),
@@ -320,7 +354,9 @@ async fn ended(step: &serde_json::Map<String, Value>, open: OpenCall) -> Result<
     expect_same("the end of the call", &expected, &got)
         .map_err(|error| format!("{error} {:?}", record.detail))?;
     match step.get("transient") {
-        Some(expected) => expect_same("transient", expected, &json!(completion.outcome.transient())),
+        Some(expected) => {
+            expect_same("transient", expected, &json!(completion.outcome.transient()))
+        }
         None => Ok(()),
     }
 }
@@ -341,7 +377,8 @@ impl Script {
     /// Writes as rows write them.
     fn writes(&mut self, writes: &[Value]) {
         for write in writes {
-            let text = |name: &str| write.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let text =
+                |name: &str| write.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
             let replaces = write.get("overwrite") == Some(&Value::Bool(true));
             let operation = if replaces { "replace" } else { "create" };
             let expected = write.get("result").and_then(Value::as_str).unwrap_or("done").to_owned();
@@ -388,7 +425,10 @@ impl Script {
             // Which kind of error it is stands before the text.
             let text = answer.split_once(": ").map_or(answer.as_str(), |(_, text)| text);
             if let Some(expected) = expected {
-                assert!(answer == expected || text == expected, "expected {expected:?}, got {answer:?}");
+                assert!(
+                    answer == expected || text == expected,
+                    "expected {expected:?}, got {answer:?}"
+                );
             }
         }
     }
@@ -417,8 +457,10 @@ impl ToolSource for Attempts {
     }
 
     async fn invoke(&self, call: ToolCall<'_>, context: &CallContext) -> Completion {
-        let (arguments, limits) = self.runs.lock().unwrap().pop_front().expect("an attempt of the row");
-        let decoded = self.definition.input.decode("stores", Some(arguments.as_bytes()), &Default::default());
+        let (arguments, limits) =
+            self.runs.lock().unwrap().pop_front().expect("an attempt of the row");
+        let decoded =
+            self.definition.input.decode("stores", Some(arguments.as_bytes()), &Default::default());
         let call = ToolCall { arguments: decoded.expect("the arguments decode"), ..call };
         self.source.invoke(call, &CallContext { limits, ..context.clone() }).await
     }

@@ -8,8 +8,8 @@ use cofferdam_labels::{LabelDecision, LabelPolicy, context_of};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::label::{Label, StatedBy, StatedLabels};
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolName, ToolSource,
-    Toolset,
+    CallContext, CallRecord, Completion, Outcome, Output, ToolCall, ToolDefinition, ToolName,
+    ToolSource, Toolset,
 };
 use serde_json::{Map, Value, json};
 
@@ -96,7 +96,8 @@ impl Scene {
         self.toolset.add(source).map_err(|error| error.to_string())
     }
 
-    /// Hides values with these labels in the session, as it is kept: rows also have labels that no result is hidden with.
+    /// Hides values with these labels in the session, as it is kept: rows also have labels that no
+    /// result is hidden with.
     pub(super) fn hidden(&self, labels: &[Label]) -> Vec<String> {
         let ids: Vec<_> = (0..labels.len()).map(|index| format!("var_{index:016x}")).collect();
         let entry = |(id, label): (&String, &Label)| json!({"id": id, "bytes": VALUE.len(), "label": label});
@@ -159,7 +160,8 @@ pub(super) async fn reference_shape(expect: &Value) -> Result<(), String> {
     if result.result.contains(VALUE) {
         return Err(format!("the value is shown: {}", result.result));
     }
-    let reference = is_reference(&result.result).ok_or_else(|| format!("no reference: {}", result.result))?;
+    let reference =
+        is_reference(&result.result).ok_or_else(|| format!("no reference: {}", result.result))?;
     let keys = |members: &Map<String, Value>| json!(members.keys().collect::<Vec<_>>());
     let label = reference["security_label"].as_object().ok_or("the label is no object")?;
     let id = reference["variable_id"].as_str().ok_or("the id is no text")?;
@@ -185,8 +187,13 @@ pub(super) async fn reference_shape(expect: &Value) -> Result<(), String> {
         if matches!(name.as_str(), "variable_id" | "id" | "id_pattern" | "variable_id_pattern") {
             let pattern = expected.as_str().unwrap_or_default();
             let bare = pattern.trim_start_matches('^').trim_end_matches('$');
-            if !["var_[0-9a-f]{16}", "var_[a-f0-9]{16}", "var_<16 hex>", "var_<16 hexadecimal digits>"]
-                .contains(&bare)
+            if ![
+                "var_[0-9a-f]{16}",
+                "var_[a-f0-9]{16}",
+                "var_<16 hex>",
+                "var_<16 hexadecimal digits>",
+            ]
+            .contains(&bare)
             {
                 return Err(format!("unknown pattern `{pattern}`"));
             }
@@ -258,13 +265,16 @@ pub(super) async fn quarantined(labels: &[Label]) -> Result<Map<String, Value>, 
     let arguments = json!({"prompt": "What is it?", "variable_ids": ids});
     let result = scene.call(policy, "quarantined_llm", &arguments).await?;
     let requests = quarantine.requests();
-    let [request] = requests.as_slice() else { return Err(format!("{} model calls", requests.len())) };
+    let [request] = requests.as_slice() else {
+        return Err(format!("{} model calls", requests.len()));
+    };
     let sent: String = request.messages.iter().map(|message| message.text()).collect();
     if !sent.contains("What is it?") || labels.iter().any(|_| !sent.contains(VALUE)) {
         return Err(format!("the model was asked something else: {sent}"));
     }
     let hidden = is_reference(&result.result).is_some() && !result.result.contains("the answer");
-    let label: Label = super::read(result.extra.get("security_label").ok_or("the result has no label")?)?;
+    let label: Label =
+        super::read(result.extra.get("security_label").ok_or("the result has no label")?)?;
     let mut found = super::written(&label);
     found.insert("hidden".to_owned(), hidden.into());
     let tools: Vec<_> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -289,7 +299,8 @@ pub(super) async fn unknown(expect: &Value, id: &str, is_of_another: bool) -> Re
         id = reference["variable_id"].as_str().unwrap_or_default().to_owned();
         scene.session = Session::with_id("another");
     }
-    let result = scene.call(LabelPolicy::new(), "inspect_variable", &json!({ "variable_id": id })).await?;
+    let result =
+        scene.call(LabelPolicy::new(), "inspect_variable", &json!({ "variable_id": id })).await?;
     let shown: Value = serde_json::from_str(&result.result).map_err(|error| error.to_string())?;
     let mut found = shown.as_object().cloned().ok_or("the result is no object")?;
     found.insert("result".to_owned(), shown);
@@ -356,9 +367,11 @@ async fn decisions(wanted: &str) -> Result<Vec<Value>, String> {
     scene.add(Strange::named("fetch"))?;
     scene.add(Strange { by: StatedBy::Program, ..Strange::named("send") })?;
     let calls = ["fetch", "send"].iter().enumerate();
-    let script = calls.map(|(index, tool)| vec![Content::call(index.to_string(), *tool, "{}")]).collect();
+    let script =
+        calls.map(|(index, tool)| vec![Content::call(index.to_string(), *tool, "{}")]).collect();
     let agent = scene.agent(Some(policy), Model::new(script))?;
-    let response = agent.run("hi").session(&scene.session).await.map_err(|error| error.to_string())?;
+    let response =
+        agent.run("hi").session(&scene.session).await.map_err(|error| error.to_string())?;
     let answers: Vec<_> = response.approval_requests().map(|request| request.approve()).collect();
     if !answers.is_empty() {
         agent.run(answers).session(&scene.session).await.map_err(|error| error.to_string())?;

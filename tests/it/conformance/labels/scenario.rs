@@ -27,7 +27,9 @@ pub(super) fn run(row: &Row) -> Result<(), String> {
     let stated = row.get("tools").and_then(Value::as_object).cloned().unwrap_or_default();
     let mut names: Vec<&str> = stated.keys().map(String::as_str).collect();
     // What is called and has nothing stated about it is a tool of the program.
-    names.extend(calls.iter().map(|call| call.tool.as_str()).filter(|name| !stated.contains_key(*name)));
+    names.extend(
+        calls.iter().map(|call| call.tool.as_str()).filter(|name| !stated.contains_key(*name)),
+    );
     names.dedup();
     for (index, name) in names.iter().enumerate() {
         let is_new = !names.iter().take(index).any(|earlier| earlier == name);
@@ -40,7 +42,12 @@ pub(super) fn run(row: &Row) -> Result<(), String> {
     block_on(played(row, &calls, &scene, &log))
 }
 
-async fn played(row: &Row, calls: &[Call], scene: &Scene, log: &Mutex<Vec<String>>) -> Result<(), String> {
+async fn played(
+    row: &Row,
+    calls: &[Call],
+    scene: &Scene,
+    log: &Mutex<Vec<String>>,
+) -> Result<(), String> {
     let script: Vec<_> = calls
         .iter()
         .enumerate()
@@ -57,7 +64,8 @@ async fn played(row: &Row, calls: &[Call], scene: &Scene, log: &Mutex<Vec<String
         responses.push(response);
         let mut answers = Vec::new();
         for request in &requests {
-            let index: usize = request.function_call.call_id.parse().map_err(|_| "an id is no place")?;
+            let index: usize =
+                request.function_call.call_id.parse().map_err(|_| "an id is no place")?;
             let call = calls.get(index).ok_or("a call that is none")?;
             requested.push(call.tool.clone());
             match call.approved {
@@ -86,8 +94,10 @@ fn compare_all(
     scene: &Scene,
 ) -> Result<(), String> {
     let (mut hidden, mut blocked, mut loop_ends) = (Vec::new(), Value::Null, false);
-    let results =
-        responses.iter().flat_map(|response| &response.messages).flat_map(|message| message.results());
+    let results = responses
+        .iter()
+        .flat_map(|response| &response.messages)
+        .flat_map(|message| message.results());
     for result in results {
         let index: usize = result.call_id.parse().map_err(|_| "an id is no place")?;
         let call = calls.get(index).ok_or("a result of nothing")?;
@@ -108,7 +118,8 @@ fn compare_all(
     let context = context_of(&scene.session);
     let mut found = Map::new();
     // Calls of a tool are noted under the name that it has here.
-    let row_name = |ran: String| calls.iter().map(|call| &call.tool).find(|name| local(name) == ran).cloned();
+    let row_name =
+        |ran: String| calls.iter().map(|call| &call.tool).find(|name| local(name) == ran).cloned();
     found.insert("ran".to_owned(), json!(ran.into_iter().map(row_name).collect::<Vec<_>>()));
     found.insert("hidden".to_owned(), json!(hidden));
     found.insert("blocked".to_owned(), blocked);
@@ -144,7 +155,8 @@ fn source(
             ..Module::default()
         };
         let fixture = plugins.run(plugins.module(module));
-        let plugin = fixture.toolset.source(&local(name)).cloned().ok_or("the plugin has no such tool")?;
+        let plugin =
+            fixture.toolset.source(&local(name)).cloned().ok_or("the plugin has no such tool")?;
         return Ok(Arc::new(Noted { plugin, strange }));
     }
     let is_strangers = name.starts_with("mcp") || name.starts_with("server");

@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cofferdam_engine::{Component, Engine, EngineConfig, Grants, Plugin, PluginOptions, UnavailablePlugin};
+use cofferdam_engine::{
+    Component, Engine, EngineConfig, Grants, Plugin, PluginOptions, UnavailablePlugin,
+};
 use cofferdam_tests::{config, guest, shared_cache};
 use cofferdam_tool::retry::{RetryPolicy, Retrying};
 use cofferdam_tool::{
-    Annotations, CallContext, Completion, InputSchema, Limits, Outcome, PluginName, ToolCall, ToolDefinition,
-    ToolName, ToolSource, Toolset,
+    Annotations, CallContext, Completion, InputSchema, Limits, Outcome, PluginName, ToolCall,
+    ToolDefinition, ToolName, ToolSource, Toolset,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -33,7 +35,11 @@ pub(in crate::conformance) struct Fixture {
 }
 
 impl Fixture {
-    pub(in crate::conformance) fn new(source: Arc<dyn ToolSource>, tool: &str, arguments: Value) -> Self {
+    pub(in crate::conformance) fn new(
+        source: Arc<dyn ToolSource>,
+        tool: &str,
+        arguments: Value,
+    ) -> Self {
         let mut toolset = Toolset::new();
         toolset.add(source).expect("one source has unique names");
         Self { toolset, tool: tool.to_owned(), arguments: arguments.to_string(), value: None }
@@ -58,7 +64,8 @@ pub(in crate::conformance) struct World {
 
 impl World {
     pub(in crate::conformance) fn new() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let mut config: EngineConfig = config();
         config.cache_directory = Some(shared_cache());
         config.pool.concurrent_calls_max = 4;
@@ -77,8 +84,12 @@ impl World {
         component: &Component,
         limits: Limits,
     ) -> Result<Plugin, cofferdam_engine::LoadError> {
-        let options =
-            PluginOptions { name: plugin_name(), grants: Grants::default(), limits, retries_max: 0 };
+        let options = PluginOptions {
+            name: plugin_name(),
+            grants: Grants::default(),
+            limits,
+            retries_max: 0,
+        };
         self.engine.load(component, options, &()).await
     }
 
@@ -220,13 +231,17 @@ pub(in crate::conformance) async fn does(world: &World, word: &str) -> Result<Fi
         "aborts" => crash("abort", json!({})).await,
         "recurses without end" => crash("stack_overflow", json!({})).await,
         "loads past the end of memory" => crash("out_of_bounds", json!({})).await,
-        "stores past the end of memory" => world.body("(i32.store (i32.const -8) (i32.const 1))").await,
+        "stores past the end of memory" => {
+            world.body("(i32.store (i32.const -8) (i32.const 1))").await
+        }
         "divides by zero" => crash("divide_by_zero", json!({})).await,
         "remainder by zero" => world.body("(drop (i32.rem_u (i32.const 7) (i32.const 0)))").await,
         "divides the smallest integer by -1" => {
             world.body("(drop (i32.div_s (i32.const 0x80000000) (i32.const -1)))").await
         }
-        "truncates NaN to an integer" => world.body("(drop (i32.trunc_f64_s (f64.const nan)))").await,
+        "truncates NaN to an integer" => {
+            world.body("(drop (i32.trunc_f64_s (f64.const nan)))").await
+        }
         "calls past the end of a table" => {
             world.body("(call_indirect $table (type $plain) (i32.const 9))").await
         }
@@ -239,7 +254,9 @@ pub(in crate::conformance) async fn does(world: &World, word: &str) -> Result<Fi
         "misaligned atomic" => world.body("(drop (i32.atomic.load (i32.const 1)))").await,
         "throws and does not catch" => world.body("(throw $tag (i32.const 1))").await,
         "a trap the table does not name" => {
-            world.body("(drop (memory.atomic.wait32 (i32.const 0) (i32.const 0) (i64.const 0)))").await
+            world
+                .body("(drop (memory.atomic.wait32 (i32.const 0) (i32.const 0) (i64.const 0)))")
+                .await
         }
         "calls exit" | "exits with code 0" => crash("exit", json!({"code": 0})).await,
         "exits with code 3" => crash("exit", json!({"code": 3})).await,
@@ -248,19 +265,27 @@ pub(in crate::conformance) async fn does(world: &World, word: &str) -> Result<Fi
             world.crash("sleep", json!({"ms": 60_000}), short()).await
         }
         "blocks in a host call past the wall-clock limit" => world.limited(blocks(), short()).await,
-        "grows memory past the limit and aborts" => crash("allocate", json!({"mebibytes": 1000})).await,
-        "memory growth refused, handles it, returns \"ok\"" => crash("grow_handled", json!({})).await,
+        "grows memory past the limit and aborts" => {
+            crash("allocate", json!({"mebibytes": 1000})).await
+        }
+        "memory growth refused, handles it, returns \"ok\"" => {
+            crash("grow_handled", json!({})).await
+        }
         "opens more handles than allowed" => world.module(hoards_timers()).await,
         "is stopped at an ungranted capability" => world.module(uses_the_network()).await,
         "is refused a capability, handles it, returns \"ok\"" => world.program("connects").await,
-        "cannot be compiled" => world.unavailable("(component (core module (func (result i32))))").await,
+        "cannot be compiled" => {
+            world.unavailable("(component (core module (func (result i32))))").await
+        }
         "component imports something the host does not offer" => {
             world.unavailable(r#"(component (import "my:own/thing@1.0.0" (instance)))"#).await
         }
         "digest does not match" => world.changed().await,
         "returns more bytes than allowed" => crash("huge_output", json!({"bytes": 4 << 20})).await,
         "result is exactly at the limit" => sized(world, Limits::default().output_bytes_max).await,
-        "result is one byte over the limit" => sized(world, Limits::default().output_bytes_max + 1).await,
+        "result is one byte over the limit" => {
+            sized(world, Limits::default().output_bytes_max + 1).await
+        }
         "returns text that is not JSON" => crash("invalid_json", json!({})).await,
         "result text has a trailing comma" => world.answer(Item::Json("{\"a\":1,}")).await,
         "result is nested 129 levels deep" => {
@@ -268,7 +293,8 @@ pub(in crate::conformance) async fn does(world: &World, word: &str) -> Result<Fi
         }
         "result is not UTF-8" => world.answer(Item::Text(b"\xff\xfe")).await,
         "result breaks the declared output schema" => {
-            let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+            let schema =
+                r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
             let answer = Answer::Contents(vec![Item::Json(r#"{"n":"1"}"#)]);
             world.module(Module { output_schema: Some(schema), answer, ..Module::default() }).await
         }
@@ -313,7 +339,8 @@ impl ToolSource for Steps {
     }
 }
 
-/// The fixture of a word in `retry` rows, and the context to call it in. What follows the semicolon is the policy.
+/// The fixture of a word in `retry` rows, and the context to call it in. What follows the semicolon
+/// is the policy.
 pub(in crate::conformance) async fn retried(
     world: &World,
     word: &str,
@@ -327,8 +354,12 @@ pub(in crate::conformance) async fn retried(
     let times_out = async || does(world, "times out").await;
     let ok = async || world.crash("ok", json!({}), Limits::default()).await;
     let fails = async |transient| {
-        let answer =
-            Answer::Failure { message: "nope", suggestion: None, transient: Some(transient), value: None };
+        let answer = Answer::Failure {
+            message: "nope",
+            suggestion: None,
+            transient: Some(transient),
+            value: None,
+        };
         world.module(Module { answer, ..Module::default() }).await
     };
     let cancelled = story == "times out, cancelled while waiting for the retry";
@@ -344,7 +375,8 @@ pub(in crate::conformance) async fn retried(
     let context = CallContext::new(word);
     let pause = Duration::from_millis(if cancelled { 60_000 } else { 1 });
     let cancel = cancelled.then(|| context.cancellation.clone());
-    let steps = Steps { definitions: [definition()].into(), steps, calls: AtomicUsize::new(0), cancel };
+    let steps =
+        Steps { definitions: [definition()].into(), steps, calls: AtomicUsize::new(0), cancel };
     let mut policy = RetryPolicy::on_transient(retries_max);
     policy.backoff.pause = pause;
     let retrying = Retrying::new(Arc::new(steps), policy);
@@ -376,22 +408,29 @@ fn definition() -> Arc<ToolDefinition> {
         name: ToolName::new("t").expect("a constant name"),
         title: None,
         description: String::new(),
-        input: Arc::new(InputSchema::compile("t", r#"{"type":"object"}"#).expect("a constant schema")),
+        input: Arc::new(
+            InputSchema::compile("t", r#"{"type":"object"}"#).expect("a constant schema"),
+        ),
         output: None,
         annotations: Annotations::default(),
     })
 }
 
-/// A tool of the sample plugin that ends in the outcome named so. All of them are tools of one plugin, so that another
-/// of its tools can be called afterwards.
-pub(in crate::conformance) async fn ends_as(world: &World, outcome: &str) -> Result<Fixture, String> {
+/// A tool of the sample plugin that ends in the outcome named so. All of them are tools of one
+/// plugin, so that another of its tools can be called afterwards.
+pub(in crate::conformance) async fn ends_as(
+    world: &World,
+    outcome: &str,
+) -> Result<Fixture, String> {
     let (tool, arguments, limits) = match outcome {
         "ok" => ("ok", json!({}), Limits::default()),
         "failure" => ("fail", json!({}), Limits::default()),
         "trap" | "error" => ("unreachable", json!({}), Limits::default()),
         "panic with the message secret" => ("panic", json!({"message": "secret"}), counted()),
         "timeout" => ("sleep", json!({"ms": 60_000}), short()),
-        "cancelled" | "cancel" | "cancellation" => ("sleep", json!({"ms": 60_000}), Limits::default()),
+        "cancelled" | "cancel" | "cancellation" => {
+            ("sleep", json!({"ms": 60_000}), Limits::default())
+        }
         "invalid_result" => ("invalid_json", json!({}), Limits::default()),
         "exit" | "guest_exit" => ("exit", json!({"code": 0}), Limits::default()),
         "output_limit" => ("huge_output", json!({"bytes": 4 << 20}), Limits::default()),

@@ -49,15 +49,19 @@ const ENDS: &[(&str, &str)] = &[
     ("truncates NaN to an integer", "Trap.BadConversion"),
 ];
 
-/// The words under `does` of the area, as the vocabulary lists them. Some have a semicolon of their own.
+/// The words under `does` of the area, as the vocabulary lists them. Some have a semicolon of their
+/// own.
 fn vocabulary() -> Vec<String> {
     let readme = std::fs::read_to_string(root().join("tests/conformance/README.md")).unwrap();
-    let area = readme.split("### results\n").nth(1).and_then(|rest| rest.split("###").next()).unwrap();
+    let area =
+        readme.split("### results\n").nth(1).and_then(|rest| rest.split("###").next()).unwrap();
     let list = area.lines().find_map(|line| line.strip_prefix("- `does`: ")).unwrap();
     let mut words: Vec<String> = Vec::new();
     for part in list.split("; ") {
         match words.last_mut() {
-            Some(word) if part == "default" || part.ends_with(" retries") => *word += &format!("; {part}"),
+            Some(word) if part == "default" || part.ends_with(" retries") => {
+                *word += &format!("; {part}")
+            }
             _ => words.push(part.to_owned()),
         }
     }
@@ -73,7 +77,11 @@ fn every_situation_ends_as_its_words_say() {
             fixture.call(&CallContext::new("word")).await
         });
         let record = &completion.record;
-        assert_eq!(record.error_type.as_deref().unwrap_or(record.outcome), *expected, "{word}: {record:?}");
+        assert_eq!(
+            record.error_type.as_deref().unwrap_or(record.outcome),
+            *expected,
+            "{word}: {record:?}"
+        );
     }
 }
 

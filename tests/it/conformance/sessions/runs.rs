@@ -1,12 +1,13 @@
-//! Rows about what happens around runs: agents with context providers, histories and sessions (`SES-2` to `SES-5`).
+//! Rows about what happens around runs: agents with context providers, histories and sessions
+//! (`SES-2` to `SES-5`).
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use cofferdam_agent::history::{FileHistory, FileHistoryOptions, HistoryFlags, IN_SESSION};
 use cofferdam_agent::{
-    AfterRun, Agent, AgentBuilder, BeforeRun, BoxError, ChatClient, ChatError, ChatRequest, Content,
-    ContextProvider, History, Message, Reply, ReplyStream, Session,
+    AfterRun, Agent, AgentBuilder, BeforeRun, BoxError, ChatClient, ChatError, ChatRequest,
+    Content, ContextProvider, History, Message, Reply, ReplyStream, Session,
 };
 use serde_json::{Value, json};
 
@@ -21,7 +22,11 @@ fn saying(replies: &[&str]) -> Model {
 
 /// The texts that it saw when it was asked for the `index`th time.
 fn saw(model: &Model, index: usize) -> Result<Vec<String>, String> {
-    model.seen().get(index).map(|seen| seen.texts()).ok_or_else(|| format!("there was no request {index}"))
+    model
+        .seen()
+        .get(index)
+        .map(|seen| seen.texts())
+        .ok_or_else(|| format!("there was no request {index}"))
 }
 
 /// A model whose service keeps the conversation.
@@ -74,7 +79,8 @@ impl ContextProvider for Provider {
         let mut log = self.log.lock().unwrap();
         log.events.push(format!("{} before", self.id));
         let runs = run.state["runs"].as_u64().unwrap_or_default();
-        if !run.state.is_null() && *run.state != json!({"id": self.id, "runs": runs, "ended": runs}) {
+        if !run.state.is_null() && *run.state != json!({"id": self.id, "runs": runs, "ended": runs})
+        {
             log.unscoped.push(format!("{} found {}", self.id, run.state));
         }
         *run.state = json!({"id": self.id, "runs": runs + 1, "ended": runs});
@@ -94,7 +100,8 @@ impl ContextProvider for Provider {
             log.unscoped.push(format!("{} found {} after {:?}", self.id, run.state, run.response));
         }
         run.state["ended"] = run.state["runs"].clone();
-        log.sources = run.context.iter().map(|message| message.source().map(str::to_owned)).collect();
+        log.sources =
+            run.context.iter().map(|message| message.source().map(str::to_owned)).collect();
         Ok(())
     }
 }
@@ -104,7 +111,12 @@ fn built(builder: AgentBuilder) -> Result<Agent, String> {
 }
 
 /// A run of `input`, of a session if there is one, whole or piece by piece.
-fn run(agent: &Agent, session: Option<&Session>, input: &str, is_streaming: bool) -> Result<(), String> {
+fn run(
+    agent: &Agent,
+    session: Option<&Session>,
+    input: &str,
+    is_streaming: bool,
+) -> Result<(), String> {
     let run = agent.run(input);
     let run = match session {
         Some(session) => run.session(session),
@@ -119,8 +131,9 @@ pub(super) fn flags(row: &Row) -> Result<(), String> {
     for is_in_files in [false, true] {
         for is_streaming in [false, true] {
             let got = flags_once(row, is_in_files, is_streaming)?;
-            expect_part(row, &got)
-                .map_err(|error| format!("files {is_in_files}, streaming {is_streaming}: {error}"))?;
+            expect_part(row, &got).map_err(|error| {
+                format!("files {is_in_files}, streaming {is_streaming}: {error}")
+            })?;
         }
     }
     Ok(())
@@ -130,10 +143,12 @@ fn flags_once(row: &Row, is_in_files: bool, is_streaming: bool) -> Result<Value,
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let files = FileHistory::open_ambient(directory.path(), FileHistoryOptions::default());
     let files = files.map_err(|error| error.to_string())?;
-    let history = if is_in_files { History::in_files(files.clone()) } else { History::in_session() };
+    let history =
+        if is_in_files { History::in_files(files.clone()) } else { History::in_session() };
     let history = history.with_flags(read_flags(row.required("flags")?)?);
     let message = row.get("provider_message").and_then(Value::as_str);
-    let provider = Provider { id: "p".into(), message: message.map(str::to_owned), ..Provider::default() };
+    let provider =
+        Provider { id: "p".into(), message: message.map(str::to_owned), ..Provider::default() };
     let model = saying(&texts(row.required("replies")?));
     let builder = Agent::builder(model.clone());
     let builder = match message {
@@ -152,7 +167,8 @@ fn flags_once(row: &Row, is_in_files: bool, is_streaming: bool) -> Result<Value,
     let stored = if is_in_files {
         block_on(async { files.read("s1").await.map_err(|error| error.to_string()) })?
     } else {
-        let messages = session.part(IN_SESSION).get("messages").cloned().unwrap_or_else(|| json!([]));
+        let messages =
+            session.part(IN_SESSION).get("messages").cloned().unwrap_or_else(|| json!([]));
         serde_json::from_value(messages).map_err(|error| error.to_string())?
     };
     let stored: Vec<_> = stored.iter().map(Message::text).collect();
@@ -196,7 +212,11 @@ pub(super) fn providers(row: &Row) -> Result<(), String> {
         }
         for id in ids {
             // What a provider has put into its part is kept with the session.
-            expect_same("state", &json!({"id": id, "runs": runs, "ended": runs}), &session.part(id))?;
+            expect_same(
+                "state",
+                &json!({"id": id, "runs": runs, "ended": runs}),
+                &session.part(id),
+            )?;
         }
         let log = log.lock().unwrap();
         if let Some(unscoped) = log.unscoped.first() {
@@ -229,7 +249,8 @@ pub(super) fn instructions(row: &Row) -> Result<(), String> {
     expect_part(row, &json!({"instructions": seen.instructions, "marked_with_source": marked}))
 }
 
-/// Whether a run gets a history that nobody has asked for, and whether the model is shown what it holds.
+/// Whether a run gets a history that nobody has asked for, and whether the model is shown what it
+/// holds.
 pub(super) fn remembering(row: &Row) -> Result<(), String> {
     let situation = row.text("situation")?;
     let model = saying(&["one", "two"]);
@@ -246,9 +267,8 @@ pub(super) fn remembering(row: &Row) -> Result<(), String> {
         }
         "session, no provider" => builder(&model),
         // What it offers is of no matter here: it is a provider, and no history.
-        "session, file-access provider only" => {
-            builder(&model).context_provider(Provider { id: "file_access".into(), ..Provider::default() })
-        }
+        "session, file-access provider only" => builder(&model)
+            .context_provider(Provider { id: "file_access".into(), ..Provider::default() }),
         "session, history provider that loads" => builder(&model).context_provider(history),
         "session, history provider with load_messages off" => {
             builder(&model).context_provider(history.with_flags(loads_not))

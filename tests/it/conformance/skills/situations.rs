@@ -32,7 +32,8 @@ pub(super) async fn offered(row: &Row) -> Result<(), String> {
         }
         Some(Value::Array(names)) => {
             for name in names {
-                builder = builder.skill(named(name.as_str().ok_or("a name is no text")?, "a skill")?);
+                builder =
+                    builder.skill(named(name.as_str().ok_or("a name is no text")?, "a skill")?);
             }
         }
         Some(Value::Object(skills)) => {
@@ -44,8 +45,10 @@ pub(super) async fn offered(row: &Row) -> Result<(), String> {
     }
     let skills = built(builder)?;
     let model = ScriptedClient::new([Reply::text("done")]).recording();
-    let agent =
-        Agent::builder(model.clone()).context_provider(skills).build().map_err(|error| error.to_string())?;
+    let agent = Agent::builder(model.clone())
+        .context_provider(skills)
+        .build()
+        .map_err(|error| error.to_string())?;
     agent.run("hi").await.map_err(|error| error.to_string())?;
     let requests = model.requests();
     let request = requests.first().ok_or("the model was not asked")?;
@@ -64,10 +67,13 @@ pub(super) async fn offered(row: &Row) -> Result<(), String> {
             ("instructions", Value::Null) => json!(instructions),
             ("instructions", Value::String(part)) => {
                 let text = instructions.unwrap_or_default();
-                let holds = if part.is_empty() { text.is_empty() } else { text.contains(part.as_str()) };
+                let holds =
+                    if part.is_empty() { text.is_empty() } else { text.contains(part.as_str()) };
                 json!(if holds { part } else { text })
             }
-            ("instructions", Value::Array(parts)) if parts.is_empty() => json!(Vec::from_iter(instructions)),
+            ("instructions", Value::Array(parts)) if parts.is_empty() => {
+                json!(Vec::from_iter(instructions))
+            }
             _ => return Err(format!("unknown key `{key}` in `expect`")),
         };
         expect_same(key, expected, &got)?;
@@ -87,8 +93,8 @@ pub(super) async fn component_script(row: &Row) -> Result<(), String> {
             let limits = Limits { cpu_ms_max: 100, ..Limits::default() };
             (Module { body: "(loop $again (br $again))", ..Module::default() }, limits)
         }
-        // What the interface of files can refuse it refuses with a value, and the guest goes on. This one does not take that and
-        // goes for what cannot be refused with a value.
+        // What the interface of files can refuse it refuses with a value, and the guest goes on.
+        // This one does not take that and goes for what cannot be refused with a value.
         "opens a file outside the skill and is stopped" => {
             let module = Module {
                 wit: "
@@ -131,7 +137,8 @@ pub(super) async fn component_script(row: &Row) -> Result<(), String> {
     };
     let fixture = fixture();
     fixture.folder.write("alpha/scripts/run.wasm", &script(module).component());
-    let skills = built(Skills::builder().root(fixture.folder.root()).runner(components_within(limits)))?;
+    let skills =
+        built(Skills::builder().root(fixture.folder.root()).runner(components_within(limits)))?;
     let args = json!({"skill_name": "alpha", "script_name": "scripts/run.wasm"});
     let ran = call(&toolset(&skills).await?, SkillTool::RunScript.name(), &args).await?;
     let tried_outside = ran.refused.iter().any(|refused| refused == "files:outside=read-only");
@@ -142,7 +149,8 @@ pub(super) async fn component_script(row: &Row) -> Result<(), String> {
     if let Some(expected) = expect.remove("denied") {
         let is_as_it_was =
             std::fs::read(fixture.folder.path("alpha/root.txt")).is_ok_and(|text| text == b"ROOT");
-        let denied = ran.json().ok().and_then(|json| json.get("denied").cloned()).unwrap_or_default();
+        let denied =
+            ran.json().ok().and_then(|json| json.get("denied").cloned()).unwrap_or_default();
         expect_same("denied", &expected, &json!(denied == true && is_as_it_was))?;
     }
     compare_ran(&Value::Object(expect), &ran, None)
@@ -161,7 +169,9 @@ pub(super) async fn swap(row: &Row) -> Result<(), String> {
     let folder = &fixture.folder;
     folder.write("elsewhere/guide.md", b"SECRET");
     let (moved, target) = match row.text("what")? {
-        "resource replaced by a link after discovery" => ("alpha/references/guide.md", "elsewhere/guide.md"),
+        "resource replaced by a link after discovery" => {
+            ("alpha/references/guide.md", "elsewhere/guide.md")
+        }
         "directory replaced by a link after discovery" => ("alpha/references", "elsewhere"),
         other => return Err(format!("unknown situation `{other}`")),
     };
@@ -212,14 +222,19 @@ pub(super) async fn allowed_tools(row: &Row) -> Result<(), String> {
 
 /// How often skills are looked for, and whether one that comes later is seen.
 pub(super) async fn caching(row: &Row) -> Result<(), String> {
-    let number = |names: &[&str]| names.iter().find_map(|name| row.get(name)).and_then(Value::as_f64);
+    let number =
+        |names: &[&str]| names.iter().find_map(|name| row.get(name)).and_then(Value::as_f64);
     let seconds = |of: &str| {
         let in_ms = number(&[&format!("{of}_ms")]).map(|ms| ms / 1000.0);
-        in_ms.or(number(&[of, &format!("{of}_s"), &format!("{of}_seconds")])).map(Duration::from_secs_f64)
+        in_ms
+            .or(number(&[of, &format!("{of}_s"), &format!("{of}_seconds")]))
+            .map(Duration::from_secs_f64)
     };
     let refresh = ["refresh", "refresh_interval", "interval"].iter().find_map(|name| seconds(name));
     let refresh =
-        refresh.or((row.flag("refresh") || row.flag("refresh_interval")).then_some(Duration::from_secs(1)));
+        refresh
+            .or((row.flag("refresh") || row.flag("refresh_interval"))
+                .then_some(Duration::from_secs(1)));
     let elapsed = ["elapsed", "after", "wait", "later"].iter().find_map(|name| seconds(name));
     let uses = number(&["uses", "runs", "calls", "reads", "times", "lists"]).unwrap_or(2.0) as u64;
     let folder = Folder::default();
@@ -249,12 +264,28 @@ pub(super) async fn caching(row: &Row) -> Result<(), String> {
     let looked = looked.load(Ordering::Relaxed);
     let is_new_seen = last.len() > first.len();
     let mut got = Map::new();
-    for key in ["reads", "discoveries", "searches", "loads", "times_read", "list_reads", "listings", "read"] {
+    for key in [
+        "reads",
+        "discoveries",
+        "searches",
+        "loads",
+        "times_read",
+        "list_reads",
+        "listings",
+        "read",
+    ] {
         got.insert(key.into(), json!(looked));
     }
-    for key in
-        ["new_skill_seen", "sees_new", "seen", "sees_new_skill", "reread", "refreshed", "new_seen", "changed"]
-    {
+    for key in [
+        "new_skill_seen",
+        "sees_new",
+        "seen",
+        "sees_new_skill",
+        "reread",
+        "refreshed",
+        "new_seen",
+        "changed",
+    ] {
         got.insert(key.into(), json!(is_new_seen));
     }
     for key in ["cached", "same", "read_once"] {
@@ -299,7 +330,9 @@ pub(super) async fn approval(row: &Row) -> Result<(), String> {
             for name in freed {
                 let name = name.as_str().ok_or("a tool is no text")?;
                 builder =
-                    builder.free([SkillTool::named(name).ok_or_else(|| format!("unknown tool `{name}`"))?]);
+                    builder
+                        .free([SkillTool::named(name)
+                            .ok_or_else(|| format!("unknown tool `{name}`"))?]);
             }
         }
         Some(Value::String(word)) => match word.as_str() {
@@ -309,15 +342,23 @@ pub(super) async fn approval(row: &Row) -> Result<(), String> {
             "all" => builder = builder.free(SkillTool::ALL),
             name => {
                 builder =
-                    builder.free([SkillTool::named(name).ok_or_else(|| format!("unknown word `{name}`"))?]);
+                    builder
+                        .free([SkillTool::named(name)
+                            .ok_or_else(|| format!("unknown word `{name}`"))?]);
             }
         },
         Some(other) => return Err(format!("unknown `freed` {other}")),
     }
     let tools = fixture().tools(builder).await?;
-    let free: Vec<_> =
-        SkillTool::ALL.iter().map(|tool| tool.name()).filter(|name| !tools.needs_approval(name)).collect();
-    compare(&row.expect, &members(json!({"needs_approval": needed(&tools), "free": free, "freed": free})))
+    let free: Vec<_> = SkillTool::ALL
+        .iter()
+        .map(|tool| tool.name())
+        .filter(|name| !tools.needs_approval(name))
+        .collect();
+    compare(
+        &row.expect,
+        &members(json!({"needs_approval": needed(&tools), "free": free, "freed": free})),
+    )
 }
 
 fn needed(tools: &Toolset) -> Vec<&str> {

@@ -10,15 +10,15 @@ use cofferdam_agent::BoxError;
 use cofferdam_engine::{Component, Engine, Grants, Mount, PluginOptions};
 use cofferdam_files::{DirectoryOptions, DirectoryStore};
 use cofferdam_skills::{
-    ComponentScripts, LoadComponent, ProgramSkill, SCRIPT_FOLDER, ScriptFile, ScriptRunner, SkillRoot,
-    SkillsBuilder,
+    ComponentScripts, LoadComponent, ProgramSkill, SCRIPT_FOLDER, ScriptFile, ScriptRunner,
+    SkillRoot, SkillsBuilder,
 };
 use cofferdam_tests::{config, shared_cache};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::functions::FunctionEnd;
 use cofferdam_tool::{
-    CallContext, CallRecord, Completion, FileAccess, InvalidArguments, Limits, MountName, Outcome, Output,
-    PluginName, ToolError, ToolSource, Toolset,
+    CallContext, CallRecord, Completion, FileAccess, InvalidArguments, Limits, MountName, Outcome,
+    Output, PluginName, ToolError, ToolSource, Toolset,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -65,7 +65,8 @@ struct World {
 fn world() -> &'static World {
     static WORLD: OnceLock<World> = OnceLock::new();
     WORLD.get_or_init(|| {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let mut config = config();
         config.cache_directory = Some(shared_cache());
         config.pool.concurrent_calls_max = 4;
@@ -94,9 +95,16 @@ struct OnEngine {
 
 #[async_trait]
 impl LoadComponent for OnEngine {
-    async fn load(&self, script: &ScriptFile, bytes: Arc<[u8]>) -> Result<Arc<dyn ToolSource>, BoxError> {
-        let mount =
-            Mount::new(MountName::new(SCRIPT_FOLDER)?, Arc::clone(&script.folder), FileAccess::ReadOnly);
+    async fn load(
+        &self,
+        script: &ScriptFile,
+        bytes: Arc<[u8]>,
+    ) -> Result<Arc<dyn ToolSource>, BoxError> {
+        let mount = Mount::new(
+            MountName::new(SCRIPT_FOLDER)?,
+            Arc::clone(&script.folder),
+            FileAccess::ReadOnly,
+        );
         let options = PluginOptions {
             name: PluginName::new(&script.skill)?,
             grants: Grants { mounts: vec![mount], ..Grants::default() },
@@ -154,16 +162,22 @@ impl Folder {
         Self { _holder: holder, path }
     }
 
-    /// A folder with the files and links of a row, or with the files and the descriptions of their skills.
+    /// A folder with the files and links of a row, or with the files and the descriptions of their
+    /// skills.
     pub(super) fn of_tree(tree: &Value, expect: &Value) -> Result<Self, String> {
         let lines: Vec<(String, Option<&str>)> = match tree {
             Value::Array(lines) => {
                 let line = |line: &Value| Some((line.as_str()?.to_owned(), None));
-                lines.iter().map(line).collect::<Option<_>>().ok_or("a line of `tree` is no text")?
+                lines
+                    .iter()
+                    .map(line)
+                    .collect::<Option<_>>()
+                    .ok_or("a line of `tree` is no text")?
             }
-            Value::Object(files) => {
-                files.iter().map(|(path, description)| (path.clone(), description.as_str())).collect()
-            }
+            Value::Object(files) => files
+                .iter()
+                .map(|(path, description)| (path.clone(), description.as_str()))
+                .collect(),
             other => return Err(format!("not a tree: {other}")),
         };
         let folder = Self::named(&root_name(&lines, expect));
@@ -233,12 +247,14 @@ impl Folder {
     }
 }
 
-/// What a row calls the root, which matters if that is a skill itself: the one name among those expected that no directory has.
+/// What a row calls the root, which matters if that is a skill itself: the one name among those
+/// expected that no directory has.
 fn root_name(lines: &[(String, Option<&str>)], expect: &Value) -> String {
     let is_skill = lines.iter().any(|(line, _)| line == "SKILL.md");
     let directories: BTreeSet<_> = lines.iter().flat_map(|(line, _)| line.split('/')).collect();
     let expected = expect.as_array().into_iter().flatten();
-    let mut names = expected.filter_map(|item| item.as_str().or(item.get("name").and_then(Value::as_str)));
+    let mut names =
+        expected.filter_map(|item| item.as_str().or(item.get("name").and_then(Value::as_str)));
     let name = names.find(|name| is_skill && *name != "<root>" && !directories.contains(name));
     name.unwrap_or("root").to_owned()
 }
@@ -257,7 +273,8 @@ pub(super) fn fixture() -> Fixture {
 impl Fixture {
     /// The tools over the three skills, and what else was said to the builder.
     pub(super) async fn tools(&self, builder: SkillsBuilder) -> Result<Toolset, String> {
-        let skills = builder.root(self.folder.root()).skill(self.inline()?).runner(components()).build();
+        let skills =
+            builder.root(self.folder.root()).skill(self.inline()?).runner(components()).build();
         let tools = skills.map_err(|error| error.to_string())?.tools().await;
         let mut toolset = Toolset::new();
         toolset.add(Arc::new(tools)).map_err(|error| error.to_string())?;
@@ -312,7 +329,8 @@ impl Ran {
             Output::Value(value) => Some(value.clone()),
             Output::Contents(_) => None,
         };
-        let refused = completion.record.refused.iter().map(|refusal| refusal.capability.to_string());
+        let refused =
+            completion.record.refused.iter().map(|refusal| refusal.capability.to_string());
         Ok(Self {
             text: shown.text(),
             is_error: shown.is_error,
@@ -332,9 +350,8 @@ impl Ran {
     /// The value, or what its text is as JSON.
     pub(super) fn json(&self) -> Result<Value, String> {
         match &self.value {
-            Some(Value::String(_)) | None => {
-                serde_json::from_str(&self.text).map_err(|error| format!("{error} in {:?}", self.text))
-            }
+            Some(Value::String(_)) | None => serde_json::from_str(&self.text)
+                .map_err(|error| format!("{error} in {:?}", self.text)),
             Some(value) => Ok(value.clone()),
         }
     }
@@ -351,7 +368,8 @@ pub(super) fn script<'a>(module: Module<'a>) -> Module<'a> {
     Module { definitions: vec![Definition { input_schema, ..Definition::new("run") }], ..module }
 }
 
-/// A script that returns `{"ok":true,"args":<args>}`: what it got, behind other words for its beginning.
+/// A script that returns `{"ok":true,"args":<args>}`: what it got, behind other words for its
+/// beginning.
 fn echo() -> Module<'static> {
     script(Module {
         fields: r#"(data (i32.const 300) "{\22ok\22:true,") (data (i32.const 320) "[\22boom\22]")"#,

@@ -2,7 +2,8 @@
 
 use cofferdam_agent::{Agent, Content, Message};
 use cofferdam_workflow::{
-    Concurrent, Ended, GroupChat, Handoff, InvalidOrchestration, Magentic, Sequential, Workflow, selector_fn,
+    Concurrent, Ended, GroupChat, Handoff, InvalidOrchestration, Magentic, Sequential, Workflow,
+    selector_fn,
 };
 use serde_json::{Value, json};
 
@@ -43,12 +44,14 @@ fn names(row: &Row) -> Result<Vec<String>, String> {
     let Some(list) = row.get("agents").or_else(|| row.get("participants")) else {
         return Ok(vec!["a".to_owned(), "b".to_owned()]);
     };
-    serde_json::from_value(list.clone()).map_err(|error| format!("{list} is no list of names: {error}"))
+    serde_json::from_value(list.clone())
+        .map_err(|error| format!("{list} is no list of names: {error}"))
 }
 
 /// The kind of orchestration that a row is about.
 fn kind(row: &Row) -> Option<&str> {
-    let names = ["kind", "pattern", "orchestration", "type", "mode", "builder", "what", "scenario", "case"];
+    let names =
+        ["kind", "pattern", "orchestration", "type", "mode", "builder", "what", "scenario", "case"];
     names.iter().find_map(|name| row.get(name)).and_then(Value::as_str)
 }
 
@@ -77,10 +80,16 @@ fn finished(workflow: Workflow, row: &Row) -> Result<Ended, String> {
 }
 
 /// The speakers that the row lists, one after another; everybody in turn if it lists none.
-fn group_chat(row: &Row, agents: Vec<Agent>) -> Result<Result<Workflow, InvalidOrchestration>, String> {
-    let listed = row.get("speakers").or_else(|| row.get("selector")).or_else(|| row.get("selects")).cloned();
+fn group_chat(
+    row: &Row,
+    agents: Vec<Agent>,
+) -> Result<Result<Workflow, InvalidOrchestration>, String> {
+    let listed =
+        row.get("speakers").or_else(|| row.get("selector")).or_else(|| row.get("selects")).cloned();
     let listed: Option<Vec<Option<String>>> = listed
-        .map(|list| serde_json::from_value(list).map_err(|error| format!("no list of speakers: {error}")))
+        .map(|list| {
+            serde_json::from_value(list).map_err(|error| format!("no list of speakers: {error}"))
+        })
         .transpose()?;
     let selector = selector_fn(move |chat: &[Message], participants: &[String]| {
         let round = chat.len().saturating_sub(1);
@@ -119,7 +128,9 @@ fn expect_agents(row: &Row, team: &Team, ended: &Ended) -> Result<(), String> {
                 json!(said.iter().filter_map(|text| text.strip_prefix("from ")).collect::<Vec<_>>())
             }
             "rounds" => json!(said.len()),
-            "seen" | "saw" | "sees" | "inputs" | "messages" | "seen_by" | "received" => saw(value, team)?,
+            "seen" | "saw" | "sees" | "inputs" | "messages" | "seen_by" | "received" => {
+                saw(value, team)?
+            }
             other => match about_agent(other, team) {
                 Some(name) => shaped(value, team.saw(name)?),
                 None => return Err(format!("unknown key `{other}` of `expect`")),
@@ -143,15 +154,19 @@ fn saw(expected: &Value, team: &Team) -> Result<Value, String> {
             Ok(Value::Object(got))
         }
         Value::Array(list) => {
-            let each =
-                team.models.iter().zip(list).map(|((name, _), value)| Ok(shaped(value, team.saw(name)?)));
+            let each = team
+                .models
+                .iter()
+                .zip(list)
+                .map(|((name, _), value)| Ok(shaped(value, team.saw(name)?)));
             each.collect::<Result<Vec<_>, String>>().map(Value::Array)
         }
         other => Err(format!("what agents saw is {other}")),
     }
 }
 
-/// What an agent saw, in the shape in which the row has it: a list of texts, how many they are, or the only one.
+/// What an agent saw, in the shape in which the row has it: a list of texts, how many they are, or
+/// the only one.
 fn shaped(expected: &Value, saw: Value) -> Value {
     match (expected, saw.as_array()) {
         (Value::Number(_), Some(list)) => json!(list.len()),
@@ -167,12 +182,17 @@ fn about_agent<'t>(key: &str, team: &'t Team) -> Option<&'t str> {
         return Some(*name);
     }
     let mut words: Vec<_> = key.split('_').collect();
-    let sights =
-        ["see", "sees", "seen", "saw", "input", "inputs", "messages", "gets", "got", "received", "receives"];
+    let sights = [
+        "see", "sees", "seen", "saw", "input", "inputs", "messages", "gets", "got", "received",
+        "receives",
+    ];
     let is_about_sight = words.iter().any(|word| sights.contains(word));
-    words.retain(|word| !sights.contains(word) && !["by", "of", "agent", "model", "the"].contains(word));
+    words.retain(|word| {
+        !sights.contains(word) && !["by", "of", "agent", "model", "the"].contains(word)
+    });
     let [word] = words.as_slice() else { return None };
-    let ordinals = [("first", 0), ("second", 1), ("third", 2), ("last", names.len().saturating_sub(1))];
+    let ordinals =
+        [("first", 0), ("second", 1), ("third", 2), ("last", names.len().saturating_sub(1))];
     let place = ordinals.iter().find(|(ordinal, _)| ordinal == word).map(|(_, place)| *place);
     let named = names.iter().position(|name| name == word);
     named.or(place).filter(|_| is_about_sight).and_then(|place| names.get(place).copied())
@@ -253,12 +273,16 @@ fn pauses(names: &[String]) -> Result<(), String> {
     let answers: Vec<_> = ended.outputs().map(|output| output.text()).collect();
     let first = names.first().ok_or("nobody takes part")?;
     if ended.requests().len() != 1 || answers != [format!("from {first}")] {
-        return Err(format!("{answers:?} were said, and {} requests are open", ended.requests().len()));
+        return Err(format!(
+            "{answers:?} were said, and {} requests are open",
+            ended.requests().len()
+        ));
     }
     // What the person says goes to whoever was spoken to.
     let workflow = Handoff::new(team.agents.clone()).build().map_err(|error| error.to_string())?;
     let id = ended.requests()[0].id.clone();
-    let resumed = workflow.resume(ended.snapshot).map_err(|error| error.to_string())?.answer(id, "more");
+    let resumed =
+        workflow.resume(ended.snapshot).map_err(|error| error.to_string())?.answer(id, "more");
     let _ended = block_on(async { resumed.await.map_err(|error| error.to_string()) })?;
     let expected = json!(["hi", format!("from {first}"), "more"]);
     super::super::expect_same("seen after the answer", &expected, &team.saw(first)?)

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cofferdam_workflow::{
-    Condition, FunctionExecutor, IntermediateFrom, InvalidWorkflow, OutputFrom, Selection, Step, Switch,
-    Workflow, WorkflowBuilder, executor_fn,
+    Condition, FunctionExecutor, IntermediateFrom, InvalidWorkflow, OutputFrom, Selection, Step,
+    Switch, Workflow, WorkflowBuilder, executor_fn,
 };
 use serde_json::{Value, json};
 
@@ -61,7 +61,9 @@ pub(super) fn of(row: &Row) -> Result<Built, String> {
         "cond-false" => conditional(false),
         "dup-edge" => chain_of(&["a", "b"], false).edge("a", "b"),
         "dup-id" => chain_of(&["a", "b"], false).executor(appends("a", false)),
-        "type-mismatch" => empty().executor(appends("a", false)).executor(counts("b")).edge("a", "b"),
+        "type-mismatch" => {
+            empty().executor(appends("a", false)).executor(counts("b")).edge("a", "b")
+        }
         "unreachable" => chain_of(&["a", "b"], false)
             .executor(appends("c", false))
             .executor(appends("d", false))
@@ -85,7 +87,8 @@ pub(super) fn of(row: &Row) -> Result<Built, String> {
     Ok(builder.build())
 }
 
-/// The word that names the graph. A description alone will do if it names one graph; a wrong one beside a word will not.
+/// The word that names the graph. A description alone will do if it names one graph; a wrong one
+/// beside a word will not.
 fn scenario(row: &Row) -> Result<String, String> {
     let described = match row.get("what").and_then(Value::as_str) {
         Some(what) => {
@@ -175,7 +178,9 @@ pub(super) fn selection(row: &Row) -> Result<Built, String> {
             list => OutputFrom::from(ids(list)?),
         });
     }
-    if let Some(intermediate) = row.get("intermediate_output_from").or_else(|| row.get("intermediate")) {
+    if let Some(intermediate) =
+        row.get("intermediate_output_from").or_else(|| row.get("intermediate"))
+    {
         builder = builder.intermediate_output_from(match intermediate {
             Value::String(word) => IntermediateFrom::from(word.as_str()),
             list => IntermediateFrom::from(ids(list)?),
@@ -185,7 +190,8 @@ pub(super) fn selection(row: &Row) -> Result<Built, String> {
 }
 
 fn ids(list: &Value) -> Result<Vec<String>, String> {
-    serde_json::from_value(list.clone()).map_err(|error| format!("{list} is no list of ids: {error}"))
+    serde_json::from_value(list.clone())
+        .map_err(|error| format!("{list} is no list of ids: {error}"))
 }
 
 /// a → b, c → j, where c may stay silent. The list is yielded as it is.
@@ -193,8 +199,12 @@ fn fan(all_fire: bool) -> WorkflowBuilder {
     let join = executor_fn("j", async |texts: Vec<String>, step: Step| Ok(step.output(&texts)?));
     let silent = executor_fn("c", async |_: String, _: Step| Ok(())).sending::<String>();
     let builder = empty().executor(appends("a", false)).executor(appends("b", false));
-    let builder = if all_fire { builder.executor(appends("c", false)) } else { builder.executor(silent) };
-    builder.executor(join.yielding::<Vec<String>>()).fan_out("a", ["b", "c"]).fan_in(["b", "c"], "j")
+    let builder =
+        if all_fire { builder.executor(appends("c", false)) } else { builder.executor(silent) };
+    builder
+        .executor(join.yielding::<Vec<String>>())
+        .fan_out("a", ["b", "c"])
+        .fan_in(["b", "c"], "j")
 }
 
 fn conditional(holds: bool) -> WorkflowBuilder {
@@ -203,15 +213,21 @@ fn conditional(holds: bool) -> WorkflowBuilder {
 }
 
 fn has(part: &'static str) -> Condition {
-    Condition::new(format!("has {part}"), move |text| text.as_str().is_some_and(|text| text.contains(part)))
+    Condition::new(format!("has {part}"), move |text| {
+        text.as_str().is_some_and(|text| text.contains(part))
+    })
 }
 
 fn switch(switch: Switch) -> WorkflowBuilder {
     let targets = ["b", "c", "d"].map(|id| appends(id, true));
-    targets.into_iter().fold(empty().executor(passes("a")), WorkflowBuilder::executor).switch("a", switch)
+    targets
+        .into_iter()
+        .fold(empty().executor(passes("a")), WorkflowBuilder::executor)
+        .switch("a", switch)
 }
 
-/// a → some of the targets. What an unknown id is, only the row can say: it stands in the text that it expects.
+/// a → some of the targets. What an unknown id is, only the row can say: it stands in the text that
+/// it expects.
 fn multi_selection(selection: &str, row: &Row) -> Result<WorkflowBuilder, String> {
     let selected: Vec<String> = match selection.strip_prefix("select-") {
         Some("none") => Vec::new(),
@@ -223,7 +239,8 @@ fn multi_selection(selection: &str, row: &Row) -> Result<WorkflowBuilder, String
     };
     let selection = Selection::new("row", move |_, _| selected.clone());
     let targets = ["b", "c"].map(|id| appends(id, true));
-    let builder = targets.into_iter().fold(empty().executor(appends("a", false)), WorkflowBuilder::executor);
+    let builder =
+        targets.into_iter().fold(empty().executor(appends("a", false)), WorkflowBuilder::executor);
     Ok(builder.select("a", ["b", "c"], selection))
 }
 
@@ -238,17 +255,20 @@ pub(super) fn endless() -> WorkflowBuilder {
     chain_of(&["a", "b"], false).edge("b", "a")
 }
 
-/// a → a, three times at most: without end if the row expects an error, and else until it has been there three times.
+/// a → a, three times at most: without end if the row expects an error, and else until it has been
+/// there three times.
 fn self_loop(row: &Row) -> WorkflowBuilder {
-    let is_endless =
-        ["error", "error_prefix", "raises", "raised"].iter().any(|name| row.expect.get(name).is_some());
+    let is_endless = ["error", "error_prefix", "raises", "raised"]
+        .iter()
+        .any(|name| row.expect.get(name).is_some());
     let goes_on = Condition::new("goes on", move |text| {
         is_endless || text.as_str().is_some_and(|text| text.matches('>').count() < 3)
     });
     empty().executor(appends("a", true)).edge_if("a", "a", goes_on).max_iterations(3)
 }
 
-/// a writes what b reads. c runs beside a's second step and must not see what is written in its own step.
+/// a writes what b reads. c runs beside a's second step and must not see what is written in its own
+/// step.
 fn shared_state() -> WorkflowBuilder {
     fn sees(id: &'static str, writes: bool) -> FunctionExecutor<String> {
         let executor = executor_fn(id, move |text: String, step: Step| async move {
@@ -268,7 +288,8 @@ fn shared_state() -> WorkflowBuilder {
 #[test]
 fn state_is_not_seen_in_the_superstep_that_writes_it() {
     static SEEN: AtomicBool = AtomicBool::new(false);
-    let writes = executor_fn("w", async |text: String, step: Step| Ok(step.set_state("k", json!(text))?));
+    let writes =
+        executor_fn("w", async |text: String, step: Step| Ok(step.set_state("k", json!(text))?));
     let reads = executor_fn("r", async |_: String, step: Step| {
         SEEN.store(!step.state("k").is_null(), Ordering::SeqCst);
         Ok(())

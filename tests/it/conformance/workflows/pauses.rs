@@ -35,7 +35,9 @@ enum About {
 fn about(key: &str, value: &Value) -> About {
     let has = |words: &[&str]| words.iter().any(|word| key.contains(word));
     match key {
-        _ if has(&["output", "yield", "result"]) && has(&["before", "first", "paus"]) => About::OutputsBefore,
+        _ if has(&["output", "yield", "result"]) && has(&["before", "first", "paus"]) => {
+            About::OutputsBefore
+        }
         _ if has(&["pending", "request"]) && has(&["after", "resum"]) => About::OpenAfter,
         "question" | "prompt" | "asked" => About::Asked,
         "request" if !value.is_number() && !value.is_boolean() => About::Asked,
@@ -46,12 +48,14 @@ fn about(key: &str, value: &Value) -> About {
     }
 }
 
-/// An executor asks; the answer resumes it, in the run that asked and in one that was restored meanwhile.
+/// An executor asks; the answer resumes it, in the run that asked and in one that was restored
+/// meanwhile.
 pub(super) fn request(row: &Row) -> Result<(), String> {
     if row.get("what").is_some_and(|what| what != ASKS) {
         return Err("unknown description".to_owned());
     }
-    let answer = row.get("answer").or_else(|| row.get("response")).cloned().unwrap_or_else(|| json!("yes"));
+    let answer =
+        row.get("answer").or_else(|| row.get("response")).cloned().unwrap_or_else(|| json!("yes"));
     let question = row.get("question").or_else(|| row.get("request")).or_else(|| row.get("prompt"));
     let question = question.cloned().unwrap_or_else(|| json!("what now?"));
     let workflow = asks(&question, wording(row, &answer))?;
@@ -79,8 +83,9 @@ fn text(error: WorkflowError) -> String {
 /// What is yielded of the answer: the answer itself, unless the row shows other words around it.
 fn wording(row: &Row, answer: &Value) -> Option<(String, String)> {
     let answer = answer.as_str()?;
-    let outputs =
-        ["outputs", "output", "outputs_after", "result"].iter().find_map(|name| row.expect.get(*name))?;
+    let outputs = ["outputs", "output", "outputs_after", "result"]
+        .iter()
+        .find_map(|name| row.expect.get(*name))?;
     let last = outputs.as_array().map_or(Some(outputs), |list| list.last())?.as_str()?;
     let (before, after) = last.split_once(answer)?;
     Some((before.to_owned(), after.to_owned()))
@@ -128,7 +133,9 @@ fn expect_pause(
             (About::Open, Value::Array(list)) => list.len() == paused.requests().len(),
             (About::OpenAfter, Value::Number(_)) => same(value, &json!(ended.requests().len())),
             (About::OpenAfter, Value::Array(list)) => list.len() == ended.requests().len(),
-            (About::Open | About::Pauses, Value::Bool(pauses)) => *pauses != paused.snapshot.is_done(),
+            (About::Open | About::Pauses, Value::Bool(pauses)) => {
+                *pauses != paused.snapshot.is_done()
+            }
             (About::Pauses, Value::String(_)) => !paused.snapshot.is_done(),
             (About::Ends, Value::Bool(is_done)) => *is_done == ended.snapshot.is_done(),
             (About::OutputsBefore, list) => same(list, &json!(before)),
@@ -171,7 +178,9 @@ fn restored(other: &Workflow, input: Payload) -> Result<Came, String> {
         let snapshot = checkpoints.load("row", &ids[0]).await.map_err(|error| error.to_string())?;
         match other.resume(snapshot) {
             Ok(run) => Ok(Came::ended(&run.await.map_err(text)?)),
-            Err(error) => Ok(Came { error: Some(error.to_string()), refused: true, ..Came::default() }),
+            Err(error) => {
+                Ok(Came { error: Some(error.to_string()), refused: true, ..Came::default() })
+            }
         }
     })
 }

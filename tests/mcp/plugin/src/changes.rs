@@ -1,7 +1,7 @@
 //! Tools after which the server offers something else.
 //!
-//! No tool can change what its server offers. These leave a sign in their store; whoever runs the suite sees it and changes a
-//! plugin of the server.
+//! No tool can change what its server offers. These leave a sign in their store; whoever runs the
+//! suite sees it and changes a plugin of the server.
 
 use cofferdam_sdk::files::Store;
 use cofferdam_sdk::{ToolFailure, call, tool};

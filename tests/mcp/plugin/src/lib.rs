@@ -1,7 +1,8 @@
 //! The tools, prompts and resources that the conformance suite of MCP expects of a server.
 //!
-//! Prompts and resources are tools too: a server shows the result of a tool as one, by its configuration. The suite says what
-//! each of them is called, takes and answers; the texts are its own.
+//! Prompts and resources are tools too: a server shows the result of a tool as one, by its
+//! configuration. The suite says what each of them is called, takes and answers; the texts are its
+//! own.
 
 pub mod asks;
 pub mod changes;

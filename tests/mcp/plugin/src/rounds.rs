@@ -1,7 +1,7 @@
 //! Tools whose questions a client may answer with its next request.
 //!
-//! A question that the suite knows by name has that name. What the suite calls the state of a request is the host's: each of
-//! these tools simply asks and goes on.
+//! A question that the suite knows by name has that name. What the suite calls the state of a
+//! request is the host's: each of these tools simply asks and goes on.
 
 use cofferdam_sdk::client::{self, Answer, Kind, Question, Reply};
 use cofferdam_sdk::serde_json::Value;

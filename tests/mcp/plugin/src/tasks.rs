@@ -1,4 +1,5 @@
-//! Tools that a client may follow as tasks. A call becomes one when it takes long, or says how far it is.
+//! Tools that a client may follow as tasks. A call becomes one when it takes long, or says how far
+//! it is.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -44,7 +45,8 @@ pub fn failing_job() -> Result<(), ToolFailure> {
     Err(ToolFailure::new("failing_job: intentional tool execution error"))
 }
 
-/// Needs, after a while, what the suite's client does not declare. The protocol has an error of its own for that.
+/// Needs, after a while, what the suite's client does not declare. The protocol has an error of its
+/// own for that.
 #[tool(read_only, long_running)]
 pub fn protocol_error_job() -> Result<String, ToolFailure> {
     begin();

@@ -1,4 +1,5 @@
-//! One tool that does many kinds of harm, one for each name. What the host makes of them is in `tests/it/hostile/`.
+//! One tool that does many kinds of harm, one for each name. What the host makes of them is in
+//! `tests/it/hostile/`.
 
 mod blocking;
 mod floods;

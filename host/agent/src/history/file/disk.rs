@@ -76,7 +76,9 @@ impl Disk {
         let Some(file) = open(&self.directory, name, Purpose::Cut)? else { return Ok(0) };
         let _turn = take_turn(&file, name, Purpose::Cut)?;
         let bytes = self.bytes(&file, name)?;
-        let Some(start) = record::read(&bytes, name, self.options.record_bytes_max, true)?.torn_from else {
+        let Some(start) =
+            record::read(&bytes, name, self.options.record_bytes_max, true)?.torn_from
+        else {
             return Ok(0);
         };
         let torn = bytes.get(start..).unwrap_or_default();
@@ -85,7 +87,11 @@ impl Disk {
         if self.options.sync {
             file.sync_all().map_err(failed)?;
         }
-        tracing::warn!(file = name, bytes = torn.len(), "moved a torn last line of a history aside");
+        tracing::warn!(
+            file = name,
+            bytes = torn.len(),
+            "moved a torn last line of a history aside"
+        );
         Ok(torn.len() as u64)
     }
 

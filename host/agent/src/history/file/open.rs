@@ -5,17 +5,21 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use cap_fs_ext::{FollowSymlinks, MetadataExt as _, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
+use cap_fs_ext::{
+    FollowSymlinks, MetadataExt as _, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _,
+};
 use cap_std::fs::{Dir, OpenOptions};
 
 use crate::history::HistoryError;
 
-/// How long a file is waited for that another process has locked. Whoever has it holds it for one write.
+/// How long a file is waited for that another process has locked. Whoever has it holds it for one
+/// write.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 /// Pause between two tries. Short, because nobody keeps a place in a queue.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Locks of this process; the file's device and number say which one is a file's. Two files may have the same one.
+/// Locks of this process; the file's device and number say which one is a file's. Two files may
+/// have the same one.
 static TURNS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
 /// What a file is opened for.
@@ -29,7 +33,11 @@ pub(super) enum Purpose {
 }
 
 /// The file `name` of `directory`; `None` if there is none and none is made.
-pub(super) fn open(directory: &Dir, name: &str, purpose: Purpose) -> Result<Option<File>, HistoryError> {
+pub(super) fn open(
+    directory: &Dir,
+    name: &str,
+    purpose: Purpose,
+) -> Result<Option<File>, HistoryError> {
     let failed = |error| HistoryError::Io { file: name.to_owned(), error };
     // Before it is opened: opening a device can do things.
     require_regular(directory, name)?;
@@ -41,7 +49,9 @@ pub(super) fn open(directory: &Dir, name: &str, purpose: Purpose) -> Result<Opti
             }
             Err(HistoryError::NotRegular { file: name.to_owned() })
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound && purpose != Purpose::Append => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && purpose != Purpose::Append => {
+            Ok(None)
+        }
         Err(error) => Err(require_regular(directory, name).err().unwrap_or_else(|| failed(error))),
     }
 }
@@ -78,7 +88,8 @@ pub(super) struct Turn {
     _here: MutexGuard<'static, ()>,
 }
 
-/// Waits until nobody writes, at most [`WAIT_MAX`] for another process. The system's lock goes with the file.
+/// Waits until nobody writes, at most [`WAIT_MAX`] for another process. The system's lock goes with
+/// the file.
 pub(super) fn take_turn(file: &File, name: &str, purpose: Purpose) -> Result<Turn, HistoryError> {
     let metadata = cap_std::fs::Metadata::from_file(file);
     let metadata = metadata.map_err(|error| HistoryError::Io { file: name.to_owned(), error })?;

@@ -37,8 +37,9 @@ async fn a_line_that_is_no_message_is_an_error_that_names_the_line_and_the_file(
     let record = |text: &str| serde_json::to_string(&Message::user(text)).unwrap();
     let (a, b) = (record("a"), record("b"));
     let line = |line| Err(format!("Failed to deserialize history line {line} from 's1.jsonl'."));
-    let mapping =
-        |line| Err(format!("History record {line} in 's1.jsonl' did not deserialize to a mapping."));
+    let mapping = |line| {
+        Err(format!("History record {line} in 's1.jsonl' did not deserialize to a mapping."))
+    };
     let shows = |texts: &[&str]| Ok(texts.iter().map(ToString::to_string).collect());
     let cases = [
         (String::new(), shows(&[])),
@@ -61,7 +62,10 @@ async fn a_line_that_is_no_message_is_an_error_that_names_the_line_and_the_file(
         assert_eq!(fs::read_to_string(directory.path().join("s1.jsonl")).unwrap(), before);
     }
     fs::write(directory.path().join("s1.jsonl"), [a.as_bytes(), b"\n\xff\n"].concat()).unwrap();
-    assert_eq!(shown(&files, "s1").await.unwrap_err(), "History file 's1.jsonl' is not valid UTF-8.");
+    assert_eq!(
+        shown(&files, "s1").await.unwrap_err(),
+        "History file 's1.jsonl' is not valid UTF-8."
+    );
 }
 
 #[tokio::test]
@@ -70,7 +74,9 @@ async fn a_torn_last_line_is_an_error_unless_its_repair_is_asked_for() {
     let path = directory.path().join("s1.jsonl");
     let repairing = FileHistoryOptions { repair_torn_end: true, ..FileHistoryOptions::default() };
     let a = serde_json::to_string(&Message::user("a")).unwrap();
-    for torn in [r#"{"type":"mess"#.as_bytes(), b"\xc3", b"\0\0\0", b"{\"type\":\"message\",\"x\":\"\xc3"] {
+    for torn in
+        [r#"{"type":"mess"#.as_bytes(), b"\xc3", b"\0\0\0", b"{\"type\":\"message\",\"x\":\"\xc3"]
+    {
         let _earlier = fs::remove_file(directory.path().join("s1.jsonl.torn"));
         let before = [a.as_bytes(), b"\n", torn].concat();
         for is_read_first in [true, false] {
@@ -126,8 +132,11 @@ async fn only_a_torn_end_is_repaired() {
 #[tokio::test]
 async fn nothing_is_written_that_could_not_be_read_again() {
     let directory = tempfile::tempdir().unwrap();
-    let options =
-        FileHistoryOptions { file_bytes_max: 1000, record_bytes_max: 400, ..FileHistoryOptions::default() };
+    let options = FileHistoryOptions {
+        file_bytes_max: 1000,
+        record_bytes_max: 400,
+        ..FileHistoryOptions::default()
+    };
     let files = open_with(directory.path(), options);
     files.append("s1", &texts(&["first"])).await.unwrap();
     let before = fs::read(directory.path().join("s1.jsonl")).unwrap();
@@ -141,7 +150,8 @@ async fn nothing_is_written_that_could_not_be_read_again() {
         let error = files.append("s1", &batch).await.unwrap_err();
         let is_expected = matches!(
             error,
-            HistoryError::Unwritable { number: 2, .. } | HistoryError::RecordTooLarge { line: 2, .. }
+            HistoryError::Unwritable { number: 2, .. }
+                | HistoryError::RecordTooLarge { line: 2, .. }
         );
         assert!(is_expected, "{error}");
     }
@@ -157,12 +167,18 @@ async fn nothing_is_written_that_could_not_be_read_again() {
 #[tokio::test]
 async fn what_others_have_written_is_read_within_the_limits() {
     let directory = tempfile::tempdir().unwrap();
-    let options =
-        FileHistoryOptions { file_bytes_max: 1000, record_bytes_max: 400, ..FileHistoryOptions::default() };
+    let options = FileHistoryOptions {
+        file_bytes_max: 1000,
+        record_bytes_max: 400,
+        ..FileHistoryOptions::default()
+    };
     let files = open_with(directory.path(), options);
     let path = directory.path().join("s1.jsonl");
     fs::write(&path, vec![b'\n'; 1001]).unwrap();
-    assert!(matches!(files.read("s1").await, Err(HistoryError::FileTooLarge { bytes_max: 1000, .. })));
+    assert!(matches!(
+        files.read("s1").await,
+        Err(HistoryError::FileTooLarge { bytes_max: 1000, .. })
+    ));
     fs::write(&path, format!("\n\"{}\"\n", "x".repeat(400))).unwrap();
     assert!(matches!(files.read("s1").await, Err(HistoryError::RecordTooLarge { line: 2, .. })));
 }
@@ -176,8 +192,10 @@ async fn appends_at_the_same_time_do_not_mix() {
         let files = if writer % 2 == 0 { shared.clone() } else { open(directory.path()) };
         tokio::spawn(async move {
             for number in 0..10 {
-                let batch =
-                    [format!("{writer} {number} a"), format!("{writer} {number} b {}", "x".repeat(5000))];
+                let batch = [
+                    format!("{writer} {number} a"),
+                    format!("{writer} {number} b {}", "x".repeat(5000)),
+                ];
                 files.append("s1", &texts(&batch.each_ref().map(String::as_str))).await.unwrap();
                 assert!(files.read("s1").await.unwrap().len().is_multiple_of(2));
             }
@@ -217,7 +235,8 @@ fn content() -> impl Strategy<Value = Content> {
 }
 
 fn message() -> impl Strategy<Value = Message> {
-    let role = prop_oneof![Just(Role::User), Just(Role::Assistant), Just(Role::Tool), Just(Role::System)];
+    let role =
+        prop_oneof![Just(Role::User), Just(Role::Assistant), Just(Role::Tool), Just(Role::System)];
     (role, prop::collection::vec(content(), 0..4), value()).prop_map(|(role, contents, value)| {
         let mut message = Message::new(role, contents);
         message.additional_properties = Map::from_iter([("k".to_owned(), value.clone())]);

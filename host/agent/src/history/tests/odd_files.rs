@@ -24,7 +24,8 @@ async fn what_is_not_a_regular_file_is_neither_read_nor_written_nor_waited_for()
     let _listener = UnixListener::bind(at("socket")).unwrap();
     for name in ["link-out", "link-in", "link-dangling", "directory", "fifo", "socket"] {
         let all = async {
-            let append = files.append(name, &texts(&["b"])).await.map_err(|error| error.to_string());
+            let append =
+                files.append(name, &texts(&["b"])).await.map_err(|error| error.to_string());
             let repair = files.repair(name).await.map_err(|error| error.to_string());
             [shown(&files, name).await.err(), append.err(), repair.err()]
         };

@@ -11,11 +11,14 @@ const APPENDS: usize = 40;
 /// Not a test by itself: what a child process does.
 #[tokio::test]
 async fn child() {
-    let (Some(directory), Ok(writer)) = (std::env::var_os(DIRECTORY), std::env::var(WRITER)) else { return };
+    let (Some(directory), Ok(writer)) = (std::env::var_os(DIRECTORY), std::env::var(WRITER)) else {
+        return;
+    };
     let files = open(Path::new(&directory));
     for number in 0..APPENDS {
         // Longer than what the kernel copies at once.
-        let batch = [format!("{writer} {number}"), format!("{writer} {number} {}", "x".repeat(20_000))];
+        let batch =
+            [format!("{writer} {number}"), format!("{writer} {number} {}", "x".repeat(20_000))];
         files.append("s1", &texts(&batch.each_ref().map(String::as_str))).await.unwrap();
         assert!(files.read("s1").await.unwrap().len().is_multiple_of(2));
     }

@@ -8,18 +8,30 @@ use crate::history::{History, HistoryFlags, IN_SESSION};
 use crate::{AfterRun, BeforeRun, ContextProvider, Response, Session};
 
 /// One run around which there are `history` and a provider that adds `ctx`. Gives what was loaded.
-async fn run(history: &History, session: Option<&Session>, input: &str, output: &str) -> Vec<String> {
+async fn run(
+    history: &History,
+    session: Option<&Session>,
+    input: &str,
+    output: &str,
+) -> Vec<String> {
     let source = history.source_id();
     let mut state = session.map_or(Value::Null, |session| session.part(source));
     let input = [Arc::new(Message::user(input))];
     let mut added = Added::default();
     added.messages.push(Arc::new(Message::user("ctx").from_source("provider")));
-    let mut before = BeforeRun { state: &mut state, session, input: &input, source, added: &mut added };
+    let mut before =
+        BeforeRun { state: &mut state, session, input: &input, source, added: &mut added };
     history.before_run(&mut before).await.unwrap();
     let response = Response::text_only(output);
     let context = &added.messages;
-    let mut after =
-        AfterRun { state: &mut state, session, input: &input, context, response: &response, error: None };
+    let mut after = AfterRun {
+        state: &mut state,
+        session,
+        input: &input,
+        context,
+        response: &response,
+        error: None,
+    };
     history.after_run(&mut after).await.unwrap();
     if let Some(session) = session {
         session.set_part(source, state);
@@ -29,7 +41,8 @@ async fn run(history: &History, session: Option<&Session>, input: &str, output: 
 
 async fn stored(session: &Session) -> Vec<String> {
     let records = session.part(IN_SESSION)["messages"].as_array().cloned().unwrap_or_default();
-    let messages = records.into_iter().map(|record| serde_json::from_value::<Message>(record).unwrap());
+    let messages =
+        records.into_iter().map(|record| serde_json::from_value::<Message>(record).unwrap());
     messages.map(|message| message.text()).collect()
 }
 
@@ -51,7 +64,11 @@ async fn each_flag_decides_about_its_own_messages() {
                 (flags.store_inputs, input),
                 (flags.store_outputs, output),
             ];
-            parts.into_iter().filter(|(is_stored, _)| *is_stored).map(|(_, text)| text.to_owned()).collect()
+            parts
+                .into_iter()
+                .filter(|(is_stored, _)| *is_stored)
+                .map(|(_, text)| text.to_owned())
+                .collect()
         };
         assert!(run(&history, Some(&session), "q1", "one").await.is_empty());
         let loaded = run(&history, Some(&session), "q2", "two").await;
@@ -108,8 +125,11 @@ async fn what_one_history_has_loaded_is_not_stored_by_another() {
     History::in_session().before_run(&mut before).await.unwrap();
     assert_eq!(added.messages.len(), 2);
 
-    let flags =
-        HistoryFlags { load_messages: false, store_context_messages: true, ..HistoryFlags::default() };
+    let flags = HistoryFlags {
+        load_messages: false,
+        store_context_messages: true,
+        ..HistoryFlags::default()
+    };
     let audit = History::in_session().with_source_id("audit").with_flags(flags);
     let (mut state, response) = (Value::Null, Response::text_only("two"));
     let input = texts(&["q2"]);

@@ -9,7 +9,8 @@ async fn a_call_that_was_given_up_does_not_get_the_result_of_a_later_one() {
         let call = Content::call("call_1", "echo", r#"{"text":"a"}"#);
         Reply { messages: vec![Message::new(Role::Assistant, vec![call])], ..Reply::default() }
     };
-    let client = ScriptedClient::new([asks(), asks(), Reply::text("done"), Reply::text("end")]).recording();
+    let client =
+        ScriptedClient::new([asks(), asks(), Reply::text("done"), Reply::text("end")]).recording();
     let (log, session) = (Log::default(), Session::new());
     let approvals = Approvals::by_default(ApprovalMode::Always);
     let agent = agent(&client, &log).approvals(approvals).build().unwrap();

@@ -17,8 +17,10 @@ const SOON: Duration = Duration::from_secs(20);
 #[tokio::test]
 async fn a_run_is_cancelled_while_a_tool_runs_and_the_session_knows_what_was_done() {
     let (log, session) = (Log::default(), Session::with_id("s"));
-    let client =
-        calling(&[&[("echo", r#"{"text":"first"}"#)], &[("echo", r#"{"text":"a"}"#), ("slow", "{}")]]);
+    let client = calling(&[
+        &[("echo", r#"{"text":"first"}"#)],
+        &[("echo", r#"{"text":"a"}"#), ("slow", "{}")],
+    ]);
     let agent = agent(&client, &log).build().unwrap();
     let cancellation = CancellationToken::new();
     let run = agent.run("go").session(&session).cancellation(cancellation.clone()).into_future();
@@ -28,7 +30,8 @@ async fn a_run_is_cancelled_while_a_tool_runs_and_the_session_knows_what_was_don
         }
         cancellation.cancel();
     };
-    let (ended, ()) = tokio::time::timeout(SOON, async { tokio::join!(run, cancel) }).await.unwrap();
+    let (ended, ()) =
+        tokio::time::timeout(SOON, async { tokio::join!(run, cancel) }).await.unwrap();
     assert!(matches!(ended, Err(RunError::Cancelled)), "{ended:?}");
 
     let next = calling(&[]);
@@ -37,7 +40,8 @@ async fn a_run_is_cancelled_while_a_tool_runs_and_the_session_knows_what_was_don
     let seen = next.requests().remove(0).messages;
     // The call that was cut short is not shown; what was done is.
     assert_eq!(told(&seen), ["go", "first", "a", "and now?"]);
-    let calls: Vec<_> = seen.iter().flat_map(|message| message.calls()).map(|call| &call.name).collect();
+    let calls: Vec<_> =
+        seen.iter().flat_map(|message| message.calls()).map(|call| &call.name).collect();
     assert_eq!(calls, ["echo", "echo"]);
 }
 
@@ -113,7 +117,8 @@ async fn an_answer_comes_with_new_text_and_keeps_its_place() {
     let approvals = Approvals::default().with("echo", ApprovalMode::Always);
     let agent = agent(&client, &log).approvals(approvals).build().unwrap();
     let response = agent.run("go").session(&session).await.unwrap();
-    let mut contents: Vec<_> = response.approval_requests().map(|request| request.approve()).collect();
+    let mut contents: Vec<_> =
+        response.approval_requests().map(|request| request.approve()).collect();
     contents.push(Content::text("and be quick"));
     agent.run(Message::new(Role::User, contents)).session(&session).await.unwrap();
     let seen = client.requests().remove(1).messages;

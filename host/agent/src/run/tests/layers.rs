@@ -10,8 +10,8 @@ use cofferdam_tool::retry::Backoff;
 use super::{Log, agent, calling, told};
 use crate::middleware::{Audit, FailureConversion, RateLimit, Redaction, Retry, Timeout};
 use crate::{
-    Agent, ApprovalMode, Approvals, InvalidAgent, Layer, LoopSettings, MiddlewareRefused, ScriptedClient,
-    Session, allow_always,
+    Agent, ApprovalMode, Approvals, InvalidAgent, Layer, LoopSettings, MiddlewareRefused,
+    ScriptedClient, Session, allow_always,
 };
 
 fn retry() -> Layer {
@@ -36,7 +36,8 @@ async fn what_may_pass_is_tried_again_inside_the_conversion() {
 #[test]
 fn retrying_outside_of_the_conversion_is_refused_when_the_agent_is_built() {
     let client = calling(&[]);
-    let builder = agent(&client, &Log::default()).layer(retry()).layer(Layer::function(FailureConversion));
+    let builder =
+        agent(&client, &Log::default()).layer(retry()).layer(Layer::function(FailureConversion));
     let refused = InvalidAgent::Middleware(MiddlewareRefused::RetryOutsideConversion);
     assert_eq!(builder.build().unwrap_err(), refused);
 }
@@ -47,7 +48,8 @@ async fn a_call_that_takes_too_long_is_a_timeout() {
     let limit = Layer::function(Timeout::new(Duration::from_millis(20)));
     let agent = agent(&client, &Log::default()).layer(limit).build().unwrap();
     let response = agent.run("go").await.unwrap();
-    let text = r#"{"error":{"message":"An unexpected error occurred (Timeout). Please try again."}}"#;
+    let text =
+        r#"{"error":{"message":"An unexpected error occurred (Timeout). Please try again."}}"#;
     assert_eq!(told(&response.messages), [text, "done"]);
 }
 
@@ -64,8 +66,10 @@ async fn a_tool_that_is_called_too_often_says_when_to_come_back() {
 async fn secrets_are_taken_out_of_results_and_failures() {
     let redactor = Arc::new(Redactor::new([("key", &SecretText::new("no such thing"))]).unwrap());
     let client = calling(&[&[("echo", r#"{"text":"no such thing!"}"#), ("fail", "{}")]]);
-    let agent =
-        agent(&client, &Log::default()).layer(Layer::function(Redaction::new(redactor))).build().unwrap();
+    let agent = agent(&client, &Log::default())
+        .layer(Layer::function(Redaction::new(redactor)))
+        .build()
+        .unwrap();
     let told = told(&agent.run("go").await.unwrap().messages).join("\n");
     assert!(!told.contains("no such thing"), "{told}");
 }
@@ -81,7 +85,8 @@ async fn every_call_is_recorded_with_its_true_outcome() {
     let client = calling(&[&[("echo", "{}"), ("fail", "{}"), ("crash", "{}"), ("echo", bad)]]);
     let agent = agent(&client, &Log::default()).layer(Layer::function(audit)).build().unwrap();
     agent.run("go").await.unwrap();
-    let expected = ["echo ok {}", "fail failure {}", "crash error {}", &format!("echo refused {bad}")];
+    let expected =
+        ["echo ok {}", "fail failure {}", "crash error {}", &format!("echo refused {bad}")];
     assert_eq!(*lines.lock().unwrap(), expected);
 }
 
@@ -121,7 +126,8 @@ async fn what_is_allowed_for_always_is_allowed_to_one_origin() {
     assert!(told[0].starts_with("Error: The tool has changed since"), "{told:?}");
     assert_eq!(requested(response).unwrap().origin.unwrap().to_string(), "program:second");
     assert!(log.lock().unwrap().is_empty());
-    let response = agent_of(&calling(&[batch]), "first", &log).run("go").session(&session).await.unwrap();
+    let response =
+        agent_of(&calling(&[batch]), "first", &log).run("go").session(&session).await.unwrap();
     assert!(requested(response).is_none());
     assert_eq!(*log.lock().unwrap(), ["first"]);
 }
@@ -143,7 +149,8 @@ async fn what_is_allowed_for_always_is_not_asked_again() {
     let request = response.approval_requests().next().unwrap().clone();
     assert_eq!(request.function_call.arguments, r#"{"text":"b"}"#);
     allow_always(&session, crate::Scope::every_call(&request).unwrap());
-    let response = agent.run(vec![request.refuse(Some("no".to_owned()))]).session(&session).await.unwrap();
+    let response =
+        agent.run(vec![request.refuse(Some("no".to_owned()))]).session(&session).await.unwrap();
     let refused = "Error: Tool call invocation was rejected by user. no";
     assert_eq!(told(&response.messages), [refused, "a", "done"]);
     let rules = crate::standing_rules(&session);
@@ -151,7 +158,8 @@ async fn what_is_allowed_for_always_is_not_asked_again() {
     assert_eq!((rules.len(), crate::standing_rules(&session).len()), (2, 0));
     // Whoever is always asked about a tool has said so of the tool itself.
     let strict = Approvals::default().with("echo", ApprovalMode::Always);
-    let agent = super::agent(&calling(&[batch]), &Log::default()).approvals(strict).build().unwrap();
+    let agent =
+        super::agent(&calling(&[batch]), &Log::default()).approvals(strict).build().unwrap();
     let response = agent.run("go").session(&session).await.unwrap();
     assert_eq!(response.approval_requests().count(), 1);
 }

@@ -44,7 +44,8 @@ impl ChatClient for Tireless {
 async fn a_run_of_a_thousand_calls_ends_with_everything_in_its_response() {
     let client = Arc::new(Tireless::default());
     let settings = LoopSettings { max_iterations: 1000, ..LoopSettings::default() };
-    let agent = Agent::builder(Arc::clone(&client)).tools(toolset(&Log::default())).settings(settings);
+    let agent =
+        Agent::builder(Arc::clone(&client)).tools(toolset(&Log::default())).settings(settings);
     let response = agent.build().unwrap().run("go").await.unwrap();
     assert_eq!(response.messages.len(), 2001);
     assert_eq!(client.largest.load(Ordering::SeqCst), 2001);
@@ -52,14 +53,16 @@ async fn a_run_of_a_thousand_calls_ends_with_everything_in_its_response() {
 
 #[tokio::test]
 async fn what_a_model_is_sent_stays_short_where_old_messages_are_summarised() {
-    let summaries = ScriptedClient::new((0..1000).map(|index| Reply::text(format!("summary {index}"))));
+    let summaries =
+        ScriptedClient::new((0..1000).map(|index| Reply::text(format!("summary {index}"))));
     let client = Arc::new(Tireless::default());
     let settings = LoopSettings {
         max_iterations: 200,
         iteration_completed: Some(Arc::new(Compaction::new(summaries, 500, 4))),
         ..LoopSettings::default()
     };
-    let agent = Agent::builder(Arc::clone(&client)).tools(toolset(&Log::default())).settings(settings);
+    let agent =
+        Agent::builder(Arc::clone(&client)).tools(toolset(&Log::default())).settings(settings);
     let response = agent.build().unwrap().run("go").await.unwrap();
     assert_eq!(response.messages.len(), 401);
     assert_eq!(told(&response.messages).last().map(String::as_str), Some("done"));
@@ -95,7 +98,8 @@ async fn what_sources_say_about_their_tools_comes_after_the_agents_own_words() {
     let mut described = Toolset::new();
     described.add(Arc::new(Described(source))).unwrap();
     let client = super::calling(&[]);
-    let agent = Agent::builder(client.clone()).tools(described).instructions("Be brief.").build().unwrap();
+    let agent =
+        Agent::builder(client.clone()).tools(described).instructions("Be brief.").build().unwrap();
     agent.run("go").await.unwrap();
     let told = client.requests().remove(0).options.instructions;
     assert_eq!(told.as_deref(), Some("Be brief.\nAbout the tools of `described`:\nEcho first."));

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use super::{Log, agent, calling, toolset};
 use crate::middleware::{AgentContext, AgentResult, ChatContext, ChatResult, Signal};
 use crate::{
-    AfterScript, Agent, Content, Delta, Layer, LoopSettings, Message, Middleware, Next, OnErrorLimit, Reply,
-    ReplyBuilder, Response, Role, ScriptedClient, TokenUsage, Update,
+    AfterScript, Agent, Content, Delta, Layer, LoopSettings, Message, Middleware, Next,
+    OnErrorLimit, Reply, ReplyBuilder, Response, Role, ScriptedClient, TokenUsage, Update,
 };
 
 fn content() -> impl Strategy<Value = Content> {
@@ -99,7 +99,8 @@ async fn the_updates_of_a_run_are_its_messages_in_order() {
     }
     let response = stream.finish().await.unwrap();
     let messages: Vec<_> = response.messages.iter().map(|message| (**message).clone()).collect();
-    // The updates of a reply do not say that another message begins where nobody else has spoken in between.
+    // The updates of a reply do not say that another message begins where nobody else has spoken in
+    // between.
     assert_eq!(builder.build().messages, messages);
     assert_eq!(tool_updates, 2);
 }
@@ -182,7 +183,8 @@ async fn middleware_is_left_before_the_stream_is_read_and_works_in_its_hooks() {
     let response = stream.finish().await.unwrap();
     assert_eq!(response.text(), "and more");
     assert_eq!(response.messages[0].text(), "DONE");
-    let expected = ["agent in", "agent out", "chat in", "chat out", "chat end", "response", "agent end"];
+    let expected =
+        ["agent in", "agent out", "chat in", "chat out", "chat end", "response", "agent end"];
     let mut seen = events.lock().unwrap().clone();
     assert_eq!(seen.len(), expected.len(), "{seen:?}");
     // The end is told once, when the last of it is read.

@@ -7,11 +7,13 @@ use crate::{BuildError, MissingTool};
 
 /// Where the WASI SDK of the Bytecode Alliance is by its own instructions.
 const WASI_SDK: &str = "/opt/wasi-sdk";
-/// The tested version first, then by age. `clang` on the PATH is often that of the machine, without parts for WebAssembly.
+/// The tested version first, then by age. `clang` on the PATH is often that of the machine, without
+/// parts for WebAssembly.
 const CLANGS: [&str; 7] = ["-19", "-22", "-21", "-20", "-18", "-17", ""];
 /// The name that all versions of clang and of its libraries know.
 const TARGET: &str = "--target=wasm32-wasi";
-/// The stack comes first in memory, so that one that is used up ends the call instead of overwriting data. Zig does that always.
+/// The stack comes first in memory, so that one that is used up ends the call instead of
+/// overwriting data. Zig does that always.
 const STACK_FIRST: &[&str] = &["-Wl,--stack-first"];
 
 /// A compiler, and what it needs to be told.
@@ -47,7 +49,8 @@ pub(super) fn find(wasi_sdk: Option<&Path>, is_cpp: bool) -> Result<Toolchain, B
         .ok_or_else(|| BuildError::Missing(missing(is_cpp)))
 }
 
-/// A clang that has a C library, what the compiler's own code calls, and a linker; for C++ its library as well.
+/// A clang that has a C library, what the compiler's own code calls, and a linker; for C++ its
+/// library as well.
 fn clang(program: &str, is_cpp: bool) -> Option<Toolchain> {
     let version = said(program, &["--version"])?.lines().next()?.to_owned();
     let file = |name: &str| said(program, &[TARGET, name]).map(|path| PathBuf::from(path.trim()));
@@ -62,7 +65,8 @@ fn clang(program: &str, is_cpp: bool) -> Option<Toolchain> {
     }
     let mut cpp = c.clone();
     // `clang-19` is `clang++-19` for C++.
-    let (folder, name) = program.rsplit_once('/').map_or(("", program), |(folder, name)| (folder, name));
+    let (folder, name) =
+        program.rsplit_once('/').map_or(("", program), |(folder, name)| (folder, name));
     let name = name.replacen("clang", "clang++", 1);
     let plus = if folder.is_empty() { name } else { format!("{folder}/{name}") };
     match cpp.first_mut() {

@@ -1,12 +1,16 @@
 //! Memory for the adapter that stands between the two previews of WASI, inside of a Go module.
 //!
-//! The adapter has a stack and a state in the module's memory. It asks the module's `cabi_realloc` for them, which is Go and
-//! cannot run before Go's runtime does, and the runtime needs the adapter to start. Without that function it grows the memory
-//! instead; Go takes all memory up to the end, and what it grows by later, for its own, and would lay its heap over the
-//! adapter's state. So the SDK has a block that Go never touches, and here the module gets a function `cabi_realloc_adapter` of four
-//! lines that gives it out. wit-component hands that one to the adapter.
+//! The adapter has a stack and a state in the module's memory. It asks the module's `cabi_realloc`
+//! for them, which is Go and cannot run before Go's runtime does, and the runtime needs the adapter
+//! to start. Without that function it grows the memory instead; Go takes all memory up to the end,
+//! and what it grows by later, for its own, and would lay its heap over the adapter's state. So the
+//! SDK has a block that Go never touches, and here the module gets a function
+//! `cabi_realloc_adapter` of four lines that gives it out. wit-component hands that one to the
+//! adapter.
 
-use wasm_encoder::{BlockType, ConstExpr, Encode, ExportKind, Function, RawSection, Section, ValType};
+use wasm_encoder::{
+    BlockType, ConstExpr, Encode, ExportKind, Function, RawSection, Section, ValType,
+};
 use wasmparser::{BinaryReader, DataKind, Operator, Parser, Payload, TypeRef};
 
 use crate::BuildError;
@@ -80,14 +84,17 @@ fn block(facts: &Facts<'_>) -> Result<u32, BuildError> {
     let &[mark] = facts.marks.as_slice() else {
         return Err(if facts.marks.is_empty() { no_sdk() } else { not_free() });
     };
-    let start = mark.checked_add(length(MARK)).and_then(|end| end.checked_next_multiple_of(PAGE_BYTES));
-    let start = start.filter(|start| start.checked_add(BLOCK_BYTES).is_some()).ok_or_else(not_free)?;
+    let start =
+        mark.checked_add(length(MARK)).and_then(|end| end.checked_next_multiple_of(PAGE_BYTES));
+    let start =
+        start.filter(|start| start.checked_add(BLOCK_BYTES).is_some()).ok_or_else(not_free)?;
     // A compiler that lays things out in another way would have the adapter write over the program.
     let is_free = facts.data.iter().all(|&(address, data)| {
         let from = start.saturating_sub(address);
         let to = (start + BLOCK_BYTES).saturating_sub(address).min(length(data));
         // Most programs have no data there; large ones have one piece for everything, zeros too.
-        data.get(from as usize..to as usize).is_none_or(|inside| inside.iter().all(|byte| *byte == 0))
+        data.get(from as usize..to as usize)
+            .is_none_or(|inside| inside.iter().all(|byte| *byte == 0))
     });
     if is_free { Ok(start) } else { Err(not_free()) }
 }
@@ -99,10 +106,15 @@ fn no_sdk() -> BuildError {
 }
 
 fn not_free() -> BuildError {
-    BuildError::Component("this Go compiler puts data where the SDK keeps memory for WASI".to_owned())
+    BuildError::Component(
+        "this Go compiler puts data where the SDK keeps memory for WASI".to_owned(),
+    )
 }
 
-fn look_at<'a>(payload: &Payload<'a>, facts: &mut Facts<'a>) -> Result<(), wasmparser::BinaryReaderError> {
+fn look_at<'a>(
+    payload: &Payload<'a>,
+    facts: &mut Facts<'a>,
+) -> Result<(), wasmparser::BinaryReaderError> {
     match payload {
         Payload::TypeSection(types) => facts.types = types.count(),
         Payload::ImportSection(imports) => {
@@ -120,7 +132,8 @@ fn look_at<'a>(payload: &Payload<'a>, facts: &mut Facts<'a>) -> Result<(), wasmp
             for segment in data.clone() {
                 let segment = segment?;
                 if let DataKind::Active { offset_expr, .. } = &segment.kind
-                    && let Operator::I32Const { value } = offset_expr.get_operators_reader().read()?
+                    && let Operator::I32Const { value } =
+                        offset_expr.get_operators_reader().read()?
                 {
                     facts.place(value.cast_unsigned(), segment.data);
                 }
@@ -156,8 +169,8 @@ fn addition(id: u8, facts: &Facts<'_>, start: u32) -> Option<Vec<u8>> {
     Some(entry)
 }
 
-/// `(old, old size, alignment, size)`: gives out memory from the front, for good. Nothing is ever made larger, and what is
-/// more than the block ends the program.
+/// `(old, old size, alignment, size)`: gives out memory from the front, for good. Nothing is ever
+/// made larger, and what is more than the block ends the program.
 fn body(next: u32, end: u32) -> Function {
     let mut function = Function::new([]);
     let mut code = function.instructions();
@@ -193,8 +206,8 @@ fn length(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use wasm_encoder::{
-        CodeSection, DataSection, ExportSection, FunctionSection, GlobalSection, GlobalType, MemorySection,
-        MemoryType, Module, TypeSection,
+        CodeSection, DataSection, ExportSection, FunctionSection, GlobalSection, GlobalType,
+        MemorySection, MemoryType, Module, TypeSection,
     };
     use wasmparser::Validator;
 
@@ -241,18 +254,23 @@ mod tests {
         for payload in Parser::new(0).parse_all(&with) {
             match payload.unwrap() {
                 Payload::ExportSection(section) => {
-                    exports.extend(section.into_iter().map(|export| export.unwrap().name.to_owned()));
+                    exports
+                        .extend(section.into_iter().map(|export| export.unwrap().name.to_owned()));
                 }
                 Payload::GlobalSection(section) => {
                     for global in section {
-                        globals.push(global.unwrap().init_expr.get_operators_reader().read().unwrap());
+                        globals
+                            .push(global.unwrap().init_expr.get_operators_reader().read().unwrap());
                     }
                 }
                 _ => {}
             }
         }
         assert_eq!(exports, ["m", "cabi_realloc_adapter"]);
-        assert_eq!(globals, [Operator::I32Const { value: 0 }, Operator::I32Const { value: 131_072 }]);
+        assert_eq!(
+            globals,
+            [Operator::I32Const { value: 0 }, Operator::I32Const { value: 131_072 }]
+        );
     }
 
     #[test]

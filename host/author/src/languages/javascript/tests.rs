@@ -28,8 +28,9 @@ fn the_main_file_is_found() {
 
 #[test]
 fn the_main_file_is_the_one_that_was_named() {
-    let settings =
-        |entry: &str| format!("[build]\nname = \"x\"\nlanguage = \"javascript\"\nentry = \"{entry}\"\n");
+    let settings = |entry: &str| {
+        format!("[build]\nname = \"x\"\nlanguage = \"javascript\"\nentry = \"{entry}\"\n")
+    };
     let (_directory, there) =
         project(&[("plugin.toml", &settings("a/b.js")), ("a/b.js", ""), ("main.js", "")]);
     assert_eq!(entry(&there).unwrap(), PathBuf::from("a/b.js"));
@@ -88,7 +89,8 @@ fn a_missing_program_is_named_with_what_installs_it() {
     let (_directory, project) =
         project(&[("package.json", "{}"), ("plugin.toml", "[build]\nname = \"x\"\n")]);
     let mut command = Command::new(program(&project, "no-such-program"));
-    let told = run(&project, &Steps::new(&Silent, false), "trying", &mut command).unwrap_err().to_string();
+    let told =
+        run(&project, &Steps::new(&Silent, false), "trying", &mut command).unwrap_err().to_string();
     let name = if cfg!(windows) { "no-such-program.cmd" } else { "no-such-program" };
     assert_eq!(
         told,
@@ -102,7 +104,8 @@ fn a_missing_program_is_named_with_what_installs_it() {
 #[test]
 fn a_program_of_the_project_comes_first() {
     let settings = "[build]\nname = \"x\"\nlanguage = \"javascript\"\n";
-    let file = if cfg!(windows) { "node_modules/.bin/esbuild.cmd" } else { "node_modules/.bin/esbuild" };
+    let file =
+        if cfg!(windows) { "node_modules/.bin/esbuild.cmd" } else { "node_modules/.bin/esbuild" };
     let (_directory, project) = project(&[("plugin.toml", settings), (file, "")]);
     assert_eq!(program(&project, "esbuild"), project.directory().join(file));
 }

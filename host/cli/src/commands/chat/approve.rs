@@ -24,7 +24,11 @@ pub(super) struct Answered {
 }
 
 /// Gets an answer to a request. Dropping the future is no answer.
-pub(super) async fn answer(request: &ApprovalRequest, approved: &Approved, session: &Session) -> Answered {
+pub(super) async fn answer(
+    request: &ApprovalRequest,
+    approved: &Approved,
+    session: &Session,
+) -> Answered {
     let call = &request.function_call;
     let against: Vec<_> = request.violations().collect();
     // Flags were written before anybody could know what the model would have seen by now.
@@ -57,7 +61,8 @@ pub(super) async fn answer(request: &ApprovalRequest, approved: &Approved, sessi
     Answered { answer, is_unasked: false }
 }
 
-/// Asks about one call that the label policy would block. Nothing of this kind is allowed for always (`LBL-11`).
+/// Asks about one call that the label policy would block. Nothing of this kind is allowed for
+/// always (`LBL-11`).
 async fn asked_despite(request: &ApprovalRequest, against: &[&str]) -> Content {
     show(request);
     against.iter().for_each(|reason| print::note(&format!("  against it: {reason}")));
@@ -75,14 +80,18 @@ async fn asked_despite(request: &ApprovalRequest, against: &[&str]) -> Content {
 fn show(request: &ApprovalRequest) {
     let call = &request.function_call;
     let arguments = print::arguments(&call.arguments);
-    print::note(&print::marked(&format!("the model wants to call `{}` with", call.name), &arguments));
+    print::note(&print::marked(
+        &format!("the model wants to call `{}` with", call.name),
+        &arguments,
+    ));
 }
 
 async fn asked(request: &ApprovalRequest, session: &Session) -> Content {
     show(request);
     for _ in 0..ATTEMPTS_MAX {
         let typed =
-            ask::choice_later("Allow it? [y]es, [N]o, [a]lways this tool, [e]xactly this always: ").await;
+            ask::choice_later("Allow it? [y]es, [N]o, [a]lways this tool, [e]xactly this always: ")
+                .await;
         let rule = match typed.to_ascii_lowercase().as_str() {
             "y" | "yes" => return request.approve(),
             "a" | "always" => Scope::every_call(request),

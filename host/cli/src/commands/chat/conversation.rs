@@ -30,7 +30,8 @@ pub(super) async fn run(
 ) -> anyhow::Result<Exit> {
     let is_person = is_interactive();
     if is_person && !ask::is_possible() {
-        let message = format!("a conversation asks for prompts, and {}; pass PROMPT", ask::why_impossible());
+        let message =
+            format!("a conversation asks for prompts, and {}; pass PROMPT", ask::why_impossible());
         return Err(ConsentError(message).into());
     }
     let mut interrupted = false;
@@ -64,8 +65,9 @@ pub(super) async fn run(
 }
 
 async fn read(talk: &mut Talk, is_person: bool) -> Input {
-    let line =
-        async { if is_person { read_line(PROMPT, InputKind::Prompt).await } else { line_of_pipe().await } };
+    let line = async {
+        if is_person { read_line(PROMPT, InputKind::Prompt).await } else { line_of_pipe().await }
+    };
     tokio::select! {
         typed = line => typed,
         () = talk.interrupts.next() => Input::Interrupted,
@@ -89,7 +91,9 @@ fn run_command(command: &str, talk: &mut Talk, toolset: &Toolset, is_saved: bool
         "/help" => print::note(HELP),
         "/tools" => show_tools(toolset),
         "/rules" => show_rules(&talk.session),
-        "/labels" if talk.decisions.is_none() => print::note("labels are off; switch them on with --labels"),
+        "/labels" if talk.decisions.is_none() => {
+            print::note("labels are off; switch them on with --labels")
+        }
         "/labels" => crate::commands::labels::show(&talk.session),
         "/forget" => {
             for rule in standing_rules(&talk.session) {
@@ -127,7 +131,9 @@ fn show_rules(session: &Session) {
     }
     for rule in rules {
         match rule {
-            Scope::Tool { name, origin } => print::note(&format!("every call of `{name}` ({origin})")),
+            Scope::Tool { name, origin } => {
+                print::note(&format!("every call of `{name}` ({origin})"))
+            }
             Scope::Exactly { name, origin, arguments } => {
                 print::note(&format!("`{name}` with {arguments} ({origin})"));
             }

@@ -9,7 +9,9 @@ impl Interrupts {
     /// From here on Ctrl-C does not end the process.
     pub(super) fn listen() -> Self {
         let (send, receive) = mpsc::unbounded_channel();
-        tokio::spawn(async move { while tokio::signal::ctrl_c().await.is_ok() && send.send(()).is_ok() {} });
+        tokio::spawn(async move {
+            while tokio::signal::ctrl_c().await.is_ok() && send.send(()).is_ok() {}
+        });
         Self(receive)
     }
 

@@ -1,7 +1,8 @@
-//! Sessions that are kept: a file of messages (`SES-6`), beside it what else is remembered, and a lock.
+//! Sessions that are kept: a file of messages (`SES-6`), beside it what else is remembered, and a
+//! lock.
 //!
-//! The directory is the user's alone. It holds what was said in plain text, and what was allowed for always: no tool may
-//! write there.
+//! The directory is the user's alone. It holds what was said in plain text, and what was allowed
+//! for always: no tool may write there.
 
 use cofferdam_files::session_stem;
 use std::fs::{File, TryLockError};
@@ -113,7 +114,8 @@ fn open_directory(directory: Option<&Path>) -> anyhow::Result<(PathBuf, FileHist
             base.data_dir().join("cofferdam").join("sessions")
         }
     };
-    // This process is the only one that has the session: what a process that was killed has left can be mended.
+    // This process is the only one that has the session: what a process that was killed has left
+    // can be mended.
     let options = FileHistoryOptions { repair_torn_end: true, ..FileHistoryOptions::default() };
     let files = FileHistory::open_ambient(&directory, options).map_err(|error| {
         UsageError(format!("sessions cannot be kept in {}: {error}", directory.display()))
@@ -127,7 +129,8 @@ fn lock(directory: &Path, name: &str) -> anyhow::Result<File> {
     options.create(true).truncate(false).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(&path).with_context(|| format!("the session `{name}` cannot be locked"))?;
+    let file =
+        options.open(&path).with_context(|| format!("the session `{name}` cannot be locked"))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {

@@ -1,5 +1,5 @@
-//! What a person sees of a turn: the model's text as it comes, on standard output; each call when it starts and how it
-//! ended, on standard error.
+//! What a person sees of a turn: the model's text as it comes, on standard output; each call when
+//! it starts and how it ended, on standard error.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,8 @@ use crate::{file_changes, print};
 /// Characters of arguments and results that are shown of a call.
 const SHOWN_CHARS_MAX: usize = 160;
 
-/// What is on the screen. It is shared by the one who reads the turn and by the middleware that sees its calls.
+/// What is on the screen. It is shared by the one who reads the turn and by the middleware that
+/// sees its calls.
 pub(super) struct Screen {
     /// Whether texts of the model are shown at all.
     shows_text: bool,
@@ -86,7 +87,8 @@ impl Screen {
         }
     }
 
-    /// Shows a result of a call that was not run, and so not shown: there is no such tool, or a person has refused.
+    /// Shows a result of a call that was not run, and so not shown: there is no such tool, or a
+    /// person has refused.
     fn result(&self, result: &FunctionResult) -> anyhow::Result<()> {
         let name = {
             let mut state = self.state();
@@ -107,7 +109,8 @@ impl Screen {
 
     fn started(&self, call_id: &str, name: &str, arguments: &str) {
         self.state().shown.insert(call_id.to_owned());
-        // What the model has said comes before what it does. That standard output is gone is found out with the next text.
+        // What the model has said comes before what it does. That standard output is gone is found
+        // out with the next text.
         let _ = self.end_line();
         print::note(format!("> {name} {}", short(arguments)).trim_end());
     }
@@ -118,7 +121,8 @@ impl Screen {
     }
 }
 
-/// Shows each call when it starts and how it ended. It is inside of the conversion of failures, so that it sees the truth.
+/// Shows each call when it starts and how it ended. It is inside of the conversion of failures, so
+/// that it sees the truth.
 pub(super) struct ShowCalls(pub(super) std::sync::Arc<Screen>);
 
 #[async_trait]
@@ -146,7 +150,10 @@ impl Middleware<FunctionContext> for ShowCalls {
 }
 
 /// How a call ended, in a few words, and why if it did not end well.
-pub(crate) fn how_it_ended(ended: &Result<(), FunctionSignal>, result: Option<&FunctionValue>) -> String {
+pub(crate) fn how_it_ended(
+    ended: &Result<(), FunctionSignal>,
+    result: Option<&FunctionValue>,
+) -> String {
     match ended {
         Ok(()) => value(result),
         Err(signal) => signalled(signal),
@@ -162,9 +169,13 @@ fn value(value: Option<&FunctionValue>) -> String {
 fn signalled(signal: &FunctionSignal) -> String {
     match signal {
         FunctionSignal::Cancelled => "stopped".to_owned(),
-        FunctionSignal::Terminate(Some(FunctionValue::Error(_))) => "error, and the turn ends".to_owned(),
+        FunctionSignal::Terminate(Some(FunctionValue::Error(_))) => {
+            "error, and the turn ends".to_owned()
+        }
         FunctionSignal::Terminate(_) => "ok, and the turn ends".to_owned(),
-        FunctionSignal::FailClosed(error) => format!("the turn ends: {}", short(&error.to_string())),
+        FunctionSignal::FailClosed(error) => {
+            format!("the turn ends: {}", short(&error.to_string()))
+        }
         FunctionSignal::Error(FunctionError::Failure(failure)) => {
             format!("the tool reported a failure: {}", short(&failure.message))
         }

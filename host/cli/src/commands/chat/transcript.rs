@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::turn::End;
 use crate::print;
 
-/// What runs have come to, those that were cut short as well: their messages, and what they have used. Clones are the same.
+/// What runs have come to, those that were cut short as well: their messages, and what they have
+/// used. Clones are the same.
 #[derive(Clone)]
 pub(super) struct Transcript {
     is_printed: bool,
@@ -43,7 +44,8 @@ impl ContextProvider for Transcript {
             self.message(message)?;
         }
         if let Some(usage) = run.response.usage {
-            *self.used.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default() += usage;
+            *self.used.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default() +=
+                usage;
         }
         Ok(())
     }

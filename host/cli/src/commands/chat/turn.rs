@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use cofferdam_agent::{
-    Agent, ApprovalRequest, Content, FinishReason, Message, Response, Role, RunError, Session, TokenUsage,
+    Agent, ApprovalRequest, Content, FinishReason, Message, Response, Role, RunError, Session,
+    TokenUsage,
 };
 use cofferdam_tool::invoke::FileEffects;
 use futures_util::StreamExt as _;
@@ -97,12 +98,15 @@ impl Talk {
                 note_end(&response);
                 return Ok(end);
             }
-            let Some(answers) = self.answers(&requests, &mut end).await? else { return Ok(End::Stopped) };
+            let Some(answers) = self.answers(&requests, &mut end).await? else {
+                return Ok(End::Stopped);
+            };
             message = Message::new(Role::User, answers);
         }
     }
 
-    /// Whether the label policy has ended the turn: then nobody answers to the results that stand there last.
+    /// Whether the label policy has ended the turn: then nobody answers to the results that stand
+    /// there last.
     fn is_blocked(&self, response: &Response) -> bool {
         let has_blocked = self.decisions.as_ref().is_some_and(Decisions::take_blocked);
         has_blocked && response.messages.last().is_some_and(|message| message.role == Role::Tool)
@@ -111,7 +115,8 @@ impl Talk {
     /// One run, shown while it goes on. Ctrl-C cancels it, and a second one ends the process.
     async fn run(&mut self, message: Message) -> anyhow::Result<Result<Ran, RunError>> {
         let cancellation = CancellationToken::new();
-        let mut run = self.agent.run(message).session(&self.session).cancellation(cancellation.clone());
+        let mut run =
+            self.agent.run(message).session(&self.session).cancellation(cancellation.clone());
         run = run.log(terminal::log()).progress(Arc::new(ShowProgress));
         if self.is_dry_run {
             run = run.file_effects(FileEffects { is_dry_run: true, shows_diffs: true });
@@ -137,10 +142,10 @@ impl Talk {
             }
         }
         self.screen.end_line()?;
-        Ok(stream
-            .finish()
-            .await
-            .map(|response| Ran { requests: response.approval_requests().cloned().collect(), response }))
+        Ok(stream.finish().await.map(|response| Ran {
+            requests: response.approval_requests().cloned().collect(),
+            response,
+        }))
     }
 
     /// Answers to all requests; `None` if a person stops the turn instead.
@@ -170,7 +175,9 @@ fn note_end(response: &Response) {
         Some(FinishReason::Length) => {
             print::note("the answer was cut off at the most tokens that it may have");
         }
-        Some(FinishReason::ContentFilter) => print::note("the provider withheld a part of the answer"),
+        Some(FinishReason::ContentFilter) => {
+            print::note("the provider withheld a part of the answer")
+        }
         _ if response.text().is_empty() => print::note("the model said nothing"),
         _ => {}
     }

@@ -12,13 +12,17 @@ pub(super) async fn run(global: &Global, args: McpBundleArgs) -> anyhow::Result<
     let name = match name {
         Some(name) => name,
         None => cofferdam::plugin_name(&output)
-            .map_err(|_| UsageError("the bundle's file gives it no name; pass --name NAME".to_owned()))?
+            .map_err(|_| {
+                UsageError("the bundle's file gives it no name; pass --name NAME".to_owned())
+            })?
             .to_string(),
     };
     let program = std::env::current_exe().context("cannot find this program")?;
-    let options = BundleOptions { program, name, version: release, description, author, flags: more };
+    let options =
+        BundleOptions { program, name, version: release, description, author, flags: more };
     let engine = host::engine(global)?;
-    let bundle = Bundle::pack(&engine, &host::selection(&plugins)?, &options, &host::operator()).await?;
+    let bundle =
+        Bundle::pack(&engine, &host::selection(&plugins)?, &options, &host::operator()).await?;
     bundle.write(&output)?;
     let offers = print::counted(bundle.tools(), "tool");
     let size = print::bytes(bundle.size());

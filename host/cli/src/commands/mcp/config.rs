@@ -1,7 +1,9 @@
 //! `cofferdam mcp config`: the entry of a client's file, printed or put there.
 
 use anyhow::Context;
-use cofferdam::mcp_clients::{Client, FileChange, ServeCommand, ServerEntry, environment_variables};
+use cofferdam::mcp_clients::{
+    Client, FileChange, ServeCommand, ServerEntry, environment_variables,
+};
 
 use crate::args::{Global, McpConfigArgs, McpHost};
 use crate::exit::Exit;
@@ -10,7 +12,8 @@ use crate::{host, print};
 pub(super) fn run(global: &Global, args: McpConfigArgs) -> anyhow::Result<Exit> {
     let McpConfigArgs { host, name, write, plugins, more } = args;
     let client = client(host);
-    let command = ServeCommand::new(&host::selection(&plugins)?, &host::engine_options(global).cache)?;
+    let command =
+        ServeCommand::new(&host::selection(&plugins)?, &host::engine_options(global).cache)?;
     let program = std::env::current_exe().context("cannot find this program")?;
     let entry = ServerEntry::new(&name, &program, command.with_flags(&more))?;
     match write {

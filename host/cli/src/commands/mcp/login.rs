@@ -36,7 +36,8 @@ fn server(args: &McpServerArgs, values: Values) -> anyhow::Result<(ServerSpec, H
     };
     if table.oauth.is_none() {
         let header = format!("[servers.{}", args.server);
-        let message = format!("nobody can log in to `{0}`: there is no [servers.{0}.oauth]", args.server);
+        let message =
+            format!("nobody can log in to `{0}`: there is no [servers.{0}.oauth]", args.server);
         return Err(file.error_in_table(&header, message).into());
     }
     let spec = servers::of_name(&file, &args.server, values, &host::login_operator())?;

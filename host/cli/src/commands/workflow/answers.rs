@@ -30,7 +30,8 @@ impl Answers {
         Ok(Self { given, approves_all: args.approval.yes, approved: args.approval.approve.clone() })
     }
 
-    /// Answers to as many requests as there is somebody to answer. None if the run is stopped meanwhile.
+    /// Answers to as many requests as there is somebody to answer. None if the run is stopped
+    /// meanwhile.
     pub(super) async fn to(
         &mut self,
         requests: &[Request],
@@ -69,7 +70,10 @@ impl Answers {
         if !ask::is_possible() {
             return Ok(None);
         }
-        print::note(&print::marked(&format!("{} asks:", request.executor), &show::question(request)));
+        print::note(&print::marked(
+            &format!("{} asks:", request.executor),
+            &show::question(request),
+        ));
         let is_approval = show::approval(request).is_some();
         let typed = match is_approval {
             true => ask::choice_later("Allow it? [y]es, [N]o: ").await,
@@ -87,7 +91,8 @@ fn read(request: &Request, text: &str) -> Result<Payload> {
     if MessageType::Text.fits(&request.answer) {
         return Ok(Payload::text(text));
     }
-    let value: Value = serde_json::from_str(text)
-        .map_err(|_| UsageError(format!("the answer to `{}` is to be {}", request.id, request.answer)))?;
+    let value: Value = serde_json::from_str(text).map_err(|_| {
+        UsageError(format!("the answer to `{}` is to be {}", request.id, request.answer))
+    })?;
     Ok(Payload::json(value))
 }

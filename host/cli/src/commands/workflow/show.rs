@@ -22,16 +22,21 @@ pub(super) enum End {
     Failed(WorkflowError),
 }
 
-/// Shows one event: outputs on standard output and the rest on standard error, or everything as JSON on standard output.
+/// Shows one event: outputs on standard output and the rest on standard error, or everything as
+/// JSON on standard output.
 pub(super) fn event(event: &WorkflowEvent, is_json: bool) -> anyhow::Result<()> {
     if is_json {
         return print::result(&serde_json::to_string(event)?);
     }
     match event {
         WorkflowEvent::Output(produced) => return print::result(&produced.text()),
-        WorkflowEvent::SuperstepStarted { superstep } => print::note(&format!("superstep {superstep}")),
+        WorkflowEvent::SuperstepStarted { superstep } => {
+            print::note(&format!("superstep {superstep}"))
+        }
         WorkflowEvent::ExecutorInvoked { executor } => print::note(&format!("> {executor}")),
-        WorkflowEvent::ExecutorCompleted { executor } => print::note(&format!("  {executor} is done")),
+        WorkflowEvent::ExecutorCompleted { executor } => {
+            print::note(&format!("  {executor} is done"))
+        }
         WorkflowEvent::ExecutorFailed { executor, error } => {
             print::note(&format!("  {executor} has failed: {error}"));
         }
@@ -51,9 +56,13 @@ pub(super) fn end(end: &End, is_json: bool) -> anyhow::Result<()> {
     if is_json {
         let line = match end {
             End::Done => json!({"type": "end", "outcome": "done"}),
-            End::Paused(requests) => json!({"type": "end", "outcome": "paused", "requests": requests}),
+            End::Paused(requests) => {
+                json!({"type": "end", "outcome": "paused", "requests": requests})
+            }
             End::Failed(WorkflowError::Cancelled) => json!({"type": "end", "outcome": "stopped"}),
-            End::Failed(error) => json!({"type": "end", "outcome": "failed", "error": error.to_string()}),
+            End::Failed(error) => {
+                json!({"type": "end", "outcome": "failed", "error": error.to_string()})
+            }
         };
         print::result(&line.to_string())?;
     }
@@ -80,15 +89,17 @@ pub(super) fn question(request: &Request) -> String {
             let arguments = print::arguments(arguments);
             let mut question =
                 format!("the agent `{}` wants to call `{tool}` with {arguments}", request.executor);
-            against(request).iter().for_each(|reason| question.push_str(&format!("\nagainst it: {reason}")));
+            against(request)
+                .iter()
+                .for_each(|reason| question.push_str(&format!("\nagainst it: {reason}")));
             question
         }
         None => request.prompt.shown(),
     }
 }
 
-/// The tool and the arguments of a call that is to be approved, if the request is about one. No agent can make a request that
-/// looks like it: what agents say is text.
+/// The tool and the arguments of a call that is to be approved, if the request is about one. No
+/// agent can make a request that looks like it: what agents say is text.
 pub(super) fn approval(request: &Request) -> Option<(&str, &str)> {
     let prompt = request.prompt.value.as_object()?;
     (prompt.get("kind")? == "approval").then_some(())?;

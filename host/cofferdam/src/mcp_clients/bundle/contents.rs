@@ -1,4 +1,5 @@
-//! Contents of a bundle beside the program: components, their manifests, and a configuration that names them.
+//! Contents of a bundle beside the program: components, their manifests, and a configuration that
+//! names them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,9 @@ use cofferdam_files::read_named_ambient;
 use cofferdam_tool::FileAccess;
 use toml_edit::DocumentMut;
 
-use super::super::serve_command::{CommandLine, absolute_location, environment_variables, store_argument};
+use super::super::serve_command::{
+    CommandLine, absolute_location, environment_variables, store_argument,
+};
 use super::manifest::placeholder;
 use crate::config::{ConfigFile, SecretSource};
 use crate::error::Context as _;
@@ -80,7 +83,8 @@ impl Contents {
             line.flag("--plugin", format!("{name}={BUNDLE}/{packed}"));
         }
         for mount in &selection.mounts {
-            let location = packed_location(&mount.name, &mount.location, mount.access, &mut directories)?;
+            let location =
+                packed_location(&mount.name, &mount.location, mount.access, &mut directories)?;
             line.flag("--mount", store_argument(Some(&mount.name), &location, mount.access));
         }
         if let Some(store) = &selection.files {
@@ -92,7 +96,8 @@ impl Contents {
         Ok(Self { files, arguments: line.arguments, variables: BTreeSet::new(), directories })
     }
 
-    /// Adds a lock file of the plugins. Where the bundle is installed, a changed plugin is not loaded.
+    /// Adds a lock file of the plugins. Where the bundle is installed, a changed plugin is not
+    /// loaded.
     pub(super) fn pin(&mut self, plugins: &[Arc<Plugin>]) -> Result<()> {
         if !self.files.contains_key(CONFIG) {
             return Ok(());
@@ -132,7 +137,10 @@ fn add_component(files: &mut BTreeMap<String, Vec<u8>>, name: &str, path: &Path)
             .map_err(|error| Error::invalid(format!("{} cannot be read: {error}", path.display())))
     };
     let packed = format!("plugins/{name}.wasm");
-    if files.insert(packed.clone(), read(path, ScreenLimits::default().component_bytes_max)?).is_some() {
+    if files
+        .insert(packed.clone(), read(path, ScreenLimits::default().component_bytes_max)?)
+        .is_some()
+    {
         return Err(Error::invalid(format!(
             "two plugins are called `{name}`; name one of them with --plugin NAME=PATH"
         )));
@@ -157,7 +165,8 @@ fn check_is_portable(file: &ConfigFile) -> Result<()> {
     }
     for (name, server) in &file.config.servers {
         let program = server.command.as_ref().filter(|line| {
-            line.get_ref().first().is_some_and(|program| program.contains('/')) || server.directory.is_some()
+            line.get_ref().first().is_some_and(|program| program.contains('/'))
+                || server.directory.is_some()
         });
         if let Some(program) = program {
             let message = format!(

@@ -13,7 +13,8 @@ use crate::error::Context as _;
 /// Version of the format.
 const MANIFEST_VERSION: &str = "0.4";
 /// Path of the program in a bundle.
-pub(super) const PROGRAM: &str = if cfg!(windows) { "server/cofferdam.exe" } else { "server/cofferdam" };
+pub(super) const PROGRAM: &str =
+    if cfg!(windows) { "server/cofferdam.exe" } else { "server/cofferdam" };
 /// Platform of this program, in the words of the format.
 pub(super) const PLATFORM: &str = if cfg!(target_os = "macos") {
     "darwin"
@@ -36,7 +37,8 @@ pub(super) fn manifest(
     });
     let mut arguments = contents.arguments.clone();
     arguments.extend_from_slice(&options.flags);
-    let environment = contents.variables.iter().map(|name| (name.clone(), json!(placeholder(name))));
+    let environment =
+        contents.variables.iter().map(|name| (name.clone(), json!(placeholder(name))));
     let mut mcp_config = Map::from_iter([
         ("command".to_owned(), json!(format!("${{__dirname}}/{PROGRAM}"))),
         ("args".to_owned(), json!(arguments)),
@@ -44,8 +46,10 @@ pub(super) fn manifest(
     if !contents.variables.is_empty() {
         mcp_config.insert("env".to_owned(), Value::Object(environment.collect()));
     }
-    let tools: Vec<_> =
-        tools.iter().map(|tool| json!({"name": tool.name, "description": tool.description})).collect();
+    let tools: Vec<_> = tools
+        .iter()
+        .map(|tool| json!({"name": tool.name, "description": tool.description}))
+        .collect();
     let mut manifest = json!({
         "manifest_version": MANIFEST_VERSION,
         "name": name,
@@ -60,7 +64,9 @@ pub(super) fn manifest(
     if let (Some(manifest), false) = (manifest.as_object_mut(), asked.is_empty()) {
         manifest.insert("user_config".to_owned(), Value::Object(asked));
     }
-    serde_json::to_string_pretty(&manifest).map(|text| text + "\n").context("the manifest cannot be written")
+    serde_json::to_string_pretty(&manifest)
+        .map(|text| text + "\n")
+        .context("the manifest cannot be written")
 }
 
 /// Returns the values that the client asks the user for.

@@ -1,7 +1,8 @@
-//! From a guest's question to the parameters of MCP's request, and from MCP's result to an answer for the guest.
+//! From a guest's question to the parameters of MCP's request, and from MCP's result to an answer
+//! for the guest.
 //!
-//! A question is checked for being one. An answer is checked for its outline alone: whether it fits the schema is for the tool
-//! to see, which gets it as text.
+//! A question is checked for being one. An answer is checked for its outline alone: whether it fits
+//! the schema is for the tool to see, which gets it as text.
 
 use cofferdam_tool::ask::QuestionKind;
 use cofferdam_tool::output::parse_json;
@@ -34,7 +35,9 @@ fn check_length(bytes: usize) -> Result<(), Error> {
     if bytes <= QUESTION_BYTES_MAX {
         return Ok(());
     }
-    Err(Error::Limit(format!("a question has at most {QUESTION_BYTES_MAX} bytes; this one has {bytes}")))
+    Err(Error::Limit(format!(
+        "a question has at most {QUESTION_BYTES_MAX} bytes; this one has {bytes}"
+    )))
 }
 
 fn object(text: &str, what: &str) -> Result<Map<String, Value>, Error> {
@@ -52,7 +55,8 @@ pub(super) fn answers(kinds: &[QuestionKind], values: Vec<Value>) -> Result<Vec<
     }
     let answers = kinds.iter().zip(values).map(|(kind, value)| answer(*kind, value));
     let answers = answers.collect::<Option<Vec<_>>>();
-    let answers = answers.ok_or_else(|| Error::Failed("the client's answer is none of MCP".to_owned()))?;
+    let answers =
+        answers.ok_or_else(|| Error::Failed("the client's answer is none of MCP".to_owned()))?;
     if answers.iter().map(bytes).fold(0, usize::saturating_add) > ANSWERS_BYTES_MAX {
         return Err(Error::Limit(format!("the answers have more than {ANSWERS_BYTES_MAX} bytes")));
     }
@@ -92,7 +96,9 @@ fn bytes(answer: &Answer) -> usize {
         Answer::Declined | Answer::Cancelled => 0,
         Answer::Roots(roots) => roots
             .iter()
-            .map(|root| size_of::<Root>() + root.uri.len() + root.name.as_ref().map_or(0, String::len))
+            .map(|root| {
+                size_of::<Root>() + root.uri.len() + root.name.as_ref().map_or(0, String::len)
+            })
             .fold(0, usize::saturating_add),
     }
 }
@@ -139,9 +145,13 @@ mod tests {
             json!({"roots": [{"uri": "file:///a"}, {"uri": "file:///b", "name": "B"}]}),
         ];
         let text = format!("{:?}", answers(&kinds, values).unwrap());
-        for part in
-            [r#"Accepted("{\"name\":\"A\"}")"#, "Declined", "Cancelled", r#"Message("{\"role\""#, "file:///b"]
-        {
+        for part in [
+            r#"Accepted("{\"name\":\"A\"}")"#,
+            "Declined",
+            "Cancelled",
+            r#"Message("{\"role\""#,
+            "file:///b",
+        ] {
             assert!(text.contains(part), "{part} in {text}");
         }
     }
@@ -149,9 +159,12 @@ mod tests {
     #[test]
     fn answers_that_are_none_are_failures_of_the_client() {
         let kind = QuestionKind::Elicitation;
-        for value in
-            [json!(1), json!({}), json!({"action": "shrug"}), json!({"action": "accept", "content": 1})]
-        {
+        for value in [
+            json!(1),
+            json!({}),
+            json!({"action": "shrug"}),
+            json!({"action": "accept", "content": 1}),
+        ] {
             assert!(matches!(answers(&[kind], vec![value]), Err(Error::Failed(_))));
         }
         assert!(matches!(answers(&[kind], vec![]), Err(Error::Failed(_))));

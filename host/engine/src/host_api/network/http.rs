@@ -1,7 +1,9 @@
-//! `wasi:http` for guests: the runtime's resources, with our own policy and our own client behind them.
+//! `wasi:http` for guests: the runtime's resources, with our own policy and our own client behind
+//! them.
 //!
-//! A redirect is an answer; a guest that follows one sends a new request, which is judged like the first. What a guest is
-//! told of a refusal is its error code; why, and what would help, is in the record.
+//! A redirect is an answer; a guest that follows one sends a new request, which is judged like the
+//! first. What a guest is told of a refusal is its error code; why, and what would help, is in the
+//! record.
 
 use std::io;
 use std::sync::Arc;
@@ -13,10 +15,12 @@ use cofferdam_network::{
 use cofferdam_tool::CallRecord;
 use http_body_util::BodyExt;
 use wasmtime::component::{Linker, Resource};
-use wasmtime_wasi_http::p2::bindings::http::types::{DnsErrorPayload, ErrorCode, TlsAlertReceivedPayload};
+use wasmtime_wasi_http::p2::bindings::http::types::{
+    DnsErrorPayload, ErrorCode, TlsAlertReceivedPayload,
+};
 use wasmtime_wasi_http::{
-    Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
-    WasiHttpView,
+    Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView,
+    WasiHttpHooks, WasiHttpView,
 };
 
 use super::Network;
@@ -25,11 +29,14 @@ use crate::Grants;
 use crate::host_api::CallState;
 use crate::host_api::PluginContext;
 
-/// The interface as the runtime names it; a guest's own patch version of 0.2 is matched with it by the linker.
+/// The interface as the runtime names it; a guest's own patch version of 0.2 is matched with it by
+/// the linker.
 const TYPES: &str = "wasi:http/types@0.2.12";
-/// Size of one set of header fields that a guest builds, with what the host needs to keep them, in bytes.
+/// Size of one set of header fields that a guest builds, with what the host needs to keep them, in
+/// bytes.
 const FIELDS_BYTES_MAX: usize = 64 * 1024;
-/// Maximum bytes of a body that a guest writes in one piece. Two pieces of each body may wait in the host.
+/// Maximum bytes of a body that a guest writes in one piece. Two pieces of each body may wait in
+/// the host.
 const BODY_PART_BYTES_MAX: usize = 64 * 1024;
 
 /// HTTP state of one call.
@@ -54,8 +61,11 @@ impl Http {
     fn new(network: &Network, plugin: &PluginContext) -> Self {
         let mut ctx = WasiHttpCtx::new();
         ctx.set_field_size_limit(FIELDS_BYTES_MAX);
-        let allowance =
-            Allowance::new(network.requests_max, network.sent_bytes_max, network.received_bytes_max);
+        let allowance = Allowance::new(
+            network.requests_max,
+            network.sent_bytes_max,
+            network.received_bytes_max,
+        );
         let (client, grants) = (plugin.client.clone(), Arc::clone(&plugin.grants));
         Self { ctx, hooks: Hooks { client, grants, allowance, ledger: Ledger::default() } }
     }
@@ -114,12 +124,14 @@ impl WasiHttpHooks for Hooks {
             }
         };
         self.ledger.contact(admitted.host(), admitted.port());
-        let (client, allowance, ledger) = (self.client.clone(), self.allowance.clone(), self.ledger.clone());
+        let (client, allowance, ledger) =
+            (self.client.clone(), self.allowance.clone(), self.ledger.clone());
         Box::new(async move {
-            let answer = client.send(admitted, &allowance, &timeouts(options.unwrap_or_default())).await;
-            let answer = answer.map_err(|error| ledger.code(&error))?;
             let answer =
-                answer.map(|body| body.map_err(move |error| ledger.code(&error).into()).boxed_unsync());
+                client.send(admitted, &allowance, &timeouts(options.unwrap_or_default())).await;
+            let answer = answer.map_err(|error| ledger.code(&error))?;
+            let answer = answer
+                .map(|body| body.map_err(move |error| ledger.code(&error).into()).boxed_unsync());
             Ok((answer, Box::new(async { Ok(()) }) as Worker))
         })
     }
@@ -133,7 +145,8 @@ impl Ledger {
     }
 }
 
-/// Returns the timeouts that the guest asks for. The client decides about the others, and about the maximum.
+/// Returns the timeouts that the guest asks for. The client decides about the others, and about the
+/// maximum.
 fn timeouts(options: RequestOptions) -> Timeouts {
     Timeouts {
         connect: options.connect_timeout.unwrap_or(Duration::MAX),
@@ -149,7 +162,9 @@ fn code(error: &NetworkError) -> ErrorCode {
         E::Target(_) => ErrorCode::HttpRequestUriInvalid,
         E::Denied { .. } | E::ReservedHeader(_) => ErrorCode::HttpRequestDenied,
         E::NoSecret { .. } | E::BadSecret { .. } => ErrorCode::ConfigurationError,
-        E::Lookup(_) | E::NoAddress => ErrorCode::DnsError(DnsErrorPayload { rcode: None, info_code: None }),
+        E::Lookup(_) | E::NoAddress => {
+            ErrorCode::DnsError(DnsErrorPayload { rcode: None, info_code: None })
+        }
         E::AddressRefused { .. } => ErrorCode::DestinationIpProhibited,
         E::Connect(cause) => match cause.kind() {
             io::ErrorKind::ConnectionRefused => ErrorCode::ConnectionRefused,
@@ -160,9 +175,10 @@ fn code(error: &NetworkError) -> ErrorCode {
             _ => ErrorCode::DestinationUnavailable,
         },
         E::Certificate(_) => ErrorCode::TlsCertificateError,
-        E::TlsAlert(_) => {
-            ErrorCode::TlsAlertReceived(TlsAlertReceivedPayload { alert_id: None, alert_message: None })
-        }
+        E::TlsAlert(_) => ErrorCode::TlsAlertReceived(TlsAlertReceivedPayload {
+            alert_id: None,
+            alert_message: None,
+        }),
         E::Tls(_) => ErrorCode::TlsProtocolError,
         E::Timeout(Stage::Lookup) => ErrorCode::DnsTimeout,
         E::Timeout(Stage::Connect | Stage::Tls) => ErrorCode::ConnectionTimeout,
@@ -177,7 +193,8 @@ fn code(error: &NetworkError) -> ErrorCode {
     }
 }
 
-/// Lets a guest ask why a body ended: the runtime keeps the cause in a form that its own function does not look for.
+/// Lets a guest ask why a body ended: the runtime keeps the cause in a form that its own function
+/// does not look for.
 pub(crate) fn explain_body_errors(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
     linker.instance(TYPES)?.func_wrap(

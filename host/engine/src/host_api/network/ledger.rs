@@ -54,8 +54,9 @@ impl Ledger {
     /// Notes a granted name whose addresses are not.
     pub(super) fn no_address(&self, host: &Host, address: IpAddr) {
         let (address, class) = (address.to_canonical(), AddressClass::of(address));
-        let reason =
-            format!("{host} is at {address}, {class}; a grant that names the address and the port is for it");
+        let reason = format!(
+            "{host} is at {address}, {class}; a grant that names the address and the port is for it"
+        );
         self.refuse(format!("address:{address}"), Some(reason));
     }
 
@@ -77,7 +78,8 @@ impl Ledger {
         for contact in &entries.contacts.hosts {
             record.add_host(contact.clone());
         }
-        record.hosts_unlisted = record.hosts_unlisted.saturating_add(entries.contacts.hosts_unlisted);
+        record.hosts_unlisted =
+            record.hosts_unlisted.saturating_add(entries.contacts.hosts_unlisted);
     }
 }
 
@@ -85,7 +87,9 @@ impl Ledger {
 fn missing(error: &NetworkError) -> Option<(String, Option<String>)> {
     let named = |capability: &str, reason: String| Some((capability.to_owned(), Some(reason)));
     match error {
-        NetworkError::Denied { rule } => Some((Permission::Http((**rule).clone()).to_string(), None)),
+        NetworkError::Denied { rule } => {
+            Some((Permission::Http((**rule).clone()).to_string(), None))
+        }
         NetworkError::AddressRefused { address, .. } => {
             let range = AddressRange::from(*address);
             named(
@@ -93,7 +97,9 @@ fn missing(error: &NetworkError) -> Option<(String, Option<String>)> {
                 format!("{error}; `addresses = [\"{range}\"]` beside the rule grants it"),
             )
         }
-        NetworkError::NoSecret { secret, .. } => named(&format!("secret:{secret}"), error.to_string()),
+        NetworkError::NoSecret { secret, .. } => {
+            named(&format!("secret:{secret}"), error.to_string())
+        }
         NetworkError::BadSecret { header } => named(&format!("header:{header}"), error.to_string()),
         NetworkError::SentLimit(_) => named("limit:http-sent-bytes-max", error.to_string()),
         NetworkError::ReceivedLimit(_) => named("limit:http-received-bytes-max", error.to_string()),

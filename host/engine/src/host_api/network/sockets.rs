@@ -1,9 +1,10 @@
-//! `wasi:sockets` for guests that were granted a connection: the runtime's sockets, with our own lookup of names and our
-//! own answer to which addresses they may use.
+//! `wasi:sockets` for guests that were granted a connection: the runtime's sockets, with our own
+//! lookup of names and our own answer to which addresses they may use.
 //!
-//! A guest looks a name up and then connects to an address: these are two calls of it. What ties them together is a list
-//! of the addresses that lookups of this call have answered for granted hosts; nothing else can be connected to, apart
-//! from addresses that a grant names. Binding and listening are refused, but for what connecting itself needs.
+//! A guest looks a name up and then connects to an address: these are two calls of it. What ties
+//! them together is a list of the addresses that lookups of this call have answered for granted
+//! hosts; nothing else can be connected to, apart from addresses that a grant names. Binding and
+//! listening are refused, but for what connecting itself needs.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,11 +12,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use cofferdam_network::{Resolver, admitted};
 use cofferdam_tool::CallRecord;
-use cofferdam_tool::permission::{AddressRange, Host, SocketProtocol, SocketRule, is_public_address};
+use cofferdam_tool::permission::{
+    AddressRange, Host, SocketProtocol, SocketRule, is_public_address,
+};
 use wasmtime::component::{Linker, Resource, ResourceType};
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::p2::bindings::sockets as p2;
-use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddress, Network as NetworkHandle};
+use wasmtime_wasi::p2::bindings::sockets::network::{
+    ErrorCode, IpAddress, Network as NetworkHandle,
+};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, poll_noop, spawn};
 use wasmtime_wasi::sockets::{SocketAddrUse, WasiSockets, WasiSocketsView};
@@ -24,7 +29,8 @@ use super::ledger::Ledger;
 use crate::Grants;
 use crate::host_api::CallState;
 
-/// The interface as the runtime names it; a guest's own patch version of 0.2 is matched with it by the linker.
+/// The interface as the runtime names it; a guest's own patch version of 0.2 is matched with it by
+/// the linker.
 const LOOKUP: &str = "wasi:sockets/ip-name-lookup@0.2.12";
 /// Addresses of lookups that one call remembers; names may answer with others every time.
 const ADDRESSES_MAX: usize = 256;
@@ -81,7 +87,9 @@ impl Reach {
     fn may(&self, to: SocketAddr, what_for: SocketAddrUse) -> bool {
         match what_for {
             // Connecting and sending need some port of ours; which one is not for the guest to say.
-            SocketAddrUse::TcpBind | SocketAddrUse::UdpBind => to.ip().is_unspecified() && to.port() == 0,
+            SocketAddrUse::TcpBind | SocketAddrUse::UdpBind => {
+                to.ip().is_unspecified() && to.port() == 0
+            }
             SocketAddrUse::TcpListen | SocketAddrUse::TcpAccept => false,
             SocketAddrUse::TcpConnect => self.reaches(SocketProtocol::Tcp, to, true),
             SocketAddrUse::UdpSend => self.reaches(SocketProtocol::Udp, to, true),
@@ -116,13 +124,16 @@ impl Reach {
         found.iter().find(is_it).map(|found| found.rule.clone())
     }
 
-    /// Looks `name` up if a grant is for it. The answers are public, or addresses that a grant names.
+    /// Looks `name` up if a grant is for it. The answers are public, or addresses that a grant
+    /// names.
     async fn lookup(self, name: String) -> Lookup {
         // An address in place of a name is no question for anybody.
         if let Ok(address) = name.parse::<IpAddr>() {
             return Ok(vec![address.to_canonical()].into_iter());
         }
-        let Ok(host @ Host::Name(_)) = Host::parse(&name) else { return Err(ErrorCode::InvalidArgument) };
+        let Ok(host @ Host::Name(_)) = Host::parse(&name) else {
+            return Err(ErrorCode::InvalidArgument);
+        };
         let rules: Vec<_> = self.grants.sockets.iter().filter(|rule| rule.host == host).collect();
         if rules.is_empty() {
             self.ledger.no_lookup(&host);
@@ -199,16 +210,21 @@ pub(crate) fn link_sockets(linker: &mut Linker<CallState>) -> wasmtime::Result<(
 
 fn link_lookup(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     let mut lookup = linker.instance(LOOKUP)?;
-    lookup.resource("resolve-address-stream", ResourceType::host::<Answers>(), |mut store, stream| {
-        store.data_mut().resources.delete(Resource::<Answers>::new_own(stream))?;
-        Ok(())
-    })?;
+    lookup.resource(
+        "resolve-address-stream",
+        ResourceType::host::<Answers>(),
+        |mut store, stream| {
+            store.data_mut().resources.delete(Resource::<Answers>::new_own(stream))?;
+            Ok(())
+        },
+    )?;
     lookup.func_wrap(
         "resolve-addresses",
         |mut store, (network, name): (Resource<NetworkHandle>, String)| {
             let state = store.data_mut();
             state.resources.get(&network)?;
-            let answers = Answers::Pending(spawn(state.network.reach(&state.plugin).clone().lookup(name)));
+            let answers =
+                Answers::Pending(spawn(state.network.reach(&state.plugin).clone().lookup(name)));
             Ok((Ok::<_, ErrorCode>(state.resources.push(answers)?),))
         },
     )?;
@@ -220,7 +236,9 @@ fn link_lookup(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     )?;
     lookup.func_wrap(
         "[method]resolve-address-stream.subscribe",
-        |mut store, (stream,): (Resource<Answers>,)| -> wasmtime::Result<(Resource<DynPollable>,)> {
+        |mut store,
+         (stream,): (Resource<Answers>,)|
+         -> wasmtime::Result<(Resource<DynPollable>,)> {
             Ok((subscribe(&mut store.data_mut().resources, stream)?,))
         },
     )?;
@@ -259,14 +277,20 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_of_a_name_is_reached_after_its_lookup_and_at_its_port_alone() {
-        let reach =
-            reach(&["tcp db.example:5432", "udp db.example:53"], &["8.8.8.8", "10.0.0.1", "127.0.0.1"]);
+        let reach = reach(
+            &["tcp db.example:5432", "udp db.example:53"],
+            &["8.8.8.8", "10.0.0.1", "127.0.0.1"],
+        );
         assert!(!connects(&reach, "8.8.8.8:5432"));
         assert_eq!(answers(&reach, "DB.example.").await.unwrap(), ["8.8.8.8"]);
         assert!(connects(&reach, "8.8.8.8:5432"));
-        for other in
-            ["8.8.8.8:53", "8.8.4.4:5432", "10.0.0.1:5432", "127.0.0.1:5432", "[::ffff:10.0.0.1]:5432"]
-        {
+        for other in [
+            "8.8.8.8:53",
+            "8.8.4.4:5432",
+            "10.0.0.1:5432",
+            "127.0.0.1:5432",
+            "[::ffff:10.0.0.1]:5432",
+        ] {
             assert!(!connects(&reach, other), "{other}");
         }
         assert!(reach.may("8.8.8.8:53".parse().unwrap(), SocketAddrUse::UdpSend));
@@ -305,9 +329,13 @@ mod tests {
         let reach = reach(&["tcp 127.0.0.1:80"], &[]);
         let may = |to: &str, what_for| reach.may(to.parse().unwrap(), what_for);
         assert!(may("0.0.0.0:0", SocketAddrUse::TcpBind) && may("[::]:0", SocketAddrUse::UdpBind));
-        assert!(!may("0.0.0.0:80", SocketAddrUse::TcpBind) && !may("127.0.0.1:0", SocketAddrUse::UdpBind));
         assert!(
-            !may("0.0.0.0:0", SocketAddrUse::TcpListen) && !may("127.0.0.1:80", SocketAddrUse::TcpAccept)
+            !may("0.0.0.0:80", SocketAddrUse::TcpBind)
+                && !may("127.0.0.1:0", SocketAddrUse::UdpBind)
+        );
+        assert!(
+            !may("0.0.0.0:0", SocketAddrUse::TcpListen)
+                && !may("127.0.0.1:80", SocketAddrUse::TcpAccept)
         );
     }
 }

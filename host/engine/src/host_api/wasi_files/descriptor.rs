@@ -3,7 +3,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::vec;
 
-use cofferdam_files::{Charge, Entry, EntryKind, FileStore as _, OpenFile, Overlay, Stat, StorePath};
+use cofferdam_files::{
+    Charge, Entry, EntryKind, FileStore as _, OpenFile, Overlay, Stat, StorePath,
+};
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
@@ -96,8 +98,12 @@ fn flag(is_set: bool, flag: DescriptorFlags) -> DescriptorFlags {
     if is_set { flag } else { DescriptorFlags::empty() }
 }
 
-/// The descriptor behind `handle`. A number that stands for something else is the guest's mistake and ends the call.
-pub(super) fn get(table: &ResourceTable, handle: &Resource<types::Descriptor>) -> FsResult<Descriptor> {
+/// The descriptor behind `handle`. A number that stands for something else is the guest's mistake
+/// and ends the call.
+pub(super) fn get(
+    table: &ResourceTable,
+    handle: &Resource<types::Descriptor>,
+) -> FsResult<Descriptor> {
     let ours = Resource::<Descriptor>::new_borrow(handle.rep());
     Ok(table.get(&ours).map_err(FsError::trap)?.clone())
 }

@@ -12,7 +12,9 @@ pub(super) fn code(error: &FileError) -> ErrorCode {
         FileError::Link | FileError::Special | FileError::CreateOnly => ErrorCode::NotPermitted,
         FileError::AlreadyExists => ErrorCode::Exist,
         FileError::IsDirectory => ErrorCode::IsDirectory,
-        FileError::IsFile | FileError::ParentIsFile | FileError::NotDirectory => ErrorCode::NotDirectory,
+        FileError::IsFile | FileError::ParentIsFile | FileError::NotDirectory => {
+            ErrorCode::NotDirectory
+        }
         FileError::NotEmpty => ErrorCode::NotEmpty,
         FileError::Root | FileError::Conflict { .. } | FileError::Busy => ErrorCode::Busy,
         FileError::Quota(QuotaExceeded::FileBytes { .. }) => ErrorCode::FileTooLarge,

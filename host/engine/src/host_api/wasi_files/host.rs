@@ -8,15 +8,16 @@ use cofferdam_files::{
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream,
-    ErrorCode, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue, NewTimestamp, OpenFlags,
-    PathFlags,
+    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry,
+    DirectoryEntryStream, ErrorCode, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue,
+    NewTimestamp, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
 use super::FilesView;
 use super::descriptor::{
-    self, Descriptor, DirectoryDescriptor, FileDescriptor, OpenListing, push, push_listing, stat_of, type_of,
+    self, Descriptor, DirectoryDescriptor, FileDescriptor, OpenListing, push, push_listing,
+    stat_of, type_of,
 };
 use super::error::told;
 use super::path::{Target, resolve};
@@ -67,7 +68,12 @@ impl DirectoryDescriptor {
         Descriptor::Directory(Self { overlay: self.overlay.clone(), mount: self.mount, path })
     }
 
-    async fn open(&self, target: Target, flags: OpenFlags, access: DescriptorFlags) -> FsResult<Descriptor> {
+    async fn open(
+        &self,
+        target: Target,
+        flags: OpenFlags,
+        access: DescriptorFlags,
+    ) -> FsResult<Descriptor> {
         let creates = flags.contains(OpenFlags::CREATE);
         let mode = OpenMode {
             writes: access.contains(DescriptorFlags::WRITE),
@@ -123,7 +129,8 @@ impl DirectoryDescriptor {
         if self.overlay.stat(&self.path).await.map_err(told)?.kind == EntryKind::File {
             return Err(ErrorCode::NotDirectory.into());
         }
-        let listing: Listing = self.overlay.list(&self.path, Scope::Children).await.map_err(told)?;
+        let listing: Listing =
+            self.overlay.list(&self.path, Scope::Children).await.map_err(told)?;
         if listing.is_truncated {
             // Better than a guest that believes it has seen everything.
             return Err(ErrorCode::Overflow.into());
@@ -131,7 +138,8 @@ impl DirectoryDescriptor {
         let bytes = |entry: &cofferdam_files::Entry| {
             ENTRY_BYTES.saturating_add(u64::try_from(entry.name.len()).unwrap_or(u64::MAX))
         };
-        let charge = self.overlay.budget().take(listing.entries.iter().map(bytes).sum()).map_err(told)?;
+        let charge =
+            self.overlay.budget().take(listing.entries.iter().map(bytes).sum()).map_err(told)?;
         Ok(OpenListing { entries: listing.entries.into_iter(), _charge: charge })
     }
 
@@ -141,8 +149,8 @@ impl DirectoryDescriptor {
     }
 }
 
-/// The lower half tells files apart, which is what C libraries take for an inode number; the upper half changes with the
-/// file.
+/// The lower half tells files apart, which is what C libraries take for an inode number; the upper
+/// half changes with the file.
 fn hash_of(mount: usize, identity: u64, stat: &Stat) -> MetadataHashValue {
     let hash = |value: &dyn Fn(&mut DefaultHasher)| {
         let mut hasher = DefaultHasher::new();
@@ -161,7 +169,8 @@ impl preopens::Host for FilesView<'_> {
         for (number, mount) in self.files.mounts().iter().enumerate() {
             let overlay = mount.overlay.clone();
             let root = DirectoryDescriptor { overlay, mount: number, path: StorePath::ROOT };
-            directories.push((push(self.table, Descriptor::Directory(root))?, mount.name.guest_path()));
+            directories
+                .push((push(self.table, Descriptor::Directory(root))?, mount.name.guest_path()));
         }
         Ok(directories)
     }
@@ -181,13 +190,23 @@ impl types::Host for FilesView<'_> {
 }
 
 impl HostDescriptor for FilesView<'_> {
-    fn read_via_stream(&mut self, handle: Handle, offset: u64) -> FsResult<Resource<DynInputStream>> {
-        let Descriptor::File(file) = self.get(&handle)? else { return Err(ErrorCode::IsDirectory.into()) };
+    fn read_via_stream(
+        &mut self,
+        handle: Handle,
+        offset: u64,
+    ) -> FsResult<Resource<DynInputStream>> {
+        let Descriptor::File(file) = self.get(&handle)? else {
+            return Err(ErrorCode::IsDirectory.into());
+        };
         let stream: DynInputStream = Box::new(ReadStream::new(file.readable()?, offset));
         Ok(self.table.push(stream)?)
     }
 
-    fn write_via_stream(&mut self, handle: Handle, offset: u64) -> FsResult<Resource<DynOutputStream>> {
+    fn write_via_stream(
+        &mut self,
+        handle: Handle,
+        offset: u64,
+    ) -> FsResult<Resource<DynOutputStream>> {
         let file = self.get(&handle)?.file()?.writable()?;
         let stream: DynOutputStream = Box::new(WriteStream::at(file, offset));
         Ok(self.table.push(stream)?)
@@ -231,9 +250,15 @@ impl HostDescriptor for FilesView<'_> {
         file.set_bytes(bytes).await.map_err(told)
     }
 
-    /// Times are the store's own. To set them succeeds and has no effect, as on other file systems that keep none: what
-    /// copies a file sets the times of the copy, and would fail with the copy made.
-    async fn set_times(&mut self, handle: Handle, _: NewTimestamp, _: NewTimestamp) -> FsResult<()> {
+    /// Times are the store's own. To set them succeeds and has no effect, as on other file systems
+    /// that keep none: what copies a file sets the times of the copy, and would fail with the copy
+    /// made.
+    async fn set_times(
+        &mut self,
+        handle: Handle,
+        _: NewTimestamp,
+        _: NewTimestamp,
+    ) -> FsResult<()> {
         let mount = match self.get(&handle)? {
             Descriptor::File(file) => file.mount,
             Descriptor::Directory(directory) => directory.mount,
@@ -255,9 +280,17 @@ impl HostDescriptor for FilesView<'_> {
         Ok(())
     }
 
-    async fn read(&mut self, handle: Handle, length: u64, offset: u64) -> FsResult<(Vec<u8>, bool)> {
-        let Descriptor::File(file) = self.get(&handle)? else { return Err(ErrorCode::IsDirectory.into()) };
-        let content = file.readable()?.read_at(offset, length.min(READ_BYTES_MAX)).await.map_err(told)?;
+    async fn read(
+        &mut self,
+        handle: Handle,
+        length: u64,
+        offset: u64,
+    ) -> FsResult<(Vec<u8>, bool)> {
+        let Descriptor::File(file) = self.get(&handle)? else {
+            return Err(ErrorCode::IsDirectory.into());
+        };
+        let content =
+            file.readable()?.read_at(offset, length.min(READ_BYTES_MAX)).await.map_err(told)?;
         let is_end = content.is_empty() && length > 0;
         Ok((content, is_end))
     }
@@ -287,7 +320,12 @@ impl HostDescriptor for FilesView<'_> {
         }
     }
 
-    async fn stat_at(&mut self, handle: Handle, _: PathFlags, path: String) -> FsResult<DescriptorStat> {
+    async fn stat_at(
+        &mut self,
+        handle: Handle,
+        _: PathFlags,
+        path: String,
+    ) -> FsResult<DescriptorStat> {
         let (directory, target) = self.at(&handle, &path)?;
         Ok(stat_of(&directory.stat(&target).await?))
     }
@@ -369,7 +407,9 @@ impl HostDescriptor for FilesView<'_> {
 
     async fn metadata_hash(&mut self, handle: Handle) -> FsResult<MetadataHashValue> {
         match self.get(&handle)? {
-            Descriptor::File(file) => Ok(hash_of(file.mount, file.file.identity(), &file.file.stat())),
+            Descriptor::File(file) => {
+                Ok(hash_of(file.mount, file.file.identity(), &file.file.stat()))
+            }
             Descriptor::Directory(directory) => {
                 let path = directory.path.clone();
                 directory.metadata_hash(&Target { path, must_be_directory: true }).await

@@ -1,8 +1,9 @@
 //! From the path that a guest's C library sends to the path of a store.
 //!
-//! `.` and `..` are worked out on the text alone, which is right where there are no links: the path never leaves the
-//! directory that it starts from. What is left is judged by [`StorePath`], segment by segment, so that a name which a
-//! text of a model could not denote does not exist for a guest either.
+//! `.` and `..` are worked out on the text alone, which is right where there are no links: the path
+//! never leaves the directory that it starts from. What is left is judged by [`StorePath`], segment
+//! by segment, so that a name which a text of a model could not denote does not exist for a guest
+//! either.
 
 use cofferdam_files::{NameRules, StorePath};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
@@ -21,7 +22,11 @@ pub(super) struct Target {
 }
 
 /// The path that `text` means in `directory`, in a store with `rules`.
-pub(super) fn resolve(directory: &StorePath, text: &str, rules: NameRules) -> Result<Target, ErrorCode> {
+pub(super) fn resolve(
+    directory: &StorePath,
+    text: &str,
+    rules: NameRules,
+) -> Result<Target, ErrorCode> {
     if text.is_empty() {
         return Err(ErrorCode::NoEntry);
     }
@@ -87,7 +92,9 @@ mod tests {
 
     #[test]
     fn names_are_those_of_stores() {
-        for text in ["CON", "a:b", "end.", "a\\b", "..\\a", "a\nb", "a\0b", ".~cofferdam-x", "...", "C:"] {
+        for text in
+            ["CON", "a:b", "end.", "a\\b", "..\\a", "a\nb", "a\0b", ".~cofferdam-x", "...", "C:"]
+        {
             check(text, Err(ErrorCode::Invalid));
         }
         check("", Err(ErrorCode::NoEntry));
@@ -104,8 +111,14 @@ mod tests {
 
     #[test]
     fn an_end_that_only_directories_have_is_noticed() {
-        for (text, expected) in [("a", false), ("a/", true), ("a/.", true), ("a/..", true), (".", true)] {
-            assert_eq!(resolve(&StorePath::ROOT, text).unwrap().must_be_directory, expected, "{text}");
+        for (text, expected) in
+            [("a", false), ("a/", true), ("a/.", true), ("a/..", true), (".", true)]
+        {
+            assert_eq!(
+                resolve(&StorePath::ROOT, text).unwrap().must_be_directory,
+                expected,
+                "{text}"
+            );
         }
     }
 }

@@ -39,7 +39,8 @@ impl ReadStream {
     }
 
     fn step(&mut self, given: Bytes) -> Bytes {
-        self.position = self.position.saturating_add(u64::try_from(given.len()).unwrap_or(u64::MAX));
+        self.position =
+            self.position.saturating_add(u64::try_from(given.len()).unwrap_or(u64::MAX));
         given
     }
 }
@@ -52,7 +53,8 @@ pub(super) fn failed(error: &FileError) -> StreamError {
 #[async_trait]
 impl InputStream for ReadStream {
     fn read(&mut self, size: usize) -> StreamResult<Bytes> {
-        // A file that the guest has changed is in memory. What was read ahead before is old by then.
+        // A file that the guest has changed is in memory. What was read ahead before is old by
+        // then.
         let wanted = u64::try_from(size).unwrap_or(u64::MAX).min(READ_BYTES_MAX);
         if let Some(content) = self.file.read_in_memory(self.position, wanted) {
             return if content.is_empty() && size > 0 {

@@ -1,12 +1,13 @@
 //! Takes everything away from the compile child that compiling does not need.
 //!
-//! The child works on hostile bytes. If they took over the compiler, they would find a process that can compute, allocate
-//! and write to the pipes that it was given, within its limits, and nothing else: every other system call answers that
-//! there is no such call. So there is no way to open a file or a connection, to start a program or signal one, to map a
-//! file or to make memory executable; and nothing that is started could gain privileges.
+//! The child works on hostile bytes. If they took over the compiler, they would find a process that
+//! can compute, allocate and write to the pipes that it was given, within its limits, and nothing
+//! else: every other system call answers that there is no such call. So there is no way to open a
+//! file or a connection, to start a program or signal one, to map a file or to make memory
+//! executable; and nothing that is started could gain privileges.
 //!
-//! Limits of this: the child's answer is machine code that the host will run. Bytes that took over the compiler
-//! could answer with code of their own.
+//! Limits of this: the child's answer is machine code that the host will run. Bytes that took over
+//! the compiler could answer with code of their own.
 
 /// Confines the calling thread, and every thread that it starts from here on. Cannot be undone.
 ///
@@ -60,8 +61,8 @@ mod filter {
         let mut rules: std::collections::BTreeMap<i64, Vec<SeccompRule>> =
             ALLOWED.iter().map(|&call| (call, vec![])).collect();
         rules.extend(with_arguments()?);
-        // "No such call" and not "not permitted": the C library then takes the older call `clone`, whose flags can be
-        // looked at, when it is refused `clone3`, whose flags cannot.
+        // "No such call" and not "not permitted": the C library then takes the older call `clone`,
+        // whose flags can be looked at, when it is refused `clone3`, whose flags cannot.
         let refused = SeccompAction::Errno(u32::try_from(libc::ENOSYS).unwrap_or(1));
         let arch = TargetArch::try_from(std::env::consts::ARCH)?;
         SeccompFilter::new(rules, refused, SeccompAction::Allow, arch)?.try_into()
@@ -74,10 +75,14 @@ mod filter {
         let has_not = |argument, flag: libc::c_int| condition(argument, masked(flag), 0);
         let own = libc::c_int::try_from(std::process::id()).unwrap_or(0);
         Ok(vec![
-            // Standard output and standard error are pipes of the host's. Whatever else may have been inherited is not.
+            // Standard output and standard error are pipes of the host's. Whatever else may have
+            // been inherited is not.
             (libc::SYS_write, vec![rule(vec![is(0, 1)?])?, rule(vec![is(0, 2)?])?]),
             // Memory of its own that is not executable. The compiler never runs what it compiles.
-            (libc::SYS_mmap, vec![rule(vec![has(3, libc::MAP_ANONYMOUS)?, has_not(2, libc::PROT_EXEC)?])?]),
+            (
+                libc::SYS_mmap,
+                vec![rule(vec![has(3, libc::MAP_ANONYMOUS)?, has_not(2, libc::PROT_EXEC)?])?],
+            ),
             (libc::SYS_mprotect, vec![rule(vec![has_not(2, libc::PROT_EXEC)?])?]),
             // Threads and no processes.
             (libc::SYS_clone, vec![rule(vec![has(0, libc::CLONE_THREAD)?])?]),

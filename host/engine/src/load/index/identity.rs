@@ -4,16 +4,19 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Minimum age of the last change of a file for the next one to be visible, in seconds. Times of files are as coarse as ten
-/// milliseconds, or two seconds on FAT; a file that is changed twice in one step of that clock looks as if it was changed once.
+/// Minimum age of the last change of a file for the next one to be visible, in seconds. Times of
+/// files are as coarse as ten milliseconds, or two seconds on FAT; a file that is changed twice in
+/// one step of that clock looks as if it was changed once.
 #[cfg(unix)]
 const QUIESCENT_SECONDS: i64 = 2;
 
-/// Metadata that differs between two versions of a file. The time of the last change of its contents can be set by whoever may write
-/// to it; that of the last change of anything about it (`ctime`) is set by the system alone.
+/// Metadata that differs between two versions of a file. The time of the last change of its
+/// contents can be set by whoever may write to it; that of the last change of anything about it
+/// (`ctime`) is set by the system alone.
 ///
-/// A program that has the file mapped into its memory can change it unseen for as long as the system has not written it back,
-/// which is half a minute. A decision by an identity has to be harmless then.
+/// A program that has the file mapped into its memory can change it unseen for as long as the
+/// system has not written it back, which is half a minute. A decision by an identity has to be
+/// harmless then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileIdentity {
     device: u64,
@@ -24,7 +27,8 @@ pub(crate) struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// Returns the identity of a regular file; `None` for anything else, or if the system has no such metadata.
+    /// Returns the identity of a regular file; `None` for anything else, or if the system has no
+    /// such metadata.
     pub(crate) fn of_ambient(path: &Path) -> Option<Self> {
         Self::of_any_ambient(path)?
     }

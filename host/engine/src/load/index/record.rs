@@ -17,7 +17,8 @@ pub(crate) struct Record {
     pub(crate) is_counting: bool,
     pub(crate) digest: [u8; 32],
     pub(crate) component_bytes: u64,
-    /// The imports, a line each: one string is read faster than many. All are names that the host knows.
+    /// The imports, a line each: one string is read faster than many. All are names that the host
+    /// knows.
     pub(crate) imports: String,
     /// The permissions and limits that its manifests ask for.
     pub(crate) asked: KeptAsked,
@@ -35,8 +36,9 @@ pub(crate) struct ComponentFiles {
 }
 
 impl ComponentFiles {
-    /// Returns the versions of the files at this moment. `None` if the component or the manifest beside it is there and not a
-    /// regular file, if the component is missing, or if the system does not tell versions apart.
+    /// Returns the versions of the files at this moment. `None` if the component or the manifest
+    /// beside it is there and not a regular file, if the component is missing, or if the system
+    /// does not tell versions apart.
     pub(crate) fn look_ambient(component: &Path) -> Option<Self> {
         let manifest = component.with_extension(MANIFEST_EXTENSION);
         let component = FileIdentity::of_ambient(component)?;
@@ -45,7 +47,8 @@ impl ComponentFiles {
 
     /// Returns true if any change from now on gives other versions.
     pub(crate) fn are_quiescent(&self) -> bool {
-        self.component.is_quiescent() && self.manifest.is_none_or(|manifest| manifest.is_quiescent())
+        self.component.is_quiescent()
+            && self.manifest.is_none_or(|manifest| manifest.is_quiescent())
     }
 
     #[cfg(test)]

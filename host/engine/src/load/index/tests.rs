@@ -37,8 +37,10 @@ impl Fixture {
 
     /// The one entry of the cache.
     fn entry(&self) -> PathBuf {
-        let entries = fs::read_dir(self.cache.directory()).unwrap().map(|entry| entry.unwrap().path());
-        let mut entries = entries.filter(|path| path.extension().is_some_and(|ending| ending == "known"));
+        let entries =
+            fs::read_dir(self.cache.directory()).unwrap().map(|entry| entry.unwrap().path());
+        let mut entries =
+            entries.filter(|path| path.extension().is_some_and(|ending| ending == "known"));
         let entry = entries.next().expect("an entry");
         assert_eq!(entries.next(), None);
         entry
@@ -121,7 +123,11 @@ fn nothing_is_written_when_nothing_is_new() {
     assert_eq!(fixture.entry().metadata().unwrap().modified().unwrap(), past);
     index.set_approval(None);
     index.save();
-    assert_ne!(fixture.entry().metadata().unwrap().modified().unwrap(), past, "an approval is something new");
+    assert_ne!(
+        fixture.entry().metadata().unwrap().modified().unwrap(),
+        past,
+        "an approval is something new"
+    );
 }
 
 #[test]
@@ -188,7 +194,8 @@ fn contents_that_are_proven_and_make_no_sense_are_nothing() {
     let fixture = Fixture::new();
     let index = fixture.index();
     let key = index.saved.as_ref().unwrap().key;
-    let bytes = postcard::to_allocvec(&Contents { approval: None, records: vec![&[1, 2, 3], &[]] }).unwrap();
+    let bytes = postcard::to_allocvec(&Contents { approval: None, records: vec![&[1, 2, 3], &[]] })
+        .unwrap();
     for contents in
         [&b""[..], b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", b"\x00\xff\xff\xff\x0f", &bytes]
     {
@@ -231,12 +238,19 @@ fn every_change_of_a_file_gives_another_identity() {
     fs::write(&other, "third").unwrap();
     fs::File::options().write(true).open(&other).unwrap().set_modified(modified).unwrap();
     fs::rename(&other, &path).unwrap();
-    assert_ne!(FileIdentity::of_ambient(&path), Some(rewritten), "another file of the same length and time");
+    assert_ne!(
+        FileIdentity::of_ambient(&path),
+        Some(rewritten),
+        "another file of the same length and time"
+    );
 
     fs::remove_file(&path).unwrap();
     assert_eq!(FileIdentity::of_any_ambient(&path), Some(None));
     fs::create_dir(&path).unwrap();
-    assert_eq!((FileIdentity::of_ambient(&path), FileIdentity::of_any_ambient(&path)), (None, None));
+    assert_eq!(
+        (FileIdentity::of_ambient(&path), FileIdentity::of_any_ambient(&path)),
+        (None, None)
+    );
 }
 
 #[test]
@@ -250,7 +264,8 @@ fn a_file_that_was_just_changed_is_not_quiescent() {
     assert!(!FileIdentity::of_ambient(&path).unwrap().is_quiescent());
     assert_eq!(Approval::of_file_ambient(&path, &[]), None);
     assert!(FileIdentity::numbered(1).is_quiescent(), "it is as old as can be");
-    let tomorrow = i64::try_from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs());
+    let tomorrow =
+        i64::try_from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs());
     assert!(!FileIdentity::numbered(tomorrow.unwrap() + 86_400).is_quiescent());
 }
 

@@ -37,7 +37,12 @@ impl Fixture {
     fn engine(&self) -> Engine {
         let pool = PoolSize { concurrent_calls_max: 2, ..PoolSize::default() };
         let cache_directory = Some(self.root.path().join("cache"));
-        Engine::new(EngineConfig { cache_directory, pool, ..EngineConfig::new(Compiler::InProcess) }).unwrap()
+        Engine::new(EngineConfig {
+            cache_directory,
+            pool,
+            ..EngineConfig::new(Compiler::InProcess)
+        })
+        .unwrap()
     }
 
     fn request(&self, name: &str) -> LoadRequest {
@@ -80,7 +85,8 @@ fn cached(batch: &mut PluginBatch) -> Vec<(usize, String)> {
 
 async fn answer(plugin: Plugin) -> String {
     let (name, toolset) = (tool(&plugin), Toolset::join([Arc::new(plugin) as Arc<_>]).unwrap());
-    let completion = toolset.call(&name, Some(br#"{"n":41}"#), &CallContext::new("test")).await.unwrap();
+    let completion =
+        toolset.call(&name, Some(br#"{"n":41}"#), &CallContext::new("test")).await.unwrap();
     completion.outcome.shown().unwrap().text().to_string()
 }
 
@@ -109,7 +115,11 @@ async fn unchanged_plugins_are_ready_at_the_next_start_and_the_others_are_loaded
     assert_eq!(before.has_changed(), Some(true));
     let mut third = fixture.start();
     assert_eq!(cached(&mut third), [(0, "one".to_owned())]);
-    assert_eq!(third.cached_tools(1).unwrap().first().unwrap().name.as_str(), "two", "from the last time");
+    assert_eq!(
+        third.cached_tools(1).unwrap().first().unwrap().name.as_str(),
+        "two",
+        "from the last time"
+    );
     let (position, plugin) = third.next().await.unwrap();
     assert_eq!((position, tool(&plugin.unwrap())), (1, "changed".to_owned()));
 
@@ -123,7 +133,8 @@ async fn unchanged_plugins_are_ready_at_the_next_start_and_the_others_are_loaded
     // An older build is there, and the new one is what counts.
     fs::write(fixture.path("two"), component("two")).unwrap();
     let built = Component::from_file_ambient(fixture.path("one"));
-    let requests = vec![fixture.request("one").after_build(async { Ok(built) }), fixture.request("two")];
+    let requests =
+        vec![fixture.request("one").after_build(async { Ok(built) }), fixture.request("two")];
     let mut building = fixture.engine().load_all(fixture.root.path(), requests);
     assert_eq!(cached(&mut building), []);
     building.keep_order();
@@ -138,10 +149,13 @@ async fn unchanged_plugins_are_ready_at_the_next_start_and_the_others_are_loaded
 async fn a_failure_concerns_one_plugin() {
     let fixture = Fixture::new();
     let failing = async { Err("no compiler".into()) };
-    let missing = LoadRequest::new(Component::from_file_ambient("/no/such.wasm"), options("missing"));
-    let requests = vec![missing, fixture.request("one").after_build(failing), fixture.request("two")];
+    let missing =
+        LoadRequest::new(Component::from_file_ambient("/no/such.wasm"), options("missing"));
+    let requests =
+        vec![missing, fixture.request("one").after_build(failing), fixture.request("two")];
     let plugins = fixture.engine().load_all(fixture.root.path(), requests).finish().await;
-    let [Err(LoadError::Read(_)), Err(LoadError::Build(error)), Ok(two)] = plugins.as_slice() else {
+    let [Err(LoadError::Read(_)), Err(LoadError::Build(error)), Ok(two)] = plugins.as_slice()
+    else {
         panic!("one of three loads: {:?}", plugins.iter().map(Result::is_ok).collect::<Vec<_>>());
     };
     assert_eq!((error.to_string().as_str(), tool(two).as_str()), ("no compiler", "two"));
@@ -169,7 +183,8 @@ async fn an_approval_is_saved_with_the_index() {
 #[tokio::test]
 async fn other_options_leave_the_component_as_it_is() {
     let fixture = Fixture::new();
-    let plugin = fixture.engine().load(&Component::from_bytes(component("one")), options("one"), &()).await;
+    let plugin =
+        fixture.engine().load(&Component::from_bytes(component("one")), options("one"), &()).await;
     let plugin = plugin.unwrap();
     let limits = Limits { fuel_max: Some(1_000_000), wall_ms_max: 1234, ..Limits::default() };
     let wider = plugin.with_options(PluginOptions { limits, ..options("other") }).unwrap();

@@ -7,7 +7,11 @@ use super::*;
 const MIB: u64 = 1 << 20;
 
 fn budget() -> ProcessBudget {
-    ProcessBudget { memory_bytes_max: 800 * MIB, waiting_calls_per_plugin_max: 20, waiting_calls_max: 32 }
+    ProcessBudget {
+        memory_bytes_max: 800 * MIB,
+        waiting_calls_per_plugin_max: 20,
+        waiting_calls_max: 32,
+    }
 }
 
 fn name(plugin: usize) -> PluginName {
@@ -179,7 +183,10 @@ fn check(admission: &Admission, calls: &mut [(usize, Call)]) {
     for (at, (plugin, call)) in calls.iter_mut().enumerate() {
         if call.runs() {
             *runs.entry(*plugin).or_default() += 1;
-            assert!(!first_waiting.contains_key(plugin), "call {at} has overtaken another of its plugin");
+            assert!(
+                !first_waiting.contains_key(plugin),
+                "call {at} has overtaken another of its plugin"
+            );
         } else {
             first_waiting.entry(*plugin).or_insert(at);
         }
@@ -188,7 +195,11 @@ fn check(admission: &Admission, calls: &mut [(usize, Call)]) {
     let waiting = calls.len() - usize::try_from(running).unwrap();
     let shared = &admission.0;
     let state = shared.lock();
-    assert_eq!((state.calls, state.waiting), (running, u64::try_from(waiting).unwrap()), "no permit is lost");
+    assert_eq!(
+        (state.calls, state.waiting),
+        (running, u64::try_from(waiting).unwrap()),
+        "no permit is lost"
+    );
     assert!(state.calls <= shared.calls_max);
     assert!(state.memory_bytes <= shared.budget.memory_bytes_max);
     for plugin in first_waiting.keys() {
@@ -220,7 +231,8 @@ proptest! {
                     let gone = call.index(calls.len());
                     let (plugin, _) = calls.remove(gone);
                     held[plugin] -= u64::from(!waited[gone]);
-                    // A plugin that was given a permit by this held no more than any plugin that goes on waiting.
+                    // A plugin that was given a permit by this held no more than any plugin that
+                    // goes on waiting.
                     let (mut given, mut still) = (Vec::new(), Vec::new());
                     let before = waited.iter().enumerate().filter(|(at, _)| *at != gone).map(|(_, waited)| waited);
                     for ((plugin, call), waited) in calls.iter_mut().zip(before) {

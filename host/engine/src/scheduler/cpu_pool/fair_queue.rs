@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use cofferdam_tool::PluginName;
 
-/// A round-robin queue over plugins: items of one plugin come out in order, and between two of them every other plugin that
-/// waits has one. Urgent items come first. A plugin without items takes no space.
+/// A round-robin queue over plugins: items of one plugin come out in order, and between two of them
+/// every other plugin that waits has one. Urgent items come first. A plugin without items takes no
+/// space.
 #[derive(Debug)]
 pub(super) struct FairQueue<T> {
     /// The plugin whose turn it is comes first.
@@ -29,10 +30,9 @@ impl<T> FairQueue<T> {
 
     /// Takes the first urgent item, or the one whose turn it is.
     pub(super) fn pop(&mut self, is_urgent: impl Fn(&T) -> bool) -> Option<T> {
-        let urgent =
-            self.plugins.iter().enumerate().find_map(|(plugin, (_, items))| {
-                items.iter().position(&is_urgent).map(|item| (plugin, item))
-            });
+        let urgent = self.plugins.iter().enumerate().find_map(|(plugin, (_, items))| {
+            items.iter().position(&is_urgent).map(|item| (plugin, item))
+        });
         let (plugin, item) = urgent.unwrap_or((0, 0));
         let (name, mut items) = self.plugins.remove(plugin)?;
         let taken = items.remove(item);

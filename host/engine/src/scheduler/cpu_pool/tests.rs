@@ -29,7 +29,8 @@ impl Drop for Alive {
     }
 }
 
-/// Computes from tick to tick until `turns` of them have passed or it is told to stop. Answers with the thread that it ended in.
+/// Computes from tick to tick until `turns` of them have passed or it is told to stop. Answers with
+/// the thread that it ended in.
 fn computes(meter: &Arc<CpuMeter>, turns: u32, alive: &Arc<AtomicU32>) -> Job<Option<String>> {
     let (meter, alive) = (Arc::clone(meter), Alive::new(alive));
     let mut turn = 0;
@@ -68,7 +69,8 @@ async fn a_job_that_computes_ends_in_the_pool_and_another_in_place() {
     for (turns, ends_in_pool) in [(0, false), (20, true)] {
         let meter = Arc::new(CpuMeter::default());
         let job = computes(&meter, turns, &alive);
-        let (ended, _) = pool.run(&name("a"), job, &meter, false, std::future::pending::<()>()).await;
+        let (ended, _) =
+            pool.run(&name("a"), job, &meter, false, std::future::pending::<()>()).await;
         assert_eq!(ended.unwrap() == "cofferdam-cpu", ends_in_pool);
     }
     assert!(until_gone(&alive));

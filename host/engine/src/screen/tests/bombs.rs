@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use super::*;
 
 const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
-/// Far above what any refusal takes in a debug build on a busy machine, far below what the bombs take if they get by.
+/// Far above what any refusal takes in a debug build on a busy machine, far below what the bombs
+/// take if they get by.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Screens on a small stack, so that recursion shows, and checks that the answer comes soon.
@@ -41,7 +42,8 @@ fn nested_types(levels: usize) -> Vec<u8> {
 
 /// Components that instantiate the one before `copies` times, `levels` times over.
 fn billion_laughs(levels: usize, copies: usize) -> Vec<u8> {
-    let mut text = "(component (component $c0 (core module $m) (core instance (instantiate $m)))".to_owned();
+    let mut text =
+        "(component (component $c0 (core module $m) (core instance (instantiate $m)))".to_owned();
     for level in 1..=levels {
         let before = level - 1;
         write!(text, "(component $c{level} (alias outer 1 {before} (component $c))").unwrap();
@@ -52,9 +54,11 @@ fn billion_laughs(levels: usize, copies: usize) -> Vec<u8> {
     bytes(&text)
 }
 
-/// Instance types that export the one before `copies` times, `levels` times over; the last one is imported.
+/// Instance types that export the one before `copies` times, `levels` times over; the last one is
+/// imported.
 fn type_laughs(levels: usize, copies: usize) -> Vec<u8> {
-    let mut text = "(component (type $t0 (instance (export \"r\" (type (sub resource)))))".to_owned();
+    let mut text =
+        "(component (type $t0 (instance (export \"r\" (type (sub resource)))))".to_owned();
     for level in 1..=levels {
         let before = level - 1;
         write!(text, "(type $t{level} (instance (alias outer 1 {before} (type $t))").unwrap();
@@ -70,8 +74,14 @@ fn type_laughs(levels: usize, copies: usize) -> Vec<u8> {
 #[test]
 fn billions_of_instances() {
     // A component and its module are 2 instances; the component of level 8 has 767.
-    assert_eq!(refused(billion_laughs(24, 2)), "the component has 1534 or more instances; the limit is 1000");
-    assert_eq!(refused(billion_laughs(8, 16)), "the component has 1058 or more instances; the limit is 1000");
+    assert_eq!(
+        refused(billion_laughs(24, 2)),
+        "the component has 1534 or more instances; the limit is 1000"
+    );
+    assert_eq!(
+        refused(billion_laughs(8, 16)),
+        "the component has 1058 or more instances; the limit is 1000"
+    );
     // 2^64 instances do not wrap around to none.
     assert!(refused(billion_laughs(64, 2)).contains("or more instances"));
     assert!(screen(&billion_laughs(7, 2), &ScreenLimits::default()).is_ok());
@@ -112,7 +122,10 @@ fn chains_of_instances() {
         write!(text, "(instance $i{level} (export \"a\" (instance $i{})))", level - 1).unwrap();
     }
     text.push_str("(export \"a\" (instance $i900)))");
-    assert_eq!(refused(bytes(&text)), "the component has 51 or more levels in one type; the limit is 50");
+    assert_eq!(
+        refused(bytes(&text)),
+        "the component has 51 or more levels in one type; the limit is 50"
+    );
 }
 
 #[test]
@@ -120,7 +133,8 @@ fn value_types_that_double_and_are_lifted_often() {
     let mut text = "(component (type $v0 (variant (case \"a\" u8) (case \"b\" u8)))".to_owned();
     for level in 1..=14 {
         let before = level - 1;
-        write!(text, "(type $v{level} (variant (case \"a\" $v{before}) (case \"b\" $v{before})))").unwrap();
+        write!(text, "(type $v{level} (variant (case \"a\" $v{before}) (case \"b\" $v{before})))")
+            .unwrap();
     }
     text.push_str("(core module $m (func (export \"f\") (param i32 i32 i32 i32 i32 i32 i32 i32");
     text.push_str(" i32 i32 i32 i32 i32 i32 i32 i32))) (core instance $i (instantiate $m))");
@@ -136,7 +150,10 @@ fn components_inside_components() {
     for _ in 0..200 {
         nested = [HEADER, &section(4, &nested)].concat();
     }
-    assert_eq!(refused(nested), "the component has 17 or more levels of nested components; the limit is 16");
+    assert_eq!(
+        refused(nested),
+        "the component has 17 or more levels of nested components; the limit is 16"
+    );
 }
 
 #[test]
@@ -144,8 +161,10 @@ fn seventy_memories() {
     let modules = "(core instance (instantiate $m))".repeat(70);
     let text = format!("(component (core module $m (memory 1)) {modules})");
     assert_eq!(refused(bytes(&text)), "the component has 9 or more memories; the limit is 8");
-    let text =
-        format!("(component (core module $m {}) (core instance (instantiate $m)))", "(memory 1)".repeat(70));
+    let text = format!(
+        "(component (core module $m {}) (core instance (instantiate $m)))",
+        "(memory 1)".repeat(70)
+    );
     assert_eq!(refused(bytes(&text)), "the component has 9 or more memories; the limit is 8");
 }
 
@@ -183,7 +202,8 @@ fn a_million_types() {
 
 #[test]
 fn announced_counts_are_not_believed() {
-    // Sections of a few bytes that announce 2^32 - 1 items, at component level and in a core module.
+    // Sections of a few bytes that announce 2^32 - 1 items, at component level and in a core
+    // module.
     let count = [0xff, 0xff, 0xff, 0xff, 0x0f];
     for id in 2..=11 {
         refused([HEADER, &section(id, &count)].concat());
@@ -220,9 +240,13 @@ fn functions_bodies_and_locals() {
 fn four_billion_locals_in_two_groups() {
     let body = [2, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x7f, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x7f, 0x0b];
     let code = [&[1][..], &leb(body.len()), &body].concat();
-    let module =
-        [b"\0asm\x01\0\0\0", &section(1, &[1, 0x60, 0, 0])[..], &section(3, &[1, 0]), &section(10, &code)]
-            .concat();
+    let module = [
+        b"\0asm\x01\0\0\0",
+        &section(1, &[1, 0x60, 0, 0])[..],
+        &section(3, &[1, 0]),
+        &section(10, &code),
+    ]
+    .concat();
     assert_eq!(
         refused([HEADER, &section(1, &module)].concat()),
         "the component has 4294967295 or more locals in one function; the limit is 10000"
@@ -242,8 +266,10 @@ fn calls_and_branches_that_move_a_thousand_values() {
         refused(calls),
         "the component has 1001000 or more operands of calls and branches in one function; the limit is 1000000"
     );
-    let table =
-        module(&format!("(func (block (type $t) unreachable br_table {}) unreachable)", "0 ".repeat(10_000)));
+    let table = module(&format!(
+        "(func (block (type $t) unreachable br_table {}) unreachable)",
+        "0 ".repeat(10_000)
+    ));
     assert!(refused(table).contains("operands of calls and branches in one function"));
     let functions = module(&format!("(func {} unreachable)", "call $f ".repeat(900)).repeat(20));
     assert_eq!(
@@ -254,7 +280,8 @@ fn calls_and_branches_that_move_a_thousand_values() {
 
 #[test]
 fn long_branch_tables() {
-    let table = format!("(component (core module (func i32.const 0 br_table {})))", "0 ".repeat(60_000));
+    let table =
+        format!("(component (core module (func i32.const 0 br_table {})))", "0 ".repeat(60_000));
     assert_eq!(
         refused(bytes(&table)),
         "the component has 59999 or more targets in one `br_table`; the limit is 50000"

@@ -1,4 +1,5 @@
-//! Commits that are interrupted, that fail, and into which somebody else comes, at each of their steps.
+//! Commits that are interrupted, that fail, and into which somebody else comes, at each of their
+//! steps.
 #![cfg(unix)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,7 +106,11 @@ fn snapshot(scene: &Scene) -> Snapshot {
 }
 
 fn reserved(scene: &Scene) -> Vec<String> {
-    scene.names("").into_iter().filter(|name| name.starts_with(crate::path::RESERVED_PREFIX)).collect()
+    scene
+        .names("")
+        .into_iter()
+        .filter(|name| name.starts_with(crate::path::RESERVED_PREFIX))
+        .collect()
 }
 
 /// How a commit ended.
@@ -250,7 +255,11 @@ fn a_step_that_fails_leaves_the_store_as_it_was() {
         };
         assert_eq!(snapshot(&scene), *expected, "failed at step {number}, {step:?}");
         reopen(&scene);
-        assert_eq!(snapshot(&scene), *expected, "failed at step {number}, {step:?}, and opened again");
+        assert_eq!(
+            snapshot(&scene),
+            *expected,
+            "failed at step {number}, {step:?}, and opened again"
+        );
         let (end, _) = match end {
             End::Done => continue,
             _ => commit(&scene, Plan::default()),
@@ -336,8 +345,9 @@ fn what_somebody_else_does_in_the_middle_is_a_conflict_and_is_never_lost() {
     let mut refusals = BTreeMap::new();
     let first = steps.iter().position(|step| *step == Step::WriteRecord).unwrap();
     let last = steps.iter().rposition(|step| *step == Step::Fill).unwrap();
-    for (Intrusion { name, act, own }, number) in
-        INTRUSIONS.iter().flat_map(|intrusion| (first..=last).map(move |number| (intrusion, number)))
+    for (Intrusion { name, act, own }, number) in INTRUSIONS
+        .iter()
+        .flat_map(|intrusion| (first..=last).map(move |number| (intrusion, number)))
     {
         let scene = scene();
         let root = scene.inside("");
@@ -346,7 +356,8 @@ fn what_somebody_else_does_in_the_middle_is_a_conflict_and_is_never_lost() {
         let acted = Arc::clone(&has_acted);
         let meanwhile: Box<dyn FnOnce() + Send> =
             Box::new(move || acted.store(act(&root).is_ok(), Ordering::Relaxed));
-        let (end, _) = commit(&scene, Plan { meanwhile: Some((number, meanwhile)), ..Plan::default() });
+        let (end, _) =
+            commit(&scene, Plan { meanwhile: Some((number, meanwhile)), ..Plan::default() });
         let where_it_was = format!("{name} at step {number}, {:?}: {end:?}", steps[number]);
         let mut left = snapshot(&scene);
         match &end {
@@ -365,7 +376,11 @@ fn what_somebody_else_does_in_the_middle_is_a_conflict_and_is_never_lost() {
             End::Done => {
                 if has_acted.load(Ordering::Relaxed) {
                     let theirs = left.remove(*own);
-                    left.extend(after.get_key_value(*own).map(|(path, state)| (path.clone(), state.clone())));
+                    left.extend(
+                        after
+                            .get_key_value(*own)
+                            .map(|(path, state)| (path.clone(), state.clone())),
+                    );
                     assert_eq!(theirs.unwrap().1.as_deref(), Some("theirs"), "{where_it_was}");
                 }
                 assert_eq!(left, after, "{where_it_was}");
@@ -401,7 +416,8 @@ fn readers_of_the_store_see_all_changes_at_once() {
                     order.reverse();
                 }
                 for name in order {
-                    let text = String::from_utf8(now(scene.store.read(&file(name), 99)).unwrap()).unwrap();
+                    let text =
+                        String::from_utf8(now(scene.store.read(&file(name), 99)).unwrap()).unwrap();
                     let round: u64 = text.parse().unwrap();
                     assert!(round >= seen, "{name} is of round {round} after one of round {seen}");
                     seen = round;
@@ -438,7 +454,8 @@ fn two_stores_on_one_directory_take_turns() {
                 let sum: u64 = String::from_utf8(old).unwrap().parse().unwrap_or(0);
                 let text = (sum + 1).to_string();
                 for path in ["sum", "copy"] {
-                    now(overlay.write(&file(path), text.clone().into(), WriteMode::Replace)).unwrap();
+                    now(overlay.write(&file(path), text.clone().into(), WriteMode::Replace))
+                        .unwrap();
                 }
                 match now(overlay.commit_changes()) {
                     Ok(_) => break,

@@ -21,7 +21,8 @@ pub(super) fn make_fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
 }
 
-/// What every operation says about `path`, in the order stat, read, range, create, replace, delete, list, make.
+/// What every operation says about `path`, in the order stat, read, range, create, replace, delete,
+/// list, make.
 async fn say_all(store: &DirectoryStore, path: &str) -> [String; 8] {
     fn text<T: std::fmt::Debug>(result: Result<T, FileError>) -> String {
         result.map_or_else(|error| error.to_string(), |value| format!("{value:?}"))
@@ -102,9 +103,16 @@ async fn pipes_and_sockets_are_invisible_and_block_nothing() {
         let said = say_all(&scene.store, path).await;
         let is_file = "this path is already a file. Choose a different name.";
         let missing = "not found";
-        assert_eq!(said, [missing, missing, missing, SPECIAL, SPECIAL, missing, "[]", is_file], "{path}");
+        assert_eq!(
+            said,
+            [missing, missing, missing, SPECIAL, SPECIAL, missing, "[]", is_file],
+            "{path}"
+        );
         let below = say_all(&scene.store, &format!("{path}/a")).await;
-        assert_eq!(below, [missing, missing, missing, BELOW_FILE, BELOW_FILE, missing, "[]", BELOW_FILE]);
+        assert_eq!(
+            below,
+            [missing, missing, missing, BELOW_FILE, BELOW_FILE, missing, "[]", BELOW_FILE]
+        );
     }
     assert_eq!(scene.list().await, [""; 0]);
     scene.write("a", "x").await.unwrap();
@@ -132,7 +140,8 @@ async fn names_that_no_path_denotes_do_not_exist() {
         b"C:",
     ];
     for name in names {
-        fs::write(scene.inside("").join(std::ffi::OsStr::from_bytes(name)), "outside the rules").unwrap();
+        fs::write(scene.inside("").join(std::ffi::OsStr::from_bytes(name)), "outside the rules")
+            .unwrap();
     }
     fs::create_dir_all(scene.inside("prn/below")).unwrap();
     fs::create_dir(scene.inside("d")).unwrap();
@@ -165,7 +174,10 @@ async fn an_unreadable_directory_is_listed_and_passed_over() {
     let listed = scene.list().await;
     fs::set_permissions(scene.inside("locked"), fs::Permissions::from_mode(0o700)).unwrap();
     // Root reads it all the same.
-    assert!(listed == ["locked", "open", "open/a"] || listed == ["locked", "open", "locked/a", "open/a"]);
+    assert!(
+        listed == ["locked", "open", "open/a"]
+            || listed == ["locked", "open", "locked/a", "open/a"]
+    );
 }
 
 /// Swaps two names in one step again and again while `body` runs.
@@ -173,7 +185,8 @@ async fn while_swapping<T>(one: PathBuf, other: PathBuf, body: impl Future<Outpu
     while_swapping_with_pauses(one, other, Duration::ZERO, body).await
 }
 
-/// The same with pauses, in which both are where they were, for what takes more steps than fit between two swaps.
+/// The same with pauses, in which both are where they were, for what takes more steps than fit
+/// between two swaps.
 async fn while_swapping_with_pauses<T>(
     one: PathBuf,
     other: PathBuf,
@@ -201,10 +214,13 @@ async fn while_swapping_with_pauses<T>(
     result.expect("an operation blocks")
 }
 
-/// The store with `d/f` in it, and the link `swap` to `target`, beside or inside the store, where the same file is.
+/// The store with `d/f` in it, and the link `swap` to `target`, beside or inside the store, where
+/// the same file is.
 fn scene_of_a_swap(target: &str) -> Scene {
     let scene = Scene::new();
-    for (directory, content) in [("store/d", "inside"), ("secret", "secret"), ("store/other", "other")] {
+    for (directory, content) in
+        [("store/d", "inside"), ("secret", "secret"), ("store/other", "other")]
+    {
         fs::create_dir(scene.outside(directory)).unwrap();
         fs::write(scene.outside(directory).join("f"), content).unwrap();
     }
@@ -216,7 +232,8 @@ fn scene_of_a_swap(target: &str) -> Scene {
 async fn swapping_a_directory_for_a_link_leaks_nothing() {
     for target in ["../secret", "other"] {
         let scene = scene_of_a_swap(target);
-        while_swapping(scene.inside("d"), scene.inside("swap"), read_both_ways(&scene, "d/f")).await;
+        while_swapping(scene.inside("d"), scene.inside("swap"), read_both_ways(&scene, "d/f"))
+            .await;
     }
 }
 
@@ -225,7 +242,8 @@ async fn swapping_a_file_for_a_link_leaks_nothing() {
     for target in ["../../secret/f", "../other/f", "g"] {
         let scene = scene_of_a_swap(target);
         fs::write(scene.inside("d/g"), "a neighbour").unwrap();
-        while_swapping(scene.inside("d/f"), scene.inside("swap"), read_both_ways(&scene, "d/f")).await;
+        while_swapping(scene.inside("d/f"), scene.inside("swap"), read_both_ways(&scene, "d/f"))
+            .await;
     }
 }
 
@@ -260,8 +278,10 @@ async fn swapping_a_directory_for_a_link_lets_nothing_out() {
         while_swapping(scene.inside("d"), scene.inside("swap"), async {
             for number in 0..300 {
                 let _refused = scene.write("d/f", "mine").await;
-                let _refused = scene.write_with(&format!("d/new{number}"), "mine", WriteMode::Create).await;
-                let _refused = scene.store.create_directory(&file(&format!("d/made{number}"))).await;
+                let _refused =
+                    scene.write_with(&format!("d/new{number}"), "mine", WriteMode::Create).await;
+                let _refused =
+                    scene.store.create_directory(&file(&format!("d/made{number}"))).await;
                 let _refused = scene.store.delete(&file("d/f")).await;
                 let listed = scene.store.list(&file("d"), Scope::Recursive).await;
                 assert!(!format!("{listed:?}").contains("secret"));
@@ -285,18 +305,20 @@ async fn ten_thousand_operations_during_swaps_reach_nothing_outside() {
     for target in ["../secret", "other"] {
         let scene = scene_of_a_swap(target);
         let pause = Duration::from_millis(1);
-        let seen = while_swapping_with_pauses(scene.inside("d"), scene.inside("swap"), pause, async {
-            let mut seen = Vec::new();
-            for number in 0..OPERATIONS / 2 {
-                let (kind, said) = operate(&scene.store, number).await;
-                // What is behind the link says who it is.
-                let is_outside = |said: &String| said.contains("secret") || said.contains("other");
-                assert!(!said.as_ref().is_ok_and(is_outside), "{kind}: {said:?}");
-                seen.push((kind, said.is_ok()));
-            }
-            seen
-        })
-        .await;
+        let seen =
+            while_swapping_with_pauses(scene.inside("d"), scene.inside("swap"), pause, async {
+                let mut seen = Vec::new();
+                for number in 0..OPERATIONS / 2 {
+                    let (kind, said) = operate(&scene.store, number).await;
+                    // What is behind the link says who it is.
+                    let is_outside =
+                        |said: &String| said.contains("secret") || said.contains("other");
+                    assert!(!said.as_ref().is_ok_and(is_outside), "{kind}: {said:?}");
+                    seen.push((kind, said.is_ok()));
+                }
+                seen
+            })
+            .await;
         for (kind, is_well) in seen {
             if is_well { went_well[kind] += 1 } else { refused[kind] += 1 }
         }
@@ -307,7 +329,10 @@ async fn ten_thousand_operations_during_swaps_reach_nothing_outside() {
         assert!(scene.inside("swap").is_symlink(), "the link is not where it was");
     }
     let all = went_well.iter().zip(&refused).all(|(well, refused)| *well > 0 && *refused > 0);
-    assert!(all, "each kind goes well at times and is refused at others: {went_well:?}, {refused:?}");
+    assert!(
+        all,
+        "each kind goes well at times and is refused at others: {went_well:?}, {refused:?}"
+    );
 }
 
 /// One operation of nine kinds, in and around `d`. Gives its kind and what was seen.
@@ -318,7 +343,10 @@ async fn operate(store: &DirectoryStore, number: usize) -> (usize, Result<String
     let said = match kind {
         0 => store.read(&in_d, 99).await.map(text),
         1 => store.read_range(&in_d, 0, 99).await.map(text),
-        2 => store.list(&file("d"), Scope::Recursive).await.map(|listing| format!("{:?}", listing.entries)),
+        2 => store
+            .list(&file("d"), Scope::Recursive)
+            .await
+            .map(|listing| format!("{:?}", listing.entries)),
         3 => store.write(&in_d, mine(), WriteMode::Replace).await.map(|()| String::new()),
         4 => store.write(&file("d/a"), mine(), WriteMode::Create).await.map(|()| String::new()),
         5 => store.rename(&file("d/a"), &file("d/b")).await.map(|()| String::new()),

@@ -7,7 +7,8 @@ use super::*;
 
 const COMMIT: &str = ".~cofferdam-commit";
 
-/// A store whose directory holds `mine` and, where a commit is prepared, the given files. Beside it lies `outside/secret`.
+/// A store whose directory holds `mine` and, where a commit is prepared, the given files. Beside it
+/// lies `outside/secret`.
 fn planted(files: &[(&str, &str)]) -> Scene {
     let scene = Scene::new();
     fs::create_dir(scene.outside("outside")).unwrap();
@@ -38,7 +39,9 @@ fn set_aside(scene: &Scene) -> Vec<String> {
 fn record(leaving: &[(&str, &str)], coming: &[(&str, &str)]) -> String {
     let leaving: Vec<_> = leaving
         .iter()
-        .map(|(path, end)| format!(r#"{{"path":"{path}","is_directory":false,"end":"{end}","state":1}}"#))
+        .map(|(path, end)| {
+            format!(r#"{{"path":"{path}","is_directory":false,"end":"{end}","state":1}}"#)
+        })
         .collect();
     let coming: Vec<_> = coming
         .iter()
@@ -64,7 +67,8 @@ async fn a_record_that_names_anything_but_paths_of_the_store_is_not_carried_out(
     ];
     for (what, text) in records {
         for phase in ["vacate", "fill", "unfill", "unvacate"] {
-            let scene = planted(&[(&format!("record-{phase}"), &text), ("n0", "new"), ("v0", "old")]);
+            let scene =
+                planted(&[(&format!("record-{phase}"), &text), ("n0", "new"), ("v0", "old")]);
             let store = open(&scene).unwrap();
             require_unharmed(&scene, what);
             // Nothing that was in it is gone either.
@@ -91,7 +95,8 @@ fn a_record_does_not_lead_through_links() {
     ];
     for text in texts {
         for phase in ["vacate", "fill", "unfill", "unvacate"] {
-            let scene = planted(&[(&format!("record-{phase}"), &text), ("n0", "new"), ("v0", "old")]);
+            let scene =
+                planted(&[(&format!("record-{phase}"), &text), ("n0", "new"), ("v0", "old")]);
             symlink("../outside", scene.inside("link")).unwrap();
             let _opened = open(&scene);
             require_unharmed(&scene, &text);

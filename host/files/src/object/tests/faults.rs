@@ -7,8 +7,8 @@ use std::sync::Mutex as Lock;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, Result as Answer,
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as Answer,
 };
 
 use super::*;
@@ -47,9 +47,10 @@ impl Faulty {
             is_now
         };
         match self.fault {
-            Fault::Refused if is_now => {
-                Err(object_store::Error::Generic { store: "faulty", source: "at https://host/secret".into() })
-            }
+            Fault::Refused if is_now => Err(object_store::Error::Generic {
+                store: "faulty",
+                source: "at https://host/secret".into(),
+            }),
             Fault::Overtaken(key) if is_now => {
                 put(&self.objects, key, b"theirs").await;
                 Ok(())
@@ -67,7 +68,12 @@ impl fmt::Display for Faulty {
 
 #[async_trait]
 impl ObjectStore for Faulty {
-    async fn put_opts(&self, to: &Path, content: PutPayload, options: PutOptions) -> Answer<PutResult> {
+    async fn put_opts(
+        &self,
+        to: &Path,
+        content: PutPayload,
+        options: PutOptions,
+    ) -> Answer<PutResult> {
         self.before_write().await?;
         self.objects.put_opts(to, content, options).await
     }
@@ -88,7 +94,10 @@ impl ObjectStore for Faulty {
         self.objects.get_ranges(at, ranges).await
     }
 
-    fn delete_stream(&self, keys: BoxStream<'static, Answer<Path>>) -> BoxStream<'static, Answer<Path>> {
+    fn delete_stream(
+        &self,
+        keys: BoxStream<'static, Answer<Path>>,
+    ) -> BoxStream<'static, Answer<Path>> {
         self.objects.delete_stream(keys)
     }
 
@@ -110,7 +119,8 @@ impl ObjectStore for Faulty {
 async fn everything(objects: &InMemory) -> BTreeMap<String, Bytes> {
     let mut found = BTreeMap::new();
     for key in keys(objects).await {
-        let content = objects.get(&Path::parse(&key).unwrap()).await.unwrap().bytes().await.unwrap();
+        let content =
+            objects.get(&Path::parse(&key).unwrap()).await.unwrap().bytes().await.unwrap();
         found.insert(key, content);
     }
     found
@@ -132,7 +142,8 @@ async fn call_on(store: &BucketStore) -> Overlay {
 }
 
 fn over(objects: &Arc<Faulty>) -> BucketStore {
-    BucketStore::over(Arc::clone(objects) as Arc<dyn ObjectStore>, "", Quota::default(), false).unwrap()
+    BucketStore::over(Arc::clone(objects) as Arc<dyn ObjectStore>, "", Quota::default(), false)
+        .unwrap()
 }
 
 #[tokio::test]
@@ -194,7 +205,10 @@ async fn what_another_host_writes_between_check_and_put_is_a_conflict() {
         call.write(&path(name), b"mine".to_vec(), WriteMode::Replace).await.unwrap();
         objects.arm(0);
         let refused = call.commit_changes().await.unwrap_err();
-        assert!(matches!(&refused, FileError::Conflict { path } if path.as_str() == name), "{refused:?}");
+        assert!(
+            matches!(&refused, FileError::Conflict { path } if path.as_str() == name),
+            "{refused:?}"
+        );
         assert_eq!(store.read(&path(name), 9).await.unwrap(), b"theirs");
     }
 }

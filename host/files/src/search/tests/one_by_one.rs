@@ -58,8 +58,8 @@ const ATOMS: [&str; 46] = [
 ];
 /// Parts of texts. The Kelvin sign and the long s are a k and an s to whoever ignores case.
 const PIECES: [&str; 18] = [
-    "a", "b", "A", "é", "É", "\n", "\r\n", "\r", "\n\n", "\r\r\n", " ", "_", "\u{212a}", "\u{17f}", "ab",
-    "b\u{301}", "\u{85}", "\u{2028}",
+    "a", "b", "A", "é", "É", "\n", "\r\n", "\r", "\n\n", "\r\r\n", " ", "_", "\u{212a}", "\u{17f}",
+    "ab", "b\u{301}", "\u{85}", "\u{2028}",
 ];
 
 fn patterns() -> impl Strategy<Value = String> {

@@ -9,7 +9,8 @@ use futures_util::StreamExt as _;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use rmcp::transport::{
-    OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRedirectPolicy, OAuthHttpRequest,
+    OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRedirectPolicy,
+    OAuthHttpRequest,
 };
 use url::{Host, Url};
 
@@ -54,7 +55,8 @@ impl Rule {
             || self.private && is_private
     }
 
-    /// Whether the text of an address may be asked; names are looked at again when they are looked up.
+    /// Whether the text of an address may be asked; names are looked at again when they are looked
+    /// up.
     fn takes_url(self, url: &Url) -> bool {
         let is_secret =
             url.scheme() == "https" || url.scheme() == "http" && self.loopback && is_loopback(url);
@@ -100,7 +102,10 @@ impl Fetch {
         Ok(Self { following: client(following)?, stopping: client(Policy::none())?, rule })
     }
 
-    async fn send(&self, request: OAuthHttpRequest) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
+    async fn send(
+        &self,
+        request: OAuthHttpRequest,
+    ) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
         let client = match request.redirect_policy {
             OAuthHttpRedirectPolicy::Follow => &self.following,
             _ => &self.stopping,

@@ -14,7 +14,8 @@ use super::Browser;
 const VISIT_WAIT: Duration = Duration::from_mins(5);
 /// The head of a request that a browser sends, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// How long a connection has for its request; whatever else connects does not keep the browser waiting for longer.
+/// How long a connection has for its request; whatever else connects does not keep the browser
+/// waiting for longer.
 const HEAD_WAIT: Duration = Duration::from_secs(5);
 const PATH: &str = "/callback";
 const PAGE: &str = "You can close this page and go back.\n";
@@ -47,8 +48,9 @@ impl Browser for Loopback {
         let origin = listener.local_addr().map_err(|error| error.to_string())?;
         (self.show)(address);
         let answer = tokio::time::timeout(VISIT_WAIT, answer(&listener)).await;
-        let target =
-            answer.map_err(|_| "nobody came back in time".to_owned())?.map_err(|error| error.to_string())?;
+        let target = answer
+            .map_err(|_| "nobody came back in time".to_owned())?
+            .map_err(|error| error.to_string())?;
         Ok(format!("http://{origin}{target}"))
     }
 }

@@ -15,8 +15,8 @@ use url::Url;
 /// A credential file, in bytes; tokens are a few KiB.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
 
-/// Keeps one text of secrets per key. The text names the authorization server (issuer) that the secrets are from, and they
-/// are never used with another.
+/// Keeps one text of secrets per key. The text names the authorization server (issuer) that the
+/// secrets are from, and they are never used with another.
 pub trait CredentialStore: Send + Sync {
     /// The text under a key, if there is one.
     ///
@@ -49,7 +49,10 @@ impl CredentialStore for MemoryCredentials {
     }
 
     fn save(&self, key: &str, text: &str) -> io::Result<()> {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), text.to_owned());
+        self.texts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key.to_owned(), text.to_owned());
         Ok(())
     }
 
@@ -81,7 +84,9 @@ impl CredentialStore for CredentialFiles {
     fn load(&self, key: &str) -> io::Result<Option<String>> {
         let path = self.path(key);
         match fs::metadata(&path) {
-            Ok(metadata) if metadata.len() > FILE_BYTES_MAX => Err(io::ErrorKind::FileTooLarge.into()),
+            Ok(metadata) if metadata.len() > FILE_BYTES_MAX => {
+                Err(io::ErrorKind::FileTooLarge.into())
+            }
             Ok(_) => fs::read_to_string(&path).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -98,7 +103,8 @@ impl CredentialStore for CredentialFiles {
             options.mode(0o600);
         }
         directory.recursive(true).create(&self.directory)?;
-        // Written beside and moved, so that nobody ever finds a half, and with a mode that is right from the start.
+        // Written beside and moved, so that nobody ever finds a half, and with a mode that is right
+        // from the start.
         let mut name = [0_u8; 8];
         getrandom::fill(&mut name).map_err(io::Error::other)?;
         let beside = self.directory.join(format!("{key}.{:016x}", u64::from_le_bytes(name)));

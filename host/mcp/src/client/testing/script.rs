@@ -112,7 +112,11 @@ impl Scripted {
     fn note(&self, method: &str, parameters: &Map<String, Value>) {
         let mut played = lock(&self.played);
         let task = parameters.get("task");
-        played.requests.push(if task.is_some() { format!("{method} +task") } else { method.to_owned() });
+        played.requests.push(if task.is_some() {
+            format!("{method} +task")
+        } else {
+            method.to_owned()
+        });
         if let Some(task) = task {
             played.task_parameter = Some(task.clone());
         }
@@ -136,7 +140,9 @@ impl Remote for Scripted {
         let step = lock(&self.steps).pop_front();
         match step {
             Some(Step::Answer(result)) => Ok(result),
-            Some(Step::Error { code, message }) => Err(RequestError::Protocol { code, message, connection }),
+            Some(Step::Error { code, message }) => {
+                Err(RequestError::Protocol { code, message, connection })
+            }
             Some(Step::Closed) => Err(RequestError::Lost { connection }),
             Some(Step::Broken) => Err(RequestError::Other("secret detail".to_owned())),
             None if method == "tools/call" && self.calls_plainly => {

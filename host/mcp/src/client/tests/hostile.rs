@@ -11,9 +11,12 @@ use cofferdam_tool::ask::{Asker, LogLevel, LogSink, NotAsked, Question, Question
 use cofferdam_tool::{CallContext, Completion, Toolset};
 use serde_json::{Value, json};
 
-use crate::client::{Endpoint, Generation, HttpEndpoint, RemoteServer, ServerSettings, StdioCommand};
+use crate::client::{
+    Endpoint, Generation, HttpEndpoint, RemoteServer, ServerSettings, StdioCommand,
+};
 
-/// A server over HTTP whose tool `flood` is answered with messages without end, and whose tool `plain` with a result.
+/// A server over HTTP whose tool `flood` is answered with messages without end, and whose tool
+/// `plain` with a result.
 struct Hostile {
     url: String,
     /// Bytes of messages that the client has taken.
@@ -36,7 +39,8 @@ impl Hostile {
     }
 
     async fn connect(&self, generation: Generation) -> Arc<RemoteServer> {
-        let mut settings = ServerSettings::new("far", Endpoint::Http(HttpEndpoint::new(&self.url).unwrap()));
+        let mut settings =
+            ServerSettings::new("far", Endpoint::Http(HttpEndpoint::new(&self.url).unwrap()));
         settings.generation = generation;
         settings.call_wait = Duration::from_secs(10);
         Arc::new(RemoteServer::connect(settings).await.unwrap())
@@ -75,7 +79,8 @@ fn answer(mut stream: TcpStream, messages: fn(u64) -> Value, sent: &AtomicU64) -
             for number in 0.. {
                 let mut message = messages(number);
                 if message.is_null() {
-                    message = json!({"jsonrpc": "2.0", "id": request["id"], "result": {"content": []}});
+                    message =
+                        json!({"jsonrpc": "2.0", "id": request["id"], "result": {"content": []}});
                 }
                 let event = format!("data: {message}\n\n");
                 stream.write_all(event.as_bytes()).ok()?;
@@ -89,12 +94,15 @@ fn answer(mut stream: TcpStream, messages: fn(u64) -> Value, sent: &AtomicU64) -
         "tools/call" => json!({"content": [{"type": "text", "text": "plain"}]}),
         _ => {
             return stream
-                .write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                .write_all(
+                    b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                )
                 .ok();
         }
     };
     let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string();
-    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length:";
+    let head =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length:";
     write!(stream, "{head} {}\r\n\r\n{answer}", answer.len()).ok()
 }
 

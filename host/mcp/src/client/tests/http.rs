@@ -16,7 +16,9 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::client::{ConnectError, Endpoint, HttpEndpoint, InvalidEndpoint, RemoteServer, ServerSettings};
+use crate::client::{
+    ConnectError, Endpoint, HttpEndpoint, InvalidEndpoint, RemoteServer, ServerSettings,
+};
 
 /// How a server answers.
 #[derive(Clone, Copy, PartialEq)]
@@ -46,7 +48,8 @@ async fn serve(manner: Manner, redirect: Option<String>) -> (String, Arc<Served>
             let (stream, _) = listener.accept().await.unwrap();
             let served = Arc::clone(&answering);
             let service = service_fn(move |request| answer(Arc::clone(&served), request));
-            connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            connections
+                .spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
         }
     });
     (url, served, running)
@@ -56,17 +59,20 @@ async fn answer(
     served: Arc<Served>,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let token = request.headers().get(AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned());
+    let token =
+        request.headers().get(AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned());
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let method = message["method"].as_str().unwrap_or_default();
     served.seen.lock().unwrap().push((method.to_owned(), token));
     if let Some(to) = &served.redirect {
-        let answer = Response::builder().status(StatusCode::TEMPORARY_REDIRECT).header(LOCATION, to);
+        let answer =
+            Response::builder().status(StatusCode::TEMPORARY_REDIRECT).header(LOCATION, to);
         return Ok(answer.body(Full::default()).unwrap());
     }
     let Some(result) = result(method, &message["params"]) else {
-        let status = if message["id"].is_null() { StatusCode::ACCEPTED } else { StatusCode::NOT_FOUND };
+        let status =
+            if message["id"].is_null() { StatusCode::ACCEPTED } else { StatusCode::NOT_FOUND };
         return Ok(Response::builder().status(status).body(Full::default()).unwrap());
     };
     let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string();
@@ -74,7 +80,9 @@ async fn answer(
         Manner::Json => ("application/json", answer),
         Manner::Events => ("text/event-stream", format!("data: {answer}\n\n")),
         Manner::TooLarge => ("application/json", answer + &" ".repeat(17 << 20)),
-        Manner::TooLargeEvent => ("text/event-stream", format!("data: {}{answer}\n\n", " ".repeat(17 << 20))),
+        Manner::TooLargeEvent => {
+            ("text/event-stream", format!("data: {}{answer}\n\n", " ".repeat(17 << 20)))
+        }
     };
     Ok(Response::builder().header(CONTENT_TYPE, kind).body(Full::from(answer)).unwrap())
 }
@@ -101,7 +109,9 @@ fn result(method: &str, parameters: &Value) -> Option<Value> {
         "tasks/get" => {
             json!({"taskId": "k", "status": "completed", "createdAt": "", "lastUpdatedAt": "", "ttl": 1})
         }
-        "tasks/result" => json!({"content": [{"type": "text", "text": "a task's"}], "_meta": {"x": 1}}),
+        "tasks/result" => {
+            json!({"content": [{"type": "text", "text": "a task's"}], "_meta": {"x": 1}})
+        }
         _ => return None,
     })
 }
@@ -109,7 +119,8 @@ fn result(method: &str, parameters: &Value) -> Option<Value> {
 async fn connect(url: &str, token: Option<&'static str>) -> Result<RemoteServer, ConnectError> {
     let mut endpoint = HttpEndpoint::new(url).unwrap();
     if let Some(token) = token {
-        endpoint = endpoint.with_headers(vec![(AUTHORIZATION, HeaderValue::from_static(token))]).unwrap();
+        endpoint =
+            endpoint.with_headers(vec![(AUTHORIZATION, HeaderValue::from_static(token))]).unwrap();
     }
     RemoteServer::connect(ServerSettings::new("s", Endpoint::Http(endpoint))).await
 }
@@ -131,8 +142,11 @@ async fn tasks_of_the_earlier_draft_run_over_http_in_either_form_of_answer() {
         assert_eq!(call(&server, "null").await.outcome.shown().unwrap().text(), "plain");
         let seen = served.seen.lock().unwrap();
         assert!(seen.iter().all(|(_, token)| token.as_deref() == Some("Bearer t")), "{seen:?}");
-        let methods: Vec<_> =
-            seen.iter().map(|(method, _)| method.as_str()).filter(|name| name.contains("task")).collect();
+        let methods: Vec<_> = seen
+            .iter()
+            .map(|(method, _)| method.as_str())
+            .filter(|name| name.contains("task"))
+            .collect();
         assert_eq!(methods, ["tasks/get", "tasks/result"]);
     }
 }
@@ -178,14 +192,21 @@ async fn a_server_that_does_not_come_back_is_named_as_that() {
 #[test]
 fn secrets_go_over_https_or_stay_on_this_machine() {
     let with_token = |url: &str| HttpEndpoint::new(url).unwrap().with_headers(vec![]);
-    assert_eq!(with_token("http://example.com/").unwrap_err(), InvalidEndpoint::SecretOverPlainHttp);
+    assert_eq!(
+        with_token("http://example.com/").unwrap_err(),
+        InvalidEndpoint::SecretOverPlainHttp
+    );
     assert_eq!(
         with_token("http://127.0.0.1.example.com/").unwrap_err(),
         InvalidEndpoint::SecretOverPlainHttp
     );
-    for url in ["https://example.com/", "http://127.0.0.1:1/", "http://[::1]/", "http://localhost/"] {
+    for url in ["https://example.com/", "http://127.0.0.1:1/", "http://[::1]/", "http://localhost/"]
+    {
         assert!(with_token(url).is_ok(), "{url}");
     }
-    assert_eq!(HttpEndpoint::new("https://a:b@example.com/").unwrap_err(), InvalidEndpoint::Credentials);
+    assert_eq!(
+        HttpEndpoint::new("https://a:b@example.com/").unwrap_err(),
+        InvalidEndpoint::Credentials
+    );
     assert!(matches!(HttpEndpoint::new("file:///x").unwrap_err(), InvalidEndpoint::Scheme(_)));
 }

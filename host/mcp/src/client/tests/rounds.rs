@@ -22,7 +22,8 @@ impl Asker for Person {
 
     async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
         let answer = |question: &Question| {
-            let content = json!({"message": question.parameters["message"], "question": question.name});
+            let content =
+                json!({"message": question.parameters["message"], "question": question.name});
             json!({"action": "accept", "content": content})
         };
         Ok(questions.iter().map(answer).collect())
@@ -73,7 +74,8 @@ async fn each_round_takes_its_own_answers_and_the_state_as_it_came() {
 
 #[tokio::test]
 async fn without_anybody_to_ask_a_question_is_declined_and_sampling_ends_the_call() {
-    let asks = |request: Value| json!({"resultType": "input_required", "inputRequests": {"q": request}});
+    let asks =
+        |request: Value| json!({"resultType": "input_required", "inputRequests": {"q": request}});
     let server = Arc::new(Scripted::answering(vec![asks(question("a")), done()]));
     called(&server, false).await.unwrap();
     assert_eq!(server.sent()[1].1["inputResponses"], json!({"q": {"action": "decline"}}));
@@ -81,11 +83,13 @@ async fn without_anybody_to_ask_a_question_is_declined_and_sampling_ends_the_cal
     let server = Arc::new(Scripted::answering(vec![asks(url), done()]));
     called(&server, true).await.unwrap();
     assert_eq!(server.sent()[1].1["inputResponses"], json!({"q": {"action": "decline"}}));
-    let server =
-        Arc::new(Scripted::answering(vec![asks(json!({"method": "sampling/createMessage", "params": {}}))]));
+    let server = Arc::new(Scripted::answering(vec![asks(
+        json!({"method": "sampling/createMessage", "params": {}}),
+    )]));
     let error = called(&server, true).await.unwrap_err();
     assert_eq!(error.to_string(), "Failed to call tool 't'.");
-    let endless = (0..20).map(|_| json!({"resultType": "input_required", "requestState": "s"})).collect();
+    let endless =
+        (0..20).map(|_| json!({"resultType": "input_required", "requestState": "s"})).collect();
     let server = Arc::new(Scripted::answering(endless));
     assert!(called(&server, true).await.is_err());
     assert_eq!(server.sent().len(), 10);
@@ -119,8 +123,10 @@ async fn a_task_that_the_server_made_ends_with_the_result_in_its_state() {
     let error = called(&server, true).await.unwrap_err();
     assert_eq!(error.to_string(), "Tool 't' task failed: no disk");
     let asks = json!({"q": {"method": "sampling/createMessage"}});
-    let server =
-        Arc::new(Scripted::answering(vec![created(), with("input_required", "inputRequests", asks)]));
+    let server = Arc::new(Scripted::answering(vec![
+        created(),
+        with("input_required", "inputRequests", asks),
+    ]));
     let error = called(&server, true).await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -131,7 +137,8 @@ async fn a_task_that_the_server_made_ends_with_the_result_in_its_state() {
 
 #[tokio::test]
 async fn a_call_that_is_dropped_cancels_its_task() {
-    let server = Arc::new(Scripted::answering(vec![json!({"task": {"taskId": "k", "status": "working"}})]));
+    let server =
+        Arc::new(Scripted::answering(vec![json!({"task": {"taskId": "k", "status": "working"}})]));
     let call = tokio::time::timeout(std::time::Duration::from_millis(50), called(&server, true));
     assert!(call.await.is_err());
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;

@@ -25,7 +25,12 @@ fn every_row_with_a_connection_passes() {
             continue;
         }
         let got = play(&row).unwrap_or_else(|error| panic!("{}: {error}", row["id"]));
-        assert!(agrees(&row["expect"], &got), "{}: expected {}, got {got}", row["id"], row["expect"]);
+        assert!(
+            agrees(&row["expect"], &got),
+            "{}: expected {}, got {got}",
+            row["id"],
+            row["expect"]
+        );
         played += 1;
     }
     assert!(played >= 30, "only {played} rows were played");

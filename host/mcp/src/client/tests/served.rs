@@ -1,11 +1,12 @@
-//! A server of the SDK over standard streams, which this test program becomes when a test starts it as a child.
+//! A server of the SDK over standard streams, which this test program becomes when a test starts it
+//! as a child.
 
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequestParams, ErrorData,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig,
-    Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequestParams,
+    ErrorData, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer, ServiceExt as _};
 use rmcp::{ServerHandler, transport};
@@ -19,7 +20,8 @@ const ASKED: &str = "COFFERDAM_TEST_SERVER";
 /// Settings that start this program as a server.
 pub(super) fn settings(kind: &str, more: &[(&str, &str)]) -> ServerSettings {
     let asked = [(ASKED, kind)];
-    let env = asked.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let env =
+        asked.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     ServerSettings::new(
         "served",
         Endpoint::Command(StdioCommand {
@@ -33,8 +35,8 @@ pub(super) fn settings(kind: &str, more: &[(&str, &str)]) -> ServerSettings {
     )
 }
 
-/// Without a test that asks for it this does nothing. As a server it never returns: the harness prints a line to standard
-/// output before, which a client has to pass over.
+/// Without a test that asks for it this does nothing. As a server it never returns: the harness
+/// prints a line to standard output before, which a client has to pass over.
 #[test]
 fn becomes_a_server() {
     let Ok(kind) = std::env::var(ASKED) else { return };
@@ -60,8 +62,10 @@ fn said(text: impl Into<String>) -> Result<CallToolResponse, ErrorData> {
 
 impl ServerHandler for Served {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build())
-            .with_instructions("be kind")
+        ServerConfig::new(
+            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build(),
+        )
+        .with_instructions("be kind")
     }
 
     async fn list_tools(
@@ -73,7 +77,8 @@ impl ServerHandler for Served {
         if std::env::var("GROWN").is_ok_and(|file| std::fs::exists(file).unwrap()) {
             names.push("grown");
         }
-        let schema = json!({"type": "object", "properties": {"a": {"type": "integer", "default": 1}}});
+        let schema =
+            json!({"type": "object", "properties": {"a": {"type": "integer", "default": 1}}});
         let tool = |name| Tool::new(name, "a tool", schema.as_object().unwrap().clone());
         let mut tools: Vec<_> = names.into_iter().map(tool).collect();
         if std::env::var_os("LABELLED").is_some() {
@@ -91,7 +96,8 @@ impl ServerHandler for Served {
     ) -> Result<CallToolResponse, ErrorData> {
         match &*call.name {
             "echo" => said(
-                json!({"arguments": call.arguments, "trace": context.meta.get("traceparent")}).to_string(),
+                json!({"arguments": call.arguments, "trace": context.meta.get("traceparent")})
+                    .to_string(),
             ),
             "env" => {
                 let mut names: Vec<_> = std::env::vars().map(|(name, _)| name).collect();
@@ -105,11 +111,13 @@ impl ServerHandler for Served {
                 said("")
             }
             "ask" => {
-                let question =
-                    json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
+                let question = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
                 let question: ElicitRequestParams = serde_json::from_value(question).unwrap();
                 let answer = context.peer.create_elicitation(question).await;
-                said(answer.map_or_else(|error| error.to_string(), |answer| json!(answer).to_string()))
+                said(
+                    answer
+                        .map_or_else(|error| error.to_string(), |answer| json!(answer).to_string()),
+                )
             }
             "report" => {
                 let token = context.meta.get_progress_token().unwrap();

@@ -57,7 +57,11 @@ async fn arguments_go_as_they_are_and_what_is_not_declared_stays_here() {
         settings.generation = generation;
         let server = connected(settings).await;
         let revision = server.protocol_version();
-        assert_eq!(revision.as_deref() == Some("2026-07-28"), generation == Generation::Auto, "{revision:?}");
+        assert_eq!(
+            revision.as_deref() == Some("2026-07-28"),
+            generation == Generation::Auto,
+            "{revision:?}"
+        );
         assert_eq!(server.instructions(), Some("be kind"));
         let trace = json!({"traceparent": "00-1-2-01"}).as_object().unwrap().clone();
         let host = HostValues { trace: Some(trace), ..HostValues::default() };
@@ -130,7 +134,10 @@ impl Asker for Person {
     }
 
     async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, NotAsked> {
-        Ok(questions.iter().map(|_| json!({"action": "accept", "content": {"who": "me"}})).collect())
+        Ok(questions
+            .iter()
+            .map(|_| json!({"action": "accept", "content": {"who": "me"}}))
+            .collect())
     }
 }
 
@@ -158,7 +165,8 @@ impl ProgressSink for Reports {
 async fn progress_reaches_the_caller() {
     let server = connected(settings("plain", &[])).await;
     let reports = Arc::new(Reports::default());
-    let context = CallContext { progress: Some(Arc::clone(&reports) as _), ..CallContext::new("c") };
+    let context =
+        CallContext { progress: Some(Arc::clone(&reports) as _), ..CallContext::new("c") };
     assert_eq!(text(&call_with(&server, "report", "{}", &context).await), "reported");
     let progress = Progress { done: 1.0, total: Some(2.0), message: Some("half".to_owned()) };
     assert_eq!(*reports.0.lock().unwrap(), [progress]);
@@ -184,7 +192,8 @@ async fn a_changed_list_is_loaded_without_being_asked_for() {
 
 fn is_running(pid: &str) -> bool {
     // A process that nobody has waited for yet is not running any more.
-    let status = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
+    let status =
+        std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
     status
         .rsplit(')')
         .next()
@@ -223,7 +232,8 @@ async fn names_of_the_server_are_admitted_prefixed_and_approved_as_configured() 
     let mut settings = settings("plain", &[]);
     settings.admission.allowed_tools = Some(vec!["echo".to_owned(), "gone".to_owned()]);
     settings.admission.prefix = Some("far.".to_owned());
-    settings.approval = serde_json::from_value(json!({"always_require_approval": ["echo"]})).unwrap();
+    settings.approval =
+        serde_json::from_value(json!({"always_require_approval": ["echo"]})).unwrap();
     let server = connected(settings).await;
     let names: Vec<_> = server.definitions().iter().map(|tool| tool.name.clone()).collect();
     assert_eq!(names.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["far_echo"]);

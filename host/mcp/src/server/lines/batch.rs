@@ -44,9 +44,11 @@ impl Batches {
         if messages.is_empty() || messages.len() > MESSAGES_MAX {
             return false;
         }
-        // A message on a line of its own, as every reader here expects it: outside of texts an end of a line is a space.
+        // A message on a line of its own, as every reader here expects it: outside of texts an end
+        // of a line is a space.
         let line = |message: &&RawValue| message.get().replace(['\n', '\r'], " ").into_bytes();
-        self.unread = messages.iter().map(line).map(|line| [line, b"\n".to_vec()].concat()).collect();
+        self.unread =
+            messages.iter().map(line).map(|line| [line, b"\n".to_vec()].concat()).collect();
         self.open.push(Batch::default());
         true
     }
@@ -58,8 +60,8 @@ impl Batches {
         next
     }
 
-    /// Notes a message that was read, or that there was none in what was taken. Gives the answers of a batch that is complete
-    /// with it.
+    /// Notes a message that was read, or that there was none in what was taken. Gives the answers
+    /// of a batch that is complete with it.
     pub(super) fn note(
         &mut self,
         message: Option<&RxJsonRpcMessage<RoleServer>>,
@@ -84,7 +86,8 @@ impl Batches {
         self.take_complete()
     }
 
-    /// Takes an answer to a request of a batch: gives all of the batch with the last one. Anything else comes back.
+    /// Takes an answer to a request of a batch: gives all of the batch with the last one. Anything
+    /// else comes back.
     pub(super) fn collect(
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
@@ -94,15 +97,17 @@ impl Batches {
             ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
             _ => None,
         };
-        let batch = id
-            .and_then(|id| self.open.iter_mut().find_map(|batch| batch.waiting.remove(id).then_some(batch)));
+        let batch = id.and_then(|id| {
+            self.open.iter_mut().find_map(|batch| batch.waiting.remove(id).then_some(batch))
+        });
         let Some(batch) = batch else { return Err(Box::new(message)) };
         batch.answers.push(message);
         Ok(self.take_complete())
     }
 
     fn take_complete(&mut self) -> Option<Vec<TxJsonRpcMessage<RoleServer>>> {
-        let complete = self.open.iter().position(|batch| batch.is_read && batch.waiting.is_empty())?;
+        let complete =
+            self.open.iter().position(|batch| batch.is_read && batch.waiting.is_empty())?;
         let answers = self.open.swap_remove(complete).answers;
         (!answers.is_empty()).then_some(answers)
     }

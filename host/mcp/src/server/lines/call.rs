@@ -1,15 +1,15 @@
 //! A plain `tools/call`, read in one go.
 //!
-//! The SDK reads a message into a tree and tries one type of request after the other on it, each of which fails with a text of
-//! its own. Here is one type, which refuses what it does not know: then the line is the SDK's to read, so that nothing is taken
-//! or refused that the SDK would not.
+//! The SDK reads a message into a tree and tries one type of request after the other on it, each of
+//! which fails with a text of its own. Here is one type, which refuses what it does not know: then
+//! the line is the SDK's to read, so that nothing is taken or refused that the SDK would not.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestMethod, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest,
-    JsonObject, JsonRpcVersion2_0, MetaObject, RequestId, RequestMetaObject,
+    CallToolRequest, CallToolRequestMethod, CallToolRequestParams, ClientJsonRpcMessage,
+    ClientRequest, JsonObject, JsonRpcVersion2_0, MetaObject, RequestId, RequestMetaObject,
 };
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;

@@ -1,4 +1,5 @@
-//! Messages on their way out: they are put into words where they are sent, and written by whoever comes first.
+//! Messages on their way out: they are put into words where they are sent, and written by whoever
+//! comes first.
 
 use std::io;
 use std::pin::Pin;
@@ -60,7 +61,8 @@ impl<W: AsyncWrite + Send + Unpin> Output<W> {
         self.flush_by(writer.as_mut()).await
     }
 
-    /// The same as far as it goes without waiting. What is left, and what fails, is for [`Self::flush`].
+    /// The same as far as it goes without waiting. What is left, and what fails, is for
+    /// [`Self::flush`].
     pub(super) fn try_flush(&self) {
         if let Ok(mut writer) = self.writer.try_lock() {
             let flush = std::pin::pin!(self.flush_by(writer.as_mut()));
@@ -97,7 +99,8 @@ impl<W: AsyncWrite + Send + Unpin> Output<W> {
 }
 
 impl<W> Writer<W> {
-    /// Takes over what waits, behind what was left of the last time. Says whether there is anything to write.
+    /// Takes over what waits, behind what was left of the last time. Says whether there is anything
+    /// to write.
     fn take(&mut self, waiting: &Mutex<Vec<u8>>) -> bool {
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.writing.extend_from_slice(&waiting);
@@ -117,7 +120,11 @@ impl Waiting {
 }
 
 impl AsyncWrite for Waiting {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
         Poll::Ready(Ok(bytes.len()))
     }

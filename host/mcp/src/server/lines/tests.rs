@@ -12,7 +12,8 @@ fn lines(bytes: usize) -> (Lines<DuplexStream, DuplexStream>, DuplexStream, Dupl
 }
 
 fn call(id: i64) -> String {
-    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "t"}}).to_string() + "\n"
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "t"}}).to_string()
+        + "\n"
 }
 
 fn answer(id: i64) -> ServerJsonRpcMessage {
@@ -91,7 +92,10 @@ async fn answers_that_are_ready_together_are_written_together_and_a_single_one_a
         lines.receive().await.unwrap();
     }
     let sent = [lines.send(answer(1)), lines.send(answer(2))];
-    assert!(futures_util::poll!(std::pin::pin!(out.read_u8())).is_pending(), "one call is under way");
+    assert!(
+        futures_util::poll!(std::pin::pin!(out.read_u8())).is_pending(),
+        "one call is under way"
+    );
     for sent in sent {
         sent.await.unwrap();
     }
@@ -122,11 +126,14 @@ async fn a_client_that_reads_slowly_gets_every_line_whole() {
         text
     };
     let ((), text) = tokio::join!(writing, reading);
-    let ids: Vec<_> =
-        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
+    let ids: Vec<_> = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone())
+        .collect();
     assert_eq!(ids, [json!(1), json!(2)]);
-    let refused =
-        lines.send(ServerJsonRpcMessage::error(ErrorData::internal_error("late", None), None)).await;
+    let refused = lines
+        .send(ServerJsonRpcMessage::error(ErrorData::internal_error("late", None), None))
+        .await;
     assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::NotConnected);
 }
 
@@ -134,7 +141,8 @@ async fn a_client_that_reads_slowly_gets_every_line_whole() {
 async fn the_answers_to_a_batch_are_one_line() {
     let initialize = |version: &str| {
         let parameters = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
-        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": parameters}).to_string() + "\n"
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": parameters}).to_string()
+            + "\n"
     };
     let batch = format!(
         "[{},{},{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}}]\n",
@@ -151,8 +159,9 @@ async fn the_answers_to_a_batch_are_one_line() {
     for number in [2, 0, 3, 1] {
         lines.send(answer(number)).await.unwrap();
     }
-    let ids =
-        |line: &Value| line.as_array().map(|all| all.iter().map(|one| one["id"].clone()).collect::<Vec<_>>());
+    let ids = |line: &Value| {
+        line.as_array().map(|all| all.iter().map(|one| one["id"].clone()).collect::<Vec<_>>())
+    };
     let written = written(&mut out).await;
     assert_eq!(
         written.iter().map(|line| line["id"].clone()).collect::<Vec<_>>(),
@@ -161,7 +170,8 @@ async fn the_answers_to_a_batch_are_one_line() {
     assert_eq!(ids(&written[2]), Some(vec![json!(2), json!(1)]));
 
     // A request of a batch that is given up has no answer to wait for.
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
     client
         .write_all(format!("[{},{}]\n{cancel}\n", call(4).trim(), call(5).trim()).as_bytes())
         .await

@@ -15,7 +15,11 @@ fn tool(name: &str, schema: &str) -> Declaration {
 fn advice(declarations: &[Declaration]) -> Vec<String> {
     let review = review(declarations);
     assert_eq!(review.refusals, []);
-    review.advice.iter().map(|remark| format!("{} {} {}", remark.rule, remark.tool, remark.pointer)).collect()
+    review
+        .advice
+        .iter()
+        .map(|remark| format!("{} {} {}", remark.rule, remark.tool, remark.pointer))
+        .collect()
 }
 
 #[test]
@@ -26,7 +30,8 @@ fn a_good_tool_is_left_alone() {
 
 #[test]
 fn refusals_are_those_of_a_load_and_more() {
-    let bad = r#"{"properties":{"a":{"type":"x"},"b":{"default":1,"type":"string"}},"required":["c"]}"#;
+    let bad =
+        r#"{"properties":{"a":{"type":"x"},"b":{"default":1,"type":"string"}},"required":["c"]}"#;
     let declarations = [tool("one", bad), tool("two words", "{}"), tool("ONE", "{}")];
     let all = review(&declarations).refusals;
     assert!(all.contains(&super::super::check_declarations(&declarations).unwrap_err()));

@@ -33,7 +33,10 @@ fn some_names() -> impl Strategy<Value = BTreeSet<String>> {
 fn some_files() -> impl Strategy<Value = BTreeMap<MountName, FileAccess>> {
     let access = || prop::option::of(prop::sample::select(FileAccess::ALL.to_vec()));
     (access(), access()).prop_map(|(x, y)| {
-        [("x", x), ("y", y)].into_iter().filter_map(|(name, access)| Some((mount(name), access?))).collect()
+        [("x", x), ("y", y)]
+            .into_iter()
+            .filter_map(|(name, access)| Some((mount(name), access?)))
+            .collect()
     })
 }
 
@@ -170,7 +173,10 @@ fn a_manifest_that_asks_for_nothing_gets_nothing() {
 
 #[test]
 fn an_address_that_is_not_public_has_to_be_offered_as_one() {
-    let asked = Permissions { http: vec!["http://127.0.0.1:*/".parse().unwrap()], ..Permissions::default() };
+    let asked = Permissions {
+        http: vec!["http://127.0.0.1:*/".parse().unwrap()],
+        ..Permissions::default()
+    };
     let asked = Asked::Stated(Box::new(asked));
     let wide: HttpRule = "http://*:*/".parse().unwrap();
     let granted = asked.granted_of(&Policy { http: vec![wide.into()], ..Policy::default() });

@@ -2,10 +2,11 @@
 
 use super::writer::Stop;
 
-/// Most schemas in the output; as many as a declaration may have with every reference followed (`ARG-42`).
+/// Most schemas in the output; as many as a declaration may have with every reference followed
+/// (`ARG-42`).
 const NODES_MAX: usize = 10_000;
-/// Most bytes in names and values of the output: four times the longest declaration. Without it a long list of
-/// members could be copied ten thousand times.
+/// Most bytes in names and values of the output: four times the longest declaration. Without it a
+/// long list of members could be copied ten thousand times.
 const BYTES_MAX: usize = 262_144;
 /// Most schemas within schemas, which bounds the stack here and of everybody who reads the output.
 const LEVELS_MAX: usize = 64;
@@ -23,7 +24,11 @@ impl Budget {
     pub(super) fn enter(&mut self) -> Result<(), Stop> {
         self.nodes += 1;
         self.levels += 1;
-        if self.nodes > NODES_MAX || self.levels > LEVELS_MAX { Err(Stop::TooLarge) } else { Ok(()) }
+        if self.nodes > NODES_MAX || self.levels > LEVELS_MAX {
+            Err(Stop::TooLarge)
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn leave(&mut self) {

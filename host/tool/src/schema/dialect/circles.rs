@@ -6,8 +6,8 @@ use crate::schema::keywords::Place;
 use crate::schema::plan::NodeId;
 use crate::schema::sites::Sites;
 
-/// Marks schemas that references lead back to while they are being expanded. Each circle has at least one of them,
-/// so that copying everything else comes to an end.
+/// Marks schemas that references lead back to while they are being expanded. Each circle has at
+/// least one of them, so that copying everything else comes to an end.
 pub(super) fn recursive(sites: &Sites<'_>) -> Vec<bool> {
     #[derive(Clone, Copy, PartialEq)]
     enum State {

@@ -8,7 +8,8 @@ pub(super) fn has_properties(schema: &Object<'_>) -> bool {
     declared.is_some_and(|properties| properties.members().len() > 0)
 }
 
-/// Whether alternatives stand in a schema that has a type and say nothing about what a value is made of.
+/// Whether alternatives stand in a schema that has a type and say nothing about what a value is
+/// made of.
 pub(super) fn restricts_only(schema: &Object<'_>, branches: &Json<'_>) -> bool {
     const PLAIN: [&str; 18] = [
         "required",
@@ -46,8 +47,9 @@ pub(super) fn declares_more(schema: &Object<'_>, value: &Json<'_>, keyword: &str
     let more = |part: &Json<'_>| {
         let Some(part) = part.as_object() else { return false };
         let named = part.get("properties").and_then(Json::as_object);
-        let indirect =
-            ["$ref", "allOf", "anyOf", "oneOf", "if"].into_iter().any(|name| part.get(name).is_some());
+        let indirect = ["$ref", "allOf", "anyOf", "oneOf", "if"]
+            .into_iter()
+            .any(|name| part.get(name).is_some());
         indirect || named.into_iter().flat_map(Object::members).any(|(name, _)| is_new(name))
     };
     match value.as_object().filter(|_| keyword == "dependentSchemas") {

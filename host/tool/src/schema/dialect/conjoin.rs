@@ -6,10 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::words;
 
-/// Adds to `into` what `from` says. What both say about one thing becomes the narrower of the two; the sentences that
-/// are returned tell what cannot be merged.
+/// Adds to `into` what `from` says. What both say about one thing becomes the narrower of the two;
+/// the sentences that are returned tell what cannot be merged.
 ///
-/// Fails with the name of a property that both declare differently when `merges_properties` is false.
+/// Fails with the name of a property that both declare differently when `merges_properties` is
+/// false.
 pub(super) fn conjoin(
     into: &mut Map<String, Value>,
     mut from: Map<String, Value>,
@@ -83,7 +84,8 @@ fn narrow(known: &mut Value, keyword: &str, value: Value) -> Result<(), Value> {
         "required" => {
             let both = known.as_array_mut().zip(value.as_array());
             if let Some((known, more)) = both {
-                let new: Vec<_> = more.iter().filter(|name| !known.contains(name)).cloned().collect();
+                let new: Vec<_> =
+                    more.iter().filter(|name| !known.contains(name)).cloned().collect();
                 known.extend(new);
             }
             Ok(())
@@ -104,7 +106,8 @@ fn narrow(known: &mut Value, keyword: &str, value: Value) -> Result<(), Value> {
         }
         "enum" => {
             let others = list(&value);
-            let members: Vec<_> = list(known).into_iter().filter(|member| others.contains(member)).collect();
+            let members: Vec<_> =
+                list(known).into_iter().filter(|member| others.contains(member)).collect();
             if members.is_empty() {
                 return Err(value);
             }
@@ -113,7 +116,8 @@ fn narrow(known: &mut Value, keyword: &str, value: Value) -> Result<(), Value> {
         }
         "type" => {
             let others = list(&value);
-            let types: Vec<_> = list(known).into_iter().filter_map(|name| common(name, &others)).collect();
+            let types: Vec<_> =
+                list(known).into_iter().filter_map(|name| common(name, &others)).collect();
             match <[Value; 1]>::try_from(types) {
                 Ok([only]) => *known = only,
                 Err(types) if types.is_empty() => return Err(value),
@@ -135,7 +139,11 @@ fn common(name: Value, others: &[Value]) -> Option<Value> {
     }
 }
 
-fn keep_if(known: &mut Value, value: Value, is_narrower: fn(f64, f64) -> bool) -> Result<(), Value> {
+fn keep_if(
+    known: &mut Value,
+    value: Value,
+    is_narrower: fn(f64, f64) -> bool,
+) -> Result<(), Value> {
     let both = known.as_f64().zip(value.as_f64());
     if both.is_some_and(|(known, value)| is_narrower(known, value)) {
         *known = value;

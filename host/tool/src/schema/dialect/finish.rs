@@ -1,6 +1,6 @@
-//! The shape that strict modes ask for: every schema has a type, every object is closed and names its properties,
-//! every array says what its items are, and, where the API wants that, every property is required and those that may
-//! be left out accept null.
+//! The shape that strict modes ask for: every schema has a type, every object is closed and names
+//! its properties, every array says what its items are, and, where the API wants that, every
+//! property is required and those that may be left out accept null.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,12 @@ use super::rules::Rules;
 use super::writer::{Draft, Stop, cannot_say};
 
 /// Completes one schema.
-pub(super) fn finish(draft: &mut Draft, rules: &Rules, at: &str, losses: &mut Vec<Loss>) -> Result<(), Stop> {
+pub(super) fn finish(
+    draft: &mut Draft,
+    rules: &Rules,
+    at: &str,
+    losses: &mut Vec<Loss>,
+) -> Result<(), Stop> {
     let schema = &mut draft.schema;
     if schema.contains_key("not") {
         return Err(cannot_say(at, "no value fits the schema"));
@@ -23,7 +28,8 @@ pub(super) fn finish(draft: &mut Draft, rules: &Rules, at: &str, losses: &mut Ve
     if schema.contains_key("anyOf") {
         // The alternatives state their types.
         schema.shift_remove("type");
-        let other = schema.keys().find(|name| !matches!(name.as_str(), "anyOf" | "title" | "description"));
+        let other =
+            schema.keys().find(|name| !matches!(name.as_str(), "anyOf" | "title" | "description"));
         return match other {
             Some(other) => Err(cannot_say(at, &format!("alternatives beside `{other}`"))),
             None => Ok(()),
@@ -98,7 +104,9 @@ fn types(schema: &Map<String, Value>) -> Vec<&'static str> {
     };
     match schema.get("type") {
         Some(Value::String(name)) => add(known(name)),
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).for_each(|name| add(known(name))),
+        Some(Value::Array(names)) => {
+            names.iter().filter_map(Value::as_str).for_each(|name| add(known(name)))
+        }
         _ if schema.contains_key("properties") || schema.contains_key("additionalProperties") => {
             add("object")
         }
@@ -130,7 +138,8 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Writes the types: one, or one and null. Several become alternatives, each with the keywords that are about it.
+/// Writes the types: one, or one and null. Several become alternatives, each with the keywords that
+/// are about it.
 fn state_types(schema: &mut Map<String, Value>, types: &[&'static str]) {
     let plain: Vec<_> = types.iter().copied().filter(|name| *name != "null").collect();
     match plain.as_slice() {

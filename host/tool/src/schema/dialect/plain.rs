@@ -1,5 +1,6 @@
-//! Schemas that are portable once their formats of numbers are bounds. Most tools declare such, and a client may list hundreds
-//! of them at the start, so they are spared the walk of [`Writer`](super::writer::Writer), which gives the same.
+//! Schemas that are portable once their formats of numbers are bounds. Most tools declare such, and
+//! a client may list hundreds of them at the start, so they are spared the walk of
+//! [`Writer`](super::writer::Writer), which gives the same.
 
 use serde_json::Value;
 
@@ -42,7 +43,8 @@ const COPIED: &[&str] = &[
 /// Returns the portable form of a schema; `None` if it has keywords that have to be rewritten.
 pub(super) fn write(published: &Value) -> Option<Value> {
     let root = published.as_object()?;
-    let is_object = root.get("type").is_some_and(|kind| kind == "object") && root.contains_key("properties");
+    let is_object =
+        root.get("type").is_some_and(|kind| kind == "object") && root.contains_key("properties");
     let has_alternatives =
         ["anyOf", "oneOf", "enum", "const"].iter().any(|keyword| root.contains_key(*keyword));
     if !is_object || has_alternatives {
@@ -54,12 +56,16 @@ pub(super) fn write(published: &Value) -> Option<Value> {
 
 /// Rewrites one schema in place. Returns false if it is not plain.
 fn rewrite(schema: &mut Value, levels: usize) -> bool {
-    let (Some(levels), Some(members)) = (levels.checked_sub(1), schema.as_object_mut()) else { return false };
+    let (Some(levels), Some(members)) = (levels.checked_sub(1), schema.as_object_mut()) else {
+        return false;
+    };
     numbers::bound(members);
     members.iter_mut().all(|(keyword, value)| match (keyword.as_str(), value) {
         ("additionalProperties", Value::Bool(_)) => true,
         ("items" | "additionalProperties", value) => rewrite(value, levels),
-        ("properties", Value::Object(schemas)) => schemas.values_mut().all(|schema| rewrite(schema, levels)),
+        ("properties", Value::Object(schemas)) => {
+            schemas.values_mut().all(|schema| rewrite(schema, levels))
+        }
         ("anyOf" | "oneOf", Value::Array(schemas)) => {
             schemas.iter_mut().all(|schema| rewrite(schema, levels))
         }
@@ -80,8 +86,8 @@ mod tests {
     /// Keywords with values, of which only the last few are not plain.
     fn keywords() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
         let formats = [
-            "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double",
-            "date",
+            "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float",
+            "double", "date",
         ];
         let types = [
             json!("integer"),
@@ -170,12 +176,17 @@ mod tests {
             "additionalProperties": false,
         });
         let written = write(&schema).unwrap();
-        let limit =
-            json!({ "type": ["integer", "null"], "default": 10, "minimum": 0, "maximum": 4_294_967_295_u32 });
+        let limit = json!({ "type": ["integer", "null"], "default": 10, "minimum": 0, "maximum": 4_294_967_295_u32 });
         assert_eq!(written["properties"]["limit"], limit);
-        for keyword in
-            ["$ref", "$defs", "allOf", "prefixItems", "$comment", "patternProperties", "dependentRequired"]
-        {
+        for keyword in [
+            "$ref",
+            "$defs",
+            "allOf",
+            "prefixItems",
+            "$comment",
+            "patternProperties",
+            "dependentRequired",
+        ] {
             let mut other = schema.clone();
             other["properties"]["file"][keyword] = json!({});
             assert_eq!(write(&other), None, "{keyword}");

@@ -12,8 +12,9 @@ use crate::arguments::properties::{
 /// Most ways in which one value can be written that are looked at.
 const WAYS_MAX: usize = 32;
 
-/// The ways in which a strict mode can write a value: keys that it has no value for are null where the schema takes
-/// null, alternatives are any that fit, and keys that are not declared do not exist.
+/// The ways in which a strict mode can write a value: keys that it has no value for are null where
+/// the schema takes null, alternatives are any that fit, and keys that are not declared do not
+/// exist.
 fn ways(root: &Value, schema: &Value, value: &Value) -> Vec<Value> {
     if let Some(reference) = schema["$ref"].as_str() {
         let target = root.pointer(reference.trim_start_matches('#')).unwrap();
@@ -41,7 +42,9 @@ fn ways(root: &Value, schema: &Value, value: &Value) -> Vec<Value> {
         Value::Array(items) => {
             let mut lists = vec![vec![]];
             for item in items {
-                lists = product(lists, &ways(root, &schema["items"], item), |list, item| list.push(item));
+                lists = product(lists, &ways(root, &schema["items"], item), |list, item| {
+                    list.push(item)
+                });
             }
             lists.into_iter().map(Value::Array).collect()
         }
@@ -55,8 +58,9 @@ fn object_ways(root: &Value, schema: &Value, members: &Map<String, Value>) -> Ve
     if members.keys().any(|name| !properties.contains_key(name)) {
         return vec![];
     }
-    let is_required =
-        |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|n| n == name));
+    let is_required = |name: &str| {
+        schema["required"].as_array().is_some_and(|names| names.iter().any(|n| n == name))
+    };
     let mut objects = vec![Map::new()];
     for (name, property) in properties {
         if !members.contains_key(name) && !is_required(name) {
@@ -86,7 +90,9 @@ fn product<T: Clone>(all: Vec<T>, ways: &[Value], mut add: impl FnMut(&mut T, Va
 /// A declaration without what no strict mode can say: maps, and values of any type.
 fn tamed(schema: &Value) -> Value {
     match schema {
-        Value::Object(members) if members.keys().all(|name| name == "default") => json!({"type": "string"}),
+        Value::Object(members) if members.keys().all(|name| name == "default") => {
+            json!({"type": "string"})
+        }
         Value::Object(members) => {
             let mut tame: Map<String, Value> = members
                 .iter()
@@ -97,7 +103,10 @@ fn tamed(schema: &Value) -> Value {
                 })
                 .collect();
             if schema["type"] == "object" && members.get("properties").is_none() {
-                tame.insert("properties".to_owned(), json!({"zz": tamed(&members["additionalProperties"])}));
+                tame.insert(
+                    "properties".to_owned(),
+                    json!({"zz": tamed(&members["additionalProperties"])}),
+                );
             }
             Value::Object(tame)
         }
@@ -153,7 +162,8 @@ proptest! {
         prop_assert!(shown.strict, "{:?} {}", shown.losses, declared);
     }
 
-    /// ARG-6: what a strict mode sends, nulls for all that is left out, decodes to the same arguments.
+    /// ARG-6: what a strict mode sends, nulls for all that is left out, decodes to the same
+    /// arguments.
     #[test]
     fn what_a_strict_mode_sends_decodes_to_the_same(
         (declared, value) in prop_oneof![declaration_and_arguments(), strict_declaration_and_arguments()]
@@ -161,8 +171,8 @@ proptest! {
         let Ok(schema) = InputSchema::compile("t", &declared.to_string()) else { return Ok(()) };
         let Some(decoded) = decode(&schema, &value) else { return Ok(()) };
         let object = decoded.clone().into_value();
-        // Of open alternatives the first may take what a later one has made of a value (`ARG-21`, `ARG-24`); whoever
-        // sends that value gets the first one in any dialect.
+        // Of open alternatives the first may take what a later one has made of a value (`ARG-21`,
+        // `ARG-24`); whoever sends that value gets the first one in any dialect.
         if decode(&schema, &object).is_none_or(|again| again.value() != decoded.value()) {
             return Ok(());
         }

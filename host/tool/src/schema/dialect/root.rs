@@ -1,5 +1,5 @@
-//! The top level. No model API takes a combinator there, so what the alternatives declare becomes optional
-//! properties of one object.
+//! The top level. No model API takes a combinator there, so what the alternatives declare becomes
+//! optional properties of one object.
 
 use serde_json::{Map, Value, json};
 
@@ -77,7 +77,8 @@ impl Writer<'_, '_> {
     /// A schema that was written, with the definition in place of a reference to it.
     fn expanded(&mut self, schema: Value) -> Result<Map<String, Value>, Stop> {
         let Value::Object(schema) = schema else { return Ok(Map::new()) };
-        let Some(target) = schema.get("$ref").and_then(Value::as_str).and_then(|name| self.named(name))
+        let Some(target) =
+            schema.get("$ref").and_then(Value::as_str).and_then(|name| self.named(name))
         else {
             return Ok(schema);
         };
@@ -90,10 +91,11 @@ impl Writer<'_, '_> {
     }
 }
 
-/// Adds the properties of alternatives. What all of them ask for is asked for; one property that several declare
-/// takes what any of them takes.
+/// Adds the properties of alternatives. What all of them ask for is asked for; one property that
+/// several declare takes what any of them takes.
 fn merge_alternatives(schema: &mut Map<String, Value>, branches: Vec<Map<String, Value>>) {
-    let is_closed = |schema: &Map<String, Value>| schema.get("additionalProperties") == Some(&json!(false));
+    let is_closed =
+        |schema: &Map<String, Value>| schema.get("additionalProperties") == Some(&json!(false));
     let keeps_others_out = is_closed(schema);
     let all_closed = !branches.is_empty() && branches.iter().all(is_closed);
     let own = properties(schema);
@@ -143,7 +145,8 @@ fn required_by_all(schema: &Map<String, Value>, branches: &[Map<String, Value>])
     names
 }
 
-/// A schema for what either of two takes. Members of enumerations join, so that a discriminator reads as one list.
+/// A schema for what either of two takes. Members of enumerations join, so that a discriminator
+/// reads as one list.
 fn either(left: Value, right: Value) -> Value {
     if left == right || is_unrestricted(&left) {
         return left;

@@ -21,7 +21,8 @@ pub(super) struct Rules {
     pub(super) siblings: Siblings,
     /// `allOf` is merged into the schema around it, at every level.
     pub(super) flattens: bool,
-    /// Every object is closed, every schema has a type, and so on: the shape that strict modes ask for.
+    /// Every object is closed, every schema has a type, and so on: the shape that strict modes ask
+    /// for.
     pub(super) is_strict: bool,
     /// Every property is in `required`, and those that may be left out accept null.
     pub(super) requires_all: bool,
@@ -128,7 +129,17 @@ pub(super) const OPENAI_STRICT: Rules = Rules {
         "required",
         "type",
     ]),
-    formats: Some(&["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"]),
+    formats: Some(&[
+        "date-time",
+        "time",
+        "date",
+        "duration",
+        "email",
+        "hostname",
+        "ipv4",
+        "ipv6",
+        "uuid",
+    ]),
     ..LOOSE
 };
 

@@ -60,7 +60,8 @@ pub(super) fn check_openai(schema: &Value) -> Result<(), Stop> {
 
 impl Tally {
     fn members(&mut self, schema: &Value) -> Result<(), Stop> {
-        let members = schema.get("enum").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let members =
+            schema.get("enum").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let length = |value: &Value| value.as_str().map_or(0, |text| text.chars().count());
         let characters = members.iter().chain(schema.get("const")).map(length).sum::<usize>();
         if members.len() > LONG_LIST && characters > LONG_LIST_CHARACTERS_MAX {

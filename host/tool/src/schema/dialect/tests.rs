@@ -13,8 +13,9 @@ fn folder() -> PathBuf {
 }
 
 fn corpus() -> BTreeMap<String, InputSchema> {
-    let names =
-        std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let names = names.filter_map(|name| name.strip_suffix(".json").map(str::to_owned));
     let names = names.filter(|name| !name.ends_with(".expected"));
     let compile = |name: String| {
@@ -38,7 +39,8 @@ fn parameter(declared: Value, dialect: Dialect) -> Value {
 
 /// What is wrong with a schema in a dialect, by rules that are written down here once more.
 pub(super) fn faults(shown: &DialectSchema, dialect: Dialect) -> Vec<String> {
-    let mut checker = Checker { dialect, strict: shown.strict, root: &shown.schema, faults: vec![] };
+    let mut checker =
+        Checker { dialect, strict: shown.strict, root: &shown.schema, faults: vec![] };
     checker.root();
     checker.faults
 }
@@ -73,7 +75,9 @@ impl Checker<'_> {
 
     fn schema(&mut self, schema: &Value, at: &str) {
         let Some(schema) = schema.as_object() else {
-            if self.strict || (self.dialect == Dialect::Portable && !at.ends_with("/additionalProperties")) {
+            if self.strict
+                || (self.dialect == Dialect::Portable && !at.ends_with("/additionalProperties"))
+            {
                 self.fault(at, "a schema that is true or false");
             }
             return;
@@ -95,7 +99,8 @@ impl Checker<'_> {
         }
         if self.dialect == Dialect::Portable {
             if let Some(format) = schema.get("format").and_then(Value::as_str)
-                && (format.trim_start_matches('u').starts_with("int") || matches!(format, "float" | "double"))
+                && (format.trim_start_matches('u').starts_with("int")
+                    || matches!(format, "float" | "double"))
             {
                 self.fault(at, &format!("`{format}` is not a format of JSON Schema"));
             }
@@ -146,7 +151,9 @@ impl Checker<'_> {
             }
         }
         if self.dialect == Dialect::Anthropic {
-            for keyword in ["pattern", "minimum", "maximum", "multipleOf", "maxItems", "exclusiveMinimum"] {
+            for keyword in
+                ["pattern", "minimum", "maximum", "multipleOf", "maxItems", "exclusiveMinimum"]
+            {
                 if schema.contains_key(keyword) {
                     self.fault(at, &format!("`{keyword}` is not known"));
                 }
@@ -222,7 +229,10 @@ fn a_portable_schema_has_bounds_in_place_of_formats_of_numbers() {
     let integer = |format: &str| form(json!({"type": "integer", "format": format}));
     assert_eq!(integer("uint8"), json!({"type": "integer", "minimum": 0, "maximum": 255}));
     assert_eq!(integer("int16"), json!({"type": "integer", "minimum": -32768, "maximum": 32767}));
-    assert_eq!(integer("uint32"), json!({"type": "integer", "minimum": 0, "maximum": 4_294_967_295_u32}));
+    assert_eq!(
+        integer("uint32"),
+        json!({"type": "integer", "minimum": 0, "maximum": 4_294_967_295_u32})
+    );
     assert_eq!(integer("uint64"), json!({"type": "integer", "minimum": 0}));
     assert_eq!(integer("int64"), json!({"type": "integer"}));
     assert_eq!(form(json!({"type": "number", "format": "double"})), json!({"type": "number"}));
@@ -242,7 +252,8 @@ fn a_portable_tool_without_parameters_is_closed() {
     }
     let open = json!({"type": "object", "properties": {}, "additionalProperties": true});
     assert_eq!(shown(open.clone(), Dialect::Portable).schema, open);
-    // What goes on as it was written may have arguments that the schema of a remote server does not name.
+    // What goes on as it was written may have arguments that the schema of a remote server does not
+    // name.
     let forwarded = InputSchema::forwarded(json!({"type": "object", "properties": {}}));
     let forwarded = forwarded.in_dialect(Dialect::Portable).schema;
     assert_eq!(forwarded, json!({"type": "object", "properties": {}}));
@@ -257,7 +268,10 @@ fn a_portable_output_schema_takes_what_the_exact_one_takes() {
     let schema = crate::OutputSchema::compile("t", &declared.to_string()).unwrap();
     let portable = schema.in_dialect(Dialect::Portable).schema;
     let items = &portable["properties"]["pair"]["items"]["anyOf"];
-    assert_eq!(items, &json!([{"type": "integer", "minimum": 0, "maximum": u32::MAX}, {"type": "string"}]));
+    assert_eq!(
+        items,
+        &json!([{"type": "integer", "minimum": 0, "maximum": u32::MAX}, {"type": "string"}])
+    );
     assert!(portable.get("additionalProperties").is_none(), "{portable}");
     assert_eq!(schema.in_dialect(Dialect::Mcp).schema, declared);
 }
@@ -343,15 +357,21 @@ fn what_may_be_left_out_accepts_null() {
 
 #[test]
 fn what_a_dialect_lacks_is_said_in_plain_words() {
-    let text =
-        json!({"type": "string", "minLength": 1, "maxLength": 8, "default": "x", "description": "A name"});
+    let text = json!({"type": "string", "minLength": 1, "maxLength": 8, "default": "x", "description": "A name"});
     let described = "A name. At least 1 character. At most 8 characters. Default: \"x\".";
     assert_eq!(parameter(text, Dialect::Anthropic)["description"], described);
-    let list = json!({"type": "array", "items": {"type": "integer"}, "uniqueItems": true, "minItems": 2});
+    let list =
+        json!({"type": "array", "items": {"type": "integer"}, "uniqueItems": true, "minItems": 2});
     assert_eq!(parameter(list.clone(), Dialect::OpenAiStrict)["description"], "No item twice.");
-    assert_eq!(parameter(list, Dialect::Anthropic)["description"], "No item twice. At least 2 items.");
+    assert_eq!(
+        parameter(list, Dialect::Anthropic)["description"],
+        "No item twice. At least 2 items."
+    );
     let number = json!({"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.5});
-    assert_eq!(parameter(number, Dialect::Anthropic)["description"], "Greater than 0. A multiple of 0.5.");
+    assert_eq!(
+        parameter(number, Dialect::Anthropic)["description"],
+        "Greater than 0. A multiple of 0.5."
+    );
     let long = json!({"type": "string", "pattern": "a".repeat(300)});
     let too_long = "Matches a regular expression that is too long to show.";
     assert_eq!(parameter(long, Dialect::Anthropic)["description"], too_long);
@@ -388,14 +408,16 @@ fn what_strict_mode_cannot_say_is_shown_without_it() {
 fn what_stands_beside_a_reference_or_alternatives_is_kept() {
     let definitions = json!({"o": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}, "q": {"type": "object", "properties": {"b": {"type": "integer"}}}});
     let shown_of = |parameter: Value| {
-        let declared = json!({"properties": {"p": parameter}, "required": ["p"], "$defs": definitions});
+        let declared =
+            json!({"properties": {"p": parameter}, "required": ["p"], "$defs": definitions});
         shown(declared, Dialect::OpenAiStrict)
     };
     let both = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": ["integer", "null"]}}, "required": ["a", "b"], "additionalProperties": false});
     let joined = shown_of(json!({"$ref": "#/$defs/o", "allOf": [{"$ref": "#/$defs/q"}]}));
     assert_eq!(joined.schema["properties"]["p"], both);
     assert_eq!(
-        shown_of(json!({"allOf": [{"$ref": "#/$defs/o"}, {"$ref": "#/$defs/q"}]})).schema["properties"]["p"],
+        shown_of(json!({"allOf": [{"$ref": "#/$defs/o"}, {"$ref": "#/$defs/q"}]})).schema["properties"]
+            ["p"],
         both
     );
     let alternatives = shown_of(json!({"$ref": "#/$defs/o", "anyOf": [{"$ref": "#/$defs/q"}]}));
@@ -407,12 +429,13 @@ fn what_stands_beside_a_reference_or_alternatives_is_kept() {
     assert_eq!(parameter(json!({"enum": ["auto", 0, 1]}), Dialect::OpenAiStrict), mixed);
 }
 
-/// Thirty definitions that each refer twice to the next are refused at load; what is just small enough to load is
-/// large enough to hurt when each copy carries a long list.
+/// Thirty definitions that each refer twice to the next are refused at load; what is just small
+/// enough to load is large enough to hurt when each copy carries a long list.
 #[test]
 fn copies_have_a_budget() {
     let members: Vec<_> = (0..2000).map(|n| format!("member {n}")).collect();
-    let references: Map<_, _> = (0..300).map(|n| (format!("p{n}"), json!({"$ref": "#/$defs/big"}))).collect();
+    let references: Map<_, _> =
+        (0..300).map(|n| (format!("p{n}"), json!({"$ref": "#/$defs/big"}))).collect();
     let declared = json!({"properties": references, "$defs": {"big": {"enum": members}}});
     for dialect in Dialect::ALL {
         let shown = shown(declared.clone(), dialect);
@@ -440,16 +463,21 @@ fn a_long_chain_of_definitions_is_not_copied_into_depth() {
 
 #[test]
 fn a_top_level_of_a_thousand_large_alternatives_is_not_merged() {
-    let big: Map<_, _> = (0..500).map(|n| (format!("property_{n}"), json!({"type": "string"}))).collect();
+    let big: Map<_, _> =
+        (0..500).map(|n| (format!("property_{n}"), json!({"type": "string"}))).collect();
     let branches: Vec<_> = (0..900).map(|_| json!({"$ref": "#/$defs/big"})).collect();
-    let declared = json!({"type": "object", "anyOf": branches, "$defs": {"big": {"properties": big}}});
+    let declared =
+        json!({"type": "object", "anyOf": branches, "$defs": {"big": {"properties": big}}});
     // More nodes than a declaration may have: the first line of defence.
     assert!(InputSchema::compile("t", &declared.to_string()).is_err());
     let branches: Vec<_> = (0..19).map(|_| json!({"$ref": "#/$defs/big"})).collect();
     let big: Map<_, _> = (0..500)
-        .map(|n| (format!("property_{n}"), json!({"type": "string", "description": "d".repeat(60)})))
+        .map(|n| {
+            (format!("property_{n}"), json!({"type": "string", "description": "d".repeat(60)}))
+        })
         .collect();
-    let declared = json!({"type": "object", "anyOf": branches, "$defs": {"big": {"properties": big}}});
+    let declared =
+        json!({"type": "object", "anyOf": branches, "$defs": {"big": {"properties": big}}});
     for dialect in Dialect::ALL {
         let shown = shown(declared.clone(), dialect);
         assert!(shown.schema.to_string().len() < 131_072, "{dialect}");

@@ -2,13 +2,15 @@
 
 use serde_json::{Map, Value};
 
-/// Longest value that a sentence shows, in bytes. A longer one would crowd out what the author wrote.
+/// Longest value that a sentence shows, in bytes. A longer one would crowd out what the author
+/// wrote.
 const SHOWN_BYTES_MAX: usize = 200;
 
 /// What a keyword means, as a sentence. Nothing for a keyword that lets everything through.
 pub(super) fn sentence(keyword: &str, value: &Value) -> Option<String> {
     let shown = || shown(value);
-    let count = |one: &str, many: &str| if is_one(value) { one.to_owned() } else { many.to_owned() };
+    let count =
+        |one: &str, many: &str| if is_one(value) { one.to_owned() } else { many.to_owned() };
     let text = match keyword {
         "minLength" => format!("At least {value} {}.", count("character", "characters")),
         "maxLength" => format!("At most {value} {}.", count("character", "characters")),
@@ -69,7 +71,8 @@ fn alternatives(branches: &[Value]) -> Option<String> {
         (!names.is_empty()).then(|| names.join(" and "))
     };
     let named: Option<Vec<_>> = branches.iter().map(names).collect();
-    let text = named.map(|named| named.join(", or ")).filter(|text| text.len() <= 2 * SHOWN_BYTES_MAX)?;
+    let text =
+        named.map(|named| named.join(", or ")).filter(|text| text.len() <= 2 * SHOWN_BYTES_MAX)?;
     Some(format!("Needs {text}."))
 }
 

@@ -64,7 +64,9 @@ impl<'w, 'j> Writer<'w, 'j> {
 
     /// The whole schema.
     pub(super) fn write(mut self) -> Result<(Value, Vec<Loss>), Stop> {
-        if let Some(index) = self.recursive.iter().position(|is| *is).filter(|_| !self.rules.recursion) {
+        if let Some(index) =
+            self.recursive.iter().position(|is| *is).filter(|_| !self.rules.recursion)
+        {
             return Err(cannot_say(&self.pointer(NodeId(index)), "a schema contains itself"));
         }
         let mut root = Value::Object(self.root()?);
@@ -110,9 +112,9 @@ impl<'w, 'j> Writer<'w, 'j> {
         Ok(draft.schema)
     }
 
-    /// One schema with everything that applies to the same value merged into it, as far as the rules ask for that.
-    /// With `expands` a reference is always replaced by its target. Schemas that apply to the same value form no
-    /// circle, so this ends.
+    /// One schema with everything that applies to the same value merged into it, as far as the
+    /// rules ask for that. With `expands` a reference is always replaced by its target. Schemas
+    /// that apply to the same value form no circle, so this ends.
     pub(super) fn open(&mut self, id: NodeId, expands: bool) -> Result<Draft, Stop> {
         self.budget.enter()?;
         let sites = self.sites;
@@ -150,7 +152,8 @@ impl<'w, 'j> Writer<'w, 'j> {
             self.reference(&mut draft, id, target, expands || !parts.is_empty())?;
         }
         // A part that is a reference and stands alone stays a reference.
-        let is_alone = parts.len() == 1 && site.reference.is_none() && !has_assertions(&draft.schema);
+        let is_alone =
+            parts.len() == 1 && site.reference.is_none() && !has_assertions(&draft.schema);
         let keeps = is_alone && id != Plan::ROOT && !expands;
         for part in parts {
             let more = self.open(part, !keeps)?;
@@ -245,14 +248,19 @@ impl<'w, 'j> Writer<'w, 'j> {
                 draft.schema.insert(name.to_owned(), properties);
                 return Ok(());
             }
-            "prefixItems" if !self.rules.knows(keyword) => return self.positions(draft, id, site, value),
+            "prefixItems" if !self.rules.knows(keyword) => {
+                return self.positions(draft, id, site, value);
+            }
             // What `prefixItems` has made of the items stays.
             "items" if draft.schema.contains_key("items") => return Ok(()),
             "format" if !value.as_str().is_some_and(|format| self.rules.knows_format(format)) => {
                 return self.lose(draft, id, keyword, value);
             }
             "minItems"
-                if self.rules.min_items_max.is_some_and(|most| keywords::count(value) > Some(most)) =>
+                if self
+                    .rules
+                    .min_items_max
+                    .is_some_and(|most| keywords::count(value) > Some(most)) =>
             {
                 return self.lose(draft, id, keyword, value);
             }
@@ -272,7 +280,8 @@ impl<'w, 'j> Writer<'w, 'j> {
         Ok(())
     }
 
-    /// What is no keyword of the dialect says nothing about values, and is left out where the reader is picky.
+    /// What is no keyword of the dialect says nothing about values, and is left out where the
+    /// reader is picky.
     fn annotation(&mut self, draft: &mut Draft, name: &str, value: &Json<'_>) -> Result<(), Stop> {
         let is_plain = matches!(name, "title" | "description");
         let known = self.rules.keywords.is_none()
@@ -302,7 +311,9 @@ impl<'w, 'j> Writer<'w, 'j> {
         self.budget.spend(value.raw().len())?;
         let sentence = value.to_value().and_then(|value| words::sentence(keyword, &value));
         let what = match &sentence {
-            Some(sentence) => format!("`{keyword}` becomes words: {}", sentence.trim_end_matches('.')),
+            Some(sentence) => {
+                format!("`{keyword}` becomes words: {}", sentence.trim_end_matches('.'))
+            }
             // Keywords that let everything through, and ranges that nobody leaves.
             None if matches!(keyword, "format" | "uniqueItems") => return Ok(()),
             None => format!("`{keyword}` is left out"),
@@ -355,7 +366,11 @@ impl<'w, 'j> Writer<'w, 'j> {
 
     /// Whether an array may be longer than that.
     fn has_more_than(&self, site: &Site<'_>, items: usize) -> bool {
-        let most = site.json.as_object().and_then(|schema| schema.get("maxItems")).and_then(keywords::count);
+        let most = site
+            .json
+            .as_object()
+            .and_then(|schema| schema.get("maxItems"))
+            .and_then(keywords::count);
         most.is_none_or(|most| most > u64::try_from(items).unwrap_or(u64::MAX))
     }
 
@@ -376,7 +391,9 @@ impl<'w, 'j> Writer<'w, 'j> {
 
     fn flag_or_schema(&mut self, at: &str, value: &Json<'j>) -> Result<Value, Stop> {
         match (value.shape(), self.sites.at(at)) {
-            (Kind::Bool(flag), _) if at.ends_with("/additionalProperties") => Ok(Value::Bool(*flag)),
+            (Kind::Bool(flag), _) if at.ends_with("/additionalProperties") => {
+                Ok(Value::Bool(*flag))
+            }
             // 2020-12 is read whole by whoever is shown all of its keywords.
             (Kind::Bool(flag), _) if self.rules.keywords.is_none() => Ok(Value::Bool(*flag)),
             (_, Some(id)) => self.schema(id),
@@ -397,13 +414,15 @@ impl<'w, 'j> Writer<'w, 'j> {
 
     fn schemas(&mut self, at: &str, value: &Json<'j>) -> Result<Value, Stop> {
         let count = value.as_array().map_or(0, <[Json<'_>]>::len);
-        let ids = (0..count).filter_map(|index| self.sites.at(&pointer::join(at, &index.to_string())));
+        let ids =
+            (0..count).filter_map(|index| self.sites.at(&pointer::join(at, &index.to_string())));
         ids.collect::<Vec<_>>().into_iter().map(|id| self.schema(id)).collect()
     }
 
     /// The schemas that a keyword lists.
     pub(super) fn listed(&self, site: &Site<'_>, keyword: &str) -> Vec<NodeId> {
-        let list = site.json.as_object().and_then(|schema| schema.get(keyword)).and_then(Json::as_array);
+        let list =
+            site.json.as_object().and_then(|schema| schema.get(keyword)).and_then(Json::as_array);
         let at = pointer::join(&site.pointer, keyword);
         let index = 0..list.map_or(0, <[Json<'_>]>::len);
         index.filter_map(|index| self.sites.at(&pointer::join(&at, &index.to_string()))).collect()
@@ -439,7 +458,9 @@ impl<'w, 'j> Writer<'w, 'j> {
     fn new_name(&mut self, target: NodeId) -> String {
         let pointer = self.pointer(target);
         let last = pointer.rsplit('/').next().unwrap_or_default();
-        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' }
+        };
         let mut name: String = last.chars().map(plain).take(64).collect();
         if name.is_empty() || name.chars().all(|c| c.is_ascii_digit()) {
             name = format!("schema{name}");
@@ -465,7 +486,9 @@ pub(super) fn cannot_say(pointer: &str, what: &str) -> Stop {
 
 /// Whether a schema restricts values.
 pub(super) fn has_assertions(schema: &Map<String, Value>) -> bool {
-    schema.keys().any(|name| name != "default" && name != "$ref" && keywords::keyword(name).is_some())
+    schema
+        .keys()
+        .any(|name| name != "default" && name != "$ref" && keywords::keyword(name).is_some())
 }
 
 /// Puts a reference where the reader does not overlook what stands beside it.

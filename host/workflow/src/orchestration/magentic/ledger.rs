@@ -26,13 +26,16 @@ pub(super) enum NoLedger {
 impl Ledger {
     /// Reads a ledger; what stands around the JSON is passed over.
     pub(super) fn read(text: &str, participants: &[String]) -> Result<Self, NoLedger> {
-        let between = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to));
-        let json: Value = between.and_then(|text| serde_json::from_str(text).ok()).ok_or(NoLedger::Json)?;
+        let between =
+            text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to));
+        let json: Value =
+            between.and_then(|text| serde_json::from_str(text).ok()).ok_or(NoLedger::Json)?;
         let flag = |name| match answer(&json, name) {
             Some(Value::Bool(flag)) => Ok(*flag),
             _ => Err(NoLedger::Missing(name)),
         };
-        let words = |name| answer(&json, name).and_then(Value::as_str).ok_or(NoLedger::Missing(name));
+        let words =
+            |name| answer(&json, name).and_then(Value::as_str).ok_or(NoLedger::Missing(name));
         let is_satisfied = flag("is_request_satisfied")?;
         let is_stalled = flag("is_in_loop")? || !flag("is_progress_being_made")?;
         if is_satisfied {
@@ -76,7 +79,8 @@ mod tests {
             "next_speaker": {"answer": "a"},
             "instruction_or_question": {"answer": "look"},
         });
-        let ledger = Ledger::read(&format!("Here:\n```json\n{written}\n```"), &participants).unwrap();
+        let ledger =
+            Ledger::read(&format!("Here:\n```json\n{written}\n```"), &participants).unwrap();
         assert!(ledger.is_stalled && !ledger.is_satisfied);
         assert_eq!((ledger.next_speaker.as_str(), ledger.instruction.as_str()), ("a", "look"));
         let wrong = |text: &str| Ledger::read(text, &participants).unwrap_err();

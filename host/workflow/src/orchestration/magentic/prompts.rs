@@ -1,4 +1,5 @@
-//! What the planner is asked. The questions are those that the method is made of; the words are ours.
+//! What the planner is asked. The questions are those that the method is made of; the words are
+//! ours.
 
 /// What is known before anything is done.
 pub(super) fn facts(task: &str) -> String {

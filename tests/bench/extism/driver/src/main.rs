@@ -1,7 +1,8 @@
 //! Calls a plugin with extism and says how long that took: what `cofferdam-bench` compares with.
 //!
-//! A line on standard input is a kind and a number of calls, such as `fresh 500`. The answer is a line with the nanoseconds of one
-//! call. The time and memory of a call are limited as those of a call of the host are by default, and nothing is logged.
+//! A line on standard input is a kind and a number of calls, such as `fresh 500`. The answer is a
+//! line with the nanoseconds of one call. The time and memory of a call are limited as those of a
+//! call of the host are by default, and nothing is logged.
 
 use std::hint::black_box;
 use std::io::{BufRead as _, Write as _};
@@ -42,7 +43,8 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a call takes that shares nothing with others: a plugin of its own, from code that is compiled.
+/// What a call takes that shares nothing with others: a plugin of its own, from code that is
+/// compiled.
 fn fresh(compiled: &CompiledPlugin) -> anyhow::Result<()> {
     call(&mut Plugin::new_from_compiled(compiled)?)
 }

@@ -1,4 +1,5 @@
-//! The tool `echo` of `tests/programs/examples/served.rs`, for extism: the same text in, the same text out.
+//! The tool `echo` of `tests/programs/examples/served.rs`, for extism: the same text in, the same
+//! text out.
 
 use extism_pdk::{FnResult, plugin_fn};
 

@@ -1,5 +1,5 @@
-//! System calls of a confined process. Each attempt is made by this test program, started once more, because there is
-//! no way back.
+//! System calls of a confined process. Each attempt is made by this test program, started once
+//! more, because there is no way back.
 
 use std::process::{Command, Stdio};
 
@@ -42,7 +42,8 @@ fn attempt() {
         "create" => std::fs::File::create(std::env::temp_dir().join("cofferdam-attempt")).is_ok(),
         "list" => std::fs::read_dir("/").is_ok(),
         "look" => std::fs::metadata("/etc/passwd").is_ok(),
-        "remove" => std::fs::remove_file("/nowhere").is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound),
+        "remove" => std::fs::remove_file("/nowhere")
+            .is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound),
         "read" => std::io::Read::read(&mut &file, &mut [0; 8]).is_ok(),
         "connect" => reaches_nobody(),
         "datagram" => std::net::UdpSocket::bind("127.0.0.1:0").is_ok(),
@@ -50,7 +51,9 @@ fn attempt() {
         "spawn" => Command::new("/bin/true").status().is_ok(),
         "signal" => rustix::process::test_kill_process(parent).is_ok(),
         "thread" => std::thread::spawn(|| 7).join().unwrap() == 7,
-        "inherit" => std::thread::spawn(|| std::fs::File::open("/etc/passwd").is_ok()).join().unwrap(),
+        "inherit" => {
+            std::thread::spawn(|| std::fs::File::open("/etc/passwd").is_ok()).join().unwrap()
+        }
         "allocate" => std::hint::black_box(vec![1_u8; 300 << 20]).len() == 300 << 20,
         "compile" => compiles(),
         other => panic!("no such attempt: {other}"),
@@ -58,7 +61,8 @@ fn attempt() {
     std::process::exit(if done { DONE } else { REFUSED });
 }
 
-/// Returns true if an attempt to connect reaches the network, whether or not anything listens there.
+/// Returns true if an attempt to connect reaches the network, whether or not anything listens
+/// there.
 fn reaches_nobody() -> bool {
     match std::net::TcpStream::connect("127.0.0.1:9") {
         Ok(_) => true,
@@ -68,7 +72,8 @@ fn reaches_nobody() -> bool {
 
 fn compiles() -> bool {
     use crate::config::{Metering, compile_config};
-    let functions = "(func (export \"f\") (param i32) (result i32) (i32.mul (local.get 0) (local.get 0)))";
+    let functions =
+        "(func (export \"f\") (param i32) (result i32) (i32.mul (local.get 0) (local.get 0)))";
     let component = wat::parse_str(format!("(component (core module {functions}))")).unwrap();
     let engine = wasmtime::Engine::new(&compile_config(Metering::Time)).unwrap();
     engine.precompile_component(&component).is_ok()
@@ -84,8 +89,8 @@ fn what_a_compiler_needs_still_works() {
 #[test]
 fn everything_else_is_refused() {
     let attempts = [
-        "open", "create", "list", "look", "remove", "read", "connect", "datagram", "local", "spawn",
-        "signal", "inherit",
+        "open", "create", "list", "look", "remove", "read", "connect", "datagram", "local",
+        "spawn", "signal", "inherit",
     ];
     for attempt in attempts {
         assert_eq!(ends(attempt), (REFUSED, DONE), "{attempt}");
