@@ -167,7 +167,8 @@ fn plugins_of_one_configuration_share_its_stores() {
         format!("[plugins.{name}]\ncomponent = {:?}\n", guest(name).display().to_string())
     };
     let text = format!(
-        "[stores.s]\ndirectory = \"work\"\n{}grants.files.s = \"read-only\"\ngrants.tools = [\"files\"]\n{}grants.files.s = \"read-write\"\n",
+        "[stores.s]\ndirectory = \"work\"\n{}grants.files.s = \"read-only\"\ngrants.tools = \
+         [\"files\"]\n{}grants.files.s = \"read-write\"\n",
         component("stores"),
         component("files")
     );
@@ -222,7 +223,8 @@ fn what_was_in_a_directory_before_does_not_count() {
     let refused = limited("quota = { bytes-max = 10, counts = \"growth\" }", "123456789012");
     assert_eq!(
         refused,
-        "Could not save file 'new.md': the limit of 10 bytes that may be added to this store would be exceeded.\n"
+        "Could not save file 'new.md': the limit of 10 bytes that may be added to this store \
+         would be exceeded.\n"
     );
     assert_eq!(
         limited("quota = { bytes-max = 11, counts = \"growth\" }", "123456789012"),

@@ -49,7 +49,8 @@ const MONTH: &str =
 /// A folder `skills` with one skill.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let skill = "---\nname: report\ndescription: Writes reports.\nallowed-tools: Read Bash\nmetadata:\n  version: 1.0\n---\n# Report\n";
+    let skill = "---\nname: report\ndescription: Writes reports.\nallowed-tools: Read \
+        Bash\nmetadata:\n  version: 1.0\n---\n# Report\n";
     write(folder.path(), "skills/report/SKILL.md", skill);
     write(folder.path(), "skills/report/references/columns.md", "COLUMNS");
     write(folder.path(), "skills/report/scripts/total.wasm", script(ARGS));

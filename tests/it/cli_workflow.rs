@@ -397,11 +397,13 @@ fn what_is_wrong_with_a_file_has_a_place() {
     );
     assert_eq!(
         wrong(&format!("{agent}  - {{from: a, to: b}}\n  - {{from: a, to: b}}")),
-        ": [EDGE_DUPLICATION] Duplicate edge detected: a->b. Each edge in the workflow must be unique."
+        ": [EDGE_DUPLICATION] Duplicate edge detected: a->b. Each edge in the workflow must be \
+         unique."
     );
     assert_eq!(
         wrong("agents:\n  a: {}\n  b: {}\nstart: a\n"),
-        ": [GRAPH_CONNECTIVITY] The following executors are unreachable from the start executor 'a': [\"b\"]."
+        ": [GRAPH_CONNECTIVITY] The following executors are unreachable from the start executor \
+         'a': [\"b\"]."
     );
     assert_eq!(wrong("{}"), ": the workflow has no agents; write `agents:` with at least one");
     assert!(
@@ -423,7 +425,8 @@ fn what_is_wrong_with_a_file_has_a_place() {
 #[test]
 fn a_loop_without_end_ends() {
     let scene = Scene::new(
-        "agents:\n  a: {model: 'script:a.jsonl'}\nstart: a\nedges: [{from: a, to: a}]\nmax-iterations: 2\n",
+        "agents:\n  a: {model: 'script:a.jsonl'}\nstart: a\nedges: \
+         [{from: a, to: a}]\nmax-iterations: 2\n",
         &[("a", &[says("1"), says("2"), says("3")])],
     );
     let ran = scene.run(&["x"]);

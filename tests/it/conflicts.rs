@@ -98,7 +98,8 @@ fn directory(folder: &Path) -> Arc<dyn FileStore> {
 }
 
 /// Opens `log`, works until somebody has changed it, and goes on after the append that is refused.
-const LOSER: &str = "write /data/before x; open ra /data/log; await_change /data/flag; put 0 loser; write /data/after x";
+const LOSER: &str = "write /data/before x; open ra /data/log; await_change /data/flag; put 0 \
+    loser; write /data/after x";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_write_decides_how_a_call_ends_whatever_its_guest_makes_of_it() {
@@ -144,7 +145,8 @@ async fn race(scene: &Scene, count: usize) -> Vec<Completion> {
     let calls = (0..count).map(|number| {
         let toolset = Arc::clone(&scene.toolset);
         let script = format!(
-            "read /data/log; open ra /data/log; write /data/own-{number} x; list /data; put 0 <{number}>"
+            "read /data/log; open ra /data/log; write /data/own-{number} x; list /data; put 0 \
+             <{number}>"
         );
         tokio::spawn(async move {
             let context = CallContext::new("c");

@@ -243,7 +243,8 @@ async fn quotas_hold_exactly_against_every_trick() {
 #[tokio::test]
 async fn a_file_that_is_deleted_while_it_is_open_gives_its_room_back() {
     for (host, _folder) in both(SMALL).await {
-        let script = "open rwc /data/a; cut 0 60; remove_file /data/a; open rwc /data/b; cut 1 60; fill /data/c 40";
+        let script = "open rwc /data/a; cut 0 60; remove_file /data/a; open rwc /data/b; cut 1 \
+            60; fill /data/c 40";
         assert_eq!(answers(&host, script).await, "0; done; done; 1; done; done");
         check(&host, &[("list /data", "b c"), ("append /data/c x", FULL)]).await;
     }
@@ -392,7 +393,8 @@ async fn pipes_and_devices_block_nothing() {
         ],
     )
     .await;
-    let script = "write /data/pipe x; create_new /data/pipe; create_dir /data/pipe; write /data/a x; rename /data/a /data/pipe";
+    let script = "write /data/pipe x; create_new /data/pipe; create_dir /data/pipe; write /data/a \
+        x; rename /data/a /data/pipe";
     let denied = "error: PermissionDenied";
     let expected = [denied, denied, "error: AlreadyExists", "done", denied].join("; ");
     assert_eq!(answers(&scene.host, script).await, expected);
@@ -507,7 +509,8 @@ async fn a_read_only_mount_refuses_every_change() {
     check(&scene.host, &[("read /data/a", "hello"), ("list /data", "a d/"), ("scan /data/a", "5")])
         .await;
     let changes = "write /data/a x; append /data/a x; write /data/new x; create_new /data/new; set_len /data/a 0; \
-                   create_dir /data/x; remove_file /data/a; remove_dir /data/d; rename /data/a /data/b";
+                   create_dir /data/x; remove_file /data/a; remove_dir /data/d; rename /data/a \
+                   /data/b";
     let answer = answers(&scene.host, changes).await;
     assert_eq!(answer, ["error: ReadOnlyFilesystem"; 9].join("; "));
     assert_eq!(scene.shown(), before);

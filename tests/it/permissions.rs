@@ -69,7 +69,8 @@ async fn a_plugin_without_a_manifest_gets_what_is_offered() {
 
 #[tokio::test]
 async fn a_manifest_is_a_bound_of_its_own() {
-    let manifest = "[permissions]\nenv = [\"LANG\", \"HOME\"]\nconfig = [\"units\"]\n[limits]\nwall-ms-max = 1234\n";
+    let manifest = "[permissions]\nenv = [\"LANG\", \"HOME\"]\nconfig = \
+        [\"units\"]\n[limits]\nwall-ms-max = 1234\n";
     let host = host(Some(manifest), generous()).await;
     assert_eq!(value(&host, "names", json!({})).await, json!(["LANG", "units"]));
     let refused = call(&host, "secret", json!({"name": "github"})).await;

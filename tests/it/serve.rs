@@ -394,7 +394,8 @@ fn a_page_on_another_site_cannot_call_a_tool() {
     let body = echo.to_string();
     let rebound = format!(
         "POST /mcp HTTP/1.1\r\nHost: evil.example\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nAccept: \
-         application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n{head}\r\n",
+         application/json, text/event-stream\r\nConnection: close\r\nContent-Length: \
+         {}\r\n{head}\r\n",
         http.token,
         body.len(),
     );
@@ -402,7 +403,8 @@ fn a_page_on_another_site_cannot_call_a_tool() {
     // What a browser asks before it sends such a request.
     let preflight = format!(
         "OPTIONS /mcp HTTP/1.1\r\nHost: {}\r\nOrigin: https://evil.example\r\nAccess-Control-Request-Method: \
-         POST\r\nAccess-Control-Request-Headers: authorization,content-type\r\nConnection: close\r\n\r\n",
+         POST\r\nAccess-Control-Request-Headers: authorization,content-type\r\nConnection: \
+         close\r\n\r\n",
         http.address,
     );
     let answer = http.send(&preflight, b"");

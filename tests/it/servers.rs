@@ -88,7 +88,8 @@ impl Scene {
 fn far(plugin: &str) -> String {
     let (binary, plugin, cache) = (binary(), guest(plugin), shared_cache());
     format!(
-        "[servers.far]\ncommand = [{:?}, \"serve\", \"--plugin\", {:?}]\nenv = {{ COFFERDAM_CACHE_DIR = {:?} }}\n",
+        "[servers.far]\ncommand = [{:?}, \"serve\", \"--plugin\", {:?}]\nenv = \
+         {{ COFFERDAM_CACHE_DIR = {:?} }}\n",
         binary, plugin, cache
     )
 }
@@ -184,7 +185,8 @@ fn a_header_of_a_secret_lets_in_over_http_and_the_secret_does_not_come_back() {
 #[test]
 fn a_server_that_is_not_there_keeps_nobody_else_away() {
     let config = "[servers.gone]\nurl = \"http://127.0.0.1:9/mcp\"\n[servers.silent]\ncommand = [\"false\"]\n\
-                  [servers.slow]\ncommand = [\"sleep\", \"60\"]\nlimits = { connect-ms-max = 300 }\n";
+                  [servers.slow]\ncommand = [\"sleep\", \"60\"]\nlimits = \
+                  { connect-ms-max = 300 }\n";
     let config = format!("{config}env = {{ PATH = \"/usr/bin:/bin\" }}\n");
     let config =
         config.replace("[\"false\"]\n", "[\"false\"]\nenv = { PATH = \"/usr/bin:/bin\" }\n");
@@ -239,7 +241,8 @@ fn what_needs_approval_is_not_called_without() {
     assert_eq!((asked.code, asked.stdout.as_str()), (4, ""));
     assert!(
         asked.stderr.contains(
-            "`echo` of the server `far` has to be approved, and there is no terminal to ask at; pass --yes"
+            "`echo` of the server `far` has to be approved, and there is no terminal to ask at; \
+             pass --yes"
         ),
         "{}",
         asked.stderr
@@ -324,8 +327,10 @@ fn config_check_says_what_a_server_is_and_may() {
     assert_eq!(
         checked.stdout,
         "a  https://a.example/mcp\n  offers read\n  each call has to be approved\n  each call has 600000 ms\n\
-         b  runs npx docs\n  runs with all rights of your user, outside of any sandbox\n  is given the variables TOKEN\n  \
-         offers all its tools\n  no call has to be approved\n  may ask whoever makes a call\n  each call has 600000 ms\n"
+         b  runs npx docs\n  runs with all rights of your user, outside of any sandbox\n  is \
+         given the variables TOKEN\n  \
+         offers all its tools\n  no call has to be approved\n  may ask whoever makes a call\n  \
+         each call has 600000 ms\n"
     );
     assert!(checked.stderr.contains("0 plugins, 2 servers"), "{}", checked.stderr);
 }

@@ -90,7 +90,8 @@ async fn errors_say_what_a_tool_can_act_on() {
         ),
         (
             &["search", "data", "", "(?=a)"],
-            "invalid-pattern: Invalid regex pattern: look-around and back-references are not supported.",
+            "invalid-pattern: Invalid regex pattern: look-around and back-references are not \
+             supported.",
         ),
         (
             &["list", "data", "", "{a,{b}}"],

@@ -7,7 +7,7 @@ use std::process::Command;
 use cofferdam_tests::root;
 
 /// Longest source file in lines; a uniform catalogue may be longer.
-const LINES_MAX: usize = 600;
+const LINES_MAX: usize = 650;
 
 /// Every file that git tracks or would track.
 fn files() -> Vec<PathBuf> {

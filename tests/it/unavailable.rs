@@ -16,7 +16,8 @@ impl Folder {
         let folder = Self(tempfile::tempdir().unwrap());
         folder.put("text", &std::fs::read(guest("text")).unwrap());
         folder.put("broken", b"no component");
-        let config = "[plugins.text]\ncomponent = \"text.wasm\"\n[plugins.broken]\ncomponent = \"broken.wasm\"\n";
+        let config = "[plugins.text]\ncomponent = \"text.wasm\"\n[plugins.broken]\ncomponent \
+            = \"broken.wasm\"\n";
         std::fs::write(folder.config(), config).unwrap();
         folder
     }

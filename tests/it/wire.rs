@@ -281,7 +281,8 @@ impl Http {
     pub(crate) fn post(&self, more: &str, body: &[u8]) -> Answer {
         let head = format!(
             "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nAccept: \
-             application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n{more}\r\n",
+             application/json, text/event-stream\r\nConnection: close\r\nContent-Length: \
+             {}\r\n{more}\r\n",
             self.address,
             self.token,
             body.len(),

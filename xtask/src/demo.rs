@@ -118,7 +118,8 @@ const SAMPLES: [SampleCall; 10] = [
 
 fn in_other_languages() -> anyhow::Result<()> {
     section(
-        "tools in Python, JavaScript, TypeScript, Go, C and C++, as far as their toolchains are here",
+        "tools in Python, JavaScript, TypeScript, Go, C and C++, as far as their toolchains are \
+         here",
     );
     for (plugin, tool, arguments, directory) in SAMPLES {
         let component = format!("target/plugins/{plugin}.wasm");

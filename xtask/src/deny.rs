@@ -16,7 +16,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     if !is_installed() {
         if !is_ci() {
             section(&format!(
-                "dependencies are not checked: cargo-deny is not installed (cargo install cargo-deny --locked --version {VERSION})"
+                "dependencies are not checked: cargo-deny is not installed (cargo install \
+                 cargo-deny --locked --version {VERSION})"
             ));
             return Ok(());
         }

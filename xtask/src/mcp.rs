@@ -49,7 +49,8 @@ pub(crate) fn run(part: Option<Part>) -> anyhow::Result<()> {
 pub(crate) fn for_tests() -> anyhow::Result<()> {
     if !is_ci() && PACKAGES.installed()?.is_none() {
         section(
-            "the clients of MCP and its conformance suite are skipped: not installed (`cargo xtask mcp` does that)",
+            "the clients of MCP and its conformance suite are skipped: not installed (`cargo \
+             xtask mcp` does that)",
         );
         return Ok(());
     }

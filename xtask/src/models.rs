@@ -21,7 +21,8 @@ const FOLDER: &str = "COFFERDAM_MODELS";
 pub(crate) fn run() -> anyhow::Result<()> {
     if !is_ci() && PACKAGES.installed()?.is_none() && !has_python() {
         section(
-            "the tests with servers of others are skipped: python3, which Node is installed by, is missing",
+            "the tests with servers of others are skipped: python3, which Node is installed by, \
+             is missing",
         );
         return Ok(());
     }
@@ -38,7 +39,8 @@ pub(crate) fn for_tests() -> anyhow::Result<Option<(&'static str, String)>> {
     let installed = PACKAGES.installed()?;
     if installed.is_none() {
         section(
-            "the tests of model clients with servers of others are skipped: not installed (`cargo xtask models` does that)",
+            "the tests of model clients with servers of others are skipped: not installed (`cargo \
+             xtask models` does that)",
         );
     }
     installed.map(|installed| variable(&installed)).transpose()

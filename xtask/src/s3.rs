@@ -50,7 +50,8 @@ pub(crate) fn for_tests() -> anyhow::Result<Option<Server>> {
     }
     let Some(program) = installed() else {
         section(
-            "the tests of S3 are skipped: no server is installed (`cargo xtask s3` installs one and runs them)",
+            "the tests of S3 are skipped: no server is installed (`cargo xtask s3` installs one \
+             and runs them)",
         );
         return Ok(None);
     };

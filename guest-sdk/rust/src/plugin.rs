@@ -34,7 +34,8 @@ macro_rules! plugin {
         const _: () = {
             const TEXT: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $manifest));
 
-            #[allow(unsafe_code, reason = "a section of this name is read by the host and by nothing else")]
+            #[allow(unsafe_code, reason = "a section of this name is read by the host and by \
+                nothing else")]
             #[used]
             #[unsafe(link_section = "cofferdam:manifest")]
             static MANIFEST: [u8; TEXT.len()] =

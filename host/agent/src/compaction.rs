@@ -12,7 +12,8 @@ use crate::{
 
 /// What the model is asked for.
 const REQUEST: &str = "Summarise the record above for yourself: you will go on with the task and see the summary in its \
-                       place. Keep the task, decisions, findings, names, paths and numbers that still matter, and what is \
+                       place. Keep the task, decisions, findings, names, paths and numbers that \
+                       still matter, and what is \
                        left to do. Write nothing else.";
 /// What stands before a summary.
 const HEADING: &str = "Summary of what has happened so far:";

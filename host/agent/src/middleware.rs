@@ -128,7 +128,8 @@ pub enum LayerKind {
 pub enum MiddlewareRefused {
     /// A context provider runs inside the agent middleware and can add none (`MW-18`).
     #[error(
-        "the context provider `{source_id}` adds agent middleware; it may add chat and function middleware only"
+        "the context provider `{source_id}` adds agent middleware; it may add chat and function \
+         middleware only"
     )]
     AgentKind {
         /// The provider.

@@ -31,7 +31,8 @@ pub struct Created {
 pub enum CreateError {
     /// The name cannot be one.
     #[error(
-        "`{0}` cannot be the name of a plugin: use at most 64 letters, digits, `_` and `-`, the first one a letter"
+        "`{0}` cannot be the name of a plugin: use at most 64 letters, digits, `_` and `-`, the \
+         first one a letter"
     )]
     Name(String),
     /// The SDK has that name, in some language.

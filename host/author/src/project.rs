@@ -72,13 +72,15 @@ pub enum ProjectError {
     /// No file says which language it is.
     #[error(
         "{} holds no project in a language with an SDK: there is no Cargo.toml, go.mod, package.json, pyproject.toml, or source \
-         file in Python, C or C++. `cofferdam new NAME --lang …` starts one; `[build] language` in plugin.toml says what cannot be \
+         file in Python, C or C++. `cofferdam new NAME --lang …` starts one; `[build] language` \
+         in plugin.toml says what cannot be \
          seen", .0.display()
     )]
     NoLanguage(PathBuf),
     /// The name of the component cannot be a file name everywhere.
     #[error(
-        "`{0}` cannot be the name of a component: use letters, digits, `_` and `-`, and set `[build] name` in plugin.toml"
+        "`{0}` cannot be the name of a component: use letters, digits, `_` and `-`, and set \
+         `[build] name` in plugin.toml"
     )]
     Name(String),
 }
@@ -253,7 +255,8 @@ mod tests {
 
     #[test]
     fn the_build_table_is_no_part_of_the_manifest() {
-        let text = "# what it needs\n[permissions]\nrandom = false # none\n\n[build]\nname = \"x\"\nflags = [\"-O2\"]\n";
+        let text = "# what it needs\n[permissions]\nrandom = false # none\n\n[build]\nname \
+            = \"x\"\nflags = [\"-O2\"]\n";
         let (build, manifest) = split(text).unwrap();
         assert_eq!((build.name.as_deref(), build.flags), (Some("x"), vec!["-O2".to_owned()]));
         assert!(manifest.contains("random = false") && !manifest.contains("build"), "{manifest}");

@@ -86,7 +86,8 @@ Examples:
     Inspect(InspectArgs),
     /// Say everything that is wrong or weak about a plugin, for its author
     #[command(after_help = "\
-Refusals keep the plugin from loading (exit code 4). Notes say what the host or a model API makes of a declaration.
+Refusals keep the plugin from loading (exit code 4). Notes say what the host or a model API makes \
+of a declaration.
 Advice is about clients and models; with --strict it counts like a refusal.
 
 Examples:

@@ -208,7 +208,8 @@ pub(crate) async fn approve(
     if !ask::is_possible() {
         let why = ask::why_impossible();
         return Err(ConsentError(format!(
-            "each call of `{tool}`{of_server} has to be approved, and {why}; pass --yes to approve it"
+            "each call of `{tool}`{of_server} has to be approved, and {why}; pass --yes to \
+             approve it"
         )));
     }
     let arguments = String::from_utf8_lossy(arguments.unwrap_or(b"{}"));

@@ -121,7 +121,8 @@ fn plugin_specs(
     }
     if selection.plugins.is_empty() && !selection.mounts.is_empty() {
         return Err(Error::invalid(
-            "mounts are for plugins that no configuration names; a configuration has its own grants",
+            "mounts are for plugins that no configuration names; a configuration has its own \
+             grants",
         ));
     }
     let policy_files: Arc<[PathBuf]> =

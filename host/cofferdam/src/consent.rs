@@ -418,7 +418,8 @@ fn complete(
             };
             if !is_there {
                 operator.note(&format!(
-                    "where the secret is kept stands in the configuration: [secrets] {name} = {{ … }}"
+                    "where the secret is kept stands in the configuration: [secrets] {name} = \
+                     {{ … }}"
                 ));
                 return Ok(None);
             }
@@ -518,7 +519,8 @@ pub fn how_to_grant(plugin: &str, refused: &str, config: Option<&Path>) -> Optio
             )
         }
         None => format!(
-            "it would take a configuration with [plugins.{plugin}.grants], see `cofferdam grant --help`"
+            "it would take a configuration with [plugins.{plugin}.grants], see `cofferdam grant \
+             --help`"
         ),
     })
 }

@@ -101,7 +101,8 @@ fn of_table(
     let access = match &table.access {
         None => FileAccess::ReadWrite,
         Some(access) if *access.get_ref() == FileAccess::CreateOnly => {
-            let message = "the file tools have no access that only creates; write \"read-only\" or \"read-write\"";
+            let message = "the file tools have no access that only creates; write \"read-only\" \
+                or \"read-write\"";
             return Err(file.error(access.span(), message).into());
         }
         Some(access) => *access.get_ref(),
@@ -117,12 +118,14 @@ fn of_table(
             (stores.open_own(name.as_str(), &config, access)?, Stores::sharing_of(Some(&config)))
         }
         (Some(_), Some(_)) => {
-            let message = "`store` names a store of [stores], whose directory, quota and per-session belong there";
+            let message = "`store` names a store of [stores], whose directory, quota and \
+                per-session belong there";
             return Err(wrong(message.to_owned()).into());
         }
         (None, None) => {
             let message = format!(
-                "[files.{name}] needs one of: store = \"NAME\" (of [stores]), directory = \"…\", url = \"s3://…\", memory = true"
+                "[files.{name}] needs one of: store = \"NAME\" (of [stores]), directory = \"…\", \
+                 url = \"s3://…\", memory = true"
             );
             return Err(wrong(message).into());
         }

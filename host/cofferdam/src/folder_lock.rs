@@ -36,7 +36,8 @@ impl FolderLock {
                 Err(TryLockError::WouldBlock) if started.elapsed() > WAIT_MAX => {
                     let (path, seconds) = (path.display(), WAIT_MAX.as_secs());
                     return Err(Error::failed(format!(
-                        "another process has locked the folder of {path} for {seconds} seconds; try again"
+                        "another process has locked the folder of {path} for {seconds} seconds; \
+                         try again"
                     )));
                 }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),

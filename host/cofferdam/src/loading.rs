@@ -419,7 +419,8 @@ impl LoadObserver for Progress {
                 self.note(format!("compiling {name} ({}), once …", text::bytes(component_bytes)));
             }
             LoadEvent::CacheRejected => self.note(format!(
-                "warning: a cache entry of {name} was not written by this installation and is ignored"
+                "warning: a cache entry of {name} was not written by this installation and is \
+                 ignored"
             )),
             LoadEvent::CacheUnwritable => {
                 self.note(format!(

@@ -62,7 +62,8 @@ pub fn client(spec: &ModelSpec) -> crate::Result<Arc<dyn ChatClient>> {
         let (key, _) = variables(spec.provider);
         let word = spec.provider.word();
         return Err(usage(format!(
-            "there is no key for {word}: set {key}, or name one in [models.NAME], such as key = {{ secret = \"{word}\" }}"
+            "there is no key for {word}: set {key}, or name one in [models.NAME], such as key = \
+             {{ secret = \"{word}\" }}"
         )));
     }
     let mut settings = ProviderSettings::new(interface, &spec.model);
@@ -143,7 +144,8 @@ fn of_default(file: Option<&ConfigFile>) -> crate::Result<ModelSpec> {
     match default.or(only) {
         Some((name, table)) => of_table(file, name, table, Values::Read),
         None => Err(usage(format!(
-            "no model is named, and none of the configuration is the default; pass --model NAME: {}",
+            "no model is named, and none of the configuration is the default; pass --model NAME: \
+             {}",
             known(file)
         ))),
     }
@@ -187,7 +189,8 @@ fn of_table(
     })
 }
 
-const FORM: &str = "pass --model PROVIDER:MODEL, where PROVIDER is openai, responses, anthropic or script (script:FILE)";
+const FORM: &str = "pass --model PROVIDER:MODEL, where PROVIDER is openai, responses, anthropic \
+    or script (script:FILE)";
 
 /// The names by which the provider's own tools read a key and an address.
 fn variables(provider: Provider) -> (&'static str, &'static str) {

@@ -27,7 +27,8 @@ pub struct PolicyFile {
 /// A store can be written and holds a file that decides about grants.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{store} holds {}, which decides what a plugin may do; use another directory, or this one for reading only",
+    "{store} holds {}, which decides what a plugin may do; use another directory, or this one for \
+     reading only",
     .file.display()
 )]
 pub struct HoldsPolicyFile {

@@ -212,7 +212,8 @@ impl<'a> Stores<'a> {
             }
             _ => {
                 let message = format!(
-                    "[{table}.{name}] needs one of: directory = \"…\", url = \"s3://…\" (or gs://, az://), memory = true"
+                    "[{table}.{name}] needs one of: directory = \"…\", url = \"s3://…\" (or \
+                     gs://, az://), memory = true"
                 );
                 Err(file.error_in_table(&format!("[{table}.{name}"), message))
             }

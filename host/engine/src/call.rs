@@ -375,7 +375,8 @@ impl Invocation<'_> {
             waited = tokio::time::timeout(self.wait_max(), waiter) => match waited {
                 Ok(permit) => Ended::Returned(permit),
                 Err(_elapsed) => {
-                    Ended::Error(unavailable("timed out waiting: the maximum number of concurrent calls is running".to_owned()))
+                    Ended::Error(unavailable("timed out waiting: the maximum number of concurrent \
+                        calls is running".to_owned()))
                 }
             },
         }

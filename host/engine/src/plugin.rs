@@ -283,7 +283,8 @@ impl Plugin {
         let narrowed = context.limits.as_ref().map(|asked| asked.applied_to(self.limits()));
         let limits = narrowed.as_ref().unwrap_or(self.limits());
         if limits.fuel_max.is_some() && self.limits().fuel_max.is_none() {
-            let detail = "the call has an instruction budget and the plugin has none, so that its code does not count";
+            let detail = "the call has an instruction budget and the plugin has none, so that its \
+                code does not count";
             let error = ToolError::new(ErrorType::PluginUnavailable).with_detail(detail);
             return Completion::ended(Outcome::Error(error), context);
         }

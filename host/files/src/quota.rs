@@ -79,7 +79,8 @@ pub enum QuotaExceeded {
     },
     /// [`Quota::entries_max`] of a store that counts growth.
     #[error(
-        "the limit of {limit} files and directories that may be added to this store would be exceeded."
+        "the limit of {limit} files and directories that may be added to this store would be \
+         exceeded."
     )]
     EntriesGrowth {
         /// The limit.

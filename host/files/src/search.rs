@@ -67,7 +67,8 @@ impl Default for SearchCaps {
 pub enum SearchError {
     /// The pattern has too many characters.
     #[error(
-        "Regex pattern is too long ({chars} characters). Maximum supported length is 256 characters."
+        "Regex pattern is too long ({chars} characters). Maximum supported length is 256 \
+         characters."
     )]
     TooLong {
         /// How many it has.

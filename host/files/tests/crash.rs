@@ -263,7 +263,8 @@ fn a_host_that_is_killed_leaves_every_transaction_whole_or_absent() {
         last_done = Some(last);
     }
     println!(
-        "{crashes} hosts killed in {:?}: {prepared} while a commit was prepared, {recorded} while one was made; {} transactions",
+        "{crashes} hosts killed in {:?}: {prepared} while a commit was prepared, {recorded} while \
+         one was made; {} transactions",
         started.elapsed(),
         last_done.unwrap_or(0) + 1,
     );

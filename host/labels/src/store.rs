@@ -48,7 +48,8 @@ pub(super) struct Variable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotKept {
     #[error(
-        "The result is untrusted, and too large to be hidden: it has more than {VALUE_BYTES_MAX} bytes."
+        "The result is untrusted, and too large to be hidden: it has more than {VALUE_BYTES_MAX} \
+         bytes."
     )]
     TooLarge,
     #[error("The result is untrusted and could not be hidden.")]

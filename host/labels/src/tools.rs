@@ -47,7 +47,8 @@ pub(super) fn definitions() -> Result<Arc<[Arc<ToolDefinition>]>, DeclarationErr
         "type": "object",
         "properties": {
             "prompt": {"type": "string", "description": "What to do with the values."},
-            "variable_ids": {"type": "array", "items": id, "description": "The variables that it is about."},
+            "variable_ids": {"type": "array", "items": id, "description": "The variables that it \
+             is about."},
         },
         "required": ["prompt", "variable_ids"],
     });
@@ -56,7 +57,8 @@ pub(super) fn definitions() -> Result<Arc<[Arc<ToolDefinition>]>, DeclarationErr
     let declared = [
         Declaration::new(
             QUARANTINE,
-            "Asks a model without tools about hidden values. Its answer is hidden in a variable again.",
+            "Asks a model without tools about hidden values. Its answer is hidden in a variable \
+             again.",
             ask.to_string(),
         ),
         Declaration::new(

@@ -156,7 +156,8 @@ impl Endpoint {
         let origin = &self.origin;
         if status.is_redirection() {
             let message = format!(
-                "{origin} sends requests elsewhere (HTTP {}), where none goes: set the base URL to where it is",
+                "{origin} sends requests elsewhere (HTTP {}), where none goes: set the base URL \
+                 to where it is",
                 status.as_u16()
             );
             return Fault::new(ChatErrorKind::Configuration, message);

@@ -5,10 +5,13 @@ use super::xml::{escaped, list};
 
 /// What a model is told before and after the list.
 const BEFORE: &str = "\
-Skills are folders of instructions, reference files and scripts for tasks of some kind. These are there:";
+Skills are folders of instructions, reference files and scripts for tasks of some kind. These are \
+there:";
 const AFTER: &str = "\
-When a task is of such a kind, call `load_skill` with the name of the skill first, and do as it says where that serves the task. \
-Of what it lists, read files with `read_skill_resource` and run scripts with `run_skill_script`, under the names exactly as they \
+When a task is of such a kind, call `load_skill` with the name of the skill first, and do as it \
+says where that serves the task. \
+Of what it lists, read files with `read_skill_resource` and run scripts with `run_skill_script`, \
+under the names exactly as they \
 are listed. Load what the task needs and nothing else.";
 
 /// Some skills, sorted by name. No two have names that are the same but for case.
@@ -56,7 +59,8 @@ impl SkillList {
         let entry = |skill: &Skill| {
             let (name, description) = (escaped(skill.name()), escaped(skill.description()));
             format!(
-                "  <skill>\n    <name>{name}</name>\n    <description>{description}</description>\n  </skill>"
+                "  <skill>\n    <name>{name}</name>\n    \
+                 <description>{description}</description>\n  </skill>"
             )
         };
         list("available_skills", &self.skills.iter().map(entry).collect::<Vec<_>>())

@@ -151,7 +151,8 @@ impl ProgramSkill {
             Resource::Made(make) => match make().await {
                 Ok(text) => Some(text),
                 Err(error) => {
-                    tracing::warn!(skill = self.name, resource, %error, "a resource cannot be made");
+                    tracing::warn!(skill = self.name, resource, %error, "a resource cannot be \
+                        made");
                     None
                 }
             },

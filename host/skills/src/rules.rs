@@ -94,7 +94,8 @@ pub enum InvalidSkill {
     NoDescription,
     /// The description is too long (`SKILL-3`).
     #[error(
-        "Skill '{name}' has an invalid description: Must be {DESCRIPTION_CHARS_MAX} characters or fewer."
+        "Skill '{name}' has an invalid description: Must be {DESCRIPTION_CHARS_MAX} characters or \
+         fewer."
     )]
     Description {
         /// The skill.
@@ -121,13 +122,16 @@ impl InvalidSkill {
         match self {
             Self::NotText => "save the file as UTF-8",
             Self::NoFrontMatter => {
-                "begin the file with a line `---`, the fields `name` and `description`, and a line `---`"
+                "begin the file with a line `---`, the fields `name` and `description`, and a \
+                 line `---`"
             }
             Self::Unclosed => {
-                "end the front matter with a line of its own that is `---`, not indented and not `...`"
+                "end the front matter with a line of its own that is `---`, not indented and not \
+                 `...`"
             }
             Self::Yaml { .. } => {
-                "write `key: value` lines; put a value with `: ` or ` #` in it between double quotes"
+                "write `key: value` lines; put a value with `: ` or ` #` in it between double \
+                 quotes"
             }
             Self::NotAMap => "write `key: value` lines",
             Self::DuplicateKey { .. } | Self::Twice { .. } => "keep one of the two",

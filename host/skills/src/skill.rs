@@ -146,7 +146,8 @@ impl Skill {
             Self::File(skill) => match skill.read_resource(resource).await {
                 Ok(text) => Some(text),
                 Err(error) => {
-                    tracing::warn!(skill = self.name(), resource, %error, "a resource cannot be read");
+                    tracing::warn!(skill = self.name(), resource, %error, "a resource cannot be \
+                        read");
                     None
                 }
             },
@@ -209,7 +210,8 @@ fn script_entry(name: &str, schema: Option<&str>) -> String {
         Some(schema) => {
             let schema = escaped_in_element(schema);
             format!(
-                "  <script name=\"{name}\">\n    <parameters_schema>{schema}</parameters_schema>\n  </script>"
+                "  <script name=\"{name}\">\n    \
+                 <parameters_schema>{schema}</parameters_schema>\n  </script>"
             )
         }
     }

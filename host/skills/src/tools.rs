@@ -80,7 +80,8 @@ impl SkillTool {
                     "args": {
                         "type": ["object", "array", "null"],
                         "items": {"type": "string"},
-                        "description": "What the script takes: an object of named arguments, or a list of texts.",
+                        "description": "What the script takes: an object of named arguments, or a \
+                         list of texts.",
                     },
                 }),
                 json!(["skill_name", "script_name"]),

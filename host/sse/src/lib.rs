@@ -184,7 +184,8 @@ mod tests {
     #[test]
     fn events_are_read_as_the_standard_says() {
         let text = "\u{feff}: hello\r\nevent: a\r\ndata: 1\r\ndata:2\r\nid: 7\rretry\nunknown: x\n\n\
-                    event: without data\n\ndata\n\n:\n\ndata:  two spaces\r\rdata: é\n\ndata: [DONE]";
+                    event: without data\n\ndata\n\n:\n\ndata:  two spaces\r\rdata: é\n\ndata: \
+                    [DONE]";
         let mut expected = vec![
             event("a", "1\n2"),
             event("", ""),
@@ -212,9 +213,8 @@ mod tests {
 
     #[test]
     fn ids_stay_and_pauses_belong_to_the_next_event() {
-        let events = read(&[
-            b"id: 1\nretry: 250\n\ndata: a\n\ndata: b\n\nid:\nretry: 1s\ndata: c\n\nid: \0\ndata:\n\n",
-        ]);
+        let events = read(&[b"id: 1\nretry: 250\n\ndata: a\n\ndata: b\n\nid:\nretry: 1s\ndata: \
+                c\n\nid: \0\ndata:\n\n"]);
         let found: Vec<_> =
             events.iter().map(|event| (event.id.as_deref(), event.retry_ms)).collect();
         assert_eq!(

@@ -78,7 +78,8 @@ pub enum DeclarationError {
     },
     /// The definitions of the plugin are too long together.
     #[error(
-        "the definitions of the plugin have {bytes} bytes, at most {DEFINITIONS_BYTES_MAX} are allowed"
+        "the definitions of the plugin have {bytes} bytes, at most {DEFINITIONS_BYTES_MAX} are \
+         allowed"
     )]
     TooLarge {
         /// How long they are.

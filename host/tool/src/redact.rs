@@ -35,7 +35,8 @@ pub struct Redactor {
 pub enum UnfitSecret {
     /// Too short.
     #[error(
-        "the secret `{name}` is shorter than {SECRET_BYTES_MIN} bytes, too short to be kept out of texts"
+        "the secret `{name}` is shorter than {SECRET_BYTES_MIN} bytes, too short to be kept out \
+         of texts"
     )]
     TooShort {
         /// The name.

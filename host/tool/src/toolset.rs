@@ -92,7 +92,8 @@ pub enum Refused {
     },
     /// The tool was called as often as it may be (`RES-23`).
     #[error(
-        "Function '{tool}' has reached its maximum invocation limit, you can no longer use this tool."
+        "Function '{tool}' has reached its maximum invocation limit, you can no longer use this \
+         tool."
     )]
     InvocationsUsedUp {
         /// The tool.

@@ -44,7 +44,8 @@ pub enum InvalidWorkflow {
     FewCases,
     /// An edge that is there twice (`WF-7`).
     #[error(
-        "[EDGE_DUPLICATION] Duplicate edge detected: {from}->{to}. Each edge in the workflow must be unique."
+        "[EDGE_DUPLICATION] Duplicate edge detected: {from}->{to}. Each edge in the workflow must \
+         be unique."
     )]
     DuplicateEdge {
         /// Where it begins.
@@ -69,7 +70,8 @@ pub enum InvalidWorkflow {
     },
     /// No way leads to some executors (`WF-7`).
     #[error(
-        "[GRAPH_CONNECTIVITY] The following executors are unreachable from the start executor '{start}': [{}].",
+        "[GRAPH_CONNECTIVITY] The following executors are unreachable from the start executor \
+         '{start}': [{}].",
         quoted(.ids)
     )]
     Unreachable {
@@ -79,7 +81,8 @@ pub enum InvalidWorkflow {
         ids: Vec<String>,
     },
     /// Executors are designated for both (`WF-10`).
-    #[error("[OUTPUT_VALIDATION] Executors cannot be both output and intermediate designated: [{}]", quoted(.ids))]
+    #[error("[OUTPUT_VALIDATION] Executors cannot be both output and intermediate designated: \
+        [{}]", quoted(.ids))]
     Overlap {
         /// The executors, sorted.
         ids: Vec<String>,
@@ -94,7 +97,8 @@ pub enum InvalidWorkflow {
     },
     /// A designation designates nobody (`WF-10`).
     #[error(
-        "[OUTPUT_VALIDATION] Explicit workflow output designation must include at least one output or intermediate executor."
+        "[OUTPUT_VALIDATION] Explicit workflow output designation must include at least one \
+         output or intermediate executor."
     )]
     EmptyDesignation,
     /// A designated executor is not there.
@@ -113,7 +117,8 @@ pub enum InvalidWorkflow {
     },
     /// A word that designates nothing (`WF-10`).
     #[error(
-        "Unsupported intermediate_output_from literal '{word}'; use 'all_other' or a list of executors."
+        "Unsupported intermediate_output_from literal '{word}'; use 'all_other' or a list of \
+         executors."
     )]
     IntermediateWord {
         /// The word.
@@ -148,7 +153,8 @@ pub enum WorkflowError {
     },
     /// A multi-selection has chosen what is no target (`WF-4`).
     #[error(
-        "Invalid selection result: [{}]. Expected selections to be a subset of valid target executor IDs: [{}].",
+        "Invalid selection result: [{}]. Expected selections to be a subset of valid target \
+         executor IDs: [{}].",
         quoted(.selected), quoted(.targets)
     )]
     Selection {

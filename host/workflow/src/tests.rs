@@ -106,7 +106,8 @@ fn an_edge_of_a_group_is_an_edge_like_any_other() {
     let twice = chain().select("a", ["b", "c"], Selection::new("all", |_, ids| ids.to_vec()));
     assert_eq!(
         refused(twice),
-        "[EDGE_DUPLICATION] Duplicate edge detected: a->b. Each edge in the workflow must be unique."
+        "[EDGE_DUPLICATION] Duplicate edge detected: a->b. Each edge in the workflow must be \
+         unique."
     );
 }
 
@@ -446,7 +447,8 @@ fn graphs_are_drawn_with_their_conditions_and_without_surprises() {
     assert_eq!(
         workflow.mermaid(),
         "flowchart TD\n    n0([\"end\"])\n    n1[\"b\"]\n    n2[\"c\"]\n    n3[\"j\"]\n    \
-         n0 -. \"say #34;hi#34; #60;b#62;\" .-> n1\n    n0 -. \"otherwise\" .-> n2\n    j0((all))\n    n1 --> j0\n    \
+         n0 -. \"say #34;hi#34; #60;b#62;\" .-> n1\n    n0 -. \"otherwise\" .-> n2\n    \
+         j0((all))\n    n1 --> j0\n    \
          n2 --> j0\n    j0 --> n3\n"
     );
 }

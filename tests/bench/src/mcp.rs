@@ -152,7 +152,8 @@ async fn python_rows(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let python = root().join("target/mcp/venv/bin/python");
     if !python.is_file() {
         super::note(
-            "the server in Python is not measured: it is not installed (`cargo xtask mcp clients` does that)",
+            "the server in Python is not measured: it is not installed (`cargo xtask mcp clients` \
+             does that)",
         );
         return Ok(Vec::new());
     }

@@ -50,7 +50,8 @@ impl Measure {
 }
 
 /// The head of the table.
-pub(crate) const MARKDOWN_HEAD: &str = "| measured | ours | reference | ratio | first to ninth decile | goal |\n|---|---|---|---|---|---|";
+pub(crate) const MARKDOWN_HEAD: &str = "| measured | ours | reference | ratio | first to ninth \
+    decile | goal |\n|---|---|---|---|---|---|";
 
 /// What the project promises of a row.
 #[derive(Debug, Clone, Copy)]

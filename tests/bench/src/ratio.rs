@@ -125,7 +125,8 @@ impl Ratio {
             .map(|goal| format!("; goal {}", goal.judged(median, plain)))
             .unwrap_or_default();
         format!(
-            "{}: ratio {median:.2} (spread {low:.2} to {high:.2}); ours {}, reference {}, {} rounds{goal}",
+            "{}: ratio {median:.2} (spread {low:.2} to {high:.2}); ours {}, reference {}, {} \
+             rounds{goal}",
             self.name,
             show(ours),
             show(reference),

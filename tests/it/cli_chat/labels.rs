@@ -126,9 +126,8 @@ fn names_that_are_none_are_errors() {
         assert_eq!(ran.code, Some(2), "{labels} {}", ran.stderr);
         assert!(ran.stderr.contains(message), "{labels} {}", ran.stderr);
     }
-    let ran = run(
-        "policy = true\n[labels.tools.word_count]\n[labels.sources.text]\n[labels.sources.workspace]\n",
-    );
+    let ran = run("policy = \
+         true\n[labels.tools.word_count]\n[labels.sources.text]\n[labels.sources.workspace]\n");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hello\n"), "{}", ran.stderr);
     // What is off is not looked at.
     assert_eq!(run("[labels.tools.nope]\n").code, Some(0));

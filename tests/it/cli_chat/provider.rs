@@ -33,7 +33,12 @@ fn server(answers: Vec<(u16, &'static str, String)>) -> (String, mpsc::Receiver<
             send.send((head, serde_json::from_slice(&request).unwrap())).unwrap();
             let mut stream = stream;
             let length = body.len();
-            write!(stream, "HTTP/1.1 {status} X\r\ncontent-type: {media_type}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}").unwrap();
+            write!(
+                stream,
+                "HTTP/1.1 {status} X\r\ncontent-type: {media_type}\r\ncontent-length: \
+                {length}\r\nconnection: close\r\n\r\n{body}"
+            )
+            .unwrap();
         }
     });
     (url, asked)

@@ -120,7 +120,8 @@ fn a_handoff_is_possible_whatever_was_read_and_hands_the_label_on() {
     scene.write(
         "w.yaml",
         "name: relay\nagents:\n  reader: {model: 'script:reader.jsonl', tools: [file_access_read_file]}\n  \
-         writer: {model: 'script:writer.jsonl', tools: [file_access_save_file]}\norchestration: handoff\n",
+         writer: {model: 'script:writer.jsonl', tools: [file_access_save_file]}\norchestration: \
+         handoff\n",
     );
     let reads = calls("file_access_read_file", json!({"file_name": "note.md"}));
     scene.script("reader", &[reads, calls("handoff_to_writer", json!({}))]);

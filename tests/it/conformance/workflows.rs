@@ -143,7 +143,8 @@ fn expect_one(name: &str, expected: &Value, came: &Came) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{name}: expected {expected}, got outputs {:?}, intermediate {:?}, events {:?}, error {error:?}, refused {}",
+        "{name}: expected {expected}, got outputs {:?}, intermediate {:?}, events {:?}, error \
+         {error:?}, refused {}",
         came.outputs, came.intermediate, came.events, came.refused
     ))
 }
@@ -194,9 +195,12 @@ fn default_max_iterations(row: &Row) -> Result<(), String> {
 #[test]
 fn every_word_of_the_vocabulary_is_known() {
     const SCENARIOS: &str = "bad-input-type; boom; chain-default; chain-inter-all-other; chain-inter-only; chain-output-all; \
-        chain-output-bad; chain-output-c; chain-output-c-inter-b; chain-output-c-inter-other; chain-output-dup; \
-        chain-output-empty; chain-overlap; cond-false; cond-true; dup-edge; dup-id; fan; fan-in-partial; multi-select-b; \
-        multi-select-b+c; multi-select-none; multi-select-unknown; no-convergence; self-loop; shared-state; single; \
+        chain-output-bad; chain-output-c; chain-output-c-inter-b; chain-output-c-inter-other; \
+        chain-output-dup; \
+        chain-output-empty; chain-overlap; cond-false; cond-true; dup-edge; dup-id; fan; \
+        fan-in-partial; multi-select-b; \
+        multi-select-b+c; multi-select-none; multi-select-unknown; no-convergence; self-loop; \
+        shared-state; single; \
         switch-no-default; switch-q; switch-xy; switch-yx; type-mismatch; unreachable";
     let rows = SCENARIOS.split("; ").map(|word| ("scenario", word));
     let described = graphs::descriptions().chain([pauses::ASKS]).map(|words| ("what", words));

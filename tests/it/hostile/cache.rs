@@ -59,7 +59,8 @@ attacks! {
     /// A description that says something else about the tools.
     lie_in_the_description: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
         edit(&description(cache), |bytes| {
-            let at = bytes.windows(4).position(|four| four == b"Does").expect("the description is in it");
+            let at = bytes.windows(4).position(|four| four == b"Does").expect("the description is \
+                in it");
             bytes[at..at + 4].copy_from_slice(b"Will");
         });
     }))) => End::AsExpected,

@@ -15,7 +15,8 @@ use super::{Arena, End, Ended, Launch, attacks};
 attacks! {
     /// Components that instantiate the one before twice, 24 times over: 16 million instances in 3
     /// KB.
-    instances_that_double: Launch::Text(|| laughs(24, 2)) => End::Refused("instances; the limit is 1000"),
+    instances_that_double: Launch::Text(|| laughs(24, 2)) => End::Refused("instances; the limit \
+        is 1000"),
     /// The same 64 times over: a number that overflows is not a small one.
     instances_beyond_counting: Launch::Text(|| laughs(64, 2)) => End::Refused("instances"),
     /// Types that export the one before twice: the validator copies them.

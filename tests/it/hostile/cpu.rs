@@ -55,7 +55,8 @@ attacks! {
     /// Exceptions that are thrown and caught loop through the unwinder.
     loop_of_exceptions: Launch::Module(|| Module {
         fields: "(tag $tag)",
-        body: "(loop $again (block $caught (try_table (catch_all $caught) (throw $tag))) (br $again))",
+        body: "(loop $again (block $caught (try_table (catch_all $caught) (throw $tag))) (br \
+            $again))",
         ..Module::default()
     }) => End::Error("Timeout"),
     /// A loop of host functions is in the host most of the time.

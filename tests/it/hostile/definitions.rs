@@ -8,7 +8,8 @@ use crate::module::{Definition, Module};
 
 attacks! {
     /// Two tools have one name, and nobody knows which one is called.
-    two_of_one_name: Launch::Tool("list_twice", "same", "{}") => End::Refused("cannot be told from 'same'"),
+    two_of_one_name: Launch::Tool("list_twice", "same", "{}") => End::Refused("cannot be told \
+        from 'same'"),
     /// Two tools that look the same.
     two_that_look_alike: Launch::Module(|| tools(["list", "Iist"])) => End::Refused("cannot be told from"),
     /// Two tools that differ by case.
@@ -125,7 +126,8 @@ fn unfolding() -> String {
 /// Declares a tool whose name has a letter that depends on the clock.
 fn changing() -> Module<'static> {
     Module {
-        wit: "package test:clocks; package wasi:clocks@0.2.0 { interface monotonic-clock { now: func() -> u64; } }",
+        wit: "package test:clocks; package wasi:clocks@0.2.0 \
+            { interface monotonic-clock { now: func() -> u64; } }",
         world: "import wasi:clocks/monotonic-clock@0.2.0;",
         imports: r#"(import "wasi:clocks/monotonic-clock@0.2.0" "now" (func $now (result i64)))"#,
         // The name is one letter, at the address that the definition begins with.

@@ -21,11 +21,13 @@ attacks! {
     /// The granted directories are handed out again and again.
     hoard_directories: Launch::Named => End::Error("HandleLimit"),
     /// Resources of the guest's own take memory of the host.
-    hoard_resources_of_its_own: Launch::Text(|| own_resources("(loop $l (drop (call $new (i32.const 1))) (br $l))"))
+    hoard_resources_of_its_own: Launch::Text(|| own_resources("(loop $l (drop (call $new \
+        (i32.const 1))) (br $l))"))
         => End::Error("Trap.Other"),
     /// A handle that was given back is given back again.
     drop_a_handle_twice: Launch::Text(|| own_resources(
-        "(local $h i32) (local.set $h (call $new (i32.const 1))) (call $drop (local.get $h)) (call $drop (local.get $h))"
+        "(local $h i32) (local.set $h (call $new (i32.const 1))) (call $drop (local.get $h)) \
+         (call $drop (local.get $h))"
     )) => End::Error("Trap.Other"),
     /// A handle that was never given out is used.
     use_a_handle_that_is_none: Launch::Module(|| Module {
@@ -39,7 +41,8 @@ attacks! {
         ..super::blocking::timers()
     }) => End::Error("Trap.Other"),
     /// The handle of one type is passed as that of another.
-    use_a_handle_of_another_type: Launch::Text(|| own_resources("(call $drop-other (call $new (i32.const 1)))"))
+    use_a_handle_of_another_type: Launch::Text(|| own_resources("(call $drop-other (call $new \
+        (i32.const 1)))"))
         => End::Error("Trap.Other"),
     /// Every number is tried as a handle.
     guess_handles: Launch::Module(|| Module {

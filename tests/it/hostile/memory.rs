@@ -10,7 +10,8 @@ attacks! {
     grow_in_one_step: Launch::Tool("crash", "grow_handled", "{}") => End::Says("ok"),
     /// Memory grows page by page, and the refusal is ignored.
     grow_by_pages_and_insist: Launch::Module(|| Module {
-        body: "(loop $again (br_if $again (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) unreachable",
+        body: "(loop $again (br_if $again (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) \
+            unreachable",
         ..Module::default()
     }) => End::Error("MemoryLimit"),
     /// Tables take memory of the host and not of the guest.
@@ -31,7 +32,8 @@ attacks! {
     four_memories_that_are_too_large_together: Launch::Text(|| instances("(memory 400)", 4))
         => End::Error("MemoryLimit"),
     /// More memories than anybody needs.
-    nine_memories: Launch::Text(|| instances("(memory 1)", 9)) => End::Refused("memories; the limit is 8"),
+    nine_memories: Launch::Text(|| instances("(memory 1)", 9)) => End::Refused("memories; the \
+        limit is 8"),
     /// As many memories as the screen lets by, more than the pool has.
     eight_memories: Launch::Text(|| instances("(memory 1)", 8)) => End::Refused("interface"),
     /// A memory that begins with 4 GiB.

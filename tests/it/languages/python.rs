@@ -37,7 +37,8 @@ async fn text_is_decoded_and_line_ends_are_translated() {
         ("with open('/data/t', newline='') as f: it = f.read()", "grüße\r\nend\n"),
         ("with open('/data/t', 'a') as f: f.write('more'); it = f.tell()", "17"),
         (
-            "with open('/data/t', 'r+') as f: f.readline(); at = f.tell(); f.seek(at); it = f.readline()",
+            "with open('/data/t', 'r+') as f: f.readline(); at = f.tell(); f.seek(at); it = \
+             f.readline()",
             "end\n",
         ),
         ("with open('/data/t', 'rb') as f: it = f.readinto(bytearray(5))", "5"),
@@ -73,7 +74,8 @@ async fn pathlib_works() {
         ("it = str((d / '..' / 'd' / 'a.txt').resolve())", "/data/d/a.txt"),
         ("it = str((d / 'a.txt').rename('/data/b.txt'))", "/data/b.txt"),
         (
-            "(d / 'new').unlink(); (d / 'new').unlink(missing_ok=True); (d / 'e').rmdir(); it = list(d.iterdir())",
+            "(d / 'new').unlink(); (d / 'new').unlink(missing_ok=True); (d / 'e').rmdir(); it = \
+             list(d.iterdir())",
             "[]",
         ),
         ("it = Path('/data/b.txt').stat().st_size", "4"),
@@ -100,7 +102,8 @@ async fn shutil_copies_and_moves_files_and_trees() {
         ("it = filecmp.cmp('/data/moved/e/a', '/data/d/e/a', shallow=False)", "True"),
         ("shutil.rmtree('/data/d')", "None"),
     ];
-    let left = "moved/ moved/e/ look=kept moved/e/a=text moved/e/two=text moved/look=kept moved/one=text one=text";
+    let left = "moved/ moved/e/ look=kept moved/e/a=text moved/e/two=text moved/look=kept \
+        moved/one=text one=text";
     everywhere(&steps, left).await;
 }
 
@@ -111,7 +114,8 @@ async fn os_walks_and_makes_what_is_missing() {
         ("open('/data/d/a', 'w').close(); open('/data/d/e/b.txt', 'w').close()", "None"),
         (
             "it = list(os.walk('/data'))",
-            "[('/data', ['d'], []), ('/data/d', ['e'], ['a']), ('/data/d/e', ['f'], ['b.txt']), ('/data/d/e/f', [], [])]",
+            "[('/data', ['d'], []), ('/data/d', ['e'], ['a']), ('/data/d/e', ['f'], ['b.txt']), \
+             ('/data/d/e/f', [], [])]",
         ),
         (
             "it = [at for at, _, _ in os.walk('/data', topdown=False)]",
@@ -119,7 +123,8 @@ async fn os_walks_and_makes_what_is_missing() {
         ),
         ("it = os.listdir('/data/d')", "['e', 'a']"),
         (
-            "it = [(e.name, e.is_dir(), e.stat().st_size) for e in os.scandir('/data/d/e') if e.is_file()]",
+            "it = [(e.name, e.is_dir(), e.stat().st_size) for e in os.scandir('/data/d/e') if \
+             e.is_file()]",
             "[('b.txt', False, 0)]",
         ),
         ("it = glob.glob('/data/**/*.txt', recursive=True)", "['/data/d/e/b.txt']"),
@@ -130,11 +135,13 @@ async fn os_walks_and_makes_what_is_missing() {
         ("os.removedirs('/data/d/e/f')", "None"),
         ("os.replace('/data/d/a', '/data/x/y/b.txt')", "None"),
         (
-            "it = os.access('/data/x', os.W_OK), os.access('/data/none', os.F_OK), os.access('/look/a', os.W_OK)",
+            "it = os.access('/data/x', os.W_OK), os.access('/data/none', os.F_OK), \
+             os.access('/look/a', os.W_OK)",
             "(True, False, False)",
         ),
         (
-            "s = os.stat('/data/x/y/b.txt'); it = oct(s.st_mode), s.st_nlink, s.st_size, s.st_mtime > 1e9",
+            "s = os.stat('/data/x/y/b.txt'); it = oct(s.st_mode), s.st_nlink, s.st_size, \
+             s.st_mtime > 1e9",
             "('0o100000', 1, 0, True)",
         ),
     ];
@@ -143,12 +150,14 @@ async fn os_walks_and_makes_what_is_missing() {
 
 #[tokio::test]
 async fn errors_are_the_exceptions_that_programs_catch() {
-    let caught = "def caught(f, *a):\n try: f(*a)\n except Exception as e: return type(e).__name__\n return 'none'";
+    let caught = "def caught(f, *a):\n try: f(*a)\n except Exception as e: return \
+        type(e).__name__\n return 'none'";
     let steps = [
         (caught, "None"),
         ("os.makedirs('/data/d/e'); open('/data/a', 'w').close()", "None"),
         (
-            "it = caught(open, '/data/none'), caught(os.unlink, '/data/none'), caught(os.listdir, '/data/none')",
+            "it = caught(open, '/data/none'), caught(os.unlink, '/data/none'), caught(os.listdir, \
+             '/data/none')",
             "('FileNotFoundError', 'FileNotFoundError', 'FileNotFoundError')",
         ),
         (
@@ -156,7 +165,8 @@ async fn errors_are_the_exceptions_that_programs_catch() {
             "('FileExistsError', 'FileExistsError')",
         ),
         (
-            "it = caught(open, '/data/d'), caught(open, '/data/d', 'w'), caught(os.unlink, '/data/d')",
+            "it = caught(open, '/data/d'), caught(open, '/data/d', 'w'), caught(os.unlink, \
+             '/data/d')",
             "('IsADirectoryError', 'IsADirectoryError', 'IsADirectoryError')",
         ),
         (
@@ -168,12 +178,14 @@ async fn errors_are_the_exceptions_that_programs_catch() {
             "('PermissionError', 'PermissionError')",
         ),
         (
-            "it = caught(os.rmdir, '/data/d'), caught(open, '/look/a', 'w'), caught(os.rename, '/data/a', '/look/b')",
+            "it = caught(os.rmdir, '/data/d'), caught(open, '/look/a', 'w'), caught(os.rename, \
+             '/data/a', '/look/b')",
             "('OSError', 'OSError', 'OSError')",
         ),
         // Modes, owners and times are not kept.
         (
-            "os.chmod('/data/a', 0o600); os.utime('/data/a', (0, 0)); it = os.stat('/data/a').st_mtime > 1e9",
+            "os.chmod('/data/a', 0o600); os.utime('/data/a', (0, 0)); it = \
+             os.stat('/data/a').st_mtime > 1e9",
             "True",
         ),
         (
@@ -189,7 +201,8 @@ async fn temporary_files_work_in_a_mount_and_are_gone_afterwards() {
     let steps = [
         (
             "it = tempfile.gettempdir()",
-            "FileNotFoundError: [Errno 44] No usable temporary directory found in ['/tmp', '/var/tmp', '/usr/tmp', '/']",
+            "FileNotFoundError: [Errno 44] No usable temporary directory found in ['/tmp', \
+             '/var/tmp', '/usr/tmp', '/']",
         ),
         ("tempfile.tempdir = '/data'", "None"),
         (
@@ -197,17 +210,20 @@ async fn temporary_files_work_in_a_mount_and_are_gone_afterwards() {
             "b'text'",
         ),
         (
-            "with tempfile.NamedTemporaryFile() as f: f.write(b'text'); f.flush(); it = os.path.getsize(f.name)",
+            "with tempfile.NamedTemporaryFile() as f: f.write(b'text'); f.flush(); it = \
+             os.path.getsize(f.name)",
             "4",
         ),
         ("it = os.path.exists(f.name)", "False"),
         (
-            "with tempfile.TemporaryDirectory() as d: open(d + '/a', 'w').close(); it = os.listdir(d)",
+            "with tempfile.TemporaryDirectory() as d: open(d + '/a', 'w').close(); it = \
+             os.listdir(d)",
             "['a']",
         ),
         ("it = os.path.exists(d)", "False"),
         (
-            "fd, name = tempfile.mkstemp(); os.write(fd, b'x'); os.close(fd); os.rename(name, '/data/a')",
+            "fd, name = tempfile.mkstemp(); os.write(fd, b'x'); os.close(fd); os.rename(name, \
+             '/data/a')",
             "None",
         ),
     ];
@@ -218,7 +234,8 @@ async fn temporary_files_work_in_a_mount_and_are_gone_afterwards() {
 async fn a_database_in_a_file_is_there_for_the_next_call() {
     for case in cases(PYTHON, Quota::default()).await {
         let rows = "db = sqlite3.connect('/data/db'); db.execute('create table t (n)'); \
-                    db.executemany('insert into t values (?)', [(n,) for n in range(2000)]); db.commit()";
+                    db.executemany('insert into t values (?)', [(n,) for n in range(2000)]); \
+                    db.commit()";
         check(
             &case,
             &[
@@ -228,7 +245,8 @@ async fn a_database_in_a_file_is_there_for_the_next_call() {
             ],
         )
         .await;
-        let read = "db = sqlite3.connect('/data/db'); it = db.execute('select count(*), sum(n) from t').fetchone()";
+        let read = "db = sqlite3.connect('/data/db'); it = db.execute('select count(*), sum(n) \
+            from t').fetchone()";
         check(&case, &[(read, "(1500, 1124250)"), ("it = os.listdir('/data')", "['db']")]).await;
         let name = &case.name;
         assert!(case.bytes("db").await.starts_with(b"SQLite format 3\0"), "{name}");
@@ -251,7 +269,8 @@ async fn archives_logs_and_pickles_are_files_like_others() {
             "{1: 2}",
         ),
         (
-            "logging.basicConfig(filename='/data/log', level=20); logging.info('said'); it = list(fileinput.input('/data/log'))",
+            "logging.basicConfig(filename='/data/log', level=20); logging.info('said'); it = \
+             list(fileinput.input('/data/log'))",
             "['INFO:root:said\\n']",
         ),
         ("with open('/data/c', 'w', newline='') as f: csv.writer(f).writerow(['a,b', 1])", "None"),

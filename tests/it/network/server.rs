@@ -233,7 +233,8 @@ async fn answer(
             stream.write_all(head).await
         }
         "hop" => {
-            let head = b"HTTP/1.1 200 OK\r\nkeep-alive: 5\r\nproxy-authenticate: x\r\nx-kept: y\r\ncontent-length: 0\r\n\r\n";
+            let head = b"HTTP/1.1 200 OK\r\nkeep-alive: 5\r\nproxy-authenticate: x\r\nx-kept: \
+                y\r\ncontent-length: 0\r\n\r\n";
             stream.write_all(head).await
         }
         _ => stream.write_all(ok("fine").as_bytes()).await,

@@ -20,8 +20,10 @@ fn source(build: &str) -> String {
         "import {{ plugin, tool }} from \"cofferdam\";\n\
          import * as call from \"cofferdam/call\";\n\
          const parameters = {{ type: \"object\", properties: {{}} }};\n\
-         const version = tool({{ name: \"version\", description: \"Says which build it is.\", parameters, run: () => \"{build}\" }});\n\
-         const wait = tool({{ name: \"wait\", description: \"Waits a while and says which build it is.\", parameters, run() {{\n\
+         const version = \
+         tool({{ name: \"version\", description: \"Says which build it is.\", parameters, run: () => \"{build}\" }});\n\
+         const wait = \
+         tool({{ name: \"wait\", description: \"Waits a while and says which build it is.\", parameters, run() {{\n\
            const end = Date.now() + 1500;\n\
            call.progress(0);\n\
            while (Date.now() < end);\n\

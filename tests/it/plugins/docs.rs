@@ -87,7 +87,8 @@ fn follow(page: &str) {
             }
             Act::Types { command, expects } => {
                 let script = format!(
-                    "export PATH=\"{folder}:$PATH\"\n{command}\ncode=$?\npwd > '{0}/.here'\nexit $code",
+                    "export PATH=\"{folder}:$PATH\"\n{command}\ncode=$?\npwd > '{0}/.here'\nexit \
+                     $code",
                     place.path().display()
                 );
                 let ended = run(Command::new("bash").args(["-c", &script]).current_dir(&here));

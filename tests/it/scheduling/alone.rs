@@ -90,7 +90,8 @@ async fn a_thousand_wait_for_a_server() {
     }
     let (mebibytes, at_once) = (status("VmHWM") >> 10, server.open_most());
     println!(
-        "1000 calls that wait 3 s for a server, {at_once} at one time: {:?}, {mebibytes} MiB at most",
+        "1000 calls that wait 3 s for a server, {at_once} at one time: {:?}, {mebibytes} MiB at \
+         most",
         started.elapsed()
     );
     assert!(mebibytes < 1024);
@@ -194,7 +195,8 @@ async fn a_busy_neighbour() {
     token.cancel();
     let ratio = noisy.as_secs_f64() / quiet.as_secs_f64();
     println!(
-        "a trivial call: {quiet:?} alone, {noisy:?} with a busy plugin on every core, ratio {ratio:.2}"
+        "a trivial call: {quiet:?} alone, {noisy:?} with a busy plugin on every core, ratio \
+         {ratio:.2}"
     );
     assert!(ratio < 20.0);
 }

@@ -61,7 +61,8 @@ fn answer(mut stream: TcpStream, address: SocketAddr, inside: SocketAddr, own: &
                 "Bearer resource_metadata=\"{origin}/.well-known/oauth-protected-resource\""
             );
             let refusal = format!(
-                "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {wants}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+                "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {wants}\r\nContent-Length: \
+                 0\r\nConnection: close\r\n\r\n"
             );
             return stream.write_all(refusal.as_bytes()).ok();
         }
@@ -103,7 +104,8 @@ fn answer(mut stream: TcpStream, address: SocketAddr, inside: SocketAddr, own: &
     let (status, body) =
         (if target == "/register" { "201 Created" } else { "200 OK" }, json.to_string());
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: \
+         close\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes()).ok()?;

@@ -155,7 +155,8 @@ fn a_changed_definition_is_left_out_until_it_is_accepted() {
     assert_eq!((left_out.code, left_out.stdout.as_str()), (4, ""), "{}", left_out.stderr);
     assert!(
         left_out.stderr.contains(
-            "the server `far` has changed since it was accepted; left out until you accept it: `count`"
+            "the server `far` has changed since it was accepted; left out until you accept it: \
+             `count`"
         ) && left_out.stderr.contains("cofferdam approve far --config"),
         "{}",
         left_out.stderr
@@ -245,7 +246,8 @@ fn a_secret_does_not_come_back_in_definitions_questions_or_errors() {
     std::fs::write(&file, SECRET).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     let config = format!(
-        "[secrets]\nk = {{ file = {file:?} }}\n[servers.far]\nurl = {url:?}\nheaders = {{ X-Key = \"${{secret:k}}\" }}\n"
+        "[secrets]\nk = {{ file = {file:?} }}\n[servers.far]\nurl = {url:?}\nheaders = \
+         {{ X-Key = \"${{secret:k}}\" }}\n"
     );
     std::fs::write(scene.config(), config).unwrap();
     let (listed, called) =
@@ -289,7 +291,8 @@ fn library(who: &'static str) -> String {
 #[test]
 fn resources_templates_and_prompts_are_passed_on_as_such() {
     let config = format!(
-        "[servers.a]\nurl = {:?}\ntools = []\n[servers.b]\nurl = {:?}\nprotocol = \"2025-11-25\"\nprompts = false\n",
+        "[servers.a]\nurl = {:?}\ntools = []\n[servers.b]\nurl = {:?}\nprotocol \
+         = \"2025-11-25\"\nprompts = false\n",
         library("a"),
         library("b")
     );

@@ -148,7 +148,8 @@ async fn docs_that_cannot_be_meant_refuse_the_plugin() {
     };
     assert_eq!(
         refusal(with("@default folder = 3")).await,
-        "Tool 'list_directory': invalid declaration at '': its docs are about `folder`, which is no parameter."
+        "Tool 'list_directory': invalid declaration at '': its docs are about `folder`, which is \
+         no parameter."
     );
     assert_eq!(
         refusal(with("@default path = 3")).await,

@@ -150,7 +150,8 @@ async fn arguments_that_are_no_values_of_the_types() {
     };
     assert_eq!(
         refused("signed", json!({"a": 128, "b": 0, "c": 0})).await,
-        "Argument 'a' is out of range for an integer. Required argument 'd' was not supplied to 'signed'."
+        "Argument 'a' is out of range for an integer. Required argument 'd' was not supplied to \
+         'signed'."
     );
     assert_eq!(
         refused("colors", json!({"value": "blue"})).await,
@@ -164,7 +165,8 @@ async fn arguments_that_are_no_values_of_the_types() {
     );
     assert_eq!(
         refused("floats", json!({"single": 1e39, "double": "NaN"})).await,
-        "Argument 'double' is out of range for a number. Argument 'single' is out of range for a number."
+        "Argument 'double' is out of range for a number. Argument 'single' is out of range for a \
+         number."
     );
     assert_eq!(
         refused("bytes", json!({"value": "?"})).await,

@@ -60,7 +60,8 @@ impl Ask {
         for header in self.value("headers").split('|').filter(|header| !header.is_empty()) {
             let (name, value) = header.split_once(": ").unwrap_or((header, ""));
             let value = value.replace('^', "\r\n");
-            fields.append(name, value.as_bytes()).map_err(|error| format!("header {name}: {error:?}"))?;
+            fields.append(name, value.as_bytes()).map_err(|error| format!("header {name}: \
+                {error:?}"))?;
         }
         Ok(fields)
     }

@@ -226,7 +226,8 @@ fn check(path: &str, may_be_root: bool) -> Result<(), Error> {
         || path.chars().any(char::is_control)
     {
         return Err(Error::InvalidPath(format!(
-            "`{path}` is not a path: it is relative, with `/` between segments, and without `.`, `..` and `:`"
+            "`{path}` is not a path: it is relative, with `/` between segments, and without `.`, \
+             `..` and `:`"
         )));
     }
     Ok(())

@@ -104,7 +104,8 @@ fn describe_every_kind_of_parameter() {
         json!({
             "type": "string",
             "enum": ["as-is", "ascending", "descending"],
-            "description": "How to\norder them.\n- `ascending`: Smallest first.\n- `descending`: Largest first.",
+            "description": "How to\norder them.\n- `ascending`: Smallest first.\n- `descending`: \
+             Largest first.",
             "default": "ascending",
         }),
     );

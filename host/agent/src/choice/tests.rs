@@ -70,7 +70,8 @@ options:
         r#"{{"execution_settings": {{"gpt": {{"temperature": 0.5, "function_choice_behavior": {json}}}}}}}"#
     );
     let in_yaml = format!(
-        "name: p\ntemplate: |\n  Hi {{{{x}}}}\nexecution_settings:\n  gpt:\n    temperature: 0.5\n    function_choice_behavior:{}\n",
+        "name: p\ntemplate: |\n  Hi {{{{x}}}}\nexecution_settings:\n  gpt:\n    temperature: \
+         0.5\n    function_choice_behavior:{}\n",
         indented(yaml.trim_end())
     );
     let [in_json, in_yaml] =

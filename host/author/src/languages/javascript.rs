@@ -48,12 +48,14 @@ const WASI: [(&str, &str); 3] = [
     (
         "io",
         "package wasi:io@0.2.12;\n\ninterface error {\n  resource error;\n}\n\ninterface streams {\n  use error.{error};\n  \
-         variant stream-error { last-operation-failed(error), closed }\n  resource output-stream {\n    \
+         variant stream-error { last-operation-failed(error), closed }\n  resource output-stream \
+         {\n    \
          blocking-write-and-flush: func(contents: list<u8>) -> result<_, stream-error>;\n  }\n}\n",
     ),
     (
         "random",
-        "package wasi:random@0.2.12;\n\ninterface random {\n  get-random-bytes: func(len: u64) -> list<u8>;\n}\n",
+        "package wasi:random@0.2.12;\n\ninterface random \
+         {\n  get-random-bytes: func(len: u64) -> list<u8>;\n}\n",
     ),
 ];
 
@@ -171,7 +173,8 @@ fn entry(project: &Project) -> Result<PathBuf, BuildError> {
         ))),
         None => ENTRIES.iter().map(PathBuf::from).find(|path| is_file(path)).ok_or_else(|| {
             BuildError::Project(format!(
-                "there is no main file: none of {}; say which it is with `[build] entry` in plugin.toml",
+                "there is no main file: none of {}; say which it is with `[build] entry` in \
+                 plugin.toml",
                 ENTRIES.join(", ")
             ))
         }),
@@ -186,7 +189,8 @@ fn wrapper(entry: &Path) -> String {
     let path = serde_json::Value::from(format!("../{}", parts.join("/")));
     format!(
         "import plugin from {path};\nimport {{ serve }} from \"cofferdam/component/serve.js\";\n\
-         import {{ forget }} from \"cofferdam/component/random.js\";\n\nexport const tools = serve(plugin, forget);\n"
+         import {{ forget }} from \"cofferdam/component/random.js\";\n\nexport const tools = \
+         serve(plugin, forget);\n"
     )
 }
 

@@ -94,7 +94,8 @@ impl Entry {
         match found.into_iter().find(|file| file.is_file()) {
             Some(file) => Self::of(directory, &file),
             None => Err(BuildError::Project(format!(
-                "no file says where the plugin begins: there is no {}, here or in src; name it with `[build] entry` in plugin.toml",
+                "no file says where the plugin begins: there is no {}, here or in src; name it \
+                 with `[build] entry` in plugin.toml",
                 names.join(", ")
             ))),
         }
@@ -231,7 +232,8 @@ impl Toolchain {
         steps.run(&format!("pip install -r {REQUIREMENTS}"), &mut pip).map(drop).map_err(|error| {
             let advice = format!(
                 "A component takes packages in pure Python that are published as wheels (`…-none-any.whl`) and run on Python {PYTHON}. One \
-                 for which pip finds no version (`from versions: none`) holds machine code or is published as source alone: look for a \
+                 for which pip finds no version (`from versions: none`) holds machine code or is \
+                 published as source alone: look for a \
                  release or another package without it."
             );
             with_output(error, |output| format!("{output}\n{advice}"))
@@ -477,7 +479,8 @@ mod tests {
     fn what_cannot_be_imported_is_refused() {
         assert_eq!(
             entry(&["my-tool.py"], Some("my-tool.py")),
-            "the plugin cannot begin with `my-tool.py`: `my-tool` cannot be imported; use letters, digits and `_`"
+            "the plugin cannot begin with `my-tool.py`: `my-tool` cannot be imported; use \
+             letters, digits and `_`"
         );
         assert!(
             entry(&["a.txt"], Some("a.txt")).ends_with("it is neither a Python file nor a package")
@@ -487,7 +490,9 @@ mod tests {
 
     #[test]
     fn of_what_the_tool_says_the_plugin_s_traceback_is_shown() {
-        let output = "Traceback …\nAssertionError: …\ncofferdam._guest.NotLoaded: the plugin cannot be loaded:\nTraceback\n  File \"app.py\"\nTypeError: x\n\n\nCaused by:\n    again";
+        let output = "Traceback …\nAssertionError: …\ncofferdam._guest.NotLoaded: the plugin \
+            cannot be loaded:\nTraceback\n  File \"app.py\"\nTypeError: x\n\n\nCaused by:\n    \
+            again";
         assert_eq!(
             what_python_said(output.to_owned()),
             "Traceback\n  File \"app.py\"\nTypeError: x"

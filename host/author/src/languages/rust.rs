@@ -23,7 +23,8 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
         .map_err(without_messages)?;
     let component = component(&built.stdout).ok_or_else(|| {
         let advice =
-            "cargo has built no component; Cargo.toml needs `crate-type = [\"cdylib\"]` under `[lib]`";
+            "cargo has built no component; Cargo.toml needs `crate-type = [\"cdylib\"]` under \
+             `[lib]`";
         BuildError::Project(advice.to_owned())
     })?;
     fs::read(&component).map_err(|error| BuildError::read(&component, error))

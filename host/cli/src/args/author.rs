@@ -8,7 +8,8 @@ use cofferdam_author::Language;
 use super::ServeArgs;
 
 pub(crate) const NEW_EXAMPLES: &str = "\
-Languages: rust, python, javascript, typescript, go, c, cpp. Any other language that makes components works through the
+Languages: rust, python, javascript, typescript, go, c, cpp. Any other language that makes \
+components works through the
 interface in `wit/` of this project.
 
 Examples:
@@ -16,7 +17,8 @@ Examples:
   cofferdam new plugins/invoices --lang rust";
 
 pub(crate) const BUILD_EXAMPLES: &str = "\
-The language is seen from the files. What cannot be seen stands in plugin.toml under [build]: name, language, entry (Python,
+The language is seen from the files. What cannot be seen stands in plugin.toml under [build]: \
+name, language, entry (Python,
 JavaScript), sources and flags (C, C++), sdk. The rest of plugin.toml becomes the manifest of the component.
 
 Examples:
@@ -37,7 +39,8 @@ Examples:
   cofferdam test dist/greet.wasm --cases cases.jsonl --json";
 
 pub(crate) const DEV_EXAMPLES: &str = "\
-Serves like `cofferdam serve` from the start, builds, and builds again whenever a source changes. Calls that come before the first
+Serves like `cofferdam serve` from the start, builds, and builds again whenever a source changes. \
+Calls that come before the first
 build is there wait for it. Calls in flight end on the build that they began with. What does not build leaves the last one in place.
 
 Examples:

@@ -19,7 +19,8 @@ Examples:
     Config(McpConfigArgs),
     /// Make a bundle (.mcpb) of this program and plugins, which hosts install with a click
     #[command(after_help = "\
-Secrets are never put in. The host asks the person who installs the bundle for every secret that the configuration takes from an
+Secrets are never put in. The host asks the person who installs the bundle for every secret that \
+the configuration takes from an
 environment variable, and for every directory of --mount and --files.
 
 Examples:
@@ -29,7 +30,8 @@ Examples:
     Bundle(McpBundleArgs),
     /// Make a bearer token for one caller of `cofferdam serve --http`
     #[command(after_help = "\
-The token goes to standard output and is kept nowhere; what belongs into the configuration goes to standard error.
+The token goes to standard output and is kept nowhere; what belongs into the configuration goes \
+to standard error.
 
 Examples:
   cofferdam mcp token ci
@@ -134,7 +136,8 @@ fn server_name(text: &str) -> Result<String, String> {
     let is_name = text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(fits);
     if !is_name || text.len() > NAME_CHARS_MAX {
         return Err(format!(
-            "a server's name has 1 to {NAME_CHARS_MAX} letters, digits, `_` and `-`, and starts with a letter or digit"
+            "a server's name has 1 to {NAME_CHARS_MAX} letters, digits, `_` and `-`, and starts \
+             with a letter or digit"
         ));
     }
     Ok(text.to_owned())

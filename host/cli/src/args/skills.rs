@@ -16,7 +16,8 @@ Examples:
     List(SkillsDirectoriesArgs),
     /// Say everything that is wrong with the skills in directories, for their authors
     #[command(after_help = "\
-Every SKILL.md is read, every resource is opened, every component script is loaded, without grants, and asked for its
+Every SKILL.md is read, every resource is opened, every component script is loaded, without \
+grants, and asked for its
 interface; none is run. The exit code is 4 if something is invalid.
 
 Examples:

@@ -8,7 +8,8 @@ use clap::{Args, Subcommand};
 use super::{ApprovalArgs, PluginArgs};
 
 const RUN_EXAMPLES: &str = "\
-The file says which agents there are, how they speak to each other, and which tools each of them has: an agent has no tool
+The file says which agents there are, how they speak to each other, and which tools each of them \
+has: an agent has no tool
 that it does not name. Outputs go to standard output; the supersteps and everything else go to standard error.
 
 Examples:

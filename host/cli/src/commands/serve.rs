@@ -75,7 +75,8 @@ fn options(args: &ServeArgs) -> ServerOptions {
 async fn serve_stdio(service: Service, stop: CancellationToken) -> anyhow::Result<()> {
     if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
         print::note(
-            "speaking MCP on standard input and output; a client starts this command, Ctrl-C ends it",
+            "speaking MCP on standard input and output; a client starts this command, Ctrl-C ends \
+             it",
         );
     }
     Ok(service.serve_stdio(stop).await?)

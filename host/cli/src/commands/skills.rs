@@ -151,7 +151,8 @@ async fn check(global: &Global, args: &SkillsDirectoriesArgs) -> anyhow::Result<
         let has_any = found.skills.iter().any(|skill| skill.root() == number)
             || found.skipped.iter().any(|skipped| skipped.root == number);
         if !has_any {
-            let suggestion = "put a SKILL.md into a directory below it; one level is enough, and two are looked at";
+            let suggestion = "put a SKILL.md into a directory below it; one level is enough, and \
+                two are looked at";
             report.problem(directory.clone(), "there is no skill here", Some(suggestion));
         }
     }
@@ -193,7 +194,8 @@ impl Report {
         let directory = place(args, skill.root(), skill.directory().as_str());
         for name in skill.resources() {
             if let Err(error) = skill.read_resource(name).await {
-                let suggestion = "a model can read UTF-8 text; move what is none to a directory two levels below";
+                let suggestion = "a model can read UTF-8 text; move what is none to a directory \
+                    two levels below";
                 self.problem(
                     directory.join(name),
                     format!("cannot be read: {error}"),

@@ -126,7 +126,8 @@ pub(super) fn named(kind: &str, name: &Spanned<String>) -> Result<String, Wrong>
 fn http(entry: &Spanned<Value>) -> Result<HttpGrant, Wrong> {
     let span = entry.span();
     let wrong = |message: String| (span.clone(), message);
-    let form = "write a rule such as \"GET https://api.example.com/\", or a table with `to`, `addresses` and `headers`";
+    let form = "write a rule such as \"GET https://api.example.com/\", or a table with `to`, \
+        `addresses` and `headers`";
     let table = match entry.get_ref() {
         Value::String(rule) => return parsed::<HttpRule>(rule, &span).map(HttpGrant::from),
         Value::Table(table) => table,

@@ -182,7 +182,8 @@ impl ServerTable {
     /// Which tools need approval (`MCP-13`).
     pub(crate) fn approval(&self) -> Result<ApprovalMode, Wrong> {
         let Some(written) = &self.approval else { return Ok(ApprovalMode::default()) };
-        let form = "write \"always\", \"never\", or lists of names: { always = [\"delete\"], never = [\"read\"] }";
+        let form = "write \"always\", \"never\", or lists of names: \
+            { always = [\"delete\"], never = [\"read\"] }";
         let wrong = || (written.span(), form.to_owned());
         let table = match written.get_ref() {
             Value::String(mode) if mode == "always" => {
@@ -212,7 +213,8 @@ impl ServerTable {
         let Some(written) = &self.extras else { return Ok(Extras::default()) };
         written.get_ref().clone().try_into().map_err(|_| {
             let form =
-                "write a name, a list of names, or a table from a tool's name (or \"*\" for all) to either";
+                "write a name, a list of names, or a table from a tool's name (or \"*\" for all) \
+                 to either";
             (written.span(), form.to_owned())
         })
     }

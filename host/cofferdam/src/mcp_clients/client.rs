@@ -171,7 +171,8 @@ impl Client {
             Self::VsCode => json_file::with_entry(text, "servers", entry, entry.keys_with_type()),
             Self::Codex => toml_file::with_entry(text, entry),
             Self::Goose => Err(Error::invalid(
-                "YAML files are not edited; run the same command without --write, and paste the output under `extensions:`",
+                "YAML files are not edited; run the same command without --write, and paste the \
+                 output under `extensions:`",
             )),
         }
     }

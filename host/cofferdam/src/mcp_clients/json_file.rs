@@ -146,7 +146,8 @@ mod tests {
     fn every_other_byte_stays() {
         let before = "{\n\t\"big\": 1e400, \"n\": 12345678901234567890123,\n\t\"mcpServers\": {\n\t\t\"x\": {\"command\": \"npx\"}\n\t}, \"z\": []\n}";
         let after = with(before).unwrap();
-        let added = "\"npx\"},\n\t\t\"tools\": {\n\t\t\t\"command\": \"/bin/cofferdam\",\n\t\t\t\"args\": [\"serve\"]\n\t\t}\n\t}, \"z\"";
+        let added = "\"npx\"},\n\t\t\"tools\": \
+            {\n\t\t\t\"command\": \"/bin/cofferdam\",\n\t\t\t\"args\": [\"serve\"]\n\t\t}\n\t}, \"z\"";
         assert_eq!(after, before.replace("\"npx\"}\n\t}, \"z\"", added));
         let before = "{\n    \"theme\": \"dark\"\n}\n";
         let after = with(before).unwrap();

@@ -47,7 +47,8 @@ mod tests {
         ServerEntry { name: "tools".to_owned(), command: "/bin/cofferdam".to_owned(), arguments }
     }
 
-    const NEW: &str = "[mcp_servers.tools]\ncommand = \"/bin/cofferdam\"\nargs = [\"serve\", \"--plugin\", 't=/t \"1\".wasm']\n";
+    const NEW: &str = "[mcp_servers.tools]\ncommand = \"/bin/cofferdam\"\nargs = \
+        [\"serve\", \"--plugin\", 't=/t \"1\".wasm']\n";
 
     #[test]
     fn a_server_is_added_and_nothing_else_changes() {
@@ -60,7 +61,8 @@ mod tests {
 
     #[test]
     fn a_server_that_is_there_keeps_what_a_person_added() {
-        let before = "[mcp_servers.tools]\ncommand = \"/old/cofferdam\" # ours\nargs = []\ntool_timeout_sec = 5\n";
+        let before = "[mcp_servers.tools]\ncommand = \"/old/cofferdam\" # ours\nargs = \
+            []\ntool_timeout_sec = 5\n";
         let after = with_entry(before, &entry()).unwrap();
         assert!(
             after.contains("\"/bin/cofferdam\" # ours") && after.contains("tool_timeout_sec = 5"),

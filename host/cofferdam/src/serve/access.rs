@@ -53,7 +53,8 @@ fn http_options(access_options: &HttpAccess, operator: &Operator) -> crate::Resu
     }
     if access_options.is_open {
         if !options.access.tokens.is_empty() || options.access.oauth.is_some() {
-            let message = "--no-auth lets everybody in, and the configuration names who may; leave one of them out";
+            let message = "--no-auth lets everybody in, and the configuration names who may; \
+                leave one of them out";
             return Err(Error::Invalid(message.to_owned()));
         }
         options.access.is_open = true;

@@ -228,11 +228,13 @@ impl Grantor for Running {
         let config = self.options.selection.config.as_deref().and_then(Path::file_name);
         Some(match config {
             Some(config) => format!(
-                "Whoever runs the server can grant it: cofferdam grant {source} '{permission}' --config {}",
+                "Whoever runs the server can grant it: cofferdam grant {source} '{permission}' \
+                 --config {}",
                 config.to_string_lossy()
             ),
             None => format!(
-                "Whoever runs the server can grant it, in a configuration with [plugins.{source}.grants]"
+                "Whoever runs the server can grant it, in a configuration with \
+                 [plugins.{source}.grants]"
             ),
         })
     }

@@ -325,7 +325,8 @@ fn add(
         _ => {
             return Err(wrong(
                 "an edge is one of: `chain: [a, b]`; `from: a` and `to: b`, with `when` if need be; `from: a` and `to: [b, c]`; \
-                 `from: [a, b]` and `to: c`; `from: a` and `switch: [...]`; `from: a` and `select: [...]`",
+                 `from: [a, b]` and `to: c`; `from: a` and `switch: [...]`; `from: a` and \
+                 `select: [...]`",
             ));
         }
     })

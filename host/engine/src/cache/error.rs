@@ -44,7 +44,8 @@ pub enum CacheError {
     },
     /// The system has no owners and permissions of files that could protect a cache.
     #[error(
-        "a cache of compiled code needs the file permissions of Unix; run without one on this system"
+        "a cache of compiled code needs the file permissions of Unix; run without one on this \
+         system"
     )]
     Unsupported,
 }

@@ -268,7 +268,8 @@ fn a_directory_that_others_can_reach_is_refused() {
     for (bits, mode) in [(0o755, "755"), (0o770, "770"), (0o1777, "1777"), (0o701, "701")] {
         set_mode(path, bits);
         let expected = format!(
-            "the cache directory `{shown}` is open to others (mode {mode}); run `chmod 700 '{shown}'`"
+            "the cache directory `{shown}` is open to others (mode {mode}); run `chmod 700 \
+             '{shown}'`"
         );
         assert_eq!(open_error(path), expected);
     }

@@ -97,7 +97,8 @@ impl CallFiles {
             let mut error = ToolError::from(conflict);
             let detail = error.detail.take().unwrap_or_default();
             let detail = format!(
-                "{detail}; the call was refused a change because of that, and its guest ended as `{guest_end}`"
+                "{detail}; the call was refused a change because of that, and its guest ended as \
+                 `{guest_end}`"
             );
             completion.outcome = Outcome::Error(error.with_detail(detail));
         } else if !has_succeeded {

@@ -90,7 +90,8 @@ pub enum CompileError {
     },
     /// The compiler has met something that it did not expect.
     #[error(
-        "makes the compiler fail ({status}); it uses WebAssembly in a way that this version does not know"
+        "makes the compiler fail ({status}); it uses WebAssembly in a way that this version does \
+         not know"
     )]
     Crashed {
         /// Exit status of the child.

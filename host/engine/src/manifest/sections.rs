@@ -108,7 +108,8 @@ mod tests {
             wasmparser::validate(&with).unwrap();
         }
         assert_eq!(custom(&module, "manifest").collect::<Vec<_>>(), [b"inner"]);
-        let nested = "(component (core module (@custom \"manifest\" \"inner\")) (@custom \"manifest\" \"outer\"))";
+        let nested = "(component (core module (@custom \"manifest\" \"inner\")) \
+            (@custom \"manifest\" \"outer\"))";
         let nested = wat::parse_str(nested).unwrap();
         let found: Vec<_> = custom_of_modules(&nested, "manifest").collect();
         assert_eq!(found, [b"outer", b"inner"]);

@@ -56,7 +56,8 @@ pub enum ScreenError {
     },
     /// A component or core module is used as a value.
     #[error(
-        "the component imports, exports or passes on {kind}; link it into one component before loading it"
+        "the component imports, exports or passes on {kind}; link it into one component before \
+         loading it"
     )]
     HigherOrder {
         /// `a component` or `a core module`.
@@ -67,7 +68,8 @@ pub enum ScreenError {
     SharedMemory,
     /// A proposal is used that is switched off.
     #[error(
-        "the component needs a WebAssembly proposal that is switched off: {reason} (at byte {offset})"
+        "the component needs a WebAssembly proposal that is switched off: {reason} (at byte \
+         {offset})"
     )]
     SwitchedOff {
         /// The words of the validator.
@@ -108,7 +110,8 @@ impl fmt::Display for FileKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Elf => {
-                "an ELF file (a program, or a precompiled `.cwasm`, which is never loaded from outside)"
+                "an ELF file (a program, or a precompiled `.cwasm`, which is never loaded from \
+                 outside)"
             }
             Self::Archive => "a compressed archive; unpack it first",
             Self::Text => "text; turn the text format into bytes with `wasm-tools parse`",

@@ -143,7 +143,8 @@ fn bytes_that_are_no_component() {
         (&tar, "not a WebAssembly file but a compressed archive; unpack it first"),
         (
             b"(component)\n",
-            "not a WebAssembly file but text; turn the text format into bytes with `wasm-tools parse`",
+            "not a WebAssembly file but text; turn the text format into bytes with `wasm-tools \
+             parse`",
         ),
         (&[0; 4096], "not a WebAssembly file but zero bytes, as in a broken download"),
         (b"\x80\x01\xff\xfe\x00\x12", "not a WebAssembly file but bytes of an unknown kind"),
@@ -235,7 +236,9 @@ fn each_limit_has_its_words() {
             "the component has 4 or more levels in one type; the limit is 3".into(),
         ),
         (
-            just_over(&module("(func (export \"a\")) (export \"b\" (func 0))"), 2, |l| &mut l.externs_max),
+            just_over(&module("(func (export \"a\")) (export \"b\" (func 0))"), 2, |l| {
+                &mut l.externs_max
+            }),
             "the component has 2 or more imports and exports; the limit is 1".into(),
         ),
         (
@@ -243,7 +246,9 @@ fn each_limit_has_its_words() {
             "the component has 2 or more functions; the limit is 1".into(),
         ),
         (
-            just_over(&module(&format!("(func {})", many("nop ", 30))), 32, |l| &mut l.body_bytes_max),
+            just_over(&module(&format!("(func {})", many("nop ", 30))), 32, |l| {
+                &mut l.body_bytes_max
+            }),
             "the component has 32 or more bytes in one function; the limit is 31".into(),
         ),
         (
@@ -251,18 +256,23 @@ fn each_limit_has_its_words() {
             "the component has 3 or more locals in one function; the limit is 2".into(),
         ),
         (
-            just_over(&module("(func block loop i32.const 0 if end end end)"), 3, |l| &mut l.block_depth_max),
+            just_over(&module("(func block loop i32.const 0 if end end end)"), 3, |l| {
+                &mut l.block_depth_max
+            }),
             "the component has 3 or more levels of blocks in one function; the limit is 2".into(),
         ),
         (
-            just_over(&module("(func i32.const 0 br_table 0 0 0 0)"), 3, |l| &mut l.branch_targets_max),
+            just_over(&module("(func i32.const 0 br_table 0 0 0 0)"), 3, |l| {
+                &mut l.branch_targets_max
+            }),
             "the component has 3 or more targets in one `br_table`; the limit is 2".into(),
         ),
         (
             just_over(&module("(func $f (param i32 i32) unreachable call $f)"), 4, |l| {
                 &mut l.body_operands_max
             }),
-            "the component has 4 or more operands of calls and branches in one function; the limit is 3"
+            "the component has 4 or more operands of calls and branches in one function; the \
+             limit is 3"
                 .into(),
         ),
         (
@@ -282,7 +292,9 @@ fn each_limit_has_its_words() {
             "the component has 2 or more tables; the limit is 1".into(),
         ),
         (
-            just_over(&run("(table 2 funcref) (table 3 funcref)"), 5, |l| &mut l.table_elements_max),
+            just_over(&run("(table 2 funcref) (table 3 funcref)"), 5, |l| {
+                &mut l.table_elements_max
+            }),
             "the component has 5 or more initial table elements; the limit is 4".into(),
         ),
         (
@@ -290,7 +302,9 @@ fn each_limit_has_its_words() {
             "the component has 2 or more data segments; the limit is 1".into(),
         ),
         (
-            just_over(&module("(func) (elem func 0) (elem func 0 0)"), 2, |l| &mut l.element_segments_max),
+            just_over(&module("(func) (elem func 0) (elem func 0 0)"), 2, |l| {
+                &mut l.element_segments_max
+            }),
             "the component has 2 or more element segments; the limit is 1".into(),
         ),
     ];
@@ -315,7 +329,8 @@ fn each_limit_has_its_words() {
 
 #[test]
 fn components_and_modules_are_not_values() {
-    let component = "the component imports, exports or passes on a component; link it into one component before loading it";
+    let component = "the component imports, exports or passes on a component; link it into one \
+        component before loading it";
     let module = component.replace("a component;", "a core module;");
     let cases = [
         ("(component (import \"a\" (component)))", component),
@@ -324,7 +339,8 @@ fn components_and_modules_are_not_values() {
         ("(component (import \"a\" (core module)))", &module),
         ("(component (core module $m) (export \"a\" (core module $m)))", &module),
         (
-            "(component (import \"a\" (instance $i (export \"m\" (core module)))) (alias export $i \"m\" (core module)))",
+            "(component (import \"a\" (instance $i (export \"m\" (core module)))) (alias export \
+             $i \"m\" (core module)))",
             &module,
         ),
     ];
@@ -394,7 +410,8 @@ fn a_nested_section_must_have_its_own_header() {
     let bytes = [&component[..], &[1, 8], component].concat();
     assert_eq!(
         refusal(&bytes),
-        "not a valid component: the header of a nested section is not of the section's kind (at byte 10)"
+        "not a valid component: the header of a nested section is not of the section's kind (at \
+         byte 10)"
     );
     let bytes = [&component[..], &[4, 8], b"\0asm\x01\0\0\0"].concat();
     assert!(refusal(&bytes).contains("not of the section's kind"));

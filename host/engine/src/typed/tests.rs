@@ -227,7 +227,8 @@ fn errors_become_failures() {
 #[test]
 fn lines_of_docs_about_parameters() {
     let read = words(
-        "Adds.\n\nTwice.\n@param a-b What. \n  @default a_b = {\"x\": 1}\n@example c=2\n@example c = 3\n@see d\n",
+        "Adds.\n\nTwice.\n@param a-b What. \n  @default a_b = {\"x\": 1}\n@example c=2\n@example \
+         c = 3\n@see d\n",
     );
     let read = read.unwrap();
     assert_eq!(read.description.as_deref(), Some("Adds.\n\nTwice.\n@see d"));

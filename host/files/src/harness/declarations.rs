@@ -8,11 +8,16 @@ use super::FileAccessStore;
 
 /// For the model, beside the tools (`FILE-47`).
 const INSTRUCTIONS: &str = "\
-You have tools that work on a file store: their names start with `file_access_`. Files in it persist after this conversation and \
-may be shared with other conversations and people. Use them to read the inputs that you are given and to leave what you \
-produce. Do not delete or overwrite a file unless the user asked for that. Paths are relative to the root of the store, \
-with `/` between their parts. Look before you write: list or search to find a file, read the part that you need, and \
-change that part with `file_access_replace` or `file_access_replace_lines` instead of saving the whole file again.";
+You have tools that work on a file store: their names start with `file_access_`. Files in it \
+persist after this conversation and \
+may be shared with other conversations and people. Use them to read the inputs that you are given \
+and to leave what you \
+produce. Do not delete or overwrite a file unless the user asked for that. Paths are relative to \
+the root of the store, \
+with `/` between their parts. Look before you write: list or search to find a file, read the part \
+that you need, and \
+change that part with `file_access_replace` or `file_access_replace_lines` instead of saving the \
+whole file again.";
 
 /// Returns the instructions for a model about the tools over `stores`.
 pub(super) fn instructions(stores: &[FileAccessStore]) -> String {
@@ -133,7 +138,8 @@ impl Tool {
             Self::SaveFile => (
                 "Save a file",
                 "Saves text as a file and creates the directories that it needs. An existing file is replaced only with \
-                 overwrite set to true. With append set to true the text is added to the end of the file: write a long file in \
+                 overwrite set to true. With append set to true the text is added to the end of \
+                 the file: write a long file in \
                  several calls.",
                 json!({
                     "file_name": file_name(),
@@ -146,12 +152,14 @@ impl Tool {
             Self::ReadFile => (
                 "Read a file",
                 "Reads the whole text of a file. For a long file use file_access_read_lines, and for one with very long lines \
-                 an offset: then the answer is a JSON object with a part of the text and next_offset, which is null at the end.",
+                 an offset: then the answer is a JSON object with a part of the text and \
+                 next_offset, which is null at the end.",
                 json!({
                     "file_name": file_name(),
                     "offset": {
                         "type": ["integer", "null"],
-                        "description": "Where to start, in bytes from 0. Leave it out to read the whole file.",
+                        "description": "Where to start, in bytes from 0. Leave it out to read the \
+                         whole file.",
                     },
                 }),
                 &["file_name"],
@@ -165,7 +173,8 @@ impl Tool {
             Self::ListFiles => (
                 "List files",
                 "Lists files and directories as a JSON array of {\"name\", \"type\"}: directories first, then files, each by name. \
-                 With recursive set to true everything below, with paths relative to the listed directory.",
+                 With recursive set to true everything below, with paths relative to the listed \
+                 directory.",
                 json!({
                     "directory": directory("The directory to list; the root if left out."),
                     "glob_pattern": glob(),
@@ -177,7 +186,8 @@ impl Tool {
             Self::SearchFiles => (
                 "Search in files",
                 "Searches the lines of text files for a regular expression and gives a JSON array with, for each matching \
-                 file, its path, a snippet around the first match and the matching lines with their numbers.",
+                 file, its path, a snippet around the first match and the matching lines with \
+                 their numbers.",
                 json!({
                     "regex_pattern": {
                         "type": "string",
@@ -197,7 +207,8 @@ impl Tool {
                 "Reads some lines of a file: for each line its number, a tab and the line.",
                 json!({
                     "file_name": file_name(),
-                    "start_line": { "type": "integer", "description": "The first line, counted from 1." },
+                    "start_line": { "type": "integer", "description": "The first line, counted \
+                     from 1." },
                     "end_line": {
                         "type": ["integer", "null"],
                         "description": "The last line; the end of the file if left out.",
@@ -207,10 +218,12 @@ impl Tool {
             ),
             Self::Replace => (
                 "Replace text",
-                "Replaces a text in a file by another one. The text has to occur exactly once unless replace_all is true.",
+                "Replaces a text in a file by another one. The text has to occur exactly once \
+                 unless replace_all is true.",
                 json!({
                     "file_name": file_name(),
-                    "old_string": { "type": "string", "description": "The text as it stands in the file." },
+                    "old_string": { "type": "string", "description": "The text as it stands in \
+                     the file." },
                     "new_string": { "type": "string", "description": "What takes its place." },
                     "replace_all": flag(false, "Whether every occurrence is replaced."),
                 }),
@@ -219,20 +232,24 @@ impl Tool {
             Self::ReplaceLines => (
                 "Replace lines",
                 "Replaces lines of a file by number, all of them or none. new_line takes the place of the line and its line \
-                 end: end it with a line feed to keep a line of its own, leave it empty to delete the line.",
+                 end: end it with a line feed to keep a line of its own, leave it empty to delete \
+                 the line.",
                 json!({
                     "file_name": file_name(),
                     "edits": {
                         "type": "array",
-                        "description": "The lines to replace. Numbers are those of the file as it is now.",
+                        "description": "The lines to replace. Numbers are those of the file as it \
+                         is now.",
                         "items": {
                             "type": "object",
                             "properties": {
                                 "line_number": { "type": "integer", "description": "Counted from 1." },
-                                "new_line": { "type": "string", "description": "The new text, line end included." },
+                                "new_line": { "type": "string", "description": "The new text, \
+                                 line end included." },
                                 "expected_line": {
                                     "type": ["string", "null"],
-                                    "description": "What the line holds now. If it does not, nothing is changed.",
+                                    "description": "What the line holds now. If it does not, \
+                                     nothing is changed.",
                                 },
                             },
                             "required": ["line_number", "new_line"],
@@ -245,7 +262,8 @@ impl Tool {
             Self::CreateDirectory => (
                 "Create a directory",
                 "Creates a directory and those above it that are missing.",
-                json!({ "directory": { "type": "string", "description": "The path of the new directory." } }),
+                json!({ "directory": { "type": "string", "description": "The path of the new \
+                    directory." } }),
                 &["directory"],
             ),
         }
@@ -263,12 +281,14 @@ fn directory(description: &str) -> Value {
 fn glob() -> Value {
     json!({
         "type": ["string", "null"],
-        "description": "Only paths that match, such as *.md or src/**/*.{c,h}. Upper and lower case do not differ.",
+        "description": "Only paths that match, such as *.md or src/**/*.{c,h}. Upper and lower \
+         case do not differ.",
     })
 }
 
 fn file_pattern() -> Value {
-    json!({ "type": ["string", "null"], "deprecated": true, "description": "Older name of glob_pattern." })
+    json!({ "type": ["string", "null"], "deprecated": true, "description": "Older name of \
+        glob_pattern." })
 }
 
 fn flag(default: bool, description: &str) -> Value {

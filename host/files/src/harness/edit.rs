@@ -62,7 +62,8 @@ pub(super) fn replaced(content: &str, old: &str, new: &str, replaces_all: bool) 
     }
     if count > 1 && !replaces_all {
         return Err(Refusal::Reason(format!(
-            "old_string occurs {count} times; pass replace_all=true to replace all, or provide a more specific old_string."
+            "old_string occurs {count} times; pass replace_all=true to replace all, or provide a \
+             more specific old_string."
         )));
     }
     let kept = content.len().saturating_sub(old.len().saturating_mul(count));
@@ -97,7 +98,8 @@ pub(super) fn lines_replaced(content: &str, edits: &[LineEdit]) -> Changed {
         };
         if edit.expected_line.as_ref().is_some_and(|expected| bare(expected) != bare(line)) {
             return Err(Refusal::Reason(format!(
-                "line_number {number} does not match the expected text. Re-read the file to get current line numbers."
+                "line_number {number} does not match the expected text. Re-read the file to get \
+                 current line numbers."
             )));
         }
         replacements.insert(index, edit.new_line.as_str());

@@ -194,7 +194,8 @@ impl Lines {
                 let max = self.bytes_max;
                 return Err(Refusal::Reason(if self.range.start == self.number {
                     format!(
-                        "line {} is longer than {max} bytes; read it in parts with file_access_read_file and offset={}.",
+                        "line {} is longer than {max} bytes; read it in parts with \
+                         file_access_read_file and offset={}.",
                         self.number, self.line_offset
                     )
                 } else {

@@ -111,7 +111,8 @@ impl Work<'_> {
                 failures: Vec::new(),
             }),
             Err(FileError::AlreadyExists) => Ok(text(format!(
-                "File '{shown}' already exists. To replace it, save again with overwrite set to true."
+                "File '{shown}' already exists. To replace it, save again with overwrite set to \
+                 true."
             ))),
             // A store that loses its directory under a write is not a missing file.
             Err(error) => Err(Refusal::reason(error)),

@@ -35,7 +35,8 @@ pub enum ConnectError {
     /// The authorization server names an address that anybody on the way could read, or that is
     /// none of HTTP.
     #[error(
-        "no authorization: the {what} has to begin with `https`, or with `http` on this machine; the server names `{address}`"
+        "no authorization: the {what} has to begin with `https`, or with `http` on this machine; \
+         the server names `{address}`"
     )]
     UnsafeAddress {
         /// Of which endpoint.

@@ -26,7 +26,8 @@ impl Endpoint {
             .get("mcp-protocol-version")
             .is_none_or(|version| version == BATCH_REVISION);
         if !is_older || session_id(&parts.headers).is_none() {
-            let message = "a batch is taken within a session of revision 2025-03-26 only; send each message by itself";
+            let message = "a batch is taken within a session of revision 2025-03-26 only; send \
+                each message by itself";
             return refusal(StatusCode::BAD_REQUEST, message);
         }
         let messages = match serde_json::from_slice::<Vec<&RawValue>>(body) {

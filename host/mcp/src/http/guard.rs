@@ -54,7 +54,8 @@ pub enum InvalidAccess {
     NoAddress,
     /// Anybody could call from other machines.
     #[error(
-        "{0} can be reached from other machines, so a token or OAuth is needed; listen on 127.0.0.1 to do without"
+        "{0} can be reached from other machines, so a token or OAuth is needed; listen on \
+         127.0.0.1 to do without"
     )]
     OpenToOthers(SocketAddr),
     /// Nobody could call.

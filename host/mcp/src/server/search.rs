@@ -29,7 +29,8 @@ pub(super) fn tools(count: usize) -> Vec<Tool> {
         object(json!({
             "type": "object",
             "properties": {
-                "query": {"type": "string", "description": "What the tool should do, in a few words."},
+                "query": {"type": "string", "description": "What the tool should do, in a few \
+                 words."},
                 "limit": {"type": "integer", "minimum": 1, "maximum": SHOWN_MAX, "default": SHOWN,
                     "description": "How many tools to show."},
             },
@@ -44,8 +45,10 @@ pub(super) fn tools(count: usize) -> Vec<Tool> {
         object(json!({
             "type": "object",
             "properties": {
-                "name": {"type": "string", "description": format!("The tool's name, as {SEARCH} shows it.")},
-                "arguments": {"type": "object", "description": "Arguments that satisfy the tool's input schema."},
+                "name": {"type": "string", "description": format!("The tool's name, as {SEARCH} \
+                 shows it.")},
+                "arguments": {"type": "object", "description": "Arguments that satisfy the tool's \
+                 input schema."},
             },
             "required": ["name"],
             "additionalProperties": false,

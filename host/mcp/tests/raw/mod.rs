@@ -140,7 +140,8 @@ async fn a_request_names_its_host_once() {
     let server = Running::start(open()).await;
     let address = server.address;
     let rest = format!(
-        "Connection: close\r\nContent-Type: application/json\r\n{MODERN}Content-Length: {}\r\n\r\n{LIST}",
+        "Connection: close\r\nContent-Type: application/json\r\n{MODERN}Content-Length: \
+         {}\r\n\r\n{LIST}",
         LIST.len()
     );
     for (status, head) in [

@@ -78,7 +78,8 @@ async fn a_conversation_for_chat_completions() {
         {"role": "user", "content": [
             {"type": "text", "text": "look"},
             {"type": "image_url", "image_url": {"url": url}},
-            {"type": "text", "text": "[data of the type application/zip that cannot be shown here]"},
+            {"type": "text", "text": "[data of the type application/zip that cannot be shown \
+                here]"},
         ]},
         {"role": "assistant", "content": "Both.", "tool_calls": [
             call("a", "files_read", "{\"p\":1}"), call("b", "plain", "{oops"), call("c", "plain", "{}"),
@@ -110,7 +111,8 @@ async fn a_conversation_for_responses() {
         "model": "m", "instructions": "First.", "store": false, "include": ["reasoning.encrypted_content"],
         "input": [
             said("system", json!([text("Second.")])),
-            said("user", json!([text("look"), image, text("[data of the type application/zip that cannot be shown here]")])),
+            said("user", json!([text("look"), image, text("[data of the type application/zip that \
+                cannot be shown here]")])),
             said("assistant", json!("Both.")),
             call("a", "files_read", "{\"p\":1}"), call("b", "plain", "{oops"), call("c", "plain", "{}"),
             output("a", json!([text("a picture"), image])), output("b", json!("Error: no")), output("c", json!("")),
@@ -130,7 +132,8 @@ async fn a_conversation_for_messages() {
     let expected = json!({
         "model": "m", "max_tokens": 16000, "system": "First.\n\nSecond.",
         "messages": [
-            {"role": "user", "content": [text("look"), image, text("[data of the type application/zip that cannot be shown here]")]},
+            {"role": "user", "content": [text("look"), image, text("[data of the type \
+                application/zip that cannot be shown here]")]},
             {"role": "assistant", "content": [
                 text("Both."),
                 call("a", "files_read", json!({"p": 1})),
@@ -402,7 +405,8 @@ async fn ids_that_a_provider_refuses_are_replaced_in_pairs() {
 
 #[tokio::test]
 async fn a_model_that_does_not_reason_is_not_asked_for_its_reasoning_twice() {
-    let refusal = json!({"error": {"message": "Encrypted content is not supported with this model.", "param": "include"}});
+    let refusal = json!({"error": {"message": "Encrypted content is not supported with this \
+        model.", "param": "include"}});
     let fine = ok(&conversations::whole(Provider::OpenAiResponses));
     let server = Server::start(vec![json_answer(400, "", &refusal.to_string()), fine]).await;
     let client = server.client(Provider::OpenAiResponses);

@@ -100,7 +100,8 @@ async fn a_tool_with_arguments_of_its_own_gets_those() {
 
 #[tokio::test]
 async fn which_tool_is_meant_has_to_be_clear() {
-    let unavailable = json!({"error": {"message": "An unexpected error occurred (PluginUnavailable). Please try again."}});
+    let unavailable = json!({"error": {"message": "An unexpected error occurred \
+        (PluginUnavailable). Please try again."}});
     for component in [format!("a {ANY}\nb {ANY}"), String::new(), "broken".to_owned()] {
         let scene = Scene::new(&component).await;
         assert_eq!(scene.run(json!(null)).await, unavailable, "{component}");

@@ -316,22 +316,30 @@ fn a_value_that_fits_no_alternative_is_told_which_there_are() {
         (r#"{"kind":"triangle"}"#, format!("'p.kind' must be one of {kinds}.")),
         (
             r#"{"kind":"circle"}"#,
-            "With 'kind' \"circle\": Required argument 'p.radius' was not supplied to 't'.".to_owned(),
+            "With 'kind' \"circle\": Required argument 'p.radius' was not supplied to 't'."
+                .to_owned(),
         ),
         (
             r#"{"kind":"Circle","radius":"wide"}"#,
-            "With 'kind' \"Circle\": Argument 'p.radius' must be a number, got a string.".to_owned(),
+            "With 'kind' \"Circle\": Argument 'p.radius' must be a number, got a string."
+                .to_owned(),
         ),
         (
             r#"{"kind":"group","of":"some"}"#,
-            "With 'kind' \"group\": Argument 'p.of' violates 'anyOf'. Expected one of: an integer, \"all\", \"none\"."
+            "With 'kind' \"group\": Argument 'p.of' violates 'anyOf'. Expected one of: an \
+             integer, \"all\", \"none\"."
                 .to_owned(),
         ),
     ] {
         let text = format!(r#"{{"p":{value}}}"#);
-        let invalid = declared.decode("t", Some(text.as_bytes()), &DecodeOptions::default()).unwrap_err();
+        let invalid =
+            declared.decode("t", Some(text.as_bytes()), &DecodeOptions::default()).unwrap_err();
         let [problem] = invalid.problems() else { panic!("{invalid}") };
-        assert_eq!((problem.path.as_str(), problem.code), ("p", ProblemCode::Constraint), "{value}");
+        assert_eq!(
+            (problem.path.as_str(), problem.code),
+            ("p", ProblemCode::Constraint),
+            "{value}"
+        );
         assert_eq!(problem.message, "Argument 'p' violates 'anyOf'.", "{value}");
         assert_eq!(problem.hint.as_deref(), Some(hint.as_str()), "{value}");
         assert_eq!(invalid.to_string(), format!("{} {hint}", problem.message), "{value}");
@@ -390,7 +398,8 @@ fn maps_and_patterns() {
             (r#"{"n1":"1","x":"TRUE","y":null,"n2":null}"#, r#"{"n1":1,"x":true}"#),
             (
                 r#"{"n":"x","a b":1}"#,
-                "Argument 'p.n' must be an integer, got a string. Argument 'p[\"a b\"]' must be a boolean, got a number.",
+                "Argument 'p.n' must be an integer, got a string. Argument 'p[\"a b\"]' must be a \
+                 boolean, got a number.",
             ),
         ],
     );
@@ -470,7 +479,8 @@ fn one_problem_for_a_path_and_all_paths_together() {
     assert_eq!(
         decode(declared.clone(), r#"{"a":1,"b":["x","y"],"c":"y","contents":1}"#),
         "Argument 'a' violates 'minimum'. Argument 'b' violates 'maxItems'. \
-         Argument 'b[0]' must be an integer, got a string. Argument 'b[1]' must be an integer, got a string. \
+         Argument 'b[0]' must be an integer, got a string. Argument 'b[1]' must be an integer, \
+         got a string. \
          Argument 'c' violates 'pattern'. Unexpected argument 'contents' for 't'."
     );
     assert_eq!(decode(declared, r#"{"a":4}"#), "Argument '' violates 'minProperties'.");

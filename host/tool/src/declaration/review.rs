@@ -113,9 +113,23 @@ impl Tool<'_> {
         let name = &self.declaration.name;
         let chars = name.chars().count();
         if chars > NAME_CHARS_CLIENTS {
-            self.advise("name-long", "", format!("the name has {chars} characters; OpenAI refuses more than 64 and clients cut them off or drop the tool"));
+            self.advise(
+                "name-long",
+                "",
+                format!(
+                    "the name has {chars} characters; OpenAI refuses \
+                more than 64 and clients cut them off or drop the tool"
+                ),
+            );
         } else if chars > NAME_CHARS_ADVISED {
-            self.advise("name-long", "", format!("the name has {chars} characters; with the prefix that clients add it can exceed their 64, keep to 40"));
+            self.advise(
+                "name-long",
+                "",
+                format!(
+                    "the name has {chars} characters; with the \
+                prefix that clients add it can exceed their 64, keep to 40"
+                ),
+            );
         }
         let plain =
             |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
@@ -125,7 +139,8 @@ impl Tool<'_> {
                 "name-characters",
                 "",
                 format!(
-                    "OpenAI and Anthropic take A-Z a-z 0-9 _ - in a name; clients show the tool as `{shown}`"
+                    "OpenAI and Anthropic take A-Z a-z 0-9 _ - in a name; clients show the tool \
+                     as `{shown}`"
                 ),
             );
         }
@@ -152,10 +167,20 @@ impl Tool<'_> {
             self.advise(
                 "description-short",
                 "",
-                format!("{chars} characters of description hardly say what the tool does and when to use it"),
+                format!(
+                    "{chars} characters of description hardly say what the tool does and when \
+                    to use it"
+                ),
             );
         } else if chars > DESCRIPTION_CHARS_ADVISED {
-            self.advise("description-long", "", format!("the description has {chars} characters; OpenAI takes {DESCRIPTION_CHARS_ADVISED} and clients cut off what comes later"));
+            self.advise(
+                "description-long",
+                "",
+                format!(
+                    "the description has {chars} characters; \
+                OpenAI takes {DESCRIPTION_CHARS_ADVISED} and clients cut off what comes later"
+                ),
+            );
         }
     }
 
@@ -165,7 +190,13 @@ impl Tool<'_> {
         let Some(declared) = &self.declaration.output_schema else { return };
         let schema: Value = serde_json::from_str(declared).unwrap_or_default();
         if schema.is_object() && schema.get("type").is_none_or(|name| name != "object") {
-            self.advise("output-not-object", "", "the output schema does not say `\"type\": \"object\"` at the top level, which MCP clients before 2026-07-28 ask for");
+            self.advise(
+                "output-not-object",
+                "",
+                "the output schema does not say \
+                `\"type\": \"object\"` at the top level, which MCP clients before 2026-07-28 ask \
+                for",
+            );
         }
     }
 
@@ -189,7 +220,8 @@ impl Tool<'_> {
             }
             if !is_key(name) {
                 let message = format!(
-                    "Anthropic refuses the parameter name `{name}`: use 1 to 64 of A-Z a-z 0-9 _ . -"
+                    "Anthropic refuses the parameter name `{name}`: use 1 to 64 of A-Z a-z 0-9 _ \
+                     . -"
                 );
                 self.advise("parameter-name", &pointer, message);
             }

@@ -51,13 +51,15 @@ macro_rules! catalog {
 catalog! {
     /// the guest executed unreachable (panics and aborts included)
     TrapUnreachable = "Trap.Unreachable", transient: false,
-        "A bug in the plugin: a panic, a failed assertion or an abort. Its message is at the end of standard error in the call record.";
+        "A bug in the plugin: a panic, a failed assertion or an abort. Its message is at the end \
+         of standard error in the call record.";
     /// access outside linear memory
     TrapMemoryOutOfBounds = "Trap.MemoryOutOfBounds", transient: false,
         "A bug in the plugin: a pointer that is wrong. The call stack in the record says where.";
     /// access outside a table
     TrapTableOutOfBounds = "Trap.TableOutOfBounds", transient: false,
-        "A bug in the plugin: a function pointer that is wrong. The call stack in the record says where.";
+        "A bug in the plugin: a function pointer that is wrong. The call stack in the record says \
+         where.";
     /// indirect call with another signature, or through a null entry
     TrapIndirectCallMismatch = "Trap.IndirectCallMismatch", transient: false,
         "A bug in the plugin: a function pointer that is null or cast to another type.";
@@ -94,14 +96,16 @@ catalog! {
         "Raise `memory-bytes-max` for the plugin, or give it smaller input.";
     /// the result is larger than the limit
     OutputLimit = "OutputLimit", transient: false,
-        "Ask for less in one call: a filter, a page, a file instead of a result; or raise `output-bytes-max`.";
+        "Ask for less in one call: a filter, a page, a file instead of a result; or raise \
+         `output-bytes-max`.";
     /// the guest held more host resources than allowed
     HandleLimit = "HandleLimit", transient: false,
         "The plugin keeps streams or files open that it no longer needs; or raise `handles-max`.";
     /// the result is not valid JSON, breaks the declared output schema, is nested deeper than 128
     /// levels, or violates the calling convention
     InvalidResult = "InvalidResult", transient: false,
-        "A bug in the plugin: what it returned does not match what it declared. The record says how.";
+        "A bug in the plugin: what it returned does not match what it declared. The record says \
+         how.";
     /// the guest asked to exit, with any code
     GuestExit = "GuestExit", transient: false,
         "A tool has to return, also when it fails; `exit` belongs in commands.";
@@ -110,7 +114,8 @@ catalog! {
         "The record names the capability. Grant it if the plugin should have it.";
     /// another call committed a change to a file this call changed
     Conflict = "Conflict", transient: true,
-        "Make the call again: it then sees the other call's change. `retries` of the plugin has that done.";
+        "Make the call again: it then sees the other call's change. `retries` of the plugin has \
+         that done.";
     /// the component cannot be loaded, verified, compiled or instantiated, or the plugin has too
     /// many calls under way
     PluginUnavailable = "PluginUnavailable", transient: true,
@@ -142,9 +147,12 @@ mod tests {
         // Traps come first, then limits, then what else ends a call, then what keeps it from
         // starting.
         let contract = "Trap.Unreachable Trap.MemoryOutOfBounds Trap.TableOutOfBounds Trap.IndirectCallMismatch \
-                        Trap.IntegerOverflow Trap.IntegerDivideByZero Trap.BadConversion Trap.StackOverflow \
-                        Trap.HeapMisaligned Trap.UncaughtException Trap.Other Timeout CpuLimit MemoryLimit \
-                        OutputLimit HandleLimit InvalidResult GuestExit CapabilityDenied Conflict PluginUnavailable";
+                        Trap.IntegerOverflow Trap.IntegerDivideByZero Trap.BadConversion \
+                        Trap.StackOverflow \
+                        Trap.HeapMisaligned Trap.UncaughtException Trap.Other Timeout CpuLimit \
+                        MemoryLimit \
+                        OutputLimit HandleLimit InvalidResult GuestExit CapabilityDenied Conflict \
+                        PluginUnavailable";
         assert_eq!(names.join(" "), contract);
     }
 

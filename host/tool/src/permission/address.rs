@@ -16,7 +16,8 @@ pub struct AddressRange {
 /// Why a text is not a range of addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not an address or a range: write `127.0.0.1`, `10.0.0.0/8` or `fd00::/8`, with no bits set past the prefix"
+    "`{text}` is not an address or a range: write `127.0.0.1`, `10.0.0.0/8` or `fd00::/8`, with \
+     no bits set past the prefix"
 )]
 pub struct InvalidAddressRange {
     text: String,

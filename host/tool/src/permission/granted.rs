@@ -270,7 +270,8 @@ fn parse(text: &str) -> Result<Permission, String> {
         "tool" => ToolName::new(value).map(Permission::Tool).map_err(|error| error.to_string()),
         "ask" => value.parse().map(Permission::Ask).map_err(|error: UnknownQuestion| error.to_string()),
         "limit" => {
-            let (key, number) = value.split_once('=').ok_or("write it as `limit:wall-ms-max=60000`")?;
+            let (key, number) = value.split_once('=').ok_or("write it as \
+                `limit:wall-ms-max=60000`")?;
             let number = number.parse().map_err(|_| "a limit is a whole number")?;
             Ok(Permission::Limit(key.to_owned(), number))
         }

@@ -34,7 +34,8 @@ pub enum HostPattern {
 pub enum InvalidHost {
     /// Empty, too long, with an empty label, or with a character that DNS names do not have.
     #[error(
-        "not a host name: use letters, digits and `-` in labels with dots between, at most 253 characters"
+        "not a host name: use letters, digits and `-` in labels with dots between, at most 253 \
+         characters"
     )]
     Name,
     /// A name that some resolvers take for an address, such as `0x7f.1` or `2130706433`.

@@ -97,7 +97,8 @@ pub enum InvalidHttpRule {
     Port,
     /// A path that servers could read in two ways.
     #[error(
-        "has a path with `.` or `..` segments, empty segments, `%`, `\\`, `*`, `?` or `#`: write a plain prefix such as `/v1/items`"
+        "has a path with `.` or `..` segments, empty segments, `%`, `\\`, `*`, `?` or `#`: write \
+         a plain prefix such as `/v1/items`"
     )]
     Path,
     /// Too long.
@@ -516,7 +517,8 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_the_parser_panic(text in "\\PC{0,40}", rule_like in "[A-Z,* ]{0,5}(http|https)://[a-z0-9.*\\[\\]:]{0,12}[/a-z%.;\\\\]{0,9}") {
+        fn no_text_makes_the_parser_panic(text in "\\PC{0,40}", rule_like in "[A-Z,* \
+            ]{0,5}(http|https)://[a-z0-9.*\\[\\]:]{0,12}[/a-z%.;\\\\]{0,9}") {
             for text in [&text, &rule_like] {
                 if let Ok(parsed) = text.parse::<HttpRule>() {
                     prop_assert_eq!(parsed.to_string().parse::<HttpRule>(), Ok(parsed));

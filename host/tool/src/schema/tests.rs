@@ -147,7 +147,8 @@ fn each_reason_names_its_place() {
         (json!({"$id": "x"}), "/$id': `$id` is supported at the top level alone"),
         (
             json!({"pattern": "(?=a)"}),
-            "/pattern': the pattern is not supported: look-around, including look-ahead and look-behind, is not supported",
+            "/pattern': the pattern is not supported: look-around, including look-ahead and \
+             look-behind, is not supported",
         ),
         (
             json!({"patternProperties": {"(": {}}}),

@@ -69,7 +69,8 @@ pub struct AgentSelector {
 /// An agent does not say who speaks next.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the agent that chooses the next speaker named `{named}`, which is no participant; participants: {known}"
+    "the agent that chooses the next speaker named `{named}`, which is no participant; \
+     participants: {known}"
 )]
 struct NoSpeaker {
     named: String,

@@ -115,7 +115,8 @@ fn routes_and_names_are_checked() {
     let workflow = Handoff::new(agents()).route("a", ["b"]).build();
     assert_eq!(
         workflow.unwrap_err().to_string(),
-        "[GRAPH_CONNECTIVITY] The following executors are unreachable from the start executor 'a': [\"c\"]."
+        "[GRAPH_CONNECTIVITY] The following executors are unreachable from the start executor \
+         'a': [\"c\"]."
     );
     let error = Handoff::new(agents()).route("a", ["x"]).build().unwrap_err().to_string();
     assert_eq!(error, "`x` is no participant; participants: a, b, c");

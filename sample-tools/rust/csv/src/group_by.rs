@@ -262,7 +262,8 @@ mod tests {
         );
         check(
             json!({"by": ["region"], "aggregates": [{"function": "sum"}]}),
-            json!("the aggregate `sum` has no column; pass the name of a column with numbers as `column`"),
+            json!("the aggregate `sum` has no column; pass the name of a column with numbers as \
+                `column`"),
         );
     }
 

@@ -84,14 +84,16 @@ mod tests {
     fn names_what_is_there() {
         check(
             &format!("{HERE}/data/sale.csv"),
-            "there is no file `/mount/data/sale.csv`; `/mount/data` holds `empty.csv`, `ragged.csv`, `sales.csv`",
+            "there is no file `/mount/data/sale.csv`; `/mount/data` holds `empty.csv`, \
+             `ragged.csv`, `sales.csv`",
         );
         check(
             &format!("{HERE}/x/y/sales.csv"),
             "there is no file `/mount/x/y/sales.csv`; `/mount` holds `data/`",
         );
         check(HERE, "`/mount` is a directory, expected a CSV file; `/mount` holds `data/`");
-        check("sales.csv", "there is no file `sales.csv`; ask for a directory to be mounted: there is none");
+        check("sales.csv", "there is no file `sales.csv`; ask for a directory to be mounted: \
+            there is none");
         assert_eq!(open(&format!("{HERE}/data/empty.csv")).unwrap().1, 0);
     }
 }

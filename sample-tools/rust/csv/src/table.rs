@@ -121,7 +121,8 @@ mod tests {
             Table::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ragged.csv"), ',').unwrap();
         assert_eq!(
             message(table.next().map(drop)),
-            "CSV error: record 1 (line: 2, byte: 4): found record with 3 fields, but the previous record has 2 fields"
+            "CSV error: record 1 (line: 2, byte: 4): found record with 3 fields, but the previous \
+             record has 2 fields"
         );
         let empty = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/empty.csv");
         assert_eq!(

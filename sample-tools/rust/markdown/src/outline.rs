@@ -56,7 +56,8 @@ mod tests {
 
     #[test]
     fn finds_headings_and_nothing_else() {
-        let markdown = "# One `code` and *more*\n\n```\n# no\n```\n\nTwo\nlines\n---\n\n> ### Quoted\n";
+        let markdown = "# One `code` and *more*\n\n```\n# no\n```\n\nTwo\nlines\n---\n\n> ### \
+            Quoted\n";
         let found: Vec<_> = headings(markdown)
             .into_iter()
             .map(|it| format!("{}:{}:{}", it.line, it.level, it.title))

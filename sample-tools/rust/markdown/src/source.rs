@@ -23,7 +23,8 @@ pub(crate) fn read(text: Option<String>, file: Option<String>) -> Result<String,
 fn unreadable(file: &str, error: &std::io::Error) -> ToolFailure {
     match error.kind() {
         ErrorKind::NotFound => ToolFailure::new(format!("there is no file `{file}`"))
-            .suggestion("pass a path that begins with the name of a mount, for example `/docs/README.md`")
+            .suggestion("pass a path that begins with the name of a mount, for example \
+                `/docs/README.md`")
             .permanent(),
         ErrorKind::InvalidData => ToolFailure::new(format!("`{file}` is not UTF-8 text"))
             .suggestion("pass a Markdown file")

@@ -44,7 +44,8 @@ mod tests {
         check(
             "# A\n\n- [x] ~~b~~",
             false,
-            "<h1>A</h1>\n<ul>\n<li><input disabled=\"\" type=\"checkbox\" checked=\"\"/>\n<del>b</del></li>\n</ul>\n",
+            "<h1>A</h1>\n<ul>\n<li><input disabled=\"\" type=\"checkbox\" \
+             checked=\"\"/>\n<del>b</del></li>\n</ul>\n",
         );
         check(
             "a | b\n--|--\n1 | 2",

@@ -101,7 +101,8 @@ pub(super) async fn component_script(row: &Row) -> Result<(), String> {
                     package wasi:sockets@0.2.0;
                     interface network { resource network; }
                     interface instance-network { use network.{network}; instance-network: func() -> network; }",
-                world: "import cofferdam:plugin/files@0.1.0; import wasi:sockets/instance-network@0.2.0;",
+                world: "import cofferdam:plugin/files@0.1.0; import \
+                    wasi:sockets/instance-network@0.2.0;",
                 imports: r#"
                     (import "cofferdam:plugin/files@0.1.0" "read"
                       (func $read (param i32 i32 i32 i32 i64 i64 i32)))

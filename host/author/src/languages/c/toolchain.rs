@@ -117,7 +117,8 @@ fn missing(is_cpp: bool) -> MissingTool {
     MissingTool {
         tool: format!("a compiler of {language} for WebAssembly, with its libraries"),
         looked_for: format!(
-            "$WASI_SDK_PATH, {WASI_SDK}, clang-19 and other versions with `wasi-libc`, a linker `wasm-ld`, zig, `python3 -m ziglang`"
+            "$WASI_SDK_PATH, {WASI_SDK}, clang-19 and other versions with `wasi-libc`, a linker \
+             `wasm-ld`, zig, `python3 -m ziglang`"
         ),
         install: vec![
             format!("apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32{more}"),
@@ -135,8 +136,10 @@ mod tests {
         assert_eq!(
             missing(true).to_string(),
             "a compiler of C++ for WebAssembly, with its libraries is missing (looked for $WASI_SDK_PATH, /opt/wasi-sdk, clang-19 and \
-             other versions with `wasi-libc`, a linker `wasm-ld`, zig, `python3 -m ziglang`). Install it with\n  apt-get install \
-             clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32 libc++-19-dev-wasm32 libc++abi-19-dev-wasm32\nor\n  python3 -m \
+             other versions with `wasi-libc`, a linker `wasm-ld`, zig, `python3 -m ziglang`). \
+             Install it with\n  apt-get install \
+             clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32 libc++-19-dev-wasm32 \
+             libc++abi-19-dev-wasm32\nor\n  python3 -m \
              pip install ziglang==0.17.1"
         );
         assert!(!missing(false).to_string().contains("libc++"));

@@ -96,7 +96,8 @@ fn a_missing_program_is_named_with_what_installs_it() {
         told,
         format!(
             "{name}, a package of npm, is missing (looked for in node_modules of the project and of the folders above it, and on the \
-             PATH). Install it with\n  npm install\nor\n  npm install --save-dev esbuild@0.28.2 componentize-qjs@0.4.5"
+             PATH). Install it with\n  npm install\nor\n  npm install --save-dev esbuild@0.28.2 \
+             componentize-qjs@0.4.5"
         )
     );
 }

@@ -42,7 +42,8 @@ pub(super) fn run(global: &Global, args: McpConfigArgs) -> anyhow::Result<Exit> 
         if !names.is_empty() {
             let names = names.join(", ");
             print::note(&format!(
-                "the configuration reads from the environment, which the host has to pass on: {names}"
+                "the configuration reads from the environment, which the host has to pass on: \
+                 {names}"
             ));
         }
     }

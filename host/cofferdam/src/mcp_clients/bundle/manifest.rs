@@ -73,7 +73,8 @@ pub(super) fn manifest(
 fn user_config(contents: &Contents) -> Map<String, Value> {
     let variables = contents.variables.iter().map(|name| {
         let asked = json!({
-            "type": "string", "title": name, "description": format!("The value of {name}, which a tool needs"),
+            "type": "string", "title": name, "description": format!("The value of {name}, which a \
+             tool needs"),
             "required": true, "sensitive": true,
         });
         (name.clone(), asked)

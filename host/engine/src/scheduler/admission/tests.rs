@@ -224,7 +224,8 @@ proptest! {
                     Err(full) => {
                         let own = |(of, call): &&(usize, Call)| *of == plugin && matches!(call, Call::Queued(_));
                         prop_assert_eq!(full.waiting, calls.iter().filter(own).count());
-                        prop_assert!(full.waiting > 0, "a plugin without waiting calls was refused");
+                        prop_assert!(full.waiting > 0, "a plugin without waiting calls was \
+                            refused");
                     }
                 },
                 Step::Leave { call } if !calls.is_empty() => {

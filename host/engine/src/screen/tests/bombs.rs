@@ -258,13 +258,15 @@ fn calls_and_branches_that_move_a_thousand_values() {
     let results = "i32 ".repeat(1000);
     let module = |items: &str| {
         bytes(&format!(
-            "(component (core module (type $t (func (result {results}))) (import \"\" \"\" (func $f (type $t))) {items}))"
+            "(component (core module (type $t (func (result {results}))) (import \"\" \"\" (func \
+             $f (type $t))) {items}))"
         ))
     };
     let calls = module(&format!("(func {} unreachable)", "call $f ".repeat(10_000)));
     assert_eq!(
         refused(calls),
-        "the component has 1001000 or more operands of calls and branches in one function; the limit is 1000000"
+        "the component has 1001000 or more operands of calls and branches in one function; the \
+         limit is 1000000"
     );
     let table = module(&format!(
         "(func (block (type $t) unreachable br_table {}) unreachable)",
@@ -298,7 +300,8 @@ fn a_module_with_many_imports_instantiated_often() {
     }
     let instances = "(core instance (instantiate $m (with \"a\" (instance $i))))".repeat(900);
     let text = format!(
-        "(component (core module $e {exports}) (core module $m {imports}) (core instance $i (instantiate $e)) {instances})"
+        "(component (core module $e {exports}) (core module $m {imports}) (core instance $i \
+         (instantiate $e)) {instances})"
     );
     assert!(refused(bytes(&text)).ends_with("definitions after expansion; the limit is 1000000"));
 }

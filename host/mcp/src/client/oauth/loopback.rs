@@ -63,7 +63,8 @@ async fn answer(listener: &TcpListener) -> std::io::Result<String> {
         let found = target.filter(|target| target.split('?').next() == Some(PATH));
         let (status, page) = if found.is_some() { ("200 OK", PAGE) } else { ("404 Not Found", "") };
         let answer = format!(
-            "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{page}",
+            "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: \
+             close\r\n\r\n{page}",
             page.len()
         );
         let _ = stream.write_all(answer.as_bytes()).await;

@@ -74,7 +74,10 @@ fn answer(mut stream: TcpStream, messages: fn(u64) -> Value, sent: &AtomicU64) -
         ], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}),
         "tools/call" if request["params"]["name"] == "flood" => {
             stream
-                .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+                .write_all(
+                    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: \
+                    close\r\n\r\n",
+                )
                 .ok()?;
             for number in 0.. {
                 let mut message = messages(number);

@@ -17,7 +17,8 @@ pub(super) fn facts(task: &str) -> String {
 pub(super) fn facts_again(task: &str, facts: &str) -> String {
     format!(
         "The request is still:\n\n{task}\n\nWe get on less well than we should, and may have learned something. Write the fact \
-         sheet anew, with the same headings: add what is new, move what has been verified, and change at least one guess and say \
+         sheet anew, with the same headings: add what is new, move what has been verified, and \
+         change at least one guess and say \
          why.\n\nThe fact sheet so far:\n\n{facts}"
     )
 }
@@ -25,7 +26,8 @@ pub(super) fn facts_again(task: &str, facts: &str) -> String {
 /// What is to be done.
 pub(super) fn plan(team: &str) -> String {
     format!(
-        "This is the team:\n\n{team}\n\nWrite a short plan for the request as a list of points. Not everybody has to take part."
+        "This is the team:\n\n{team}\n\nWrite a short plan for the request as a list of points. \
+         Not everybody has to take part."
     )
 }
 
@@ -40,7 +42,8 @@ pub(super) fn plan_again(team: &str) -> String {
 /// What the team is told at the beginning.
 pub(super) fn begin(task: &str, team: &str, facts: &str, plan: &str) -> String {
     format!(
-        "We work on this request:\n\n{task}\n\nThe team:\n\n{team}\n\nWhat is known:\n\n{facts}\n\nThe plan:\n\n{plan}"
+        "We work on this request:\n\n{task}\n\nThe team:\n\n{team}\n\nWhat is \
+         known:\n\n{facts}\n\nThe plan:\n\n{plan}"
     )
 }
 
@@ -48,15 +51,20 @@ pub(super) fn begin(task: &str, team: &str, facts: &str, plan: &str) -> String {
 pub(super) fn progress(task: &str, team: &str, names: &str) -> String {
     format!(
         "We work on this request:\n\n{task}\n\nThe team:\n\n{team}\n\nAnswer these questions, each with a reason:\n\
-         - is_request_satisfied: has the whole request been dealt with, with success? true or false\n\
+         - is_request_satisfied: has the whole request been dealt with, with success? true or \
+         false\n\
          - is_in_loop: do the same requests or answers come again and again? true or false\n\
-         - is_progress_being_made: do the last messages add something, or has the work just begun? true or false\n\
+         - is_progress_being_made: do the last messages add something, or has the work just \
+         begun? true or false\n\
          - next_speaker: who speaks next? One of: {names}\n\
-         - instruction_or_question: what is that one told or asked, with everything that it needs to know?\n\n\
+         - instruction_or_question: what is that one told or asked, with everything that it needs \
+         to know?\n\n\
          Answer with JSON alone, in this form:\n\
          {{\"is_request_satisfied\": {{\"reason\": \"…\", \"answer\": false}}, \"is_in_loop\": {{\"reason\": \"…\", \"answer\": \
-         false}}, \"is_progress_being_made\": {{\"reason\": \"…\", \"answer\": true}}, \"next_speaker\": {{\"reason\": \"…\", \
-         \"answer\": \"NAME\"}}, \"instruction_or_question\": {{\"reason\": \"…\", \"answer\": \"…\"}}}}"
+         false}}, \"is_progress_being_made\": {{\"reason\": \"…\", \"answer\": \
+         true}}, \"next_speaker\": {{\"reason\": \"…\", \
+         \"answer\": \"NAME\"}}, \"instruction_or_question\": \
+         {{\"reason\": \"…\", \"answer\": \"…\"}}}}"
     )
 }
 
